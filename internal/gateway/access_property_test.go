@@ -30,7 +30,9 @@ func decisiveEntry(level *v1alpha1.TunnelConfiguration, host string) *v1alpha1.L
 
 // isMoreSpecific compares two hostnames that cover the same host. Without the star, the
 // more specific of them is longer.
-func isMoreSpecific(a, b string) bool { return len(strings.TrimPrefix(a, "*")) > len(strings.TrimPrefix(b, "*")) }
+func isMoreSpecific(a, b string) bool {
+	return len(strings.TrimPrefix(a, "*")) > len(strings.TrimPrefix(b, "*"))
+}
 
 // requiredAccess returns the access that requests for the host require, or nil, and the
 // hostname of the most specific entry that covers the host.

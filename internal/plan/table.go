@@ -120,7 +120,7 @@ func (g *Gateway) writeProblems(out io.Writer) {
 	if g.sharedHostnames != "" {
 		g.writeRemark(out, g.sharedHostnames)
 	}
-	for _, warning := range g.result.Warnings {
+	for _, warning := range g.Warnings {
 		g.writeRemark(out, warning.Reason+": "+warning.Message)
 	}
 	for _, set := range g.result.Sets {
