@@ -1,19 +1,34 @@
 package v1alpha1
 
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+)
+
+// EveryPort is the protocolPort of an entry for listeners of every protocol and port.
+const EveryPort = "*"
+
 // ListenerConfiguration contains settings for routes that attach to certain
 // listeners of a Gateway, including the listeners of its ListenerSets.
 type ListenerConfiguration struct {
-	// ProtocolPort selects listeners by protocol and port, for example HTTPS:443.
+	// ProtocolPort selects listeners by protocol and port, for example HTTPS:443. The
+	// value "*" selects all of them. originRequest of an entry for a protocol and port
+	// overrides the same field of an entry for "*" with the same hostname. access
+	// applies to every port in any case, because a tunnel does not distinguish
+	// ports. Therefore, use "*" for an entry with access.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=11
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(HTTP|HTTPS):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="must be HTTP or HTTPS, a colon, and a port from 1 to 65535, such as HTTPS:443"
+	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^(HTTP|HTTPS):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="must be HTTP or HTTPS, a colon, and a port from 1 to 65535, such as HTTPS:443, or * for every listener"
 	ProtocolPort string `json:"protocolPort"`
 
-	// Hostname restricts the entry to listeners with exactly this hostname, which
-	// may be a wildcard such as *.example.com. A field of an entry with a hostname
-	// overrides the same field of an entry without one. Default: the empty string,
-	// which selects all listeners with the protocol and port.
+	// Hostname restricts the entry to a hostname, which may be a wildcard such as
+	// *.example.com. originRequest applies to listeners with exactly this hostname, and
+	// overrides the same field of an entry without a hostname. access applies to every
+	// hostname that this hostname covers, also below the wildcard of a listener; the
+	// entry with the most specific hostname decides. Default: the empty string, which
+	// means every hostname.
 	//
 	// +optional
 	// +kubebuilder:default=""
@@ -27,8 +42,11 @@ type ListenerConfiguration struct {
 	// +optional
 	OriginRequest *OriginRequest `json:"originRequest,omitempty"`
 
-	// Access makes the connectors require a valid token of Cloudflare Access.
-	// Default: no token is required.
+	// Access makes the connectors require a valid token of Cloudflare Access. If the
+	// GatewayClass requires Access for a hostname, the block of the class applies as a
+	// whole, in every mergingMode. Otherwise, the block of the
+	// Gateway applies. Entries for the same hostname must have equal blocks. Default:
+	// no token is required.
 	//
 	// +optional
 	Access *Access `json:"access,omitempty"`
@@ -62,6 +80,19 @@ type Access struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	AUDTags []AUDTag `json:"audTags,omitempty"`
+}
+
+// Equal reports whether both blocks have the same meaning. Each can be nil. The order of
+// the tags has no meaning.
+func (a *Access) Equal(other *Access) bool {
+	if a == nil || other == nil {
+		return a == other
+	}
+	includes := func(all, tags []AUDTag) bool {
+		return !slices.ContainsFunc(tags, func(tag AUDTag) bool { return !slices.Contains(all, tag) })
+	}
+	return a.Required == other.Required && ptr.Deref(a.TeamName, "") == ptr.Deref(other.TeamName, "") &&
+		includes(a.AUDTags, other.AUDTags) && includes(other.AUDTags, a.AUDTags)
 }
 
 // AUDTag identifies an application of Cloudflare Access.

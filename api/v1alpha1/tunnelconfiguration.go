@@ -110,11 +110,12 @@ type TunnelConfigurationSpec struct {
 	// ListenerConfigurations are settings for routes that attach to certain
 	// listeners, keyed by protocolPort and hostname. A Gateway's
 	// TunnelConfiguration may set them if allowedGatewayFields lists
-	// listenerConfigurations. Entries with the same key are merged field by field.
+	// listenerConfigurations. For each listener, the originRequest of all entries that
+	// select it is merged field by field; access is never merged.
 	//
-	// If listeners for one hostname on several ports have different settings, the
-	// strictest access applies. For other settings, HTTPS takes precedence over
-	// HTTP, then the lower port over the higher one.
+	// If listeners for one hostname on several ports have different values in
+	// originRequest, HTTPS takes precedence over HTTP, then the lower port over the
+	// higher one.
 	//
 	// +optional
 	// +listType=map

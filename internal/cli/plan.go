@@ -68,8 +68,8 @@ set by the environment variable of this name.
 Exit status:
   0  success
   1  something cannot be read or compared, or a manifest is not valid
-  2  --strict: a condition does not have its expected status, or an object gets
-     no status because its Gateway does not exist
+  2  --strict: a condition does not have its expected status, a Gateway has a
+     warning, or an object gets no status because its Gateway does not exist
   3  --diff: a push would change a tunnel`
 
 // planCommand returns the command plan. program is the name of the program for the
@@ -112,7 +112,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.why, "why", "", "explain what answers a `request` HOST[/PATH][?QUERY], and why, instead of printing the plan")
 	f.StringVar(&o.method, "method", "", "`method` of the request of --why (default GET)")
 	f.StringArrayVar(&o.headers, "header", nil, "header of the request of --why, as `NAME:VALUE`; may be repeated")
-	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if a condition does not have its expected status")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if a condition does not have its expected status, or if a Gateway has a warning")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "spec.controllerName of the controller's GatewayClasses, as `domain/path`")
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller, of its Tunnels, and of the accounts that GatewayClasses refer to")

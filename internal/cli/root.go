@@ -26,7 +26,7 @@ const (
 )
 
 // errUnexpectedCondition results in exitUnexpectedCondition.
-var errUnexpectedCondition = errors.New("a condition does not have its expected status")
+var errUnexpectedCondition = errors.New("a condition does not have its expected status, or a Gateway has a warning")
 
 // errChanges results in exitChanges.
 var errChanges = errors.New("a push would change a tunnel")

@@ -70,6 +70,7 @@ type managedTunnel struct {
 	// reportedProblem is the reason of the last event about a problem that requires
 	// user action.
 	reportedProblem tunnel.Reason
+	warnings        reportedWarnings
 	// notBefore is the uptime before which no reconcile is useful, because a write has
 	// to wait for a token.
 	notBefore     time.Duration

@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -51,6 +52,11 @@ func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1al
 // after a failure.
 func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
 	n.emit(g, t, false, "Recovered", "The configuration of the tunnel can be read and written again.")
+}
+
+// emitWarning emits a warning about an accepted Gateway.
+func (n notifier) emitWarning(g *gatewayv1.Gateway, w gateway.Warning) {
+	n.events.Eventf(g, nil, corev1.EventTypeWarning, w.Reason, "ManageTunnel", "%s", truncateNote(w.Message))
 }
 
 // emit emits an event on the Gateway, or on the Tunnel if the Gateway is gone.

@@ -118,6 +118,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
 	}
 	summary.managed, summary.paused = r.lifecycle.tunnelFor(key), t.state.Paused
+	r.lifecycle.emitWarnings(loaded.Gateway, summary.managed, result.Warnings)
 	if configuration != nil {
 		summary.configurationHash = configuration.Hash()
 	}

@@ -103,6 +103,8 @@ type Result struct {
 	// Table is the routing table. It is nil when the Gateway is not accepted: the
 	// data plane then keeps its last configuration.
 	Table *routing.Table
+	// Warnings are the problems of an accepted Gateway that no condition reports.
+	Warnings []Warning
 	// Usage is how much of the limits of its class the Gateway uses. It is nil when the
 	// settings are not valid.
 	Usage *Usage
@@ -135,8 +137,9 @@ func Build(s *Snapshot, o Options) *Result {
 
 	// Build the routing table.
 	if d.Rejected == nil {
-		d.Table = newTable(groups, d.byHostname)
+		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
+		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps(o.Capabilities))
 	}
 	return d.Result
 }
@@ -146,12 +149,11 @@ type decision struct {
 	*Result
 	snapshot   *Snapshot
 	references references
-	// merged are the merged settings, and invalid is why they are not valid.
-	merged     *settings.Settings
-	invalid    *Problem
-	byHostname settingsByHostname
-	limiter    *limiter
-	parents    parents
+	// invalid is why the settings are not valid, or nil.
+	invalid *Problem
+	access  routing.Access
+	limiter *limiter
+	parents parents
 }
 
 func newDecision(s *Snapshot, o Options) *decision {
@@ -164,7 +166,8 @@ func newDecision(s *Snapshot, o Options) *decision {
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
 	}
-	d.merged, d.invalid = settings.Resolve(in)
+	d.Settings, d.invalid = settings.Resolve(in)
+	d.access = newAccess(d.Settings)
 	d.permitted = newPermittedHostnames(s)
 	d.limiter = newLimiter(s, in)
 	d.translator = translator{
@@ -189,8 +192,7 @@ func (d *decision) decideListeners() {
 	for _, l := range d.Listeners {
 		d.references.resolve(l)
 	}
-	invalid := d.applySettings()
-	d.Rejected = d.gatewayProblem(d.snapshot, invalid)
+	d.Rejected = d.gatewayProblem(d.snapshot, d.invalid)
 	d.parents = newParents(d.snapshot, d.listeners, d.Sets)
 }
 
@@ -208,7 +210,19 @@ func (d *decision) translateRoutes() {
 // table.
 func (d *decision) attachRoutes() map[string]*group {
 	attachRoutes(d.Routes, d.parents)
-	return groupsOf(d.Listeners)
+	groups := groupsOf(d.Listeners)
+	for hostname, separate := range routing.SeparateHostnames(groups, d.access) {
+		groups[hostname].separate = separate
+	}
+	return groups
+}
+
+// accessGaps returns the gaps of the routing table.
+func (d *decision) accessGaps(c routing.Capabilities) []routing.AccessGap {
+	if c.AccessGaps == nil {
+		return nil
+	}
+	return c.AccessGaps(d.Table)
 }
 
 // removeRefused rejects the refused routes at every parent where a listener admits them,
@@ -242,20 +256,4 @@ func (d *decision) removeRefused(groups map[string]*group) {
 // can share their list.
 func withoutRefused(routes []*Route) []*Route {
 	return slices.DeleteFunc(slices.Clone(routes), func(r *Route) bool { return r.refused != nil })
-}
-
-// applySettings sets the settings of the Result and of the hostnames, or returns why the
-// settings are not valid. It rejects the listeners of ListenerSets with contradictory
-// settings.
-func (d *decision) applySettings() *Problem {
-	d.Settings = nil
-	if d.invalid != nil {
-		return d.invalid
-	}
-	d.byHostname = newSettingsByHostname(d.merged, d.Listeners)
-	if problem := d.byHostname.rejectContradictions(d.Listeners); problem != nil {
-		return problem
-	}
-	d.Settings = d.merged
-	return nil
 }

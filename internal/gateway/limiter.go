@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
@@ -179,19 +180,56 @@ func (r *remainder) fits(tenant limits.Tenant, route *Route) bool {
 	return r.total+amount <= r.Total && (tenant == r.First || r.PerTenant == 0 || r.used[tenant]+amount <= r.PerTenant)
 }
 
-// countHostnames counts, for each route, the hostnames for which the groups serve it.
+// countHostnames counts, for each route, the hostnames for which the groups serve it,
+// including the narrower hostnames with separate Access, and the 404 rules of the latter.
 func countHostnames(routes []*Route, groups map[string]*group) {
 	for _, route := range routes {
 		route.hostnameCount, route.refused = 0, route.tooLong
 	}
 	for _, g := range groups {
+		separate := newSeparateCounter(g.separate)
 		for _, route := range g.routes {
-			for range g.servedHostnames(route, groups) {
-				route.hostnameCount++
+			for hostname := range g.servedHostnames(route, groups) {
+				route.hostnameCount += 1 + separate.below(hostname.served)
 			}
 		}
+		g.separateNotFound = separate.total()
 	}
 }
+
+// separateCounter counts the hostnames with separate Access for which the entries for
+// wider hostnames are repeated.
+type separateCounter struct {
+	hostnames []string
+	byWider   map[string]int
+	repeated  map[string]bool
+}
+
+func newSeparateCounter(hostnames []string) separateCounter {
+	return separateCounter{hostnames, map[string]int{}, map[string]bool{}}
+}
+
+// below returns the number of hostnames below the hostname of an entry.
+func (c separateCounter) below(wide string) int {
+	if len(c.hostnames) == 0 {
+		return 0 // most groups
+	}
+	count, known := c.byWider[wide]
+	if known {
+		return count
+	}
+	for _, hostname := range c.hostnames {
+		if hostname != wide && routing.Covers(wide, hostname) {
+			c.repeated[hostname] = true
+			count++
+		}
+	}
+	c.byWider[wide] = count
+	return count
+}
+
+// total returns the number of hostnames below any of the entries. Each has a 404 rule.
+func (c separateCounter) total() int { return len(c.repeated) }
 
 // rules returns the number of rules of the route, before rules that no request can reach
 // are left out. It is a product, so that many rules are not built to be counted.

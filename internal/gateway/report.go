@@ -157,7 +157,8 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	return status
 }
 
-// acceptedWarnings lists the fields of an accepted Gateway that have no effect.
+// acceptedWarnings lists the fields of an accepted Gateway that have no effect, and its
+// Warnings.
 func (r *Result) acceptedWarnings() string {
 	var warnings string
 	if r.gateway.Spec.TLS != nil {
@@ -166,6 +167,9 @@ func (r *Result) acceptedWarnings() string {
 	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
 		warnings += fmt.Sprintf(" The connectors do not get these labels and annotations of spec.infrastructure, "+
 			"whose prefixes connector.allowedMetadataPrefixes of the GatewayClass does not list: %s.", strings.Join(dropped, ", "))
+	}
+	for _, warning := range r.Warnings {
+		warnings += " " + warning.Message
 	}
 	return warnings
 }

@@ -43,9 +43,11 @@ func (d *randomizer) settings() v1alpha1.TunnelConfigurationSpec {
 	if d.chance(50) {
 		spec.OriginRequest = d.originRequest()
 	}
-	for _, port := range []string{"HTTP:80", "HTTPS:443", "HTTP:8080", "HTTP:443", "HTTPS:80"} {
-		for _, hostname := range randomHostnames {
-			if !d.chance(cmp.Or(map[string]int{"": 40}[hostname], 20)) {
+	for _, hostname := range randomHostnames {
+		// Entries for one hostname must have equal access at one level.
+		access := d.access()
+		for _, port := range []string{"HTTP:80", "HTTPS:443", "HTTP:8080", "HTTP:443", "HTTPS:80", v1alpha1.EveryPort} {
+			if !d.chance(10) {
 				continue
 			}
 			entry := v1alpha1.ListenerConfiguration{ProtocolPort: port, Hostname: hostname}
@@ -53,7 +55,7 @@ func (d *randomizer) settings() v1alpha1.TunnelConfigurationSpec {
 				entry.OriginRequest = d.originRequest()
 			}
 			if d.chance(60) {
-				entry.Access = d.access()
+				entry.Access = access
 			}
 			spec.ListenerConfigurations = append(spec.ListenerConfigurations, entry)
 		}
@@ -74,8 +76,7 @@ func (d *randomizer) originRequest() *v1alpha1.OriginRequest {
 	return o
 }
 
-// access returns random access settings. Most have the same team, and there are few
-// tags, so that some settings contradict each other.
+// access returns random access settings. There are few, so that some are equal.
 func (d *randomizer) access() *v1alpha1.Access {
 	tags := []v1alpha1.AUDTag{"a", "b", "c"}
 	d.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
@@ -111,7 +112,8 @@ func TestSettingsPreserveTheProperties(t *testing.T) {
 
 // listenerEntries returns the entries of listenerConfigurations for a listener in
 // order of precedence: the preferred level before the other level, and within a
-// level, the entry with a hostname before the entry without.
+// level, the entries with a hostname before the entries without, and the entry for the
+// port before the entry for every port.
 func (o *oracle) listenerEntries(c *claim) []v1alpha1.ListenerConfiguration {
 	levels := []*v1alpha1.TunnelConfiguration{o.snapshot.ClassConfiguration, o.snapshot.GatewayConfiguration}
 	if levels[0].Spec.MergingMode != nil {
@@ -120,97 +122,16 @@ func (o *oracle) listenerEntries(c *claim) []v1alpha1.ListenerConfiguration {
 	var entries []v1alpha1.ListenerConfiguration
 	for _, level := range levels {
 		for _, hostname := range slices.Compact([]string{c.hostname(), ""}) {
-			for _, entry := range level.Spec.ListenerConfigurations {
-				if entry.ProtocolPort == fmt.Sprintf("%s:%d", c.Protocol, c.Port) && entry.Hostname == hostname {
-					entries = append(entries, entry)
+			for _, port := range []string{fmt.Sprintf("%s:%d", c.Protocol, c.Port), "*"} {
+				for _, entry := range level.Spec.ListenerConfigurations {
+					if entry.ProtocolPort == port && entry.Hostname == hostname {
+						entries = append(entries, entry)
+					}
 				}
 			}
 		}
 	}
 	return entries
-}
-
-// requiredAccess returns the access that the hostname requires. Without tags, no
-// token is valid.
-func (o *oracle) requiredAccess(hostname string) (team string, tags []string, required bool) {
-	for _, c := range o.claims {
-		if !c.claims || c.hostname() != hostname {
-			continue
-		}
-		i := slices.IndexFunc(o.listenerEntries(c), func(entry v1alpha1.ListenerConfiguration) bool { return entry.Access != nil })
-		if i < 0 || !o.listenerEntries(c)[i].Access.Required {
-			continue
-		}
-		access := o.listenerEntries(c)[i].Access
-		var valid []string
-		for _, tag := range access.AUDTags {
-			if !required || slices.Contains(tags, string(tag)) && team == *access.TeamName {
-				valid = append(valid, string(tag))
-			}
-		}
-		slices.Sort(valid)
-		team, tags, required = *access.TeamName, valid, true
-	}
-	return team, tags, required
-}
-
-// A request reaches a backend only with the access that all listeners of the hostname
-// require. A hostname whose listeners require no access has none.
-func TestEveryRequestRequiresAccessOfAllListeners(t *testing.T) {
-	protected, contradictory := 0, 0
-	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
-		o := newOracle(s)
-		configuration := ingress.Configuration(gateway.Build(s, randomOptions).Table)
-		if configuration == nil {
-			return
-		}
-		rules := compile(t, configuration)
-		dice := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the test must be reproducible
-		hosts, paths := hostsAround(s), pathsAround(s)
-		for range 150 {
-			host, path := hosts[dice.IntN(len(hosts))], paths[dice.IntN(len(paths))]
-			index, service, _ := rules.Match(host, path)
-			if hostname, found := o.groupOf(host); found && service != answerNotFound {
-				protected += o.wantAccess(t, hostname, configuration.Ingress[index])
-			}
-		}
-		contradictory += o.contradictions()
-	})
-	if protected == 0 || contradictory == 0 {
-		t.Errorf("the clusters have %d requests that require access and %d listeners with contradictory access, want both", protected, contradictory)
-	}
-}
-
-// wantAccess checks the access of a rule. It returns 1 when the hostname requires
-// access, and 0 otherwise.
-func (o *oracle) wantAccess(t *testing.T, hostname string, rule provider.IngressRule) int {
-	t.Helper()
-	team, tags, required := o.requiredAccess(hostname)
-	got := rule.OriginRequest.Access
-	if !required {
-		if got != nil {
-			t.Errorf("hostname %q requires no access, but rule %+v has access %+v", hostname, rule, got)
-		}
-		return 0
-	}
-	if got != nil {
-		slices.Sort(got.AUDTag)
-	}
-	if diff := gocmp.Diff(&provider.Access{Required: true, TeamName: team, AUDTag: tags}, got); diff != "" || len(tags) == 0 {
-		t.Errorf("hostname %q, rule %+v: access differs (-want +got):\n%s", hostname, rule, diff)
-	}
-	return 1
-}
-
-// contradictions returns the number of listeners whose hostname requires access for
-// which no token is valid.
-func (o *oracle) contradictions() (n int) {
-	for _, c := range o.claims {
-		if _, tags, required := o.requiredAccess(c.hostname()); c.claims && required && len(tags) == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // A rule has the settings of the listeners to which its route is attached: HTTPS

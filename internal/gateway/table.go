@@ -16,17 +16,20 @@ type group struct {
 	owner    Owner // of the listeners
 	routes   []*Route
 	repeats  bool // whether a route can be in routes several times
+	// separate are the hostnames below the hostname with separate Access, and
+	// separateNotFound is the number of their 404 rules.
+	separate         []string
+	separateNotFound int
 }
 
 // newTable returns the routing table of the groups.
-func newTable(groups map[string]*group, byHostname settingsByHostname) *routing.Table {
-	t := &routing.Table{Groups: make([]routing.Group, len(groups))}
+func newTable(groups map[string]*group, configured overrides, access routing.Access) *routing.Table {
+	t := &routing.Table{Groups: make([]routing.Group, len(groups)), Access: access}
 	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
 	for i, hostname := range sortedHostnames(groups) {
-		h, first := byHostname[hostname], len(entries)
-		g := groups[hostname]
-		entries = g.appendEntries(entries, groups, h.overrides())
-		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.owner.Namespace, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
+		g, first := groups[hostname], len(entries)
+		entries = g.appendEntries(entries, groups, configured.byRoute(hostname))
+		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.owner.Namespace, Entries: appendedSince(entries, first)}
 		routing.Sort(t.Groups[i].Entries)
 	}
 	return t

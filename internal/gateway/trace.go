@@ -85,7 +85,7 @@ func (r *Result) findAnswer(t *Trace) map[*routing.Route]bool {
 	case table == nil && r.Usage == nil:
 		return nil // without limits, the table could be too large
 	case table == nil:
-		table = newTable(groupsOf(r.Listeners), nil)
+		table = newTable(groupsOf(r.Listeners), nil, nil)
 	}
 	answer, shadowed := table.Answer(t.Request)
 	served := map[*routing.Route]bool{}

@@ -39,14 +39,15 @@ func NewDigest(t *routing.Table, namespace string) *Digest {
 		}
 		d.rules = append(d.rules, part{rule.Namespace, hashOf(rule.ingressRule())})
 	}
-	tunnel := part{namespace, hashOf(t.OriginRequest)}
+	tunnel := part{namespace, hashOf([]any{t.OriginRequest, t.Access})}
 	d.rules, d.objects = append(d.rules, tunnel), append(d.objects, tunnel)
+	// Access comes from the settings of the Gateway, so it is no part of the entries.
+	b := newBuilder(&routing.Table{ClusterDomain: t.ClusterDomain, OriginRequest: t.OriginRequest}, 0, 0)
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		d.objects = append(d.objects, part{g.Namespace, hashOf(g.Hostname)})
-		settings := newGroupSettings(t, g)
 		for j := range g.Entries {
-			rule, route := entryRule(&g.Entries[j], t.ClusterDomain, settings), g.Entries[j].Source.Route
+			rule, route := b.entryRule(&g.Entries[j], g.Entries[j].Hostname), g.Entries[j].Source.Route
 			d.objects = append(d.objects, part{rule.Namespace, hashOf([]any{rule.ingressRule(), route.Kind, route.Name, route.Created})})
 		}
 	}

@@ -34,6 +34,8 @@ func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 	unreachable := entryOf("team-c", "x.example.com", "/a", "cart")
 	withSettings := table("sets", a, b)
 	withSettings.OriginRequest = &v1alpha1.OriginRequest{HTTPHostHeader: ptr.To("internal")}
+	withAccess := table("sets", a, b)
+	withAccess.Access = routing.Access{"x.example.com": {Required: true, TeamName: ptr.To("example"), AUDTags: []v1alpha1.AUDTag{"tag"}}}
 	for name, test := range map[string]struct {
 		next *routing.Table
 		want []string
@@ -48,6 +50,7 @@ func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 		"an unreachable rule":               {table("sets", a, unreachable, entryOf("team-b", "x.example.com", "/z", "cart")), []string{"team-b"}},
 		"the 404 rule of another namespace": {table("other", a, b), []string{"other", "sets"}},
 		"the settings of the tunnel":        {withSettings, []string{"infra"}},
+		"Cloudflare Access":                 {withAccess, []string{"infra"}},
 		"the hostname of another listener": {&routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{
 			{Hostname: "w.example.com", Namespace: "sets"}, base.Groups[0], wider,
 		}}, []string{"sets"}},

@@ -9,29 +9,36 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// groupSettings are the settings for the rules of one group.
-type groupSettings struct {
+// ruleSettings are the settings for the rules of a table.
+type ruleSettings struct {
 	tunnel *v1alpha1.OriginRequest
-	access *provider.Access
+	access routing.Access
+	// rendered has the access in the form of the tunnel configuration.
+	rendered map[*v1alpha1.Access]*provider.Access
 }
 
-func newGroupSettings(t *routing.Table, g *routing.Group) groupSettings {
-	return groupSettings{tunnel: t.OriginRequest, access: renderAccess(g.Access)}
+func newRuleSettings(t *routing.Table) ruleSettings {
+	s := ruleSettings{tunnel: t.OriginRequest, access: t.Access, rendered: map[*v1alpha1.Access]*provider.Access{}}
+	for _, access := range t.Access {
+		s.rendered[access] = RenderAccess(access)
+	}
+	return s
 }
 
-// originRequest returns the settings of the rule for an entry, or nil when the
-// settings of the tunnel apply unchanged. A rule that answers with a status has no
-// origin, but still requires access.
-func (g groupSettings) originRequest(e *routing.Entry) *provider.OriginRequest {
+// originRequest returns the settings of the rule of an entry for the hostname, or nil
+// when the settings of the tunnel apply unchanged. A rule that answers with a status has
+// no origin, but still requires access.
+func (s ruleSettings) originRequest(e *routing.Entry, hostname string) *provider.OriginRequest {
 	hasOrigin, isGRPC := e.Action.Forward != nil, e.Source.Route.Kind == routing.KindGRPCRoute
-	if g.access == nil && (!hasOrigin || e.OriginRequest == nil && !isGRPC) {
+	access := s.rendered[s.access.Of(hostname)]
+	if access == nil && (!hasOrigin || e.OriginRequest == nil && !isGRPC) {
 		return nil // avoids an allocation for most rules
 	}
 	var rendered provider.OriginRequest
 	if hasOrigin {
-		rendered = renderOriginRequest(g.withRequiredFields(e.OriginRequest, isGRPC))
+		rendered = renderOriginRequest(s.withRequiredFields(e.OriginRequest, isGRPC))
 	}
-	rendered.Access = g.access
+	rendered.Access = access
 	if rendered == (provider.OriginRequest{}) {
 		return nil
 	}
@@ -41,11 +48,11 @@ func (g groupSettings) originRequest(e *routing.Entry) *provider.OriginRequest {
 // withRequiredFields adds the fields to an override that it requires to take
 // effect: HTTP/2 for a GRPCRoute, and a false value for a field of the tunnel that
 // excludes a field of the override.
-func (g groupSettings) withRequiredFields(override *v1alpha1.OriginRequest, isGRPC bool) v1alpha1.OriginRequest {
+func (s ruleSettings) withRequiredFields(override *v1alpha1.OriginRequest, isGRPC bool) v1alpha1.OriginRequest {
 	if isGRPC {
 		override = settings.MergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, override)
 	}
-	rule, tunnel := ptr.Deref(override, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
+	rule, tunnel := ptr.Deref(override, v1alpha1.OriginRequest{}), ptr.Deref(s.tunnel, v1alpha1.OriginRequest{})
 	if isTrue(rule.HTTP2Origin) && isTrue(tunnel.MatchSNIToHost) {
 		rule.MatchSNIToHost = ptr.To(false)
 	}
@@ -92,7 +99,8 @@ func seconds(d *v1alpha1.Duration) *int64 {
 	return &n
 }
 
-func renderAccess(a *v1alpha1.Access) *provider.Access {
+// RenderAccess returns the access in the form of the tunnel configuration, or nil.
+func RenderAccess(a *v1alpha1.Access) *provider.Access {
 	if a == nil {
 		return nil
 	}

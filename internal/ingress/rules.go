@@ -24,10 +24,10 @@ type Rule struct {
 	// the tunnel apply unchanged.
 	OriginRequest *provider.OriginRequest
 	// Entry is the entry of the table. It is nil for the 404 rules at the end of a
-	// group and at the end of the configuration.
+	// group, of a hostname with separate Access, and of the configuration.
 	Entry *routing.Entry
 	// Namespace is the namespace of the entry's route, or of the listener of a group's
-	// 404 rule. It is empty for the 404 rule at the end of the configuration.
+	// 404 rules. It is empty for the 404 rule at the end of the configuration.
 	Namespace string
 }
 
@@ -61,9 +61,11 @@ func (r *Rule) ingressRule() provider.IngressRule {
 // through to a less specific group: a 404 rule ends a group. Rules that no request
 // can reach are omitted.
 //
-// The connector enforces access only for rules that contain it, so the rule of
-// every entry contains the access of its group. The 404 rules have no origin to
-// protect.
+// The connector enforces access only for rules that contain it, so the rule of every
+// entry contains the access of its hostname. A hostname that requires other access than
+// the wider hostnames of its group has a rule for each entry that covers it, and a 404
+// rule, so that its requests never reach the rules for a wider hostname. The 404 rules
+// have no origin to protect.
 func Rules(t *routing.Table) []Rule {
 	if t == nil {
 		return nil
@@ -73,16 +75,14 @@ func Rules(t *routing.Table) []Rule {
 		groups[t.Groups[i].Hostname] = struct{}{}
 		entries += len(t.Groups[i].Entries)
 	}
-	b := newBuilder(max(len(groups), entries)+1, len(groups)+1)
+	b := newBuilder(t, max(len(groups), entries)+1, len(groups)+1)
+	separate := routing.SeparateHostnames(groups, t.Access)
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		settings := newGroupSettings(t, g)
-		for j := range g.Entries {
-			b.add(entryRule(&g.Entries[j], t.ClusterDomain, settings))
-		}
+		b.addGroup(g, separate[g.Hostname])
 		// Other requests for the hostname must not fall through to a wider group.
 		if routing.HasWider(groups, g.Hostname) {
-			b.add(Rule{Hostname: g.Hostname, Service: serviceNotFound, Namespace: g.Namespace})
+			b.addNotFound(g.Hostname, g.Namespace)
 		}
 	}
 	b.add(Rule{Service: serviceNotFound})
@@ -92,7 +92,9 @@ func Rules(t *routing.Table) []Rule {
 // builder collects ingress rules in order and omits the rules that no request can
 // reach.
 type builder struct {
-	rules []Rule
+	clusterDomain string
+	settings      ruleSettings
+	rules         []Rule
 	// answeredPaths has the hostname and path of each rule with a path.
 	// answeredHostnames has the hostname of each rule without a path.
 	answeredPaths     map[hostnamePath]struct{}
@@ -101,20 +103,58 @@ type builder struct {
 
 type hostnamePath struct{ hostname, path string }
 
-func newBuilder(rules, hostnames int) *builder {
+func newBuilder(t *routing.Table, rules, hostnames int) *builder {
 	return &builder{
+		clusterDomain:     t.ClusterDomain,
+		settings:          newRuleSettings(t),
 		rules:             make([]Rule, 0, rules),
 		answeredPaths:     map[hostnamePath]struct{}{},
 		answeredHostnames: make(map[string]struct{}, hostnames),
 	}
 }
 
-// entryRule returns the rule of an entry.
-func entryRule(e *routing.Entry, clusterDomain string, settings groupSettings) Rule {
-	return Rule{
-		Hostname: e.Hostname, Path: pathExpression(e.Match.Path), Service: service(e.Action, clusterDomain),
-		OriginRequest: settings.originRequest(e), Entry: e, Namespace: e.Source.Route.Namespace,
+// addGroup adds the rules of a group. separate are the hostnames below the hostname of
+// the group with separate Access, in the order of the entries: narrower hostnames first.
+func (b *builder) addGroup(g *routing.Group, separate []string) {
+	next := 0
+	if len(separate) > 0 {
+		index := g.Index()
+		for _, hostname := range separate {
+			for next < len(g.Entries) && routing.CompareRouteHostnames(g.Entries[next].Hostname, hostname) < 0 {
+				b.addEntry(&g.Entries[next], g.Entries[next].Hostname)
+				next++
+			}
+			b.addSeparate(hostname, index.EntriesFor(hostname), g.Namespace)
+		}
 	}
+	for ; next < len(g.Entries); next++ {
+		b.addEntry(&g.Entries[next], g.Entries[next].Hostname)
+	}
+}
+
+// addSeparate adds the rules of a hostname with separate Access. The 404 rule is
+// necessary only when the rules for a wider hostname could catch a request.
+func (b *builder) addSeparate(hostname string, entries []*routing.Entry, namespace string) {
+	for _, e := range entries {
+		b.addEntry(e, hostname)
+	}
+	if len(entries) > 0 && entries[len(entries)-1].Hostname != hostname {
+		b.addNotFound(hostname, namespace)
+	}
+}
+
+// addEntry adds the rule of an entry for a hostname that the entry covers.
+func (b *builder) addEntry(e *routing.Entry, hostname string) { b.add(b.entryRule(e, hostname)) }
+
+func (b *builder) entryRule(e *routing.Entry, hostname string) Rule {
+	return Rule{
+		Hostname: hostname, Path: pathExpression(e.Match.Path), Service: service(e.Action, b.clusterDomain),
+		OriginRequest: b.settings.originRequest(e, hostname), Entry: e, Namespace: e.Source.Route.Namespace,
+	}
+}
+
+func (b *builder) addNotFound(hostname, namespace string) {
+	b.add(Rule{Hostname: hostname, Service: serviceNotFound, Namespace: namespace})
 }
 
 func (b *builder) add(rule Rule) {

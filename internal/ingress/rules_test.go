@@ -44,10 +44,12 @@ func TestConfigurationRendersATable(t *testing.T) {
 	grpc := forward(routing.KindGRPCRoute, "a.example.com", "", "calls", routing.ProtocolHTTPS)
 	for name, test := range map[string]struct {
 		groups []routing.Group
+		access routing.Access
 		want   []provider.IngressRule
 	}{
 		"a group without a wider group has no 404 rule": {
 			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart")}}},
+			nil,
 			[]provider.IngressRule{{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart}, {Service: "http_status:404"}},
 		},
 		"a group ends with a 404 rule before a wider group": {
@@ -56,6 +58,7 @@ func TestConfigurationRendersATable(t *testing.T) {
 				{Hostname: "b.example.com"},
 				{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}},
 			},
+			nil,
 			[]provider.IngressRule{
 				{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart}, {Hostname: "a.example.com", Service: "http_status:404"},
 				{Hostname: "b.example.com", Service: "http_status:404"},
@@ -67,12 +70,14 @@ func TestConfigurationRendersATable(t *testing.T) {
 				{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "", "cart")}},
 				{Entries: []routing.Entry{httpEntry("", "", "pages")}},
 			},
+			nil,
 			[]provider.IngressRule{{Hostname: "a.example.com", Service: cart}, {Service: pages}},
 		},
 		"a rule that no request can reach is omitted": {
 			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{
 				httpEntry("a.example.com", "/cart", "cart"), failure("a.example.com", "/cart"), httpEntry("*.example.com", "", "pages"), httpEntry("a.example.com", "", "cart"), httpEntry("*.example.com", "/cart", "cart"),
 			}}},
+			nil,
 			[]provider.IngressRule{
 				{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart}, {Hostname: "*.example.com", Service: pages}, {Service: "http_status:404"},
 			},
@@ -81,15 +86,17 @@ func TestConfigurationRendersATable(t *testing.T) {
 			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{
 				withPath(httpEntry("a.example.com", "", "cart"), routing.PathExact, "/a.b"), withPath(httpEntry("a.example.com", "", "cart"), routing.PathExpression, "(?:/x|/y)"),
 			}}},
+			nil,
 			[]provider.IngressRule{
 				{Hostname: "a.example.com", Path: `^/a\.b$`, Service: cart}, {Hostname: "a.example.com", Path: "^(?:/x|/y)$", Service: cart}, {Service: "http_status:404"},
 			},
 		},
-		"every rule of an entry requires the access of its group": {
+		"every rule of an entry requires the access of its hostname": {
 			[]routing.Group{
-				{Hostname: "a.example.com", Access: access, Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart"), failure("a.example.com", "/pay")}},
+				{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart"), failure("a.example.com", "/pay")}},
 				{Entries: []routing.Entry{httpEntry("b.example.com", "/cart", "cart"), httpEntry("", "", "pages")}},
 			},
+			routing.Access{"a.example.com": access},
 			[]provider.IngressRule{
 				{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart, OriginRequest: protected},
 				{Hostname: "a.example.com", Path: "^/pay(/|$)", Service: "http_status:500", OriginRequest: protected},
@@ -99,14 +106,57 @@ func TestConfigurationRendersATable(t *testing.T) {
 		},
 		"a GRPCRoute uses HTTP/2": {
 			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{grpc}}},
+			nil,
 			[]provider.IngressRule{
 				{Hostname: "a.example.com", Service: "https://calls.shop.svc.cluster.local:80", OriginRequest: provider.OriginRequest{HTTP2Origin: new(true)}},
 				{Service: "http_status:404"},
 			},
 		},
+		"a protected hostname below a wildcard has a rule for each entry that covers it": {
+			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{
+				httpEntry("admin.example.com", "/own", "cart"), httpEntry("z.example.com", "", "cart"),
+				httpEntry("*.example.com", "/own", "pages"), httpEntry("*.example.com", "/pages", "pages"), failure("*.example.com", "/pay"),
+			}}},
+			routing.Access{"admin.example.com": access},
+			[]provider.IngressRule{
+				{Hostname: "admin.example.com", Path: "^/own(/|$)", Service: cart, OriginRequest: protected},
+				{Hostname: "admin.example.com", Path: "^/pages(/|$)", Service: pages, OriginRequest: protected},
+				{Hostname: "admin.example.com", Path: "^/pay(/|$)", Service: "http_status:500", OriginRequest: protected},
+				{Hostname: "admin.example.com", Service: "http_status:404"},
+				{Hostname: "z.example.com", Service: cart},
+				{Hostname: "*.example.com", Path: "^/own(/|$)", Service: pages}, {Hostname: "*.example.com", Path: "^/pages(/|$)", Service: pages},
+				{Hostname: "*.example.com", Path: "^/pay(/|$)", Service: "http_status:500"}, {Service: "http_status:404"},
+			},
+		},
+		"a hostname without a route of its own has rules before the wildcard": {
+			[]routing.Group{{Entries: []routing.Entry{httpEntry("*.example.com", "/cart", "cart"), httpEntry("", "", "pages")}}},
+			routing.Access{"*.admin.example.com": access},
+			[]provider.IngressRule{
+				{Hostname: "*.admin.example.com", Path: "^/cart(/|$)", Service: cart, OriginRequest: protected},
+				{Hostname: "*.admin.example.com", Service: pages, OriginRequest: protected},
+				{Hostname: "*.example.com", Path: "^/cart(/|$)", Service: cart}, {Service: pages},
+			},
+		},
+		"an exempt hostname below a protected wildcard has rules without access": {
+			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}}},
+			routing.Access{"*.example.com": access, "open.example.com": nil},
+			[]provider.IngressRule{
+				{Hostname: "open.example.com", Service: pages}, {Hostname: "*.example.com", Service: pages, OriginRequest: protected}, {Service: "http_status:404"},
+			},
+		},
+		"a hostname with the same access as the wider hostname has no rules of its own": {
+			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}}},
+			routing.Access{"": access, "open.example.com": access},
+			[]provider.IngressRule{{Hostname: "*.example.com", Service: pages, OriginRequest: protected}, {Service: "http_status:404"}},
+		},
+		"a protected hostname that no entry covers has no rule": {
+			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("z.example.com", "", "pages")}}},
+			routing.Access{"admin.example.com": access},
+			[]provider.IngressRule{{Hostname: "z.example.com", Service: pages}, {Service: "http_status:404"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ingress.Configuration(&routing.Table{Groups: test.groups, ClusterDomain: "cluster.local"})
+			got := ingress.Configuration(&routing.Table{Groups: test.groups, Access: test.access, ClusterDomain: "cluster.local"})
 			if diff := cmp.Diff(test.want, got.Ingress); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
 			}

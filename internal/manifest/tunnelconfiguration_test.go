@@ -37,7 +37,7 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		hostHeader  = "must be a host with an optional port, such as internal.example.com:8443"
 		serverName  = "must be a hostname without a port, such as internal.example.com"
 		caPool      = "must be an absolute path in the connector's container, such as /etc/backend-ca/ca.crt"
-		port        = "must be HTTP or HTTPS, a colon, and a port from 1 to 65535, such as HTTPS:443"
+		port        = "must be HTTP or HTTPS, a colon, and a port from 1 to 65535, such as HTTPS:443, or * for every listener"
 		hostname    = "must be the hostname of a listener in lower case, such as www.example.com or *.example.com"
 		noTeam      = "access: Invalid value: access is required but has no teamName, so tokens cannot be validated: set teamName, or set required to false"
 		noTags      = "access: Invalid value: access is required but has no audTags, so tokens cannot be validated: set the AUD tag of the Access application, or set required to false"
@@ -222,6 +222,7 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		"protocol in lower case":             {`{listenerConfigurations: [{protocolPort: "http:80"}]}`, []string{`listenerConfigurations[0].protocolPort: Invalid value: "http:80": ` + port}},
 		"port 0":                             {`{listenerConfigurations: [{protocolPort: "HTTP:0"}]}`, []string{`listenerConfigurations[0].protocolPort: Invalid value: "HTTP:0": ` + port}},
 		"port 65536":                         {`{listenerConfigurations: [{protocolPort: "HTTP:65536"}]}`, []string{`listenerConfigurations[0].protocolPort: Invalid value: "HTTP:65536": ` + port}},
+		"a star as the port":                 {`{listenerConfigurations: [{protocolPort: "HTTPS:*"}]}`, []string{`listenerConfigurations[0].protocolPort: Invalid value: "HTTPS:*": ` + port}},
 		"port with a leading zero":           {`{listenerConfigurations: [{protocolPort: "HTTP:080"}]}`, []string{`listenerConfigurations[0].protocolPort: Invalid value: "HTTP:080": ` + port}},
 		"hostname in upper case":             {`{listenerConfigurations: [{protocolPort: "HTTP:80", hostname: A.example}]}`, []string{`listenerConfigurations[0].hostname: Invalid value: "A.example": ` + hostname}},
 		"hostname with a final dot":          {`{listenerConfigurations: [{protocolPort: "HTTP:80", hostname: a.example.}]}`, []string{`listenerConfigurations[0].hostname: Invalid value: "a.example.": ` + hostname}},
@@ -285,6 +286,7 @@ func TestValidTunnelConfigurationsAreAccepted(t *testing.T) {
 		"matchSNItoHost without http2Origin": "{originRequest: {matchSNItoHost: true, http2Origin: false}}",
 		"http2Origin without matchSNItoHost": "{originRequest: {matchSNItoHost: false, http2Origin: true}}",
 		"ports at the bounds":                `{listenerConfigurations: [{protocolPort: "HTTP:1"}, {protocolPort: "HTTP:59999"}, {protocolPort: "HTTPS:65499"}, {protocolPort: "HTTPS:65529"}, {protocolPort: "HTTPS:65535"}]}`,
+		"a listener of every port":           `{listenerConfigurations: [{protocolPort: "*"}, {protocolPort: "*", hostname: a.example.com}]}`,
 		"access that is not required":        `{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: false, teamName: a}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // Explanation traces one request through every Gateway that has a listener for its
@@ -67,6 +69,9 @@ type Answer struct {
 	// that the request gets the status 404.
 	Entry *Entry `json:"entry"`
 	Outcome
+	// Access is the token of Cloudflare Access that the request must have; nil if it
+	// needs none, or if no entry matches.
+	Access *provider.Access `json:"access,omitempty"`
 	// Via are the listeners that the route of the entry attaches to.
 	Via []Attachment `json:"via"`
 }
@@ -143,7 +148,7 @@ func (g *Gateway) trace(found *gateway.Trace) Trace {
 		t.Listeners[i] = MatchingListener{Listener: row, ReceivesRequest: slices.Contains(found.Claimants, l), Message: messageOf(l)}
 	}
 	if g.result.Table != nil {
-		t.Answer = newAnswer(found, g.result.Table.ClusterDomain)
+		t.Answer = newAnswer(found, g.result.Table)
 	}
 	for _, shadowed := range found.Shadowed {
 		t.Shadowed = append(t.Shadowed, ShadowedMatch{Entry: newEntry(shadowed.Entry), Reason: shadowed.Reason})
@@ -168,10 +173,11 @@ func messageOf(l *gateway.Listener) string {
 }
 
 // newAnswer converts the answer of a trace.
-func newAnswer(found *gateway.Trace, clusterDomain string) *Answer {
-	a := &Answer{Outcome: newOutcome(found.Answer, found.Request, clusterDomain), Via: []Attachment{}}
+func newAnswer(found *gateway.Trace, table *routing.Table) *Answer {
+	a := &Answer{Outcome: newOutcome(found.Answer, found.Request, table.ClusterDomain), Via: []Attachment{}}
 	if found.Answer != nil {
 		a.Entry = new(newEntry(found.Answer))
+		a.Access = ingress.RenderAccess(table.Access.Of(found.Request.Host))
 	}
 	for _, l := range found.Via {
 		a.Via = append(a.Via, Attachment{newOwner(l.Owner), string(l.Spec.Name)})

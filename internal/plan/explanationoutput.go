@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -113,6 +114,9 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	}
 	if a.Failure != "" {
 		printf(out, "  %s\n", a.Failure)
+	}
+	if a.Access != nil {
+		printf(out, "  requires a token of Cloudflare Access: team %s, AUD tag %s\n", a.Access.TeamName, strings.Join(a.Access.AUDTag, " or "))
 	}
 	writeChanges(out, "  ", a.Changes)
 	for _, listener := range a.Via {

@@ -61,6 +61,8 @@ type Gateway struct {
 	// Config is the configuration that the controller would push; nil if the Gateway
 	// is not accepted.
 	Config *provider.Configuration `json:"config"`
+	// Warnings are the problems of an accepted Gateway that no condition reports.
+	Warnings []Warning `json:"warnings"`
 	// Limits is the usage of the limits of the class; empty if the settings are not
 	// valid.
 	Limits []Limit `json:"limits"`
@@ -90,6 +92,21 @@ type Listener struct {
 	Programmed     bool   `json:"programmed"`
 	Reason         string `json:"reason"`
 	AttachedRoutes int32  `json:"attachedRoutes"`
+}
+
+// Warning is a problem of an accepted Gateway that no condition reports.
+type Warning struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// newWarnings returns an empty list for nil.
+func newWarnings(warnings []gateway.Warning) []Warning {
+	all := make([]Warning, len(warnings))
+	for i, w := range warnings {
+		all[i] = Warning{w.Reason, w.Message}
+	}
+	return all
 }
 
 // Owner identifies an object: the Gateway or ListenerSet of a listener, or the route
@@ -255,6 +272,7 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		AttachedListenerSets: result.AttachedListenerSets(),
 		Listeners:            make([]Listener, len(result.Listeners)),
 		Config:               ingress.Configuration(result.Table),
+		Warnings:             newWarnings(result.Warnings),
 		Limits:               newLimits(result.Usage),
 		Tenants:              newTenants(result.Usage),
 		result:               result,
@@ -312,12 +330,17 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	return listener
 }
 
-// Healthy reports whether every condition of the controller has its expected status.
-// It returns false if the plan has no Gateway, or if manifests without a cluster
-// refer to missing parents, because these cases result in no conditions.
+// Healthy reports whether every condition of the controller has its expected status, and
+// no Gateway has a warning. It returns false if the plan has no Gateway, or if manifests
+// without a cluster refer to missing parents, because these cases result in no conditions.
 func (p *Plan) Healthy() bool {
 	if len(p.Gateways) == 0 || p.unattached.manifestsOnly && len(p.unattached.missingParents) > 0 {
 		return false
+	}
+	for i := range p.Gateways {
+		if len(p.Gateways[i].Warnings) > 0 {
+			return false
+		}
 	}
 	for _, status := range p.Statuses {
 		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstUnexpected(c) != nil }) {

@@ -156,7 +156,7 @@ func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 	jsonKeys("", any(decoded(t, planOf(t, shared, rejected, teams))), got)
 	want := map[string][]string{
 		"":                              {"gateways", "statuses"},
-		".gateways[]":                   {"attachedListenerSets", "config", "limits", "listeners", "name", "namespace", "tenants"},
+		".gateways[]":                   {"attachedListenerSets", "config", "limits", "listeners", "name", "namespace", "tenants", "warnings"},
 		".gateways[].limits[]":          {"limit", "name", "tenant", "used"},
 		".gateways[].tenants[]":         {"instructions", "labeled", "listeners", "name", "refusedListeners", "refusedRoutes", "rules"},
 		".gateways[].listeners[]":       {"accepted", "attachedRoutes", "conflicted", "hostname", "name", "owner", "port", "programmed", "protocol", "reason", "resolvedRefs"},
@@ -192,7 +192,7 @@ spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, prot
 			map[string]any{"name": "regularExpressionsPerNamespace", "used": 0.0, "limit": 1000.0, "tenant": ""},
 			map[string]any{"name": "regularExpressionsPerTunnel", "used": 0.0, "limit": 5000.0, "tenant": ""},
 		},
-		"tenants": []any{},
+		"tenants": []any{}, "warnings": []any{},
 	}
 	if diff := cmp.Diff(any([]any{want}), p["gateways"]); diff != "" {
 		t.Errorf("gateways differ (-want +got):\n%s", diff)

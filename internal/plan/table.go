@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -66,18 +67,45 @@ func (g *Gateway) writeListeners(out *tabwriter.Writer) {
 // state returns the reason of a problem, or "served".
 func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
+// writeRules prints the rules. It prints the column ACCESS, with the team whose token a
+// rule requires, only if a rule requires one.
 func (g *Gateway) writeRules(out *tabwriter.Writer) {
-	fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM")
-	for i, rule := range ingress.Rules(g.result.Table) {
-		from := "catch-all"
-		if rule.Entry != nil {
-			from = fmt.Sprintf("%s rule %d", rule.Entry.Source.Route.Describe(), rule.Entry.Source.Rule)
-		} else if rule.Hostname != "" {
-			from = "catch-all of the hostname"
+	rules := ingress.Rules(g.result.Table)
+	protected := slices.ContainsFunc(rules, func(r ingress.Rule) bool { return teamOf(&r) != "" })
+	if protected {
+		fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tACCESS\tFROM")
+	} else {
+		fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM")
+	}
+	for i := range rules {
+		rule := &rules[i]
+		printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service)
+		if protected {
+			printf(out, "%s\t", teamOf(rule))
 		}
-		printf(out, "  %d\t%s\t%s\t%s\t%s\n", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service, from)
+		printf(out, "%s\n", sourceOf(rule))
 	}
 	flush(out)
+}
+
+// sourceOf describes where a rule comes from.
+func sourceOf(rule *ingress.Rule) string {
+	switch {
+	case rule.Entry != nil:
+		return fmt.Sprintf("%s rule %d", rule.Entry.Source.Route.Describe(), rule.Entry.Source.Rule)
+	case rule.Hostname != "":
+		return "catch-all of the hostname"
+	default:
+		return "catch-all"
+	}
+}
+
+// teamOf returns the team whose token of Cloudflare Access the rule requires, or "".
+func teamOf(rule *ingress.Rule) string {
+	if rule.OriginRequest == nil || rule.OriginRequest.Access == nil {
+		return ""
+	}
+	return rule.OriginRequest.Access.TeamName
 }
 
 // WriteProblems prints the problems at the end of each Gateway's table.
@@ -91,6 +119,9 @@ func (p *Plan) WriteProblems(w io.Writer) {
 func (g *Gateway) writeProblems(out io.Writer) {
 	if g.sharedHostnames != "" {
 		g.writeRemark(out, g.sharedHostnames)
+	}
+	for _, warning := range g.Warnings {
+		g.writeRemark(out, warning.Reason+": "+warning.Message)
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {

@@ -22,4 +22,7 @@ type Capabilities struct {
 	// Path returns a literal path in the form in which the data plane compares paths,
 	// or an error when the path is not valid.
 	Path func(string) (string, error)
+	// AccessGaps returns the protected hostnames of a table whose requests can reach a
+	// backend without a token, in order.
+	AccessGaps func(*Table) []AccessGap
 }

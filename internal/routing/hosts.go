@@ -3,6 +3,8 @@ package routing
 import (
 	"maps"
 	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // Host has the entries for all requests whose most specific hostname of the Table
@@ -12,56 +14,65 @@ type Host struct {
 	// Entries are the entries in the order in which they are tried. Requests that no
 	// entry matches get the status 404.
 	Entries []*Entry
+	// Access is the Cloudflare Access that the requests require, or nil.
+	Access *v1alpha1.Access
 }
 
 // Hosts returns one list of entries for each hostname of the table, for data planes
 // that choose a list by the most specific hostname and never fall through to the
 // list of a wider hostname. It repeats the entries for wider hostnames of the same
-// group. The hostnames are in the order of [CompareGroups].
+// group. Every hostname of [Table.Access] that a group covers counts as a hostname of the
+// table. The hostnames are in the order of [CompareGroups].
 func (t *Table) Hosts() []Host {
-	groups := make(map[string]positions, len(t.Groups))
+	groups := make(map[string]Index, len(t.Groups))
 	hostnames := map[string]struct{}{}
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		groups[g.Hostname] = newPositions(g)
+		groups[g.Hostname] = g.Index()
 		hostnames[g.Hostname] = struct{}{}
 		for j := range g.Entries {
 			hostnames[g.Entries[j].Hostname] = struct{}{}
 		}
 	}
+	for hostname := range t.Access {
+		if _, covered := MostSpecific(groups, hostname); covered {
+			hostnames[hostname] = struct{}{}
+		}
+	}
 	hosts := make([]Host, 0, len(hostnames))
 	for _, hostname := range slices.SortedFunc(maps.Keys(hostnames), CompareGroups) {
 		owner, _ := MostSpecific(groups, hostname)
-		hosts = append(hosts, Host{Hostname: hostname, Entries: groups[owner].entriesFor(hostname)})
+		hosts = append(hosts, Host{Hostname: hostname, Entries: groups[owner].EntriesFor(hostname), Access: t.Access.Of(hostname)})
 	}
 	return hosts
 }
 
-// positions are the positions of the entries of a group, by hostname.
-type positions struct {
+// Index finds the entries of a group by hostname.
+type Index struct {
 	group      *Group
-	byHostname map[string][]int
+	byHostname map[string][]int // the positions of the entries
 }
 
-func newPositions(g *Group) positions {
-	p := positions{group: g, byHostname: map[string][]int{}}
+// Index returns the index of the entries.
+func (g *Group) Index() Index {
+	x := Index{group: g, byHostname: map[string][]int{}}
 	for i := range g.Entries {
 		hostname := g.Entries[i].Hostname
-		p.byHostname[hostname] = append(p.byHostname[hostname], i)
+		x.byHostname[hostname] = append(x.byHostname[hostname], i)
 	}
-	return p
+	return x
 }
 
-// entriesFor returns the entries of the group that cover the hostname, in order.
-func (p positions) entriesFor(hostname string) []*Entry {
-	indexes := slices.Clone(p.byHostname[hostname])
+// EntriesFor returns the entries of the group that cover the hostname, in order.
+func (x Index) EntriesFor(hostname string) []*Entry {
+	indexes := slices.Clone(x.byHostname[hostname])
 	for wide := range WiderHostnames(hostname) {
-		indexes = append(indexes, p.byHostname[wide]...)
+		indexes = append(indexes, x.byHostname[wide]...)
 	}
 	slices.Sort(indexes)
 	entries := make([]*Entry, len(indexes))
 	for i, index := range indexes {
-		entries[i] = &p.group.Entries[index]
+		entries[i] = &x.group.Entries[index]
 	}
 	return entries
 }

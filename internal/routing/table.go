@@ -24,6 +24,8 @@ type Table struct {
 	// A request belongs to the first group whose hostname covers the host of the
 	// request, and never falls through to another group.
 	Groups []Group
+	// Access decides which requests require a token of Cloudflare Access.
+	Access Access
 	// ClusterDomain is the DNS domain of the cluster, without a leading or trailing
 	// dot.
 	ClusterDomain string
@@ -42,8 +44,6 @@ type Group struct {
 	// Entries are the entries in the order in which they are tried. A request that
 	// no entry matches gets the status 404.
 	Entries []Entry
-	// Access is the Cloudflare Access that requests for the hostname require, or nil.
-	Access *v1alpha1.Access
 }
 
 // Entry is one match of a route and its action.

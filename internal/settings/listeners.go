@@ -2,78 +2,101 @@ package settings
 
 import (
 	"cmp"
-	"slices"
+	"fmt"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// listenerKey identifies a ListenerConfiguration.
-type listenerKey struct{ protocolPort, hostname string }
-
-func listenerKeyOf(c *v1alpha1.ListenerConfiguration) listenerKey {
-	return listenerKey{c.ProtocolPort, c.Hostname}
+// Listeners are the entries of spec.listenerConfigurations of both levels. They are not
+// merged into one list, because an entry of the preferred level takes precedence over
+// every entry of the other level, and the level of an entry decides about access.
+type Listeners struct {
+	Class, Gateway []v1alpha1.ListenerConfiguration
+	// PreferGateway reports whether the originRequest of the Gateway takes precedence.
+	PreferGateway bool
 }
 
-// Listeners are the entries of spec.listenerConfigurations by protocol, port and
-// hostname.
-type Listeners map[listenerKey]*v1alpha1.ListenerConfiguration
-
-// Listeners returns the entries of the merged settings.
-func (s *Settings) Listeners() Listeners {
-	entries := make(Listeners, len(s.Spec.ListenerConfigurations))
-	for i := range s.Spec.ListenerConfigurations {
-		entry := &s.Spec.ListenerConfigurations[i]
-		entries[listenerKeyOf(entry)] = entry
-	}
-	return entries
-}
-
-// For returns the settings of a listener, or nil when there are none. The entry
-// with the hostname of the listener takes precedence over the entry without a
-// hostname.
-func (l Listeners) For(protocolPort, hostname string) *v1alpha1.ListenerConfiguration {
-	general := l[listenerKey{protocolPort, ""}]
-	if hostname == "" {
-		return general
-	}
-	return mergeBlocks(l[listenerKey{protocolPort, hostname}], general, mergeListenerConfiguration)
-}
-
-// mergeListenerConfigurations merges the entries by key. Within a level, an entry
-// with a hostname takes precedence over the entry without. Across levels, the
-// entry of first for a port takes precedence over the entry of second for a
-// hostname. Otherwise the owner of a Gateway could remove the access that the class
-// requires by naming the hostname.
-func mergeListenerConfigurations(first, second []v1alpha1.ListenerConfiguration) []v1alpha1.ListenerConfiguration {
-	if len(first) == 0 || len(second) == 0 {
-		return firstNonEmpty(first, second)
-	}
-	second = slices.Clone(second)
-	for i := range second {
-		general := slices.IndexFunc(first, func(c v1alpha1.ListenerConfiguration) bool {
-			return c.ProtocolPort == second[i].ProtocolPort && c.Hostname == ""
-		})
-		if general >= 0 {
-			second[i] = mergeListenerConfiguration(&first[general], &second[i])
+// Access returns the access of the entries of one level, by the hostname of the entry.
+// Entries for the same hostname have equal access, which the validation ensures.
+func Access(entries []v1alpha1.ListenerConfiguration) map[string]*v1alpha1.Access {
+	byHostname := map[string]*v1alpha1.Access{}
+	for i := range entries {
+		if access := entries[i].Access; access != nil {
+			byHostname[entries[i].Hostname] = access
 		}
 	}
-	return mergeLists(first, second, listenerKeyOf, mergeListenerConfiguration)
+	return byHostname
 }
 
-// mergeListenerConfiguration merges two entries. The result has the key of second.
-func mergeListenerConfiguration(first, second *v1alpha1.ListenerConfiguration) v1alpha1.ListenerConfiguration {
-	return v1alpha1.ListenerConfiguration{
-		ProtocolPort:  second.ProtocolPort,
-		Hostname:      second.Hostname,
-		OriginRequest: mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),
-		Access:        mergeBlocks(first.Access, second.Access, mergeAccess),
+// listenerKey identifies a ListenerConfiguration within a level.
+type listenerKey struct{ protocolPort, hostname string }
+
+// OriginRequests finds the originRequest of listeners. Its elements are the levels in
+// order of precedence.
+type OriginRequests [2]map[listenerKey]*v1alpha1.OriginRequest
+
+// OriginRequests returns the originRequest of all entries.
+func (l Listeners) OriginRequests() OriginRequests {
+	first, second := l.Class, l.Gateway
+	if l.PreferGateway {
+		first, second = second, first
 	}
+	return OriginRequests{originRequestsByKey(first), originRequestsByKey(second)}
 }
 
-func mergeAccess(first, second *v1alpha1.Access) v1alpha1.Access {
-	return v1alpha1.Access{
-		Required: first.Required, // the API requires the field
-		TeamName: cmp.Or(first.TeamName, second.TeamName),
-		AUDTags:  firstNonEmpty(first.AUDTags, second.AUDTags),
+func originRequestsByKey(entries []v1alpha1.ListenerConfiguration) map[listenerKey]*v1alpha1.OriginRequest {
+	byKey := map[listenerKey]*v1alpha1.OriginRequest{}
+	for i := range entries {
+		if entry := &entries[i]; entry.OriginRequest != nil {
+			byKey[listenerKey{entry.ProtocolPort, entry.Hostname}] = entry.OriginRequest
+		}
 	}
+	return byKey
+}
+
+// IsEmpty reports whether no entry has an originRequest.
+func (o OriginRequests) IsEmpty() bool { return len(o[0]) == 0 && len(o[1]) == 0 }
+
+// For returns the settings for a listener, or nil when there are none. Within a level,
+// an entry with the hostname of the listener takes precedence over an entry without a
+// hostname, then an entry for the port over an entry for every port.
+func (o OriginRequests) For(protocolPort, hostname string) *v1alpha1.OriginRequest {
+	var merged *v1alpha1.OriginRequest
+	for _, level := range o {
+		for _, key := range []listenerKey{
+			{protocolPort, hostname},
+			{v1alpha1.EveryPort, hostname},
+			{protocolPort, ""},
+			{v1alpha1.EveryPort, ""},
+		} {
+			merged = mergeBlocks(merged, level[key], mergeOriginRequests)
+		}
+	}
+	return merged
+}
+
+// checkAccessOfHostnames rejects entries for one hostname with different access: a
+// tunnel serves a hostname on all ports, so only one of them could apply.
+func checkAccessOfHostnames(spec *v1alpha1.TunnelConfigurationSpec) string {
+	first := map[string]*v1alpha1.ListenerConfiguration{}
+	for i := range spec.ListenerConfigurations {
+		entry := &spec.ListenerConfigurations[i]
+		if entry.Access == nil {
+			continue
+		}
+		other := cmp.Or(first[entry.Hostname], entry)
+		first[entry.Hostname] = other
+		if !entry.Access.Equal(other.Access) {
+			return fmt.Sprintf("spec.listenerConfigurations has different access blocks for %s, in the entries with protocolPort %s and %s, but a tunnel does not distinguish ports. Keep one of the blocks, in an entry with protocolPort %q.",
+				describeHostname(entry.Hostname), other.ProtocolPort, entry.ProtocolPort, v1alpha1.EveryPort)
+		}
+	}
+	return ""
+}
+
+func describeHostname(hostname string) string {
+	if hostname == "" {
+		return "every hostname"
+	}
+	return "hostname " + hostname
 }

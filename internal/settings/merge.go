@@ -15,31 +15,36 @@ import (
 //
 // The functions in this file merge field by field: the value of first takes
 // precedence over the value of second. Maps and lists with keys are merged by key.
-// Lists without keys are not merged, and neither are podDisruptionBudget,
-// topologySpreadConstraint and audTags, which are valid only as a whole. When first
+// Lists without keys are not merged, and neither are podDisruptionBudget and
+// topologySpreadConstraint, which are valid only as a whole. When first
 // sets one of two exclusive fields, the result does not have the other field of
 // second. The result shares memory with the input, which does not change.
 func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
-	mode := ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass)
-	if mode == v1alpha1.MergingModePreferGateway {
+	if prefersGateway(class) {
 		return mergeSpecs(gateway, class)
 	}
 	return mergeSpecs(class, gateway)
 }
 
+// prefersGateway reports whether the settings of a Gateway take precedence over the
+// settings of its class.
+func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
+	return ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass) == v1alpha1.MergingModePreferGateway
+}
+
 // mergeSpecs merges two specs. Only the class can set mergingMode, account,
-// allowedGatewayFields, limits and hostnames.
+// allowedGatewayFields, limits and hostnames. The result has no listenerConfigurations, because
+// [Listeners] has those of both levels.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
-		MergingMode:            cmp.Or(first.MergingMode, second.MergingMode),
-		Account:                cmp.Or(first.Account, second.Account),
-		AllowedGatewayFields:   firstNonNil(first.AllowedGatewayFields, second.AllowedGatewayFields),
-		Limits:                 cmp.Or(first.Limits, second.Limits),
-		Hostnames:              cmp.Or(first.Hostnames, second.Hostnames),
-		Tunnel:                 mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
-		Connector:              mergeBlocks(first.Connector, second.Connector, mergeConnectors),
-		OriginRequest:          mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),
-		ListenerConfigurations: mergeListenerConfigurations(first.ListenerConfigurations, second.ListenerConfigurations),
+		MergingMode:          cmp.Or(first.MergingMode, second.MergingMode),
+		Account:              cmp.Or(first.Account, second.Account),
+		AllowedGatewayFields: firstNonNil(first.AllowedGatewayFields, second.AllowedGatewayFields),
+		Limits:               cmp.Or(first.Limits, second.Limits),
+		Hostnames:            cmp.Or(first.Hostnames, second.Hostnames),
+		Tunnel:               mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
+		Connector:            mergeBlocks(first.Connector, second.Connector, mergeConnectors),
+		OriginRequest:        mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),
 	}
 }
 

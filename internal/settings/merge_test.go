@@ -17,7 +17,7 @@ import (
 // derive all paths from the types, so that they include every new field.
 type fieldPath struct {
 	path  string
-	steps []int // indexes of fields; lists have one entry
+	steps []int // indexes of fields
 }
 
 // atomicTypes are the structs that are merged as a whole.
@@ -31,7 +31,7 @@ var atomicTypes = map[reflect.Type]bool{
 }
 
 func fieldPaths(t reflect.Type, path string, steps []int) []fieldPath {
-	for t.Kind() == reflect.Pointer || t == reflect.TypeFor[[]v1alpha1.ListenerConfiguration]() {
+	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct || atomicTypes[t] {
@@ -40,26 +40,23 @@ func fieldPaths(t reflect.Type, path string, steps []int) []fieldPath {
 	var all []fieldPath
 	for i := range t.NumField() {
 		field := t.Field(i)
-		if field.Name == "ProtocolPort" || field.Name == "Hostname" {
-			continue // part of the key of an entry
-		}
 		all = append(all, fieldPaths(field.Type, path+"."+field.Name, append(append([]int{}, steps...), i))...)
 	}
 	return all
 }
 
 // specFieldPaths returns the paths of all fields except mergingMode, which controls
-// the merge.
+// the merge, and listenerConfigurations, which stay separate.
 func specFieldPaths(t *testing.T) []fieldPath {
 	t.Helper()
 	var all []fieldPath
 	for _, l := range fieldPaths(reflect.TypeFor[v1alpha1.TunnelConfigurationSpec](), "", nil) {
-		if l.path != "MergingMode" {
+		if l.path != "MergingMode" && l.path != "ListenerConfigurations" {
 			all = append(all, l)
 		}
 	}
-	if len(all) < 55 {
-		t.Fatalf("got %d field paths, want at least 55", len(all))
+	if len(all) < 35 {
+		t.Fatalf("got %d field paths, want at least 35", len(all))
 	}
 	return all
 }
@@ -78,18 +75,13 @@ func (l fieldPath) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	return spec
 }
 
-// newBlock sets a pointer or a list to a new block and returns the block.
+// newBlock sets a pointer to a new block and returns the block.
 func newBlock(value reflect.Value) reflect.Value {
-	switch entry := (v1alpha1.ListenerConfiguration{ProtocolPort: "HTTPS:443", Hostname: "a.example.com"}); {
-	case value.Kind() == reflect.Pointer:
-		value.Set(reflect.New(value.Type().Elem()))
-		return value.Elem()
-	case value.Kind() == reflect.Slice:
-		value.Set(reflect.ValueOf([]v1alpha1.ListenerConfiguration{entry}))
-		return value.Index(0)
-	default:
+	if value.Kind() != reflect.Pointer {
 		return value
 	}
+	value.Set(reflect.New(value.Type().Elem()))
+	return value.Elem()
 }
 
 // set fills the value and all of its fields.
@@ -145,9 +137,6 @@ func TestEveryFieldIsMergedByMode(t *testing.T) {
 		for name, mode := range modes {
 			t.Run(l.path+"/"+name, func(t *testing.T) {
 				class, gateway, unset := l.spec(1), l.spec(2), l.spec(0)
-				if l.path == "ListenerConfigurations.Access.Required" {
-					unset = v1alpha1.TunnelConfigurationSpec{} // the field is set in every block
-				}
 				preferred := class
 				if name == "PreferGateway" {
 					preferred = gateway
@@ -175,11 +164,12 @@ func TestEveryFieldIsMergedByMode(t *testing.T) {
 	}
 }
 
-// fullSpec returns a spec in which every field except mergingMode is set.
+// fullSpec returns a spec in which every field is set, except mergingMode and
+// listenerConfigurations.
 func fullSpec(variant int) v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	set(reflect.ValueOf(&spec).Elem(), variant)
-	spec.MergingMode = nil
+	spec.MergingMode, spec.ListenerConfigurations = nil, nil
 	return spec
 }
 
@@ -208,7 +198,6 @@ func TestMergeDoesNotChangeItsInput(t *testing.T) {
 			class, gateway := fullSpec(1), fullSpec(2)
 			class.MergingMode = mode
 			class.Connector.NodeSelector["class"], gateway.Connector.NodeSelector["gateway"] = "1", "2"
-			gateway.ListenerConfigurations = append(gateway.ListenerConfigurations, v1alpha1.ListenerConfiguration{ProtocolPort: "HTTP:80"})
 			classBefore, gatewayBefore := *class.DeepCopy(), *gateway.DeepCopy()
 			mergeLevels(&class, &gateway)
 			if diff := cmp.Diff([]v1alpha1.TunnelConfigurationSpec{classBefore, gatewayBefore}, []v1alpha1.TunnelConfigurationSpec{class, gateway}); diff != "" {
@@ -221,17 +210,11 @@ func TestMergeDoesNotChangeItsInput(t *testing.T) {
 func TestMergeKeysAndExclusiveFields(t *testing.T) {
 	// These cases need more than one field: keys of maps and lists, and exclusive
 	// fields.
-	entry := func(protocolPort, hostname string, access *v1alpha1.Access) v1alpha1.ListenerConfiguration {
-		return v1alpha1.ListenerConfiguration{ProtocolPort: protocolPort, Hostname: hostname, Access: access}
-	}
-	entries := func(list ...v1alpha1.ListenerConfiguration) spec { return spec{ListenerConfigurations: list} }
 	connector := func(c v1alpha1.Connector) spec { return spec{Connector: &c} }
 	spread := func(key string, skew int32) corev1.TopologySpreadConstraint {
 		return corev1.TopologySpreadConstraint{TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: skew}
 	}
 	origin := func(o v1alpha1.OriginRequest) spec { return spec{OriginRequest: &o} }
-	required := &v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a1"}}
-	notRequired := &v1alpha1.Access{}
 	for name, test := range map[string]struct{ first, second, want spec }{
 		"maps are merged by key": {
 			connector(v1alpha1.Connector{NodeSelector: map[string]string{"a": "1", "b": "1"}}),
@@ -284,23 +267,6 @@ func TestMergeKeysAndExclusiveFields(t *testing.T) {
 		"http2Origin does not exclude a false matchSNItoHost": {
 			origin(v1alpha1.OriginRequest{HTTP2Origin: new(true)}), origin(v1alpha1.OriginRequest{MatchSNIToHost: new(false)}),
 			origin(v1alpha1.OriginRequest{HTTP2Origin: new(true), MatchSNIToHost: new(false)}),
-		},
-		"listenerConfigurations are merged by key": {
-			entries(entry("HTTPS:443", "a", required)), entries(entry("HTTPS:443", "b", notRequired), entry("HTTPS:443", "a", notRequired), entry("HTTP:80", "", nil)),
-			entries(entry("HTTPS:443", "a", required), entry("HTTPS:443", "b", notRequired), entry("HTTP:80", "", nil)),
-		},
-		"an entry for a hostname does not override an entry for the port of the other level": {
-			entries(entry("HTTPS:443", "", required)), entries(entry("HTTPS:443", "a", notRequired), entry("HTTP:80", "a", notRequired)),
-			entries(entry("HTTPS:443", "", required), entry("HTTPS:443", "a", required), entry("HTTP:80", "a", notRequired)),
-		},
-		"an entry for a hostname overrides an entry for the port of the same level": {
-			entries(entry("HTTPS:443", "", required), entry("HTTPS:443", "a", notRequired)), entries(entry("HTTPS:443", "b", notRequired), entry("HTTPS:443", "a", required)),
-			entries(entry("HTTPS:443", "", required), entry("HTTPS:443", "a", &v1alpha1.Access{TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a1"}}), entry("HTTPS:443", "b", required)),
-		},
-		"audTags are not merged": {
-			entries(entry("HTTPS:443", "", required)),
-			entries(entry("HTTPS:443", "", &v1alpha1.Access{Required: true, TeamName: new("b"), AUDTags: []v1alpha1.AUDTag{"b1"}})),
-			entries(entry("HTTPS:443", "", required)),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,9 +33,11 @@ type Input struct {
 
 // Settings are the merged settings of a GatewayClass and a Gateway.
 type Settings struct {
-	// Spec has the merged fields, without defaults. It shares memory with the
-	// input and must not be changed.
+	// Spec has the merged fields, without defaults and without
+	// listenerConfigurations. It shares memory with the input and must not be changed.
 	Spec v1alpha1.TunnelConfigurationSpec
+	// Listeners are the listenerConfigurations of both levels.
+	Listeners Listeners
 	// AccountNamespace is the namespace of spec.account.apiTokenSecretRef, which is
 	// the namespace of the class's TunnelConfiguration. It is empty without an
 	// account.
@@ -65,8 +67,12 @@ func Resolve(in Input) (*Settings, *Problem) {
 		}
 		gateway = in.GatewayConfiguration.Spec
 	}
-	merged := &Settings{Spec: mergeLevels(&c.spec, &gateway), Metadata: allowedMetadata(in.Gateway.Spec.Infrastructure, c.metadataPrefixes())}
-	if violation := specViolation(&merged.Spec); violation != "" {
+	merged := &Settings{
+		Spec:      mergeLevels(&c.spec, &gateway),
+		Listeners: Listeners{c.spec.ListenerConfigurations, gateway.ListenerConfigurations, prefersGateway(&c.spec)},
+		Metadata:  allowedMetadata(in.Gateway.Spec.Infrastructure, c.metadataPrefixes()),
+	}
+	if violation := merged.violation(); violation != "" {
 		return nil, invalid("The settings of GatewayClass %s and of the Gateway are not valid together: %s", c.name, violation)
 	}
 	if violation := c.checkDeletion(merged); violation != "" {

@@ -32,6 +32,7 @@ var specChecks = []specCheck{
 		return checkOriginRequest("spec.originRequest", spec.OriginRequest)
 	},
 	checkListenerConfigurations,
+	checkAccessOfHostnames,
 }
 
 func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
@@ -41,6 +42,12 @@ func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
 		}
 	}
 	return ""
+}
+
+// violation returns why the settings of both levels are not valid together, or "".
+func (s *Settings) violation() string {
+	return cmp.Or(specViolation(&s.Spec),
+		checkOverrides(s.Listeners.Class, s.Spec.OriginRequest), checkOverrides(s.Listeners.Gateway, s.Spec.OriginRequest))
 }
 
 func checkLimits(spec *v1alpha1.TunnelConfigurationSpec) string {
@@ -161,13 +168,25 @@ func checkOriginRequest(path string, o *v1alpha1.OriginRequest) string {
 func checkListenerConfigurations(spec *v1alpha1.TunnelConfigurationSpec) string {
 	for i := range spec.ListenerConfigurations {
 		entry := &spec.ListenerConfigurations[i]
-		path := fmt.Sprintf("spec.listenerConfigurations[%s]", entry.ProtocolPort)
 		if violation := cmp.Or(
-			checkHostname(path+".hostname", entry.Hostname),
-			checkOriginRequest(path+".originRequest", entry.OriginRequest),
-			checkEmptyOverrides(path+".originRequest", entry.OriginRequest, spec.OriginRequest),
-			checkAccess(path+".access", entry.Access),
+			checkHostname(pathOf(entry)+".hostname", entry.Hostname),
+			checkOriginRequest(pathOf(entry)+".originRequest", entry.OriginRequest),
+			checkAccess(pathOf(entry)+".access", entry.Access),
 		); violation != "" {
+			return violation
+		}
+	}
+	return checkOverrides(spec.ListenerConfigurations, spec.OriginRequest)
+}
+
+// pathOf returns the path of an entry in the spec.
+func pathOf(entry *v1alpha1.ListenerConfiguration) string {
+	return fmt.Sprintf("spec.listenerConfigurations[%s]", entry.ProtocolPort)
+}
+
+func checkOverrides(entries []v1alpha1.ListenerConfiguration, tunnel *v1alpha1.OriginRequest) string {
+	for i := range entries {
+		if violation := checkEmptyOverrides(pathOf(&entries[i])+".originRequest", entries[i].OriginRequest, tunnel); violation != "" {
 			return violation
 		}
 	}

@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -73,16 +74,17 @@ var consoleBlock = regexp.MustCompile("(?ms)^```console\n\\$ (tunnel-gateway pla
 func TestCommandsPrintTheOutputOnThePages(t *testing.T) {
 	t.Chdir(root)
 	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
+	guides, guidesErr := filepath.Glob("docs/guides/*.md")
+	if err := errors.Join(err, guidesErr); err != nil {
 		t.Fatal(err)
 	}
 	var withOutput []string
-	for _, path := range append(pages, "README.md") {
+	for _, path := range slices.Concat(pages, guides, []string{"README.md"}) {
 		if compareOutputs(t, path) > 0 {
 			withOutput = append(withOutput, filepath.Base(path))
 		}
 	}
-	for _, name := range []string{"concepts.md", "plan.md", "quickstart.md", "troubleshooting.md"} {
+	for _, name := range []string{"access.md", "concepts.md", "plan.md", "quickstart.md", "troubleshooting.md"} {
 		if !slices.Contains(withOutput, name) {
 			t.Errorf("%s shows no output of a command", name)
 		}

@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+)
+
+// newAccess returns the decision for each hostname with access at one of the levels. At
+// each level, the entry with the most specific hostname decides. If the class requires
+// access, its block applies as a whole. Otherwise, the Gateway decides.
+func newAccess(s *settings.Settings) routing.Access {
+	if s == nil {
+		return nil
+	}
+	class, gateway := settings.Access(s.Listeners.Class), settings.Access(s.Listeners.Gateway)
+	access := make(routing.Access, len(class)+len(gateway))
+	for _, level := range []map[string]*v1alpha1.Access{class, gateway} {
+		for hostname := range level {
+			access[hostname] = required(class, hostname)
+			if access[hostname] == nil {
+				access[hostname] = required(gateway, hostname)
+			}
+		}
+	}
+	return access
+}
+
+// required returns the access that a level requires for the hostname, or nil.
+func required(level map[string]*v1alpha1.Access, hostname string) *v1alpha1.Access {
+	decisive, ok := routing.MostSpecific(level, hostname)
+	if !ok || !level[decisive].Required {
+		return nil
+	}
+	return level[decisive]
+}
+
+// Warning is a problem of an accepted Gateway that no condition reports as False. The
+// message of its Accepted condition contains it.
+type Warning struct {
+	// Reason is the reason of the event.
+	Reason  string
+	Message string
+}
+
+// The reasons of warnings.
+const (
+	// ReasonAccessBypass means that requests can reach a protected hostname without a
+	// token of Cloudflare Access.
+	ReasonAccessBypass = "AccessBypass"
+	// ReasonUnusedListenerConfiguration means that an entry of listenerConfigurations
+	// applies to no hostname of the Gateway.
+	ReasonUnusedListenerConfiguration = "UnusedListenerConfiguration"
+)
+
+// accessWarnings returns the warnings about the table and the entries.
+func accessWarnings(table *routing.Table, s *settings.Settings, gaps []routing.AccessGap) []Warning {
+	var warnings []Warning
+	if len(gaps) > 0 {
+		warnings = append(warnings, Warning{ReasonAccessBypass, describeGaps(gaps)})
+	}
+	class, own := unusedHostnames(table, s.Listeners.Class), unusedHostnames(table, s.Listeners.Gateway)
+	if unused := append(label(own, "Gateway"), label(class, "GatewayClass")...); len(unused) > 0 {
+		warnings = append(warnings, Warning{ReasonUnusedListenerConfiguration, fmt.Sprintf(
+			"Entries of listenerConfigurations have no effect, because their hostnames neither cover nor belong to the hostname of a listener: %s. Correct the hostnames, add listeners, or remove the entries.",
+			listAtMost(unused))})
+	}
+	return warnings
+}
+
+// label adds the level of the entries to their hostnames.
+func label(hostnames []string, level string) []string {
+	labeled := make([]string, len(hostnames))
+	for i, hostname := range hostnames {
+		labeled[i] = fmt.Sprintf("%s (of the %s)", hostname, level)
+	}
+	return labeled
+}
+
+func describeGaps(gaps []routing.AccessGap) string {
+	parts := make([]string, len(gaps))
+	for i, gap := range gaps {
+		parts[i] = fmt.Sprintf("%s (through the rules for %s)", quoteEvery(gap.Hostname), quoteEvery(gap.Through))
+	}
+	form := "in another letter case"
+	if slices.ContainsFunc(gaps, func(gap routing.AccessGap) bool { return gap.Through == "" }) {
+		form += " or with a dot at its end"
+	}
+	return fmt.Sprintf("Requests with a host %s can bypass Cloudflare Access, because connectors do not recognize the protected hostname: %s. "+
+		"Require Access for the wider hostname too, or use dataPlane: Envoy in a version of the controller that offers it.", form, listAtMost(parts))
+}
+
+func quoteEvery(hostname string) string {
+	if hostname == "" {
+		return "every hostname"
+	}
+	return hostname
+}
+
+// listAtMost lists at most ten parts.
+func listAtMost(parts []string) string {
+	const limit = 10
+	if len(parts) > limit {
+		return fmt.Sprintf("%s, and %d more", strings.Join(parts[:limit], ", "), len(parts)-limit)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// unusedHostnames returns, sorted, the hostnames of entries that neither cover a
+// hostname of the table nor are covered by one.
+func unusedHostnames(t *routing.Table, entries []v1alpha1.ListenerConfiguration) []string {
+	if len(entries) == 0 {
+		return nil
+	}
+	unused, groups := map[string]bool{}, map[string]bool{}
+	for i := range entries {
+		unused[entries[i].Hostname] = true
+	}
+	delete(unused, "") // covers every hostname
+	for i := range t.Groups {
+		hostname := t.Groups[i].Hostname
+		groups[hostname] = true
+		delete(unused, hostname)
+		for wide := range routing.WiderHostnames(hostname) {
+			delete(unused, wide)
+		}
+	}
+	maps.DeleteFunc(unused, func(hostname string, _ bool) bool { return routing.HasWider(groups, hostname) })
+	return slices.Sorted(maps.Keys(unused))
+}
