@@ -3,6 +3,7 @@ module github.com/tunnel-gateway/tunnel-gateway
 go 1.26.0
 
 require (
+	github.com/agext/levenshtein v1.2.3
 	github.com/cloudflare/cloudflare-go/v7 v7.9.0
 	github.com/go-logr/logr v1.4.3
 	github.com/go-logr/zapr v1.3.0

@@ -55,7 +55,7 @@ controller name.
 
 Each flag can also be set by the environment variable in brackets. A flag takes
 precedence over its variable.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.FromEnvironment(groups, os.LookupEnv); err != nil {
 				return err

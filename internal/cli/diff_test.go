@@ -358,14 +358,13 @@ func TestDiffRedactsTheTokenInErrors(t *testing.T) {
 	e.rejecting = true
 	got := run(t, e.manifests(t), "plan", "-f", "-", "--diff")
 	var want strings.Builder
-	want.WriteString("tunnel-gateway: ")
 	for _, name := range []string{"changed", "new", "same", "tenant"} {
 		account := map[bool]string{true: "tenant", false: "main"}[name == "tenant"]
 		operation, path := fmt.Sprintf("read the configuration of tunnel %q", e.ids[name]), "/"+e.ids[name]+"/configurations"
 		if name == "new" {
 			operation, path = `find tunnel "prod.platform.new"`, ""
 		}
-		fmt.Fprintf(&want, "Gateway platform/%s: %s: the Cloudflare API rejected the API token: "+
+		fmt.Fprintf(&want, "tunnel-gateway: Gateway platform/%s: %s: the Cloudflare API rejected the API token: "+
 			"GET /client/v4/accounts/%s/cfd_tunnel%s: 403 Forbidden: refused [redacted] (code 10000); "+
 			"the API token requires the permission Cloudflare Tunnel: Read\n", name, operation, account, path)
 	}

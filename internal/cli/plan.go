@@ -88,7 +88,7 @@ func planCommand(program string) *cobra.Command {
   PROGRAM plan --why shop.example.com/cart
   PROGRAM plan --why shop.example.com/cart --method POST --header x-version:2
   kustomize build . | PROGRAM plan -f - --strict`, "PROGRAM", program),
-		Args:              noArguments,
+		Args:              noManifests,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -97,7 +97,7 @@ func planCommand(program string) *cobra.Command {
 	registerCompletion(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(cmd, "context", o.completeContexts)
 	registerCompletion(cmd, "gateway", o.completeGateways)
-	cmd.SetFlagErrorFunc(explainUnknownFlag)
+	cmd.SetFlagErrorFunc(explainPlanFlagError)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
 	return cmd
 }
@@ -119,9 +119,6 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, the prefix of its tunnel names (default the ID in its Tunnels, otherwise the controller's default)")
 	o.diff.addFlags(f)
 }
-
-// errInterrupted replaces every error after a signal.
-var errInterrupted = errors.New("interrupted")
 
 // run executes the command.
 func (o *planOptions) run(cmd *cobra.Command) error {

@@ -2,10 +2,8 @@ package cli_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -381,18 +379,5 @@ func TestPlanReportsObjectsWithoutTheirGateway(t *testing.T) {
 	}
 	if got := run(t, "", "plan", "-f", "-", "--strict"); got.status != 2 {
 		t.Errorf("without manifests, status = %d, want 2", got.status)
-	}
-}
-
-func TestPlanCanBeInterrupted(t *testing.T) {
-	// A signal ends the command even while it reads from a pipe without data.
-	ctx, cancel := context.WithCancel(t.Context())
-	in, writer := io.Pipe()
-	defer func() { _ = writer.Close() }()
-	go cancel()
-	var stdout, stderr bytes.Buffer
-	status := cli.Run(ctx, []string{"tunnel-gateway", "plan", "-f", "-"}, cli.Streams{In: in, Out: &stdout, Err: &stderr})
-	if got := (outcome{status, stdout.String(), stderr.String()}); got != (outcome{1, "", "tunnel-gateway: interrupted\n"}) {
-		t.Errorf("outcome = %+v, want status 1 and the error interrupted", got)
 	}
 }

@@ -14,22 +14,22 @@ import (
 
 var errEmptyValue = errors.New("must not be empty")
 
-// noArguments rejects arguments, which are usually the names of manifests.
-func noArguments(_ *cobra.Command, arguments []string) error {
+// noManifests rejects arguments, which are usually the names of manifests.
+func noManifests(cmd *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
-		return fmt.Errorf("plan accepts no arguments, got %q; specify manifests with -f", arguments[0])
+		return fmt.Errorf("plan accepts no arguments, got %q; specify manifests with -f. See %s", arguments[0], helpOf(cmd))
 	}
 	return nil
 }
 
-// explainUnknownFlag adds a hint to the error about a namespace flag of kubectl that
-// plan does not have.
-func explainUnknownFlag(_ *cobra.Command, err error) error {
+// explainPlanFlagError explains an error about the flags of plan. It adds a hint about
+// the namespace flags of kubectl, which plan does not have.
+func explainPlanFlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && slices.Contains([]string{"n", "A", "all-namespaces"}, unknown.GetSpecifiedName()) {
-		return fmt.Errorf("%w; plan always reads all namespaces, and --gateway selects one Gateway", err)
+		return fmt.Errorf("%w; plan always reads all namespaces, and --gateway selects one Gateway. See %s", err, helpOf(cmd))
 	}
-	return err
+	return explainFlagError(cmd, err)
 }
 
 // validate returns all errors in the flags. isSet reports whether a flag is set on
