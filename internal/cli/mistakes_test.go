@@ -84,7 +84,7 @@ func mistakes(dir string) map[string]mistake {
 
 		"name that YAML reads as a boolean":     {stdin: edit("name: shared", "name: y"), arguments: plan(), status: 1, stderr: `metadata.name: Invalid value: must be a string, but YAML reads y without quotes as a boolean; write "y" on line 3` + "\n", expectedToFail: boolean},
 		"hostname that YAML reads as a boolean": {stdin: edit("hostname: a.example.com", "hostname: no"), arguments: plan(), status: 1, stderr: `spec.listeners[0].hostname: Invalid value: must be a string, but YAML reads no without quotes as a boolean; write "no" on line 6` + "\n", expectedToFail: boolean},
-		"hostname that YAML reads as a number":  {stdin: edit("hostname: a.example.com", "hostname: 1.5"), arguments: plan(), status: 1, stderr: `YAML reads 1.5 without quotes as a number; write "1.5" on line 6`, expectedToFail: boolean},
+		"hostname that YAML reads as a number":  {stdin: edit("hostname: a.example.com", "hostname: 1.5"), arguments: plan(), status: 1, stderr: `spec.listeners[0].hostname: Invalid value: must be a string, but YAML reads the value on line 6 as a number; if the value is correct, write it in quotes`, expectedToFail: boolean},
 		"label that YAML reads as a boolean":    {stdin: edit("{name: shared}", "{name: shared, labels: {team: on}}"), arguments: plan(), status: 1, stderr: `metadata.labels.team: Invalid value: must be a string, but YAML reads on without quotes as a boolean; write "on" on line 3`, expectedToFail: boolean},
 		"port name of a Service":                {stdin: edit("{port: 80}]}\n", "{port: 80, name: y}]}\n"), arguments: plan(), status: 1, stderr: `spec.ports[0].name: Invalid value: must be a string, but YAML reads y without quotes as a boolean; write "y" on line 17`, expectedToFail: boolean},
 
