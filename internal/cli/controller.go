@@ -60,6 +60,9 @@ precedence over its variable.`,
 			if err := config.FromEnvironment(groups, os.LookupEnv); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("kube-api-burst") && c.Kubernetes.QPS == 0 {
+				return errors.New("--kube-api-burst requires --kube-api-qps: without it, the number of requests has no limit")
+			}
 			if err := c.Validate(); err != nil {
 				return err
 			}

@@ -182,7 +182,7 @@ func TestDiffMatchesGoldenFile(t *testing.T) {
 func TestJSONAndYAMLContainTheDiff(t *testing.T) {
 	e := newEdge(t)
 	plain := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json")
-	got := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json", "--diff", "--color", "always")
+	got := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json", "--diff")
 	e.wantStatus(t, plain, 0, "")
 	e.wantStatus(t, got, 3, "")
 	var withDiff, withoutDiff map[string]any

@@ -45,41 +45,23 @@ func (o *planOptions) validate(isSet func(flag string) bool) error {
 	check("controller-name", config.CheckControllerName(o.controller))
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("cluster-id", config.CheckClusterID(o.clusterID))
-	check("why", o.checkWhy(isSet("why")))
-	check("method", o.checkRequestFlag(isSet("method")))
-	check("header", o.checkRequestFlag(isSet("header")))
+	check("color", o.color.check())
 	if slices.Contains(o.paths, "") {
 		check("filename", errEmptyValue)
 	}
-	switch {
-	case o.namespace == "":
-	case len(o.paths) == 0:
-		check("namespace", errors.New("requires --filename: it sets the namespace of objects in manifests, and plan reads all namespaces of a cluster"))
-	default:
+	for _, f := range []struct{ flag, value string }{
+		{"cluster-id", o.clusterID}, {"context", o.context}, {"gateway", o.gateway}, {"kubeconfig", o.kubeconfig},
+		{"method", o.method}, {"namespace", o.namespace}, {"why", o.why},
+	} {
+		if isSet(f.flag) && f.value == "" {
+			check(f.flag, errEmptyValue) // probably the value of a variable that is not set
+		}
+	}
+	if o.namespace != "" {
 		check("namespace", config.CheckNamespace(o.namespace))
 	}
 	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "") {
 		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
 	}
 	return errors.Join(errs...)
-}
-
-// checkRequestFlag validates a flag that describes the request of --why. isSet
-// reports whether it is set.
-func (o *planOptions) checkRequestFlag(isSet bool) error {
-	if isSet && o.why == "" {
-		return errors.New("requires --why: it describes the request")
-	}
-	return nil
-}
-
-// checkWhy validates --why. isSet reports whether it is set.
-func (o *planOptions) checkWhy(isSet bool) error {
-	switch {
-	case isSet && o.why == "":
-		return errEmptyValue
-	case isSet && o.diff.enabled:
-		return errors.New("must not be set together with --diff")
-	}
-	return nil
 }

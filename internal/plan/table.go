@@ -13,25 +13,25 @@ import (
 )
 
 // WriteTable prints the plan as text.
-func (p *Plan) WriteTable(w io.Writer) error {
-	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+func (p *Plan) WriteTable(w io.Writer, style Style) error {
+	out := newTable(w, style)
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
-		printf(out, "%s\n", p.noGatewayMessage())
+		printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style))
 	}
 	for i := range p.Gateways {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		p.Gateways[i].write(out)
+		p.Gateways[i].write(out, style)
 	}
 	writeTerminating(out, p.terminating)
-	if remark := p.Unattached(); remark != "" {
-		printf(out, "%s\n", remark)
+	if remark := p.Unattached(style); remark != "" {
+		printf(out, "%s"+problemMark+"\n", remark)
 	}
 	return out.Flush()
 }
 
-func (g *Gateway) write(out *tabwriter.Writer) {
+func (g *Gateway) write(out *tabwriter.Writer, style Style) {
 	notAllowed := 0
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
@@ -40,11 +40,12 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 	}
 	attached := int(g.AttachedListenerSets)
 	g.writeRemark(out, fmt.Sprintf("%d %s attached, %d not allowed", attached, plural(gateway.KindListenerSet, attached), notAllowed))
+	g.writeSettings(out, style)
 	if message := g.outcome.Message; message != "" {
-		g.writeRemark(out, message)
+		g.writeProblem(out, message)
 	}
 	if problem := g.result.Rejected; problem != nil {
-		g.writeRemark(out, notAccepted(problem.Reason, problem.Message))
+		g.writeProblem(out, notAccepted(problem.Reason, problem.Message))
 	}
 	g.writeListeners(out)
 	if g.Config != nil {
@@ -55,9 +56,9 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 }
 
 func (g *Gateway) writeListeners(out *tabwriter.Writer) {
-	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES")
+	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES"+rowMark)
 	for _, l := range g.Listeners {
-		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", orStar(l.Hostname), l.Port, l.Protocol,
+		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d"+markRow(l.Reason != "")+"\n", orStar(l.Hostname), l.Port, l.Protocol,
 			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
@@ -67,7 +68,7 @@ func (g *Gateway) writeListeners(out *tabwriter.Writer) {
 func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 func (g *Gateway) writeRules(out *tabwriter.Writer) {
-	fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM")
+	fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM"+rowMark)
 	for i, rule := range ingress.Rules(g.result.Table) {
 		from := "catch-all"
 		if rule.Entry != nil {
@@ -75,32 +76,34 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 		} else if rule.Hostname != "" {
 			from = "catch-all of the hostname"
 		}
-		printf(out, "  %d\t%s\t%s\t%s\t%s\n", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service, from)
+		failed := rule.Entry != nil && rule.Entry.Action.Problem != nil
+		printf(out, "  %d\t%s\t%s\t%s\t%s"+markRow(failed)+"\n", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service, from)
 	}
 	flush(out)
 }
 
 // WriteProblems prints the problems at the end of each Gateway's table.
 func (p *Plan) WriteProblems(w io.Writer) {
+	out := &styler{w: w}
 	for i := range p.Gateways {
-		p.Gateways[i].writeProblems(w)
+		p.Gateways[i].writeProblems(out)
 	}
 }
 
 // writeProblems prints the problems of hostnames, ListenerSets, listeners and routes.
 func (g *Gateway) writeProblems(out io.Writer) {
 	if g.sharedHostnames != "" {
-		g.writeRemark(out, g.sharedHostnames)
+		g.writeProblem(out, g.sharedHostnames)
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
-			printf(out, "%s: %s: %s\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
+			printf(out, "%s: %s: %s"+problemMark+"\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
 		}
 	}
 	for _, l := range g.result.Listeners {
 		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
 			if problem != nil && problem.Reason != string(gatewayv1.ListenerEntryReasonInvalid) {
-				printf(out, "%s listener %s: %s: %s\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
+				printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
 			}
 		}
 	}
@@ -113,15 +116,28 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
 	for _, parent := range route.Parents {
 		if parent.Rejected != nil {
-			printf(out, "%s at %s: %s: %s\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
+			printf(out, "%s at %s: %s: %s"+problemMark+"\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
 		}
 	}
 	for _, dropped := range route.Dropped {
-		printf(out, "%s: %s.\n", name, dropped)
+		printf(out, "%s: %s."+problemMark+"\n", name, dropped)
 	}
 	if route.Unresolved != nil {
-		printf(out, "%s: %s: %s\n", name, route.Unresolved.Reason, route.Unresolved.Message)
+		printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
 	}
+}
+
+// writeProblem prints a line about a problem of the Gateway.
+func (g *Gateway) writeProblem(out io.Writer, text string) {
+	printf(out, "Gateway %s/%s: %s"+problemMark+"\n", g.Namespace, g.Name, text)
+}
+
+// markRow returns the mark of a row of a table.
+func markRow(problem bool) string {
+	if problem {
+		return rowMark + problemMark
+	}
+	return rowMark
 }
 
 // flush ends a table, so that the column widths of the next table are independent.
