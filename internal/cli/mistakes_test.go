@@ -83,7 +83,7 @@ func mistakes(dir string) map[string]mistake {
 		"hostname that YAML reads as a boolean": {stdin: edit("hostname: a.example.com", "hostname: no"), arguments: plan(), status: 1, stderr: `spec.listeners[0].hostname: Invalid value: must be a string, but YAML reads no without quotes as a boolean; write "no" on line 6` + "\n"},
 		"hostname that YAML reads as a number":  {stdin: edit("hostname: a.example.com", "hostname: 1.5"), arguments: plan(), status: 1, stderr: `spec.listeners[0].hostname: Invalid value: must be a string, but YAML reads the value on line 6 as a number; if the value is correct, write it in quotes`},
 		"label that YAML reads as a boolean":    {stdin: edit("{name: shared}", "{name: shared, labels: {team: on}}"), arguments: plan(), status: 1, stderr: `metadata.labels.team: Invalid value: must be a string, but YAML reads on without quotes as a boolean; write "on" on line 3`},
-		"port name of a Service":                {stdin: edit("{port: 80}]}\n", "{port: 80, name: y}]}\n"), arguments: plan(), status: 1, stderr: `spec.ports[0].name: Invalid value: must be a string, but YAML reads y without quotes as a boolean; write "y" on line 16`},
+		"port name of a Service":                {stdin: edit("{port: 80}]}\n", "{port: 80, name: y}]}\n"), arguments: plan(), status: 1, stderr: `spec.ports[0].name: Invalid value: must be a string, but YAML reads y without quotes as a boolean; write "y" on line 18`},
 
 		"hostname with an underscore": {stdin: edit("a.example.com", "a_b.example.com"), arguments: plan(), status: 1,
 			stderr: `spec.listeners[0].hostname: Invalid value: "a_b.example.com": must be a hostname in lower case without a port, such as shop.example.com or *.example.com` + "\n"},
@@ -105,8 +105,9 @@ func mistakes(dir string) map[string]mistake {
 	}
 }
 
-func TestMistakesAreReported(t *testing.T) {
-	withoutCluster(t)
+// mistakenDirectory returns a directory with an empty file and a subdirectory.
+func mistakenDirectory(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "team"), 0o750); err != nil {
 		t.Fatal(err)
@@ -114,7 +115,12 @@ func TestMistakesAreReported(t *testing.T) {
 	write(t, filepath.Join(dir, "empty.yaml"), "\n")
 	write(t, filepath.Join(dir, "gateway.yaml"), gatewayManifest)
 	write(t, filepath.Join(dir, "team", "route.yaml"), routeManifest+"---\n"+serviceManifest)
-	for name, test := range mistakes(dir) {
+	return dir
+}
+
+func TestMistakesAreReported(t *testing.T) {
+	withoutCluster(t)
+	for name, test := range mistakes(mistakenDirectory(t)) {
 		t.Run(name, func(t *testing.T) {
 			got := run(t, test.stdin, test.arguments...)
 			if got.status != test.status || !strings.Contains(got.stderr, test.stderr) || !strings.Contains(got.stdout, test.stdout) {
@@ -135,5 +141,32 @@ func TestAnInterruptedCommandExitsWithStatus130(t *testing.T) {
 	status := cli.Run(ctx, []string{"tunnel-gateway", "plan", "-f", "-"}, cli.Streams{In: in, Out: &stdout, Err: &stderr})
 	if got := (outcome{status, stdout.String(), stderr.String()}); got != (outcome{130, "", "tunnel-gateway: interrupted\n"}) {
 		t.Errorf("outcome = %+v, want status 130 and the error interrupted", got)
+	}
+}
+
+// symptoms are the parts of messages that the troubleshooting page explains.
+var symptoms = []string{
+	"does not exist in gateway.networking.k8s.io; did you mean", "does not exist; did you mean", "is not served; did you mean", "no route answers",
+	"the input is empty", "the file is empty", "contains no object", "URLs are not supported", "skipped subdirectories:", "without quotes as a boolean",
+	"must be a hostname in lower case without a port", "has no effect with", "requires --diff", "must not be empty",
+}
+
+func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
+	withoutCluster(t)
+	data, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, output := string(data), ""
+	for _, test := range mistakes(mistakenDirectory(t)) {
+		output += run(t, test.stdin, test.arguments...).stderr
+	}
+	for _, symptom := range symptoms {
+		if !strings.Contains(page, symptom) {
+			t.Errorf("the page does not contain %q", symptom)
+		}
+		if !strings.Contains(output, symptom) {
+			t.Errorf("no message contains %q", symptom)
+		}
 	}
 }
