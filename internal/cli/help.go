@@ -44,17 +44,29 @@ func wrapHelp(root *cobra.Command, out io.Writer) {
 	})
 }
 
-// wrap breaks lines that are longer than width between words.
+// minTextWidth is the minimum width of a column with text. If the column is narrower, the
+// text begins on the next line.
+const minTextWidth = 24
+
+// wrap joins the lines of each paragraph, and breaks the result between words into lines
+// of the given width.
 func wrap(text string, width int) string {
 	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		indent := strings.Repeat(" ", hangingIndent(line, width))
+	for _, line := range joinParagraphs(text) {
+		column := textColumn(line)
+		if column > 0 && column+minTextWidth > width && len(line) > width {
+			b.WriteString(strings.TrimRight(line[:column], " ") + "\n")
+			line = strings.Repeat(" ", indentation(line)+2) + line[column:]
+			column = -1
+		}
+		if column < 0 {
+			column = indentation(line)
+		}
+		indent := strings.Repeat(" ", column)
 		for len(line) > width {
-			// A break in the indentation would not make the line shorter.
 			end := strings.LastIndexByte(line[:width+1], ' ')
 			if end <= len(indent) || strings.TrimSpace(line[:end]) == "" {
-				break // the word is longer than the line
+				break // the first word is longer than the line
 			}
 			b.WriteString(strings.TrimRight(line[:end], " ") + "\n")
 			line = indent + strings.TrimLeft(line[end:], " ")
@@ -64,22 +76,36 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// minTextWidth is the minimum width of a column with text.
-const minTextWidth = 24
+// joinParagraphs returns the lines of text. It joins a line with the previous one if it
+// begins in the column of its text. Lines that end with a colon are headings.
+func joinParagraphs(text string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		last := len(lines) - 1
+		if last >= 0 && line != "" && lines[last] != "" && !strings.HasSuffix(lines[last], ":") && indentation(line) == textColumn(lines[last]) {
+			lines[last] += " " + strings.TrimLeft(line, " ")
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
 
-// hangingIndent returns the indentation of the lines that continue line: the column of
-// its text, if at least two spaces separate the text from a name and the column is wide
-// enough.
-func hangingIndent(line string, width int) int {
-	indent := len(line) - len(strings.TrimLeft(line, " "))
-	rest := line[indent:]
-	gap := strings.Index(rest, "  ")
-	if gap < 0 {
-		return indent
+// indentation returns the number of spaces at the beginning of a line.
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// textColumn returns the column in which the text of a line begins: after a name and at
+// least two spaces, or at the beginning of a line without indentation. It returns -1 for
+// an indented line without a name, such as an example.
+func textColumn(line string) int {
+	indent := indentation(line)
+	gap := strings.Index(line[indent:], "  ")
+	switch {
+	case gap >= 0:
+		return len(line) - len(strings.TrimLeft(line[indent+gap:], " "))
+	case indent == 0 && !strings.HasPrefix(line, "\t"):
+		return 0
 	}
-	column := len(line) - len(strings.TrimLeft(rest[gap:], " "))
-	if column+minTextWidth > width {
-		return indent + 2
-	}
-	return column
+	return -1
 }

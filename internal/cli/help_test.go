@@ -20,7 +20,9 @@ func TestWrapBreaksLongLines(t *testing.T) {
 		"flag": {"  -f, --filename file  path of a file or of a directory\n", 48,
 			"  -f, --filename file  path of a file or of a\n                       directory\n"},
 		"flag on a narrow terminal": {"      --cluster-domain domain   domain of the cluster\n", 40,
-			"      --cluster-domain domain   domain\n        of the cluster\n"},
+			"      --cluster-domain domain\n        domain of the cluster\n"},
+		"paragraph":   {"aaa bbb\nccc ddd\n", 11, "aaa bbb ccc\nddd\n"},
+		"list":        {"Status:\n  0  success\n  1  a failure of the\n     program\nEnd:\n  a\n  b\n", 80, "Status:\n  0  success\n  1  a failure of the program\nEnd:\n  a\n  b\n"},
 		"long word":   {"aaaaaaaaaaaa bbb\n", 5, "aaaaaaaaaaaa bbb\n"},
 		"empty lines": {"a\n\nb\n", 5, "a\n\nb\n"},
 	} {

@@ -3,14 +3,13 @@ package plan
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // WriteTable prints the explanation as text.
 func (e *Explanation) WriteTable(w io.Writer, style Style) error {
-	out := newTable(w, style)
+	out := newColumns(w, style)
 	switch n := len(e.Traces); n {
 	case 0:
 		printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
@@ -28,7 +27,7 @@ func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 	return out.Flush()
 }
 
-func (t *Trace) write(out *tabwriter.Writer, request routing.Request, style Style) {
+func (t *Trace) write(out *columns, request routing.Request, style Style) {
 	printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.Problem != "" {
 		printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, t.Problem)

@@ -10,24 +10,26 @@ import (
 )
 
 func TestStyleOfLines(t *testing.T) {
-	const wide = "a long hostname"
+	const complete = "text with several words\nNAME    OWNER    REASON\na       Gateway  a long reason\nlonger  é        b\nproblem\n"
 	for name, test := range map[string]struct {
 		style Style
 		want  string
 	}{
-		"no terminal":        {Style{}, "text a long hostname\nNAME  REASON\na     a long hostname\nbb    é\nproblem\n"},
-		"wide terminal":      {Style{Width: 80}, "text a long hostname\nNAME  REASON\na     a long hostname\nbb    é\nproblem\n"},
-		"narrow terminal":    {Style{Width: 10}, "text a long hostname\nNAME  REA…\na     a l…\nbb    é\nproblem\n"},
-		"narrow, but --wide": {Style{Width: 10, Wide: true}, "text a long hostname\nNAME  REASON\na     a long hostname\nbb    é\nproblem\n"},
-		"colors":             {Style{Color: true, Width: 10}, "text a long hostname\nNAME  REA…\n" + red + "a     a l…" + reset + "\nbb    é\n" + red + "problem" + reset + "\n"},
+		"no terminal":         {Style{}, complete},
+		"wide terminal":       {Style{Width: 80}, complete},
+		"exact width":         {Style{Width: 30}, complete},
+		"one column too wide": {Style{Width: 29}, "text with several words\nNAME    OWNER    REASON\na       Gateway  a long reas…\nlonger  é        b\nproblem\n"},
+		"narrow terminal":     {Style{Width: 10}, "text with several words\nNAME    OWNER   REASON\na       Gatew…  a lon…\nlonger  é       b\nproblem\n"},
+		"narrow, but --wide":  {Style{Width: 10, Wide: true}, complete},
+		"colors":              {Style{Color: true}, "text with several words\nNAME    OWNER    REASON\n" + red + "a       Gateway  a long reason" + reset + "\nlonger  é        b\n" + red + "problem" + reset + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			out := newTable(&got, test.style)
-			printf(out, "text %s\n", wide)
-			fmt.Fprintln(out, "NAME\tREASON"+rowMark)
-			printf(out, "a\t%s"+markRow(true)+"\n", wide)
-			printf(out, "bb\té"+markRow(false)+"\n")
+			out := newColumns(&got, test.style)
+			fmt.Fprintln(out, "text with several words")
+			fmt.Fprintln(out, "NAME\tOWNER\tREASON"+rowMark)
+			printf(out, "a\tGateway\t%s"+markRow(true)+"\n", "a long reason")
+			printf(out, "longer\té\t%s"+markRow(false)+"\n", "b")
 			printf(out, "problem"+problemMark+"\n")
 			if err := out.Flush(); err != nil {
 				t.Fatal(err)

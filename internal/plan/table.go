@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -14,7 +13,7 @@ import (
 
 // WriteTable prints the plan as text.
 func (p *Plan) WriteTable(w io.Writer, style Style) error {
-	out := newTable(w, style)
+	out := newColumns(w, style)
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
 		printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style))
 	}
@@ -31,7 +30,7 @@ func (p *Plan) WriteTable(w io.Writer, style Style) error {
 	return out.Flush()
 }
 
-func (g *Gateway) write(out *tabwriter.Writer, style Style) {
+func (g *Gateway) write(out *columns, style Style) {
 	notAllowed := 0
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
@@ -55,7 +54,7 @@ func (g *Gateway) write(out *tabwriter.Writer, style Style) {
 	g.writeProblems(out)
 }
 
-func (g *Gateway) writeListeners(out *tabwriter.Writer) {
+func (g *Gateway) writeListeners(out *columns) {
 	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES"+rowMark)
 	for _, l := range g.Listeners {
 		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d"+markRow(l.Reason != "")+"\n", orStar(l.Hostname), l.Port, l.Protocol,
@@ -67,7 +66,7 @@ func (g *Gateway) writeListeners(out *tabwriter.Writer) {
 // state returns the reason of a problem, or "served".
 func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
-func (g *Gateway) writeRules(out *tabwriter.Writer) {
+func (g *Gateway) writeRules(out *columns) {
 	fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM"+rowMark)
 	for i, rule := range ingress.Rules(g.result.Table) {
 		from := "catch-all"
@@ -132,16 +131,8 @@ func (g *Gateway) writeProblem(out io.Writer, text string) {
 	printf(out, "Gateway %s/%s: %s"+problemMark+"\n", g.Namespace, g.Name, text)
 }
 
-// markRow returns the mark of a row of a table.
-func markRow(problem bool) string {
-	if problem {
-		return rowMark + problemMark
-	}
-	return rowMark
-}
-
 // flush ends a table, so that the column widths of the next table are independent.
-func flush(out *tabwriter.Writer) { _ = out.Flush() } // the last Flush reports an error again
+func flush(out *columns) { _ = out.Flush() } // the last Flush reports an error again
 
 // orStar returns s, or "*" for the empty string.
 func orStar(s string) string {
