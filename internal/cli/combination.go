@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 )
@@ -21,11 +23,18 @@ func (o *planOptions) checkCombination(isSet func(flag string) bool) error {
 	refuse("header", o.why == "", describesRequest)
 	refuse("why", o.diff.enabled, "must not be set together with --diff")
 	refuse("namespace", len(o.paths) == 0, "requires --filename: it sets the namespace of objects in manifests, and plan reads all namespaces of a cluster")
-	refuse("recursive", len(o.paths) == 0, "requires --filename")
+	refuse("recursive", !slices.ContainsFunc(o.paths, mayBeDirectory), "requires a directory in --filename")
 	for _, flag := range []string{"color", "wide"} {
 		refuse(flag, o.output != "table", "has no effect with --output "+o.output)
 	}
 	refuse("wide", o.diff.enabled && o.output == "table", "has no effect with --diff")
 	o.diff.group.Flags.VisitAll(func(flag *pflag.Flag) { refuse(flag.Name, !o.diff.enabled, "requires --diff") })
 	return errors.Join(errs...)
+}
+
+// mayBeDirectory reports whether a path of --filename is a directory. A path that cannot
+// be read results in another error.
+func mayBeDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return path != "-" && (err != nil || info.IsDir())
 }
