@@ -173,8 +173,7 @@ func (r *reader) result() (*Set, error) {
 	set := &Set{SkippedDirectories: r.skippedDirectories, Warnings: r.warnings}
 	for _, e := range r.entries {
 		for _, err := range e.errs {
-			document := r.documents[Place{File: e.place.File, Document: e.place.Document}]
-			errs = append(errs, &Error{Place: e.place, Object: e.name, Err: document.explainQuotes(e.place.Item, err)})
+			errs = append(errs, &Error{Place: e.place, Object: e.name, Err: r.explainQuotes(e.place, err)})
 		}
 		if e.object != nil {
 			set.Objects = append(set.Objects, e.object)

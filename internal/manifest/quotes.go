@@ -33,14 +33,21 @@ func (u unquoted) explain() string {
 var booleans = []string{"y", "n", "yes", "no", "on", "off", "true", "false"}
 
 // explainQuotes returns the error that proposes quotes if err is the error about a
-// value that should be a string. Otherwise it returns err. item is the path of the
-// object in the document.
-func (d document) explainQuotes(item string, err error) error {
+// value that should be a string. Otherwise it returns err. place is the place of the
+// object.
+func (r *reader) explainQuotes(place Place, err error) error {
+	item := place.Item
 	matches := matchUnquoted(item, err)
 	if matches == nil {
 		return err
 	}
-	for _, value := range d.unquoted() {
+	whole := Place{File: place.File, Document: place.Document}
+	values, cached := r.unquoted[whole]
+	if !cached {
+		values = r.documents[whole].unquoted()
+		r.unquoted[whole] = values
+	}
+	for _, value := range values {
 		if matches(value.path) {
 			return &field.Error{
 				Type: field.ErrorTypeTypeInvalid, Field: strings.TrimPrefix(strings.TrimPrefix(value.path, item), "."), BadValue: field.OmitValueType{},

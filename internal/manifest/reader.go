@@ -28,8 +28,10 @@ type reader struct {
 	firstPlaces        map[objectID]Place
 	skippedDirectories []string
 	warnings           Errors
-	// documents are the texts of the documents, without the items in their places.
+	// documents are the documents at places without an item, and unquoted caches their
+	// values without quotes.
 	documents map[Place]document
+	unquoted  map[Place][]unquoted
 }
 
 // entry is one object, or the errors at a place. validate validates and decodes
@@ -63,6 +65,7 @@ func newReader(o Options) *reader {
 		skipped:     map[schema.GroupKind]int{},
 		firstPlaces: map[objectID]Place{},
 		documents:   map[Place]document{},
+		unquoted:    map[Place][]unquoted{},
 	}
 }
 
