@@ -21,20 +21,20 @@ func TestColorsAreForTerminals(t *testing.T) {
 		t.Setenv("NO_COLOR", noColor)
 		t.Setenv("TERM", term)
 	}
-	auto := diffOptions{color: "auto"}
-	if setEnvironment("", "xterm"); !auto.useColor(terminal) {
+	auto := colorMode("auto")
+	if setEnvironment("", "xterm"); !auto.enabled(terminal) {
 		t.Error("output to a terminal has no colors")
 	}
-	if auto.useColor(file) || auto.useColor(&bytes.Buffer{}) {
+	if auto.enabled(file) || auto.enabled(&bytes.Buffer{}) {
 		t.Error("output to a file or a buffer has colors")
 	}
-	if (&diffOptions{color: "never"}).useColor(terminal) {
+	if colorMode("never").enabled(terminal) {
 		t.Error("output with --color never has colors")
 	}
-	if setEnvironment("1", "xterm"); auto.useColor(terminal) {
+	if setEnvironment("1", "xterm"); auto.enabled(terminal) {
 		t.Error("output has colors although NO_COLOR is set")
 	}
-	if setEnvironment("", "dumb"); auto.useColor(terminal) {
+	if setEnvironment("", "dumb"); auto.enabled(terminal) {
 		t.Error("output to a dumb terminal has colors")
 	}
 }

@@ -55,10 +55,13 @@ controller name.
 
 Each flag can also be set by the environment variable in brackets. A flag takes
 precedence over its variable.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.FromEnvironment(groups, os.LookupEnv); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("kube-api-burst") && c.Kubernetes.QPS == 0 {
+				return errors.New("--kube-api-burst requires --kube-api-qps: without it, the number of requests has no limit")
 			}
 			if err := c.Validate(); err != nil {
 				return err

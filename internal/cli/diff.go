@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
@@ -24,16 +21,12 @@ import (
 // diffOptions are the flags of plan --diff.
 type diffOptions struct {
 	enabled    bool
-	color      string
 	cloudflare config.Cloudflare
 	group      config.Group
 }
 
-var colorModes = []string{"auto", "always", "never"}
-
 func (o *diffOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.enabled, "diff", false, "compare with the configurations that the tunnels have at Cloudflare; exit with status 3 if a push would change a tunnel")
-	f.StringVar(&o.color, "color", "auto", "`mode` of colors in the output of --diff: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
 	o.group = o.cloudflare.Flags("Read")
 	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of the Secret with the API token under the key token, in the cluster or the manifests; alternative to --cloudflare-api-token"
 	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
@@ -46,12 +39,7 @@ func (o *diffOptions) load() error {
 	if !o.enabled {
 		return nil
 	}
-	var errs []error
-	if !slices.Contains(colorModes, o.color) {
-		errs = append(errs, fmt.Errorf("--color must be one of %s, got %q", strings.Join(colorModes, ", "), o.color))
-	}
-	errs = append(errs, config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
-	return errors.Join(errs...)
+	return errors.Join(config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
 }
 
 // account returns the default account. Only the flags of --diff set it.
@@ -121,20 +109,4 @@ func checkCredentials(source credentials.Source) error {
 		return nil
 	}
 	return fmt.Errorf("no credentials to read the tunnel: set %s, or spec.account in the TunnelConfiguration of the GatewayClass", strings.Join(missing, " and "))
-}
-
-// printer returns the function that prints the differences as text. stdout is the
-// destination of the output.
-func (o *diffOptions) printer(stdout io.Writer) printFunc {
-	color := o.useColor(stdout)
-	return func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, color) }
-}
-
-// useColor reports whether output to w has colors.
-func (o *diffOptions) useColor(w io.Writer) bool {
-	if o.color != "auto" {
-		return o.color == "always"
-	}
-	file, ok := w.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }

@@ -182,7 +182,7 @@ func TestDiffMatchesGoldenFile(t *testing.T) {
 func TestJSONAndYAMLContainTheDiff(t *testing.T) {
 	e := newEdge(t)
 	plain := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json")
-	got := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json", "--diff", "--color", "always")
+	got := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json", "--diff")
 	e.wantStatus(t, plain, 0, "")
 	e.wantStatus(t, got, 3, "")
 	var withDiff, withoutDiff map[string]any
@@ -358,14 +358,13 @@ func TestDiffRedactsTheTokenInErrors(t *testing.T) {
 	e.rejecting = true
 	got := run(t, e.manifests(t), "plan", "-f", "-", "--diff")
 	var want strings.Builder
-	want.WriteString("tunnel-gateway: ")
 	for _, name := range []string{"changed", "new", "same", "tenant"} {
 		account := map[bool]string{true: "tenant", false: "main"}[name == "tenant"]
 		operation, path := fmt.Sprintf("read the configuration of tunnel %q", e.ids[name]), "/"+e.ids[name]+"/configurations"
 		if name == "new" {
 			operation, path = `find tunnel "prod.platform.new"`, ""
 		}
-		fmt.Fprintf(&want, "Gateway platform/%s: %s: the Cloudflare API rejected the API token: "+
+		fmt.Fprintf(&want, "tunnel-gateway: Gateway platform/%s: %s: the Cloudflare API rejected the API token: "+
 			"GET /client/v4/accounts/%s/cfd_tunnel%s: 403 Forbidden: refused [redacted] (code 10000); "+
 			"the API token requires the permission Cloudflare Tunnel: Read\n", name, operation, account, path)
 	}

@@ -38,6 +38,10 @@ type planOptions struct {
 	method              string
 	headers             []string
 	strict              bool
+	recursive           bool
+	assumeSecrets       bool
+	color               colorMode
+	wide                bool
 	clusterDomain       string
 	controller          string
 	controllerNamespace string
@@ -56,9 +60,9 @@ successful push. plan changes neither the cluster nor Cloudflare.
                                were applied; so does --kubeconfig
 
 Without --context and --kubeconfig, plan uses the same cluster as kubectl. It
-counts and skips manifests of other kinds, and does not read subdirectories. If
-it reads no cluster and the manifests contain no GatewayClass, plan assumes that
-the GatewayClass ` + config.DefaultClassName + ` belongs to the controller.
+counts and skips manifests of other kinds. If it reads no cluster and the
+manifests contain no GatewayClass, plan assumes that the GatewayClass
+` + config.DefaultClassName + ` belongs to the controller.
 
 With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission
@@ -69,8 +73,10 @@ Exit status:
   0  success
   1  something cannot be read or compared, or a manifest is not valid
   2  --strict: a condition does not have its expected status, a Gateway has a
-     warning, or an object gets no status because its Gateway does not exist
-  3  --diff: a push would change a tunnel`
+     warning, an object gets no status because its Gateway does not exist, a
+     manifest has a warning, or no route answers the request of --why
+  3  --diff: a push would change a tunnel
+  130  Ctrl-C ended the command`
 
 // planCommand returns the command plan. program is the name of the program for the
 // examples.
@@ -88,7 +94,7 @@ func planCommand(program string) *cobra.Command {
   PROGRAM plan --why shop.example.com/cart
   PROGRAM plan --why shop.example.com/cart --method POST --header x-version:2
   kustomize build . | PROGRAM plan -f - --strict`, "PROGRAM", program),
-		Args:              noArguments,
+		Args:              noManifests,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -97,13 +103,15 @@ func planCommand(program string) *cobra.Command {
 	registerCompletion(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(cmd, "context", o.completeContexts)
 	registerCompletion(cmd, "gateway", o.completeGateways)
-	cmd.SetFlagErrorFunc(explainUnknownFlag)
+	cmd.SetFlagErrorFunc(explainPlanFlagError)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
 	return cmd
 }
 
 func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory with manifests, or - for standard input; may be repeated")
+	f.BoolVarP(&o.recursive, "recursive", "R", false, "read the subdirectories of the directories in --filename too")
+	f.BoolVar(&o.assumeSecrets, "assume-secrets", false, "treat Secrets that do not exist as valid certificates, and print their names; for manifests whose certificates are issued later, for example by cert-manager")
 	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig `file` (default the file of $KUBECONFIG, otherwise ~/.kube/config, otherwise the cluster that plan runs in)")
 	f.StringVar(&o.context, "context", "", "`name` of a context in the kubeconfig (default the current context)")
@@ -112,16 +120,15 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.why, "why", "", "explain what answers a `request` HOST[/PATH][?QUERY], and why, instead of printing the plan")
 	f.StringVar(&o.method, "method", "", "`method` of the request of --why (default GET)")
 	f.StringArrayVar(&o.headers, "header", nil, "header of the request of --why, as `NAME:VALUE`; may be repeated")
-	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if a condition does not have its expected status, or if a Gateway has a warning")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if plan finds a problem")
+	f.StringVar((*string)(&o.color), "color", "auto", "`mode` of colors in text: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
+	f.BoolVar(&o.wide, "wide", false, "print the complete rows of tables and complete lists of names; by default, plan truncates rows to the width of the terminal, and lists to a few names")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "spec.controllerName of the controller's GatewayClasses, as `domain/path`")
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller, of its Tunnels, and of the accounts that GatewayClasses refer to")
 	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, the prefix of its tunnel names (default the ID in its Tunnels, otherwise the controller's default)")
 	o.diff.addFlags(f)
 }
-
-// errInterrupted replaces every error after a signal.
-var errInterrupted = errors.New("interrupted")
 
 // run executes the command.
 func (o *planOptions) run(cmd *cobra.Command) error {
@@ -135,7 +142,7 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 // execute builds and prints the plan.
 func (o *planOptions) execute(cmd *cobra.Command) error {
 	write, err := o.printer(cmd.OutOrStdout())
-	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.diff.load()); err != nil {
+	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.checkCombination(cmd.Flags().Changed), o.diff.load()); err != nil {
 		return err
 	}
 	// The process is short-lived, so fewer garbage collections are worth the memory.
@@ -145,6 +152,7 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	source.Certificates.AssumeMissing = o.assumeSecrets
 	result, err := o.buildPlan(cmd.Context(), source, line)
 	if err != nil {
 		return err
@@ -159,20 +167,21 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 		return fmt.Errorf("print the plan: %w", err)
 	}
 	warnSource(cmd.ErrOrStderr(), source)
-	o.warnPlan(cmd.ErrOrStderr(), result)
+	unserved := o.warnPlan(cmd.ErrOrStderr(), result)
 	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
 		return fmt.Errorf("print the plan: %w", err)
 	}
-	return o.exitError(result, compareErr)
+	healthy := result.Healthy() && !unserved && len(source.Warnings) == 0
+	return o.exitError(result, healthy, compareErr)
 }
 
 // exitError returns the error that determines the exit status after the plan was
-// printed.
-func (o *planOptions) exitError(result *plan.Plan, compareErr error) error {
+// printed. healthy reports whether plan found no problem.
+func (o *planOptions) exitError(result *plan.Plan, healthy bool, compareErr error) error {
 	switch {
 	case compareErr != nil:
 		return compareErr
-	case o.strict && !result.Healthy():
+	case o.strict && !healthy:
 		return errUnexpectedCondition
 	case result.HasChanges():
 		return errChanges
@@ -187,7 +196,7 @@ func (o *planOptions) readsCluster() bool {
 
 // readSource reads the cluster and the manifests.
 func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
-	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin()}
+	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin(), Recursive: o.recursive}
 	if !o.readsCluster() {
 		return readInterruptibly(cmd.Context(), line, func() (*state.Source, error) {
 			return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
@@ -279,25 +288,40 @@ func (o *planOptions) buildPlan(ctx context.Context, source *state.Source, line 
 
 // warnSource prints which manifests and Secrets the plan does not consider.
 func warnSource(w io.Writer, source *state.Source) {
+	for _, warning := range source.Warnings {
+		fmt.Fprintf(w, "warning: %v\n", warning)
+	}
 	for _, skipped := range source.Skipped {
 		fmt.Fprintf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
 	}
 	if len(source.SkippedDirectories) > 0 {
-		fmt.Fprintf(w, "skipped subdirectories: %s\n", strings.Join(source.SkippedDirectories, ", "))
+		fmt.Fprintf(w, "skipped subdirectories: %s; --recursive reads them\n", strings.Join(source.SkippedDirectories, ", "))
 	}
 	for _, secret := range source.Certificates.Forbidden() {
 		fmt.Fprintf(w, "warning: no permission to get Secret %s, so its certificate is not validated\n", secret)
 	}
+	for _, secret := range source.Certificates.Assumed() {
+		fmt.Fprintf(w, "warning: Secret %s not found; --assume-secrets treats it as a valid certificate\n", secret)
+	}
 }
 
 // warnPlan prints the remarks and problems that are part of the table, but not of
-// the selected output.
-func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) {
+// the selected output. It reports whether no route answers the request of --why.
+func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 	table := o.output == "table" && o.why == "" && !o.diff.enabled
-	if unattached := result.Unattached(); unattached != "" && !table {
+	if unattached := result.Unattached(plan.Style{Wide: o.wide}); unattached != "" && !table {
 		fmt.Fprintln(w, "warning: "+unattached)
 	}
 	if o.diff.enabled && o.output == "table" {
 		result.WriteProblems(w)
 	}
+	if o.why == "" {
+		return false
+	}
+	request, _ := o.request() // execute has validated it
+	warning := result.Unserved(request)
+	if warning != "" {
+		fmt.Fprintln(w, "warning: "+warning)
+	}
+	return warning != ""
 }

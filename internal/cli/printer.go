@@ -17,12 +17,13 @@ import (
 type printFunc func(io.Writer, *plan.Plan) error
 
 // printer returns the function that prints what the flags select: the plan, its
-// differences, or the explanation of a request.
+// differences, or the explanation of a request. stdout is the destination of the output.
 func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
+	style := o.style(stdout)
 	if o.why == "" {
-		table := func(w io.Writer, p *plan.Plan) error { return p.WriteTable(w) }
+		table := func(w io.Writer, p *plan.Plan) error { return p.WriteTable(w, style) }
 		if o.diff.enabled {
-			table = o.diff.printer(stdout)
+			table = func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, style.Color) }
 		}
 		return formatPrinter(o.output, table, func(p *plan.Plan) any { return p })
 	}
@@ -30,8 +31,13 @@ func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := func(w io.Writer, p *plan.Plan) error { return p.Explain(request).WriteTable(w) }
+	table := func(w io.Writer, p *plan.Plan) error { return p.Explain(request).WriteTable(w, style) }
 	return formatPrinter(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
+}
+
+// style returns the style of text that is printed to stdout.
+func (o *planOptions) style(stdout io.Writer) plan.Style {
+	return plan.Style{Color: o.color.enabled(stdout), Width: terminalWidth(stdout), Wide: o.wide}
 }
 
 // request returns the request that --why, --method and --header describe.

@@ -18,15 +18,20 @@ import (
 const (
 	exitOK      = 0
 	exitFailure = 1
-	// exitUnexpectedCondition means that plan --strict found a condition without its
-	// expected status.
+	// exitUnexpectedCondition means that plan --strict found a problem.
 	exitUnexpectedCondition = 2
 	// exitChanges means that plan --diff found that a push would change a tunnel.
 	exitChanges = 3
+	// exitInterrupted means that a signal ended the command. Shells use the same status.
+	exitInterrupted = 130
 )
 
 // errUnexpectedCondition results in exitUnexpectedCondition.
 var errUnexpectedCondition = errors.New("a condition does not have its expected status, or a Gateway has a warning")
+
+// errInterrupted results in exitInterrupted. It replaces the error of a command that a
+// signal ended.
+var errInterrupted = errors.New("interrupted")
 
 // errChanges results in exitChanges.
 var errChanges = errors.New("a push would change a tunnel")
@@ -40,24 +45,54 @@ type Streams struct {
 // Run executes a command and returns the exit status. args are the arguments of the
 // process, beginning with the name of the program.
 func Run(ctx context.Context, args []string, s Streams) int {
-	name := filepath.Base(args[0])
-	program := displayName(name)
-	root := &cobra.Command{
-		Use:           name,
-		Short:         "A Kubernetes controller that serves Gateway API resources through Cloudflare Tunnel",
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: program},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.AddCommand(controllerCommand(), planCommand(program), versionCommand())
+	root := rootCommand(filepath.Base(args[0]), s.Out)
 	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) {
 		unquoteUsages(root)
 	}
 	root.SetArgs(args[1:])
 	root.SetIn(s.In)
-	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errInterrupted
+	}
+	status := exitStatus(err)
+	if status == exitFailure || status == exitInterrupted {
+		printError(s.Err, root.DisplayName(), err)
+	}
+	return status
+}
+
+// rootCommand returns the command that runs the other commands. name is the file name of
+// the program, and out the destination of the help.
+func rootCommand(name string, out io.Writer) *cobra.Command {
+	program := displayName(name)
+	root := &cobra.Command{
+		Use:               name,
+		Short:             "A Kubernetes controller that serves Gateway API resources through Cloudflare Tunnel",
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: program},
+		Version:           version,
+		Args:              onlyCommands,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		ValidArgsFunction: cobra.NoFileCompletions,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+	}
+	root.SetVersionTemplate(versionText())
+	root.SetFlagErrorFunc(explainFlagError)
+	root.AddCommand(controllerCommand(), planCommand(program), versionCommand())
+	root.SetOut(out) // the next call reads it
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		rejectUnknownCommands(cmd)
+	}
+	wrapHelp(root, out)
+	return root
+}
+
+// exitStatus returns the exit status for the result of a command.
+func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
@@ -65,9 +100,17 @@ func Run(ctx context.Context, args []string, s Streams) int {
 		return exitUnexpectedCondition
 	case errors.Is(err, errChanges):
 		return exitChanges
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	default:
-		fmt.Fprintf(s.Err, "%s: %v\n", program, err)
 		return exitFailure
+	}
+}
+
+// printError prints an error. Each of its lines begins with the name of the program.
+func printError(w io.Writer, program string, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(w, "%s: %s\n", program, strings.TrimSuffix(line, "\n"))
 	}
 }
 

@@ -21,10 +21,13 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of tunnel-gateway, Go, the Gateway API and the image of the connectors",
-		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\nconnectors %s\n",
-				version, commit, runtime.Version(), consts.BundleVersion, connector.DefaultImage())
-		},
+		Args:  noArguments,
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), versionText()) },
 	}
+}
+
+// versionText returns the output of the command version and of --version.
+func versionText() string {
+	return fmt.Sprintf("tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\nconnectors %s\n",
+		version, commit, runtime.Version(), consts.BundleVersion, connector.DefaultImage())
 }

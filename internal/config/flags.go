@@ -131,7 +131,7 @@ func Usage(use string, groups []Group) string {
 			flag.Usage += " [" + EnvName(f.Name) + "]"
 			flags.AddFlag(&flag)
 		})
-		fmt.Fprintf(&b, "\n%s:\n%s", group.Title, flags.FlagUsagesWrapped(100))
+		fmt.Fprintf(&b, "\n%s:\n%s", group.Title, flags.FlagUsages())
 	}
 	return b.String()
 }

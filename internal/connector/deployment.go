@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -75,9 +74,6 @@ func podAnnotations(in Input) map[string]string {
 // desiredReplicas returns the number of connectors in the settings. With autoscaling, it
 // returns the minimum.
 func desiredReplicas(settings v1alpha1.Connector) int32 {
-	if settings.Autoscaling != nil {
-		minReplicas, _ := bounds(*settings.Autoscaling)
-		return minReplicas
-	}
-	return ptr.Deref(settings.Replicas, defaultReplicas)
+	minReplicas, _ := Replicas(settings)
+	return minReplicas
 }

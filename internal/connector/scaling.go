@@ -52,6 +52,16 @@ func bounds(scaling v1alpha1.Autoscaling) (minReplicas, maxReplicas int32) {
 	return min(ptr.Deref(scaling.MinReplicas, defaultReplicas), maxReplicas), maxReplicas
 }
 
+// Replicas returns the minimum and the maximum number of connectors in the settings. They
+// differ only with autoscaling.
+func Replicas(settings v1alpha1.Connector) (minReplicas, maxReplicas int32) {
+	if settings.Autoscaling != nil {
+		return bounds(*settings.Autoscaling)
+	}
+	replicas := ptr.Deref(settings.Replicas, defaultReplicas)
+	return replicas, replicas
+}
+
 // podDisruptionBudget returns the PodDisruptionBudget of the connectors, or nil if it is not
 // set.
 func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {

@@ -159,7 +159,7 @@ func TestTypeAndNameAreRequired(t *testing.T) {
 			"in.yaml: document 1: kind: Required value",
 		}},
 		"type is not a string": {"{apiVersion: 1, kind: [A]}", []string{
-			"in.yaml: document 1: apiVersion: Invalid value: 1: must be a string",
+			"in.yaml: document 1: apiVersion: Invalid value: must be a string, but YAML reads the value on line 1 as a number; if the value is correct, write it in quotes",
 			`in.yaml: document 1: kind: Invalid value: ["A"]: must be a string`,
 		}},
 		"malformed version": {"{apiVersion: a/b/c, kind: A}", []string{

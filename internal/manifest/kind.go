@@ -96,12 +96,14 @@ func newObject(gvk schema.GroupVersionKind) (client.Object, error) {
 	return object.(client.Object), nil
 }
 
-// toErrors converts a list of field errors. Some errors of the schema validator
+// toErrors converts a list of field errors, and replaces regular expressions in them by
+// examples. Some errors of the schema validator
 // have no path: only their details contain the field.
 func toErrors(list field.ErrorList) []error {
 	var noPath *field.Path
 	errs := make([]error, len(list))
 	for i, err := range list {
+		describePattern(err)
 		errs[i] = err
 		if err.Field == noPath.String() {
 			errs[i] = errors.New(err.Detail)

@@ -39,6 +39,8 @@ type Options struct {
 	Namespace string
 	// Stdin is the input for the path "-"; [os.Stdin] when nil.
 	Stdin io.Reader
+	// Recursive reads the subdirectories of directories too.
+	Recursive bool
 }
 
 // Set contains the objects of the manifests.
@@ -51,6 +53,8 @@ type Set struct {
 	Skipped []Skipped
 	// SkippedDirectories are the paths of the subdirectories that were not read.
 	SkippedDirectories []string
+	// Warnings are probable mistakes, in the order of the documents.
+	Warnings Errors
 }
 
 // Skipped counts the objects of one unsupported kind.
@@ -61,7 +65,8 @@ type Skipped struct {
 
 // Read reads each path: a file, a directory or "-" for [Options.Stdin]. From a
 // directory it reads the *.yaml, *.yml and *.json files in the order of their
-// names, without subdirectories.
+// names, and with [Options.Recursive] its subdirectories, except those whose names begin
+// with a dot.
 //
 // A file contains YAML documents or a sequence of JSON values. Documents are
 // counted from 1: every "---" begins a document, comments before the first marker
@@ -82,59 +87,75 @@ func Read(paths []string, o Options) (*Set, error) {
 // errors.
 func Parse(name string, data []byte, o Options) (*Set, error) {
 	r := newReader(o)
-	r.readContent(name, data)
+	_ = r.readContent(name, "file", data) // a file without objects is valid
 	return r.result()
 }
 
 // readPath reads a file, a directory or standard input.
 func (r *reader) readPath(path string) {
+	if strings.Contains(path, "://") {
+		r.addErrors(Place{File: path}, "", errors.New("URLs are not supported; download the manifest, or pipe it to -f -"))
+		return
+	}
 	if path == "-" {
 		data, err := io.ReadAll(r.options.Stdin)
-		r.addContent("stdin", data, err)
+		r.reportEmpty("stdin", r.addContent("stdin", "input", data, err))
 		return
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
-		r.readFile(path)
+		r.reportEmpty(path, r.readFile(path))
 		return
 	}
-	r.readDirectory(path)
+	if !r.readDirectory(path) {
+		r.addErrors(Place{File: path}, "", errors.New("the directory contains no *.yaml, *.yml or *.json file"))
+	}
 }
 
-// readDirectory reads the manifests of a directory, without its subdirectories.
-func (r *reader) readDirectory(dir string) {
+// reportEmpty reports a path that the user specified and that contains no object.
+func (r *reader) reportEmpty(path string, empty error) {
+	if empty != nil {
+		r.addErrors(Place{File: path}, "", empty)
+	}
+}
+
+// readDirectory reads the manifests of a directory. It reports whether it found any.
+func (r *reader) readDirectory(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		r.addContent(dir, nil, err)
-		return
+		_ = r.addContent(dir, "directory", nil, err)
+		return true
 	}
 	found := false
 	for _, entry := range entries {
-		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
-			r.skippedDirectories = append(r.skippedDirectories, filepath.Join(dir, entry.Name()))
+		path := filepath.Join(dir, entry.Name())
+		switch {
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), "."):
+		case entry.IsDir() && r.options.Recursive:
+			found = r.readDirectory(path) || found
+		case entry.IsDir():
+			r.skippedDirectories = append(r.skippedDirectories, path)
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())):
+			found = true
+			if empty := r.readFile(path); empty != nil {
+				r.warn(Place{File: path}, empty)
+			}
 		}
-		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
-			continue
-		}
-		found = true
-		r.readFile(filepath.Join(dir, entry.Name()))
 	}
-	if !found {
-		r.addErrors(Place{File: dir}, "", errors.New("the directory contains no *.yaml, *.yml or *.json file"))
-	}
+	return found
 }
 
-// readFile reads one file.
-func (r *reader) readFile(path string) {
+// readFile reads one file. It returns an error if the file contains no object.
+func (r *reader) readFile(path string) (empty error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the user names the files to read
-	r.addContent(path, data, err)
+	return r.addContent(path, "file", data, err)
 }
 
-// addContent processes the result of reading a file: its content or an error.
-func (r *reader) addContent(name string, data []byte, err error) {
+// addContent processes the result of reading a file: its content or an error. It returns
+// an error if the file contains no object. noun is the word for the file in this error.
+func (r *reader) addContent(name, noun string, data []byte, err error) (empty error) {
 	if err == nil {
-		r.readContent(name, data)
-		return
+		return r.readContent(name, noun, data)
 	}
 	// The place already contains the path.
 	var pathError *fs.PathError
@@ -142,16 +163,17 @@ func (r *reader) addContent(name string, data []byte, err error) {
 		err = pathError.Err
 	}
 	r.addErrors(Place{File: name}, "", err)
+	return nil
 }
 
 // result validates the objects and returns the set or the errors.
 func (r *reader) result() (*Set, error) {
 	r.validateAll()
 	var errs Errors
-	set := &Set{SkippedDirectories: r.skippedDirectories}
+	set := &Set{SkippedDirectories: r.skippedDirectories, Warnings: r.warnings}
 	for _, e := range r.entries {
 		for _, err := range e.errs {
-			errs = append(errs, &Error{Place: e.place, Object: e.name, Err: err})
+			errs = append(errs, &Error{Place: e.place, Object: e.name, Err: r.explainQuotes(e.place, err)})
 		}
 		if e.object != nil {
 			set.Objects = append(set.Objects, e.object)

@@ -27,6 +27,11 @@ type reader struct {
 	skipped            map[schema.GroupKind]int
 	firstPlaces        map[objectID]Place
 	skippedDirectories []string
+	warnings           Errors
+	// documents are the documents at places without an item, and unquoted caches their
+	// values without quotes.
+	documents map[Place]document
+	unquoted  map[Place][]unquoted
 }
 
 // entry is one object, or the errors at a place. validate validates and decodes
@@ -59,6 +64,8 @@ func newReader(o Options) *reader {
 		options:     o,
 		skipped:     map[schema.GroupKind]int{},
 		firstPlaces: map[objectID]Place{},
+		documents:   map[Place]document{},
+		unquoted:    map[Place][]unquoted{},
 	}
 }
 
@@ -69,30 +76,46 @@ func (r *reader) addErrors(place Place, object string, errs ...error) {
 	}
 }
 
-// readContent reads the documents in the content of one file.
-func (r *reader) readContent(name string, data []byte) {
+// warn records a probable mistake.
+func (r *reader) warn(place Place, err error) {
+	r.warnings = append(r.warnings, &Error{Place: place, Err: err})
+}
+
+// readContent reads the documents in the content of one file. It returns an error if the
+// file contains no object. noun is the word for the file in this error.
+func (r *reader) readContent(name, noun string, data []byte) (empty error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
 		r.addErrors(Place{File: name}, "", errors.New("the file is not UTF-8 text"))
-		return
+		return nil
 	}
-	place := Place{File: name}
+	place, found := Place{File: name}, false
 	for _, document := range split(data) {
 		values, errs := document.values()
 		if len(errs) > 0 {
 			place.Document++
+			found = true
 			r.addErrors(place, "", document.addHint(errs)...)
 			continue
 		}
 		for _, value := range values {
 			place.Document++
+			r.documents[place] = document
 			content, errs := decodeObject(value)
 			r.addErrors(place, "", errs...)
 			if content != nil {
 				r.readObject(place, content)
 			}
+			found = found || content != nil || len(errs) > 0
 		}
 	}
+	switch {
+	case found:
+		return nil
+	case len(bytes.TrimSpace(data)) == 0:
+		return fmt.Errorf("the %s is empty", noun)
+	}
+	return fmt.Errorf("the %s contains no object", noun)
 }
 
 // readObject reads one object, or every item of a list.
@@ -108,7 +131,11 @@ func (r *reader) readObject(place Place, content map[string]any) {
 	}
 	load, known := kinds[gvk.GroupKind()]
 	if !known {
-		r.skipped[gvk.GroupKind()]++
+		if warning := unknownKind(gvk); warning != nil {
+			r.warn(place, warning)
+		} else {
+			r.skipped[gvk.GroupKind()]++
+		}
 		return
 	}
 	k, err := load()

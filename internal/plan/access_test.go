@@ -154,7 +154,7 @@ func TestThePlanShowsWhichRulesRequireAccess(t *testing.T) {
 	for host, want := range map[string]bool{"admin.example.com": true, "other.example.com": false} {
 		e := p.Explain(routing.Request{Host: host, Path: "/"})
 		var out bytes.Buffer
-		if err := e.WriteTable(&out); err != nil {
+		if err := e.WriteTable(&out, plan.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(out.String(), need) != want || (e.Traces[0].Answer.Access != nil) != want {

@@ -21,7 +21,7 @@ const (
 // WriteDiff prints the result of [Plan.Compare] as text, optionally with colors.
 func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
-		_, err := fmt.Fprintln(w, p.noGatewayMessage())
+		_, err := fmt.Fprintln(w, p.noGatewayMessage(Style{}))
 		return err
 	}
 	out := bufio.NewWriter(w)

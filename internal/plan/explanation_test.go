@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -42,7 +43,7 @@ func TestExplanationsMatchTheGoldenFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		got.WriteString("# " + text + "\n")
-		if err := p.Explain(request).WriteTable(&got); err != nil {
+		if err := p.Explain(request).WriteTable(&got, plan.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		got.WriteString("\n")

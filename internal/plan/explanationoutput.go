@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // WriteTable prints the explanation as text.
-func (e *Explanation) WriteTable(w io.Writer) error {
-	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+func (e *Explanation) WriteTable(w io.Writer, style Style) error {
+	out := newColumns(w, style)
 	switch n := len(e.Traces); n {
 	case 0:
-		printf(out, "%s: no Gateway in the plan has a listener for this hostname\n", e.Request)
+		printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
 	case 1:
 	default:
 		printf(out, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.\n\n", n, e.Request.Host)
@@ -23,19 +22,19 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		e.Traces[i].write(out, e.Request)
+		e.Traces[i].write(out, e.Request, style)
 	}
 	writeTerminating(out, e.terminating)
 	return out.Flush()
 }
 
-func (t *Trace) write(out *tabwriter.Writer, request routing.Request) {
+func (t *Trace) write(out *columns, request routing.Request, style Style) {
 	printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.Problem != "" {
-		printf(out, "Gateway %s/%s: %s\n", t.Namespace, t.Name, t.Problem)
+		printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, t.Problem)
 	}
 	if t.Rejected != nil {
-		printf(out, "Gateway %s/%s: %s\n", t.Namespace, t.Name, notAccepted(t.Rejected.Reason, t.Rejected.Message))
+		printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, notAccepted(t.Rejected.Reason, t.Rejected.Message))
 	}
 	fmt.Fprintln(out, "Matching listeners, most specific hostname first (> receives the request):")
 	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
@@ -54,40 +53,43 @@ func (t *Trace) write(out *tabwriter.Writer, request routing.Request) {
 		if i == 0 {
 			fmt.Fprintln(out, "Routes and matches that are not served:")
 		}
-		printf(out, "  %s at %s: %s: %s\n", u.Route, u.Parent, u.Reason, u.Message)
+		printf(out, "  %s at %s: %s: %s"+problemMark+"\n", u.Route, u.Parent, u.Reason, u.Message)
 	}
-	t.writeOthers(out)
+	t.writeOthers(out, style)
 }
 
 // writeOthers prints a limited number of routes, because a listener with a wildcard
 // may have hundreds.
-func (t *Trace) writeOthers(out io.Writer) {
+func (t *Trace) writeOthers(out io.Writer, style Style) {
 	const limit = 10
 	for i, o := range t.Others {
-		switch i {
-		case 0:
+		switch {
+		case i == 0:
 			fmt.Fprintln(out, "Routes of these listeners that match other requests:")
-		case limit:
+		case i == limit && !style.Wide:
 			printf(out, "  and %d more\n", len(t.Others)-limit)
 			return
 		}
 		if len(o.Hostnames) > 0 {
-			printf(out, "  %s: hostnames %s\n", o.Route, abbreviate(o.Hostnames))
+			printf(out, "  %s: hostnames %s\n", o.Route, style.abbreviate(o.Hostnames))
 		} else {
-			printf(out, "  %s: %s\n", o.Route, abbreviate(o.Matches))
+			printf(out, "  %s: %s\n", o.Route, style.abbreviate(o.Matches))
 		}
 	}
 }
 
 func (l *MatchingListener) write(out io.Writer) {
-	mark, state := "", l.state()
+	mark, state, lineMark := "", l.state(), ""
 	if l.ReceivesRequest {
 		mark = ">"
 	}
 	if l.Message != "" {
 		state += ": " + l.Message
 	}
-	printf(out, "%s\t%s\t%d %s\t%s\t%s\t%s\n", mark, orStar(l.Hostname), l.Port, l.Protocol, l.Owner, l.Name, state)
+	if l.Reason != "" {
+		lineMark = problemMark
+	}
+	printf(out, "%s\t%s\t%d %s\t%s\t%s\t%s"+lineMark+"\n", mark, orStar(l.Hostname), l.Port, l.Protocol, l.Owner, l.Name, state)
 }
 
 func (t *Trace) writeAnswer(out io.Writer) {
@@ -96,7 +98,7 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	case a == nil:
 		return
 	case a.Entry == nil:
-		printf(out, "Answered with the status %d: no match of a route at these listeners applies\n", a.Status)
+		printf(out, "Answered with the status %d: no match of a route at these listeners applies"+problemMark+"\n", a.Status)
 		return
 	case a.Location != "":
 		printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)
@@ -113,7 +115,7 @@ func (t *Trace) writeAnswer(out io.Writer) {
 		}
 	}
 	if a.Failure != "" {
-		printf(out, "  %s\n", a.Failure)
+		printf(out, "  %s"+problemMark+"\n", a.Failure)
 	}
 	if a.Access != nil {
 		printf(out, "  requires a token of Cloudflare Access: team %s, AUD tag %s\n", a.Access.TeamName, strings.Join(a.Access.AUDTag, " or "))

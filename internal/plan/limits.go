@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
@@ -69,7 +68,7 @@ func describeTenant(t limits.Tenant, label string) string {
 }
 
 // writeLimits prints the limits that are in use in one line.
-func (g *Gateway) writeLimits(out *tabwriter.Writer) {
+func (g *Gateway) writeLimits(out *columns) {
 	var parts []string
 	for _, l := range g.Limits {
 		if l.Used == 0 {

@@ -50,7 +50,7 @@ func buildPlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
 func printed(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := p.WriteTable(&out); err != nil {
+	if err := p.WriteTable(&out, plan.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	encoder := json.NewEncoder(&out)

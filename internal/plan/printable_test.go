@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -50,12 +51,12 @@ func wantHarmless(t *testing.T, text string, escapes ...string) {
 func TestTablesEscapeUnprintableCharacters(t *testing.T) {
 	p := planOf(t, withRoute("", hostile))
 	var table, why strings.Builder
-	if err := p.WriteTable(&table); err != nil {
+	if err := p.WriteTable(&table, plan.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	wantHarmless(t, table.String(), `\x1b\[2J`, `\u009b2J`, `\u202e`, `\tforged`, `\nforged`, `no\nforged`)
 
-	if err := p.Explain(routing.Request{Host: "new.example.com", Path: "/\nforged\x1b[2J\u009b\u202e\tforged"}).WriteTable(&why); err != nil {
+	if err := p.Explain(routing.Request{Host: "new.example.com", Path: "/\nforged\x1b[2J\u009b\u202e\tforged"}).WriteTable(&why, plan.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	wantHarmless(t, why.String(), `\x1b\[2J`, `/\nforged\x1b[2J\u009b\u202e\tforged`)

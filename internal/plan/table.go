@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -14,25 +13,25 @@ import (
 )
 
 // WriteTable prints the plan as text.
-func (p *Plan) WriteTable(w io.Writer) error {
-	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+func (p *Plan) WriteTable(w io.Writer, style Style) error {
+	out := newColumns(w, style)
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
-		printf(out, "%s\n", p.noGatewayMessage())
+		printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style))
 	}
 	for i := range p.Gateways {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		p.Gateways[i].write(out)
+		p.Gateways[i].write(out, style)
 	}
 	writeTerminating(out, p.terminating)
-	if remark := p.Unattached(); remark != "" {
-		printf(out, "%s\n", remark)
+	if remark := p.Unattached(style); remark != "" {
+		printf(out, "%s"+problemMark+"\n", remark)
 	}
 	return out.Flush()
 }
 
-func (g *Gateway) write(out *tabwriter.Writer) {
+func (g *Gateway) write(out *columns, style Style) {
 	notAllowed := 0
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
@@ -41,11 +40,12 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 	}
 	attached := int(g.AttachedListenerSets)
 	g.writeRemark(out, fmt.Sprintf("%d %s attached, %d not allowed", attached, plural(gateway.KindListenerSet, attached), notAllowed))
+	g.writeSettings(out, style)
 	if message := g.outcome.Message; message != "" {
-		g.writeRemark(out, message)
+		g.writeProblem(out, message)
 	}
 	if problem := g.result.Rejected; problem != nil {
-		g.writeRemark(out, notAccepted(problem.Reason, problem.Message))
+		g.writeProblem(out, notAccepted(problem.Reason, problem.Message))
 	}
 	g.writeListeners(out)
 	if g.Config != nil {
@@ -55,10 +55,10 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 	g.writeProblems(out)
 }
 
-func (g *Gateway) writeListeners(out *tabwriter.Writer) {
-	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES")
+func (g *Gateway) writeListeners(out *columns) {
+	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES"+rowMark)
 	for _, l := range g.Listeners {
-		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", orStar(l.Hostname), l.Port, l.Protocol,
+		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d"+markRow(l.Reason != "")+"\n", orStar(l.Hostname), l.Port, l.Protocol,
 			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
@@ -69,13 +69,13 @@ func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 // writeRules prints the rules. It prints the column ACCESS, with the team whose token a
 // rule requires, only if a rule requires one.
-func (g *Gateway) writeRules(out *tabwriter.Writer) {
+func (g *Gateway) writeRules(out *columns) {
 	rules := ingress.Rules(g.result.Table)
 	protected := slices.ContainsFunc(rules, func(r ingress.Rule) bool { return teamOf(&r) != "" })
 	if protected {
-		fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tACCESS\tFROM")
+		fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tACCESS\tFROM"+rowMark)
 	} else {
-		fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM")
+		fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM"+rowMark)
 	}
 	for i := range rules {
 		rule := &rules[i]
@@ -83,7 +83,8 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 		if protected {
 			printf(out, "%s\t", teamOf(rule))
 		}
-		printf(out, "%s\n", sourceOf(rule))
+		failed := rule.Entry != nil && rule.Entry.Action.Problem != nil
+		printf(out, "%s"+markRow(failed)+"\n", sourceOf(rule))
 	}
 	flush(out)
 }
@@ -110,28 +111,29 @@ func teamOf(rule *ingress.Rule) string {
 
 // WriteProblems prints the problems at the end of each Gateway's table.
 func (p *Plan) WriteProblems(w io.Writer) {
+	out := &styler{w: w}
 	for i := range p.Gateways {
-		p.Gateways[i].writeProblems(w)
+		p.Gateways[i].writeProblems(out)
 	}
 }
 
 // writeProblems prints the problems of hostnames, ListenerSets, listeners and routes.
 func (g *Gateway) writeProblems(out io.Writer) {
 	if g.sharedHostnames != "" {
-		g.writeRemark(out, g.sharedHostnames)
+		g.writeProblem(out, g.sharedHostnames)
 	}
 	for _, warning := range g.Warnings {
-		g.writeRemark(out, warning.Reason+": "+warning.Message)
+		g.writeProblem(out, warning.Reason+": "+warning.Message)
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
-			printf(out, "%s: %s: %s\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
+			printf(out, "%s: %s: %s"+problemMark+"\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
 		}
 	}
 	for _, l := range g.result.Listeners {
 		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
 			if problem != nil && problem.Reason != string(gatewayv1.ListenerEntryReasonInvalid) {
-				printf(out, "%s listener %s: %s: %s\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
+				printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
 			}
 		}
 	}
@@ -147,21 +149,26 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
 	for _, parent := range route.Parents {
 		if parent.Rejected != nil {
-			printf(out, "%s at %s: %s: %s\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
+			printf(out, "%s at %s: %s: %s"+problemMark+"\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
 		} else if leftOut := route.DescribeLeftOut(&parent); leftOut != "" {
-			printf(out, "%s at %s: not under every hostname: %s.\n", name, parent.Owner, leftOut)
+			printf(out, "%s at %s: not under every hostname: %s."+problemMark+"\n", name, parent.Owner, leftOut)
 		}
 	}
 	for _, dropped := range route.Dropped {
-		printf(out, "%s: %s.\n", name, dropped)
+		printf(out, "%s: %s."+problemMark+"\n", name, dropped)
 	}
 	if route.Unresolved != nil {
-		printf(out, "%s: %s: %s\n", name, route.Unresolved.Reason, route.Unresolved.Message)
+		printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
 	}
 }
 
+// writeProblem prints a line about a problem of the Gateway.
+func (g *Gateway) writeProblem(out io.Writer, text string) {
+	printf(out, "Gateway %s/%s: %s"+problemMark+"\n", g.Namespace, g.Name, text)
+}
+
 // flush ends a table, so that the column widths of the next table are independent.
-func flush(out *tabwriter.Writer) { _ = out.Flush() } // the last Flush reports an error again
+func flush(out *columns) { _ = out.Flush() } // the last Flush reports an error again
 
 // orStar returns s, or "*" for the empty string.
 func orStar(s string) string {

@@ -89,7 +89,7 @@ const noController = ""
 // Unattached returns a remark about the objects that get no status because their
 // parents do not exist, or "". It returns "" for a cluster with Gateways of this
 // controller, because the objects may belong to other controllers.
-func (p *Plan) Unattached() string {
+func (p *Plan) Unattached(style Style) string {
 	if len(p.unattached.missingParents) == 0 || !p.unattached.manifestsOnly && len(p.Gateways) > 0 {
 		return ""
 	}
@@ -114,7 +114,7 @@ func (p *Plan) Unattached() string {
 		names = append(names, parent.String())
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%s %s to parents that %s (%s).%s", strings.Join(counts, " and "), verb, problem, abbreviate(names), advice)
+	return fmt.Sprintf("%s %s to parents that %s (%s).%s", strings.Join(counts, " and "), verb, problem, style.abbreviate(names), advice)
 }
 
 func plural(kind string, n int) string {
@@ -124,10 +124,11 @@ func plural(kind string, n int) string {
 	return kind + "s"
 }
 
-// abbreviate joins at most three names, and the number of the others.
-func abbreviate(names []string) string {
+// abbreviate joins at most three names, and the number of the others. In a wide style it
+// joins all names.
+func (s Style) abbreviate(names []string) string {
 	const limit = 3
-	if len(names) <= limit {
+	if s.Wide || len(names) <= limit {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
@@ -135,7 +136,7 @@ func abbreviate(names []string) string {
 
 // noGatewayMessage returns the message that the controller serves no Gateway, with
 // the reason for each Gateway that exists.
-func (p *Plan) noGatewayMessage() string {
+func (p *Plan) noGatewayMessage(style Style) string {
 	message := "No Gateway uses this controller."
 	var reasons []string
 	for name, reason := range p.unserved {
@@ -143,7 +144,7 @@ func (p *Plan) noGatewayMessage() string {
 	}
 	if len(reasons) > 0 {
 		slices.Sort(reasons)
-		message += fmt.Sprintf(" %s.", abbreviate(reasons))
+		message += fmt.Sprintf(" %s.", style.abbreviate(reasons))
 	}
 	return message
 }

@@ -43,7 +43,7 @@ func TestUnattachedObjectsAreReported(t *testing.T) {
 	}
 	source := read(t, teams, "-")
 	source.Live = true
-	if got, want := buildPlan(t, source, now).Unattached(), "2 ListenerSets and 1 HTTPRoute refer to parents that do not exist (Gateway infra/shared)."; got != want {
+	if got, want := buildPlan(t, source, now).Unattached(plan.Style{}), "2 ListenerSets and 1 HTTPRoute refer to parents that do not exist (Gateway infra/shared)."; got != want {
 		t.Errorf("with a cluster, Unattached = %q, want %q", got, want)
 	}
 }
@@ -124,7 +124,7 @@ func TestAddressIsThatOfTheRecordedTunnel(t *testing.T) {
 func explanation(t *testing.T, p *plan.Plan, host string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := p.Explain(routing.Request{Host: host, Path: "/"}).WriteTable(&out); err != nil {
+	if err := p.Explain(routing.Request{Host: host, Path: "/"}).WriteTable(&out, plan.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

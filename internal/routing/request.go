@@ -48,7 +48,7 @@ func ParseRequest(text string) (Request, error) {
 		return Request{}, fmt.Errorf("%q has no hostname; use HOST, HOST/PATH or a URL", text)
 	}
 	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
-		return Request{}, fmt.Errorf("%q is not a valid hostname", host)
+		return Request{}, fmt.Errorf("%q is not a valid hostname, such as shop.example.com", host)
 	}
 	return Request{Host: host, Path: cmp.Or(u.Path, "/"), Query: u.RawQuery}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -125,11 +126,17 @@ func (c DirectCertificates) Inspect(ctx context.Context, name types.NamespacedNa
 // the controller.
 type PermittedCertificates struct {
 	direct DirectCertificates
+	// AssumeMissing treats a Secret that does not exist as a valid certificate.
+	AssumeMissing bool
 
 	mu        sync.Mutex
 	results   map[types.NamespacedName]inspection
 	forbidden []types.NamespacedName
+	assumed   []types.NamespacedName
 }
+
+// assumedExpiry is the expiry of a certificate that is assumed to be valid.
+var assumedExpiry = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // NewPermittedCertificates returns PermittedCertificates that read with r.
 func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
@@ -143,14 +150,17 @@ func (c *PermittedCertificates) Inspect(ctx context.Context, name types.Namespac
 		return result.certificate, result.exists, nil
 	}
 	certificate, exists, err := c.direct.Inspect(ctx, name)
-	forbidden := apierrors.IsForbidden(err)
 	switch {
-	case forbidden:
+	case apierrors.IsForbidden(err):
 		certificate, exists = gateway.Certificate{Unchecked: true}, true
+		c.add(&c.forbidden, name)
 	case err != nil:
 		return gateway.Certificate{}, false, err
+	case !exists && c.AssumeMissing:
+		certificate, exists = gateway.Certificate{NotAfter: assumedExpiry}, true
+		c.add(&c.assumed, name)
 	}
-	c.store(name, inspection{certificate, exists}, forbidden)
+	c.store(name, inspection{certificate, exists})
 	return certificate, exists, nil
 }
 
@@ -161,19 +171,30 @@ func (c *PermittedCertificates) lookup(name types.NamespacedName) (inspection, b
 	return result, ok
 }
 
-func (c *PermittedCertificates) store(name types.NamespacedName, result inspection, forbidden bool) {
+func (c *PermittedCertificates) store(name types.NamespacedName, result inspection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.results[name] = result
-	if forbidden {
-		c.forbidden = append(c.forbidden, name)
-	}
+}
+
+// add appends a name to one of the lists.
+func (c *PermittedCertificates) add(list *[]types.NamespacedName, name types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*list = append(*list, name)
+}
+
+// sorted returns the names in one of the lists, ordered by namespace and name.
+func (c *PermittedCertificates) sorted(list *[]types.NamespacedName) []types.NamespacedName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortFunc(*list, compareNames)
+	return slices.Compact(slices.Clone(*list))
 }
 
 // Forbidden returns the Secrets that the user cannot read, ordered by namespace and name.
-func (c *PermittedCertificates) Forbidden() []types.NamespacedName {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	slices.SortFunc(c.forbidden, compareNames)
-	return slices.Compact(slices.Clone(c.forbidden))
-}
+func (c *PermittedCertificates) Forbidden() []types.NamespacedName { return c.sorted(&c.forbidden) }
+
+// Assumed returns the Secrets that do not exist but are treated as valid certificates,
+// ordered by namespace and name.
+func (c *PermittedCertificates) Assumed() []types.NamespacedName { return c.sorted(&c.assumed) }

@@ -198,3 +198,21 @@ func TestCachedCertificatesReadPermittedNamespaces(t *testing.T) {
 		t.Errorf("in a permitted namespace: got %v, want the read error", err)
 	}
 }
+
+func TestAssumedSecretsAreValidCertificates(t *testing.T) {
+	manifests := tunnelClass + gatewayWithSecrets("shared", "tunnel", "b", "a", "readable")
+	certificates := state.NewPermittedCertificates(memory(t, objects(t, manifests)))
+	certificates.AssumeMissing = true
+	loaded, err := load(t, manifests, "shared", certificates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range certificates.Assumed() {
+		if found := loaded.Snapshot.Certificates[name]; found.Problem != "" || found.Unchecked || !found.NotAfter.After(time.Now()) {
+			t.Errorf("the certificate in Secret %s is not valid: %+v", name, found)
+		}
+	}
+	if got := len(certificates.Assumed()); got != 3 {
+		t.Errorf("%d assumed Secrets, want 3", got)
+	}
+}

@@ -26,12 +26,17 @@ type Source struct {
 	Skipped []manifest.Skipped
 	// SkippedDirectories are the subdirectories of the manifest directories, which were not read.
 	SkippedDirectories []string
+	// Warnings are probable mistakes in the manifests.
+	Warnings manifest.Errors
 	// Live reports whether a cluster was read.
 	Live bool
 }
 
 func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
-	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: set.Skipped, SkippedDirectories: set.SkippedDirectories}
+	return &Source{
+		Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r),
+		Skipped: set.Skipped, SkippedDirectories: set.SkippedDirectories, Warnings: set.Warnings,
+	}
 }
 
 // FromFiles reads manifests from files and directories, or from o.Stdin if a path is "-".

@@ -182,7 +182,7 @@ func TestGuideShowsThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	if err := planManifests(t, "", filepath.Join(samplesDir, migrationSamples)).WriteTable(&table); err != nil {
+	if err := planManifests(t, "", filepath.Join(samplesDir, migrationSamples)).WriteTable(&table, plan.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	_, rules, ok := strings.Cut(table.String(), "  #  ")

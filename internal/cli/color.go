@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// colorMode is a value of --color.
+type colorMode string
+
+var colorModes = []string{"auto", "always", "never"}
+
+// check returns an error for an unknown mode.
+func (m colorMode) check() error {
+	if !slices.Contains(colorModes, string(m)) {
+		return fmt.Errorf("must be one of %s, got %q", strings.Join(colorModes, ", "), string(m))
+	}
+	return nil
+}
+
+// enabled reports whether output to w has colors.
+func (m colorMode) enabled(w io.Writer) bool {
+	if m != "auto" {
+		return m == "always"
+	}
+	file, ok := w.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}

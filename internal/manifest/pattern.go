@@ -1,0 +1,44 @@
+package manifest
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// requirements describe the patterns in the definitions of the supported kinds, because
+// an example is easier to understand than a regular expression.
+var requirements = map[string]string{
+	`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                 "must be a hostname in lower case without a port, such as shop.example.com or *.example.com",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                        "must be a DNS name in lower case, such as web or shop.example.com",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:                                                          "must be a name in lower case without dots, such as team-a",
+	`^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                     "must be the group of an API without a version, such as gateway.networking.k8s.io, or empty for the core API",
+	`^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`:                                                    "must be the kind of an object, such as Service",
+	`^([0-9]{1,5}(h|m|s|ms)){1,4}$`:                                                            "must be a duration, such as 10s or 1m30s",
+	"^[A-Za-z0-9!#$%&'*+\\-.^_\\x60|~]+$":                                                      "must be the name of a header or of a query parameter, such as X-Version",
+	`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`:                                            "must be the value of a label, such as team-a",
+	`^(([^:/?#]+):)(//([^/?#]*))([^?#]*)(\?([^#]*))?(#(.*))?`:                                  "must be a URI, such as spiffe://example.com/web",
+	`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`:                                                 "must be the reason of a condition, such as Accepted",
+	`(^\*$)|(^(http(s)?):\/\/(((\*\.)?([a-zA-Z0-9\-]+\.)*[a-zA-Z0-9-]+|\*)(:([0-9]{1,5}))?)$)`: "must be an origin, such as https://shop.example.com, or *",
+
+	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`:                     "must be the type of a condition, such as Accepted",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9\/\-._~%!$&'()*+,;=:]+$`:                                 "must be the name of a controller, such as tunnelgateway.dev/controller",
+	`^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9]+$`:             "must be a protocol, such as HTTP or HTTPS",
+	`^Hostname|IPAddress|NamedAddress|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9\/\-._~%!$&'()*+,;=:]+$`: "must be the type of an address, such as Hostname",
+	`^(System|([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]))$`:          "must be System or a name with a domain, such as example.com/internal",
+	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`:                   "must be a quantity, such as 100m or 128Mi",
+}
+
+// regexInName matches the part of an error about a name that contains a regular
+// expression. The rest of the error has an example.
+var regexInName = regexp.MustCompile(`, regex used for validation is '.*'\)`)
+
+// describePattern replaces the regular expression in the detail of an error.
+func describePattern(err *field.Error) {
+	err.Detail = regexInName.ReplaceAllString(err.Detail, ")")
+	_, pattern, found := strings.Cut(err.Detail, " should match '")
+	if requirement, known := requirements[strings.TrimSuffix(pattern, "'")]; found && known {
+		err.Detail = requirement
+	}
+}

@@ -1,0 +1,87 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1alpha2 "sigs.k8s.io/gateway-api/apis/v1alpha2"
+	gatewayv1alpha3 "sigs.k8s.io/gateway-api/apis/v1alpha3"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
+)
+
+// experimentalGroup is the group of the experimental kinds of the Gateway API. Its name
+// resembles the group of the other kinds.
+const experimentalGroup = "gateway.networking.x-k8s.io"
+
+// existingKinds returns the names of all kinds in the groups of the supported kinds,
+// including the kinds that are not supported.
+var existingKinds = sync.OnceValue(func() map[string][]string {
+	all := Scheme()
+	for _, install := range []func(*runtime.Scheme) error{gatewayv1alpha2.Install, gatewayv1alpha3.Install} {
+		utilruntime.Must(install(all))
+	}
+	names := map[string]map[string]bool{}
+	for gvk := range all.AllKnownTypes() {
+		if names[gvk.Group] == nil {
+			names[gvk.Group] = map[string]bool{}
+		}
+		names[gvk.Group][gvk.Kind] = true
+	}
+	kinds := map[string][]string{}
+	for group := range names {
+		kinds[group] = slices.Sorted(maps.Keys(names[group]))
+	}
+	return kinds
+})
+
+// projectGroups are the groups of the Gateway API and of this project.
+var projectGroups = []string{gatewayv1.GroupName, v1alpha1.GroupName}
+
+// unknownKind returns the warning about a kind that does not exist, but resembles a
+// kind of a supported group, or nil.
+func unknownKind(gvk schema.GroupVersionKind) error {
+	inGroup := existingKinds()[gvk.Group]
+	if inGroup == nil {
+		return unknownGroup(gvk)
+	}
+	if slices.Contains(inGroup, gvk.Kind) {
+		return nil
+	}
+	if _, misplaced := kinds[schema.GroupKind{Group: gatewayv1.GroupName, Kind: gvk.Kind}]; misplaced {
+		return didYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), gatewayv1.GroupName)
+	}
+	closest := suggest.Closest(gvk.Kind, inGroup)
+	switch {
+	case slices.Contains(projectGroups, gvk.Group):
+		return didYouMean(fmt.Sprintf("kind %s does not exist in %s", gvk.Kind, gvk.Group), closest)
+	case closest != "":
+		return didYouMean(fmt.Sprintf("kind %s does not exist in apiVersion %s", gvk.Kind, gvk.GroupVersion()), closest)
+	}
+	return nil // the list of core kinds is not complete
+}
+
+// unknownGroup returns the warning about a group that resembles a group of the Gateway
+// API or of this project, or nil.
+func unknownGroup(gvk schema.GroupVersionKind) error {
+	closest := suggest.Closest(gvk.Group, projectGroups)
+	if closest == "" || gvk.Group == experimentalGroup {
+		return nil
+	}
+	return didYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), closest)
+}
+
+// didYouMean returns an error with a suggestion, unless the suggestion is empty.
+func didYouMean(problem, suggestion string) error {
+	if suggestion != "" {
+		problem += fmt.Sprintf("; did you mean %s?", suggestion)
+	}
+	return fmt.Errorf("%s", problem)
+}

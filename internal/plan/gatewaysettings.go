@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+)
+
+// writeSettings prints the merged settings of the class and of the Gateway in one line.
+// It prints nothing if they are not valid.
+func (g *Gateway) writeSettings(out io.Writer, style Style) {
+	if s := g.result.Settings; s != nil {
+		printf(out, "Settings: %s, protocol %s, %s\n", describeReplicas(s), s.Protocol(), describeAccess(g.result.Table, style))
+	}
+}
+
+func describeReplicas(s *settings.Settings) string {
+	if !s.RunsConnectors() {
+		return "no replicas (connector.enabled is false)"
+	}
+	least, most := connector.Replicas(ptr.Deref(s.Spec.Connector, v1alpha1.Connector{}))
+	if least == most {
+		return fmt.Sprintf("replicas %d", least)
+	}
+	return fmt.Sprintf("replicas %d to %d", least, most)
+}
+
+// describeAccess lists the hostnames that require tokens of Cloudflare Access.
+func describeAccess(t *routing.Table, style Style) string {
+	var required []string
+	if t != nil {
+		for _, hostname := range slices.SortedFunc(maps.Keys(t.Access), routing.CompareGroups) {
+			if access := t.Access[hostname]; access != nil {
+				required = append(required, fmt.Sprintf("%s (team %s)", orStar(hostname), ptr.Deref(access.TeamName, "")))
+			}
+		}
+	}
+	if len(required) == 0 {
+		return "Access not required"
+	}
+	return "Access required for " + style.abbreviate(required)
+}

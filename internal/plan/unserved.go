@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
+)
+
+// Unserved returns the warning that no route of a Gateway in the plan answers the
+// request, with a similar hostname if there is one. It returns "" if a route answers.
+func (p *Plan) Unserved(request routing.Request) string {
+	traces := p.Explain(request).Traces
+	if slices.ContainsFunc(traces, func(t Trace) bool { return t.Answer != nil && t.Answer.Entry != nil }) {
+		return ""
+	}
+	message := request.Host + " is not served"
+	if len(traces) > 0 {
+		message = fmt.Sprintf("no route answers %s", request)
+	}
+	if closest := suggest.Closest(request.Host, p.similarHostnames(request.Host)); closest != "" {
+		message += fmt.Sprintf("; did you mean %s?", closest)
+	}
+	return message
+}
+
+// similarHostnames returns the hostnames of listeners and rules other than host. It
+// replaces the wildcard of a hostname by the first label of host.
+func (p *Plan) similarHostnames(host string) []string {
+	label, _, _ := strings.Cut(host, ".")
+	var all []string
+	add := func(hostname string) {
+		if rest, wildcard := strings.CutPrefix(hostname, "*"); wildcard {
+			hostname = label + rest
+		}
+		if hostname != "" && hostname != host {
+			all = append(all, hostname)
+		}
+	}
+	for i := range p.Gateways {
+		g := &p.Gateways[i]
+		for _, l := range g.Listeners {
+			add(l.Hostname)
+		}
+		if g.result.Table == nil {
+			continue
+		}
+		for _, rule := range ingress.Rules(g.result.Table) {
+			add(rule.Hostname)
+		}
+	}
+	return all
+}

@@ -1,0 +1,34 @@
+// Package suggest finds the name that a user probably meant.
+package suggest
+
+import (
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+// Closest returns the candidate that is the most similar to word, or "" if no candidate
+// resembles it. It ignores case. Of equally similar candidates it returns the first.
+func Closest(word string, candidates []string) string {
+	closest, least := "", maxDistance(word)+1
+	for _, candidate := range candidates {
+		if distance := levenshtein.Distance(strings.ToLower(word), strings.ToLower(candidate), nil); distance < least {
+			closest, least = candidate, distance
+		}
+	}
+	return closest
+}
+
+// maxDistance returns the number of letters by which a suggestion may differ. Two
+// swapped letters count as two. In a short word, two other letters make another word.
+func maxDistance(word string) int {
+	switch n := len(word); {
+	case n <= 2:
+		return 0
+	case n <= 4:
+		return 1
+	case n <= 16:
+		return 2
+	}
+	return 3
+}
