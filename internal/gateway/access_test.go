@@ -36,12 +36,26 @@ func protectBelowTheApps(n, matches int) *gateway.Snapshot {
 // The rules of a protected hostname below a wildcard count for the namespace of the route.
 func TestRulesThatAccessAddsCount(t *testing.T) {
 	result := gateway.Build(protectBelowTheApps(2, 3), options)
-	const want = 1 + 3*(1+2) + 2 // the route of the site, three matches of three hostnames, two 404 rules
+	const want = 1 + 3*(1+2) // the route of the site, and three matches of three hostnames
 	if got := len(ingress.Rules(result.Table)) - 1; got != want {
 		t.Errorf("got %d rules, want %d", got, want)
 	}
 	if tenant := result.Usage.Tenants[0]; tenant.Name != "team-0000" || tenant.Rules != want || result.Usage.Rules != want {
 		t.Errorf("usage %+v of %+v, want %d rules", tenant, result.Usage, want)
+	}
+}
+
+// A route that cannot be served does not use up the rules of others, although protected
+// hostnames are below its listener.
+func TestRouteThatIsNotServedNeedsNoRulesForAccess(t *testing.T) {
+	s := protectBelowTheApps(100, 1)
+	before := gateway.Build(s, options).Usage.Rules
+	route := s.HTTPRoutes[1].DeepCopy()
+	route.Name = "by-header"
+	route.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Headers: headers("x-version")}}
+	s.HTTPRoutes = append(s.HTTPRoutes, route)
+	if after := gateway.Build(s, options).Usage.Rules; after != before {
+		t.Errorf("the Gateway has %d rules, and %d with a route that is not served", before, after)
 	}
 }
 

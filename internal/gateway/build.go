@@ -130,7 +130,7 @@ func Build(s *Snapshot, o Options) *Result {
 		// Decide again, because fewer listeners may claim their hostname.
 		d.decideListeners()
 		groups = d.attachRoutes()
-		d.limiter.limitRoutes(d.Routes, groups)
+		_ = d.limiter.limitRoutes(d.Routes, groups) // what still exceeds a limit belongs to the Gateway itself
 	}
 	d.removeRefused(groups)
 	d.Usage = d.limiter.newUsage(d, groups)

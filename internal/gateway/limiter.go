@@ -181,19 +181,18 @@ func (r *remainder) fits(tenant limits.Tenant, route *Route) bool {
 }
 
 // countHostnames counts, for each route, the hostnames for which the groups serve it,
-// including the narrower hostnames with separate Access, and the 404 rules of the latter.
+// including the narrower hostnames with separate Access.
 func countHostnames(routes []*Route, groups map[string]*group) {
 	for _, route := range routes {
 		route.hostnameCount, route.refused = 0, route.tooLong
 	}
 	for _, g := range groups {
-		separate := newSeparateCounter(g.separate)
+		separate := separateCounter{g.separate, map[string]int{}}
 		for _, route := range g.routes {
 			for hostname := range g.servedHostnames(route, groups) {
 				route.hostnameCount += 1 + separate.below(hostname.served)
 			}
 		}
-		g.separateNotFound = separate.total()
 	}
 }
 
@@ -202,11 +201,6 @@ func countHostnames(routes []*Route, groups map[string]*group) {
 type separateCounter struct {
 	hostnames []string
 	byWider   map[string]int
-	repeated  map[string]bool
-}
-
-func newSeparateCounter(hostnames []string) separateCounter {
-	return separateCounter{hostnames, map[string]int{}, map[string]bool{}}
 }
 
 // below returns the number of hostnames below the hostname of an entry.
@@ -220,16 +214,12 @@ func (c separateCounter) below(wide string) int {
 	}
 	for _, hostname := range c.hostnames {
 		if hostname != wide && routing.Covers(wide, hostname) {
-			c.repeated[hostname] = true
 			count++
 		}
 	}
 	c.byWider[wide] = count
 	return count
 }
-
-// total returns the number of hostnames below any of the entries. Each has a 404 rule.
-func (c separateCounter) total() int { return len(c.repeated) }
 
 // rules returns the number of rules of the route, before rules that no request can reach
 // are left out. It is a product, so that many rules are not built to be counted.

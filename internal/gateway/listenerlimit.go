@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+)
 
 // limitListeners rejects the entries of ListenerSets above limits.listenersPerNamespace,
 // which are the last entries of the youngest ListenerSets of a tenant. A rejected entry
@@ -13,7 +16,7 @@ func (l *limiter) limitListeners(sets []*Set) {
 		}
 		tenant := l.tenants.of(set.Owner.Namespace)
 		for _, entry := range set.Listeners {
-			if entry.Rejected != nil {
+			if entry.Rejected != nil || hostnames.Problem(entry.Hostname()) != "" {
 				continue // its hostname is not permitted or not supported
 			}
 			if used[tenant] >= l.class.ListenersPerNamespace {

@@ -21,14 +21,10 @@ func (l *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int 
 //
 // A group needs such a rule when a wider group exists. The rule counts for the tenant of
 // the group. It counts for the wider group instead when only other tenants have wider
-// groups: a tenant must not use up the rules of others by claiming a wide hostname. The
-// rules for narrower hostnames with separate Access always count for the group.
+// groups: a tenant must not use up the rules of others by claiming a wide hostname.
 func (l *limiter) notFoundByHostname(groups map[string]*group) map[string]int {
 	count := map[string]int{}
 	for _, g := range groups {
-		if g.separateNotFound > 0 {
-			count[g.hostname] += g.separateNotFound
-		}
 		own := l.tenants.of(g.owner.Namespace)
 		owner, found := "", false
 		for wide := range routing.WiderHostnames(g.hostname) {

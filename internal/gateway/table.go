@@ -16,10 +16,8 @@ type group struct {
 	owner    Owner // of the listeners
 	routes   []*Route
 	repeats  bool // whether a route can be in routes several times
-	// separate are the hostnames below the hostname with separate Access, and
-	// separateNotFound is the number of their 404 rules.
-	separate         []string
-	separateNotFound int
+	// separate are the hostnames below the hostname with separate Access.
+	separate []string
 }
 
 // newTable returns the routing table of the groups.

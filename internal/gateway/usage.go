@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
@@ -131,10 +133,12 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 func (u *TenantUsage) countListeners(set *Set) {
 	for _, l := range set.Listeners {
 		switch {
-		case l.Rejected == nil || l.Rejected.Reason != ReasonLimitExceeded && l.Rejected.Reason != ReasonHostnameNotPermitted:
+		case l.Rejected == nil:
 			u.Listeners++
 		case l.Rejected.Reason == ReasonLimitExceeded:
 			u.RefusedListeners++
+		case l.Rejected.Reason != ReasonHostnameNotPermitted && l.Rejected.Reason != string(gatewayv1.ListenerReasonUnsupportedValue):
+			u.Listeners++
 		}
 	}
 }

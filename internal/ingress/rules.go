@@ -63,9 +63,9 @@ func (r *Rule) ingressRule() provider.IngressRule {
 //
 // The connector enforces access only for rules that contain it, so the rule of every
 // entry contains the access of its hostname. A hostname that requires other access than
-// the wider hostnames of its group has a rule for each entry that covers it, and a 404
-// rule, so that its requests never reach the rules for a wider hostname. The 404 rules
-// have no origin to protect.
+// the wider hostnames of its group has a rule for each entry that covers it, so that its
+// requests never reach the rules for a wider hostname. The 404 rules have no origin to
+// protect.
 func Rules(t *routing.Table) []Rule {
 	if t == nil {
 		return nil
@@ -124,7 +124,7 @@ func (b *builder) addGroup(g *routing.Group, separate []string) {
 				b.addEntry(&g.Entries[next], g.Entries[next].Hostname)
 				next++
 			}
-			b.addSeparate(hostname, index.EntriesFor(hostname), g.Namespace)
+			b.addSeparate(hostname, index.EntriesFor(hostname))
 		}
 	}
 	for ; next < len(g.Entries); next++ {
@@ -132,14 +132,12 @@ func (b *builder) addGroup(g *routing.Group, separate []string) {
 	}
 }
 
-// addSeparate adds the rules of a hostname with separate Access. The 404 rule is
-// necessary only when the rules for a wider hostname could catch a request.
-func (b *builder) addSeparate(hostname string, entries []*routing.Entry, namespace string) {
+// addSeparate adds the rules of a hostname with separate Access: one for each entry that
+// covers it. A request that none of them matches does not match the rules for a wider
+// hostname either, which have the same paths.
+func (b *builder) addSeparate(hostname string, entries []*routing.Entry) {
 	for _, e := range entries {
 		b.addEntry(e, hostname)
-	}
-	if len(entries) > 0 && entries[len(entries)-1].Hostname != hostname {
-		b.addNotFound(hostname, namespace)
 	}
 }
 

@@ -122,7 +122,6 @@ func TestConfigurationRendersATable(t *testing.T) {
 				{Hostname: "admin.example.com", Path: "^/own(/|$)", Service: cart, OriginRequest: protected},
 				{Hostname: "admin.example.com", Path: "^/pages(/|$)", Service: pages, OriginRequest: protected},
 				{Hostname: "admin.example.com", Path: "^/pay(/|$)", Service: "http_status:500", OriginRequest: protected},
-				{Hostname: "admin.example.com", Service: "http_status:404"},
 				{Hostname: "z.example.com", Service: cart},
 				{Hostname: "*.example.com", Path: "^/own(/|$)", Service: pages}, {Hostname: "*.example.com", Path: "^/pages(/|$)", Service: pages},
 				{Hostname: "*.example.com", Path: "^/pay(/|$)", Service: "http_status:500"}, {Service: "http_status:404"},

@@ -72,6 +72,9 @@ type Answer struct {
 	// Access is the token of Cloudflare Access that the request must have; nil if it
 	// needs none, or if no entry matches.
 	Access *provider.Access `json:"access,omitempty"`
+	// BypassThrough are the wider hostnames through whose rules requests for the host in
+	// another form reach a backend without a token.
+	BypassThrough []string `json:"bypassThrough,omitempty"`
 	// Via are the listeners that the route of the entry attaches to.
 	Via []Attachment `json:"via"`
 }
@@ -178,11 +181,25 @@ func newAnswer(found *gateway.Trace, table *routing.Table) *Answer {
 	if found.Answer != nil {
 		a.Entry = new(newEntry(found.Answer))
 		a.Access = ingress.RenderAccess(table.Access.Of(found.Request.Host))
+		a.BypassThrough = bypassThrough(found.Request.Host, table)
 	}
 	for _, l := range found.Via {
 		a.Via = append(a.Via, Attachment{newOwner(l.Owner), string(l.Spec.Name)})
 	}
 	return a
+}
+
+// bypassThrough returns the wider hostnames through which requests for the host bypass
+// Cloudflare Access, because connectors compare hostnames case-sensitively.
+func bypassThrough(host string, table *routing.Table) []string {
+	decisive, _ := routing.MostSpecific(table.Access, host)
+	var through []string
+	for _, gap := range ingress.AccessGaps(table) {
+		if gap.Hostname == decisive {
+			through = append(through, orStar(gap.Through))
+		}
+	}
+	return through
 }
 
 func newEntry(e *routing.Entry) Entry {

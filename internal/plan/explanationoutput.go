@@ -120,6 +120,9 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	if a.Access != nil {
 		printf(out, "  requires a token of Cloudflare Access: team %s, AUD tag %s\n", a.Access.TeamName, strings.Join(a.Access.AUDTag, " or "))
 	}
+	if len(a.BypassThrough) > 0 {
+		printf(out, "  without a token, requests with this host in another letter case or with a dot at its end can reach the rules for %s"+problemMark+"\n", strings.Join(a.BypassThrough, ", "))
+	}
 	writeChanges(out, "  ", a.Changes)
 	for _, listener := range a.Via {
 		printf(out, "  attached to %s\n", listener)

@@ -110,6 +110,9 @@ func TestProbeOfAnUnknownProgramIsReported(t *testing.T) {
 func probeExec(p *corev1.Pod, command ...string) {
 	probe(p, intstr.IntOrString{})
 	p.Spec.Containers[0].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}}
+	// The command is this test binary, which takes a second to start under the race
+	// detector on a busy machine.
+	p.Spec.Containers[0].ReadinessProbe.TimeoutSeconds = 10
 }
 
 func TestReadinessFollowsTheProbe(t *testing.T) {
@@ -118,7 +121,7 @@ func TestReadinessFollowsTheProbe(t *testing.T) {
 		"exec": func(p *corev1.Pod) { probeExec(p, "echo", "ready") },
 		"exec with a timeout": func(p *corev1.Pod) {
 			probeExec(p, "echo", "ready")
-			p.Spec.Containers[0].ReadinessProbe.TimeoutSeconds = 1
+			p.Spec.Containers[0].ReadinessProbe.TimeoutSeconds = 4
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "HANG", Value: "yes"}}
 		},
 	} {
