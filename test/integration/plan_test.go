@@ -151,8 +151,9 @@ func (env *environment) createAllKinds() {
 	env.create(env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{ConnectTimeout: ptr.To[v1alpha1.Duration]("7s")}}),
 		env.service("web"), headless, endpoints, g, env.gateway("other", "other.example.com"),
 		env.listenerSet("team", "team.example.com"), env.listenerSet("z-late", "team.example.com"), secure,
-		env.route("web", "web", gatewayParent("shared"), listenerSetParent("team"), listenerSetParent("secure")),
-		env.route("pods", "pods", gatewayParent("shared")), env.route("other", "web", gatewayParent("other")), env.grpcRoute("grpc"))
+		// The route to the pods comes first, because the oldest of the two routes answers.
+		env.route("pods", "pods", gatewayParent("shared")),
+		env.route("web", "web", gatewayParent("shared"), listenerSetParent("team"), listenerSetParent("secure")), env.route("other", "web", gatewayParent("other")), env.grpcRoute("grpc"))
 }
 
 // commandResult is the result of a command.
