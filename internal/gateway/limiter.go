@@ -94,6 +94,7 @@ func (l *limiter) limitExpressions(routes []*Route, p parents) {
 // without any route. The routes are in order of precedence.
 func (l *limiter) limitRoutes(routes []*Route, groups map[string]*group) (excess map[limits.Tenant]int) {
 	countHostnames(routes, groups)
+	l.countNotFound(groups)
 	notFound := l.notFoundRules(groups)
 	l.allocate(l.instructions(), routes, nil)
 	excess = l.allocate(l.rules(), routes, notFound)
@@ -177,7 +178,7 @@ func (r *remainder) take(tenant limits.Tenant, route *Route) {
 
 func (r *remainder) fits(tenant limits.Tenant, route *Route) bool {
 	amount := r.amount(route)
-	return r.total+amount <= r.Total && (tenant == r.First || r.PerTenant == 0 || r.used[tenant]+amount <= r.PerTenant)
+	return r.total+amount <= r.Total && r.used[tenant]+amount <= r.Maximum(tenant)
 }
 
 // countHostnames counts, for each route, the hostnames for which the groups serve it,

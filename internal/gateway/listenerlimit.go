@@ -29,13 +29,14 @@ func (l *limiter) limitListeners(sets []*Set) {
 }
 
 // hostnameProblem returns why a listener must not claim its hostname, or nil when it
-// may. It must be called for each listener in order of precedence.
+// may. It must be called for each listener in order of precedence. The listeners of the
+// Gateway itself always may.
 func (l *limiter) hostnameProblem(listener *Listener) *Problem {
 	if l == nil || l.notFound == nil {
 		return nil
 	}
 	tenant := l.tenants.of(listener.Owner.Namespace)
-	if listener.Owner.Kind == KindListenerSet && !l.notFound.permits(tenant, tenant == l.first, listener.Hostname()) {
+	if listener.Owner.Kind == KindListenerSet && !l.notFound.permits(tenant, listener.Hostname()) {
 		return l.notFoundProblem(listener.Owner.Namespace, l.notFound.rules[listener.Hostname()])
 	}
 	l.notFound.claim(tenant, listener.Hostname())

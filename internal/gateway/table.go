@@ -18,6 +18,8 @@ type group struct {
 	repeats  bool // whether a route can be in routes several times
 	// separate are the hostnames below the hostname with separate Access.
 	separate []string
+	// notFound is the number of 404 rules that count for the owner of the listeners.
+	notFound int
 }
 
 // newTable returns the routing table of the groups.

@@ -115,8 +115,10 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 			of(set.Owner.Namespace).countListeners(set)
 		}
 	}
-	for hostname, rules := range l.notFoundByHostname(groups) {
-		of(groups[hostname].owner.Namespace).Rules += rules
+	for _, g := range groups {
+		if g.notFound > 0 {
+			of(g.owner.Namespace).Rules += g.notFound
+		}
 	}
 	for _, route := range d.Routes {
 		of(route.Namespace).countRoute(route)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"maps"
-	"math"
 	"slices"
 )
 
@@ -64,14 +63,11 @@ func (l Limit) newBook(fixed map[Tenant]int, demands []Demand) *book {
 }
 
 func (l Limit) newAccount(t Tenant) *account {
-	switch {
-	case t == l.First:
-		return &account{tenant: t, limit: l.Total, verdict: AboveTotal}
-	case l.PerTenant == 0:
-		return &account{tenant: t, limit: math.MaxInt}
-	default:
-		return &account{tenant: t, limit: l.PerTenant, verdict: AboveTenantLimit}
+	a := &account{tenant: t, limit: l.Maximum(t), verdict: AboveTenantLimit}
+	if t == l.First {
+		a.verdict = AboveTotal
 	}
+	return a
 }
 
 // lose takes the youngest demand from the tenant, or a part of its fixed amount when it

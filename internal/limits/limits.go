@@ -6,7 +6,10 @@
 // I/O.
 package limits
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Tenant identifies a tenant of a Gateway.
 type Tenant struct {
@@ -39,6 +42,18 @@ type Limit struct {
 	PerTenant int
 	// First is the tenant that is served before all others: the owner of the Gateway.
 	First Tenant
+}
+
+// Maximum returns the maximum amount for one tenant.
+func (l Limit) Maximum(t Tenant) int {
+	switch {
+	case t == l.First:
+		return l.Total
+	case l.PerTenant == 0:
+		return math.MaxInt
+	default:
+		return l.PerTenant
+	}
 }
 
 // Demand is the amount that one route demands. A route is served whole or not at all.
