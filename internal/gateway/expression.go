@@ -27,7 +27,7 @@ const (
 )
 
 // The limits on the length of the expressions of one tenant and of one Gateway. They
-// bound the time to parse expressions, including those that other limits refuse.
+// bound the time to parse expressions, including expressions that other limits refuse.
 const (
 	maxExpressionsLengthPerTenant = 10_000
 	maxExpressionsLengthPerTable  = 50_000

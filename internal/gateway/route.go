@@ -20,7 +20,7 @@ type Route struct {
 	// Kind is KindHTTPRoute or KindGRPCRoute.
 	Kind string
 	types.NamespacedName
-	// Hostnames are the hostnames of the spec, including those that are not supported.
+	// Hostnames are the hostnames of the spec, including unsupported hostnames.
 	// Without hostnames, the route has the hostname of each listener.
 	Hostnames []gatewayv1.Hostname
 	// Rules are the rules of the spec.

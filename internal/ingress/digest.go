@@ -13,7 +13,7 @@ import (
 type Digest struct {
 	// rules are the rules of the configuration in order, and the settings of the tunnel.
 	rules []part
-	// objects are the entries of the table, also those that no request can reach, with
+	// objects are the entries of the table, also entries that no request can reach, with
 	// their routes, and the groups.
 	objects []part
 }

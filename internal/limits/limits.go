@@ -72,7 +72,7 @@ const (
 	// AboveTenantLimit means that the tenant has no room left below Limit.PerTenant.
 	AboveTenantLimit
 	// AboveTotal means that there is no room left below Limit.Total, and that the
-	// tenant is one of those that use the most.
+	// tenant is among the tenants that use the most.
 	AboveTotal
 )
 

@@ -67,7 +67,7 @@ func (r Request) String() string {
 
 func (r Request) method() string { return cmp.Or(r.Method, "GET") }
 
-// queryParameters returns the query parameters, without those that cannot be decoded.
+// queryParameters returns the query parameters, without parameters that cannot be decoded.
 func (r Request) queryParameters() url.Values {
 	values, _ := url.ParseQuery(r.Query)
 	return values

@@ -60,7 +60,7 @@ type Writer struct {
 // that do not exist. It writes the status of the Gateway last, so that the other
 // statuses are up to date when a client sees the new status of the Gateway.
 //
-// Write attempts each status once, and [Writer.Start] retries those that fail. So the
+// Write attempts each status once, and [Writer.Start] retries failed writes. So the
 // returned error, which describes the failed attempts, requires no action.
 func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.Report) error {
 	attached, last := w.attachedWrites(report), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
