@@ -63,6 +63,14 @@ type TunnelConfigurationSpec struct {
 	// +optional
 	Account *Account `json:"account,omitempty"`
 
+	// DataPlane determines what routes the requests of the Gateways: IngressRules
+	// means the connectors, by ingress rules; Envoy means an Envoy proxy beside each
+	// connector, which supports more features of the Gateway API. Default:
+	// IngressRules. Only the TunnelConfiguration of a GatewayClass may set it.
+	//
+	// +optional
+	DataPlane *DataPlane `json:"dataPlane,omitempty"`
+
 	// AllowedGatewayFields lists the fields that the TunnelConfiguration of a
 	// Gateway may set. Possible values are originRequest, listenerConfigurations,
 	// tunnel.deletionPolicy, tunnel.existing, and connector.<field> for every field
@@ -124,6 +132,19 @@ type TunnelConfigurationSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	ListenerConfigurations []ListenerConfiguration `json:"listenerConfigurations,omitempty"`
 }
+
+// DataPlane is what routes the requests of a Gateway.
+//
+// +kubebuilder:validation:Enum=IngressRules;Envoy
+type DataPlane string
+
+const (
+	// DataPlaneIngressRules means that the connectors route requests by the ingress
+	// rules of the tunnel's remote configuration.
+	DataPlaneIngressRules DataPlane = "IngressRules"
+	// DataPlaneEnvoy means that an Envoy proxy beside each connector routes requests.
+	DataPlaneEnvoy DataPlane = "Envoy"
+)
 
 // GatewayField is the name of a field of a TunnelConfiguration.
 //

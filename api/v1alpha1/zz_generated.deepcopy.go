@@ -715,6 +715,11 @@ func (in *TunnelConfigurationSpec) DeepCopyInto(out *TunnelConfigurationSpec) {
 		*out = new(Account)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.DataPlane != nil {
+		in, out := &in.DataPlane, &out.DataPlane
+		*out = new(DataPlane)
+		**out = **in
+	}
 	if in.AllowedGatewayFields != nil {
 		in, out := &in.AllowedGatewayFields, &out.AllowedGatewayFields
 		*out = make([]GatewayField, len(*in))

@@ -31,6 +31,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -198,7 +199,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 		},
 		buildOptions: gateway.Options{
 			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
-			Capabilities: ingress.Capabilities(),
+			DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities()},
 		},
 		writer:    writer,
 		observer:  newObserver(o.Metrics, o.Tracer, time.Now),

@@ -24,6 +24,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -145,7 +146,7 @@ func (h *harness) restart() {
 		},
 		buildOptions: gateway.Options{
 			ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace,
-			Capabilities: ingress.Capabilities(),
+			DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities()},
 		},
 		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },

@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 var (
-	web         = routing.Backend{Service: types.NamespacedName{Namespace: "platform", Name: "web"}, Port: 80, Protocol: routing.ProtocolHTTP}
+	web         = routing.Backend{Service: types.NamespacedName{Namespace: "platform", Name: "web"}, Port: 80, Protocol: routing.ProtocolHTTP, ServicePort: 80}
 	addVersion  = &gatewayv1.HTTPHeaderFilter{Add: []gatewayv1.HTTPHeader{{Name: "x-version", Value: "2"}}, Remove: []string{"x-old"}}
 	wantVersion = &routing.HeaderChanges{Add: []routing.Header{{Name: "x-version", Value: "2"}}, Remove: []string{"x-old"}}
 )
@@ -108,7 +109,7 @@ func onlyAction(t *testing.T, rule gatewayv1.HTTPRouteRule) routing.Action {
 	route.Spec.Rules = []gatewayv1.HTTPRouteRule{rule}
 	s.HTTPRoutes = []*gatewayv1.HTTPRoute{route}
 	o := randomOptions
-	o.Capabilities = everything
+	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: everything}
 	entries := gateway.Build(s, o).Table.Groups[0].Entries
 	if len(entries) != 1 {
 		t.Fatalf("%d entries, want one", len(entries))
@@ -154,7 +155,7 @@ func TestGRPCActionsAreTranslated(t *testing.T) {
 		}},
 	}}
 	o := randomOptions
-	o.Capabilities = everything
+	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: everything}
 	entries := gateway.Build(s, o).Table.Groups[0].Entries
 	if b := entries[0].Action.Forward.Backends[0].Backend; b.Protocol != routing.ProtocolH2C {
 		t.Errorf("the backend is %+v, want h2c", b)

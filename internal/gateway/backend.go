@@ -15,10 +15,10 @@ import (
 
 // backendResolver finds the backends of backendRefs.
 type backendResolver struct {
-	grants    grants
-	services  map[types.NamespacedName]*corev1.Service
-	slices    map[types.NamespacedName][]*discoveryv1.EndpointSlice
-	protocols []routing.Protocol // that the data plane supports
+	grants       grants
+	services     map[types.NamespacedName]*corev1.Service
+	slices       map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	capabilities routing.Capabilities
 }
 
 // resolve returns the Service port that ref names in the route, or
@@ -57,7 +57,20 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	if problem != nil {
 		return routing.Backend{}, problem
 	}
-	return routing.Backend{Service: name, Port: dial, Protocol: protocol, Headless: service.Spec.ClusterIP == corev1.ClusterIPNone}, nil
+	backend := routing.Backend{
+		Service: name, Port: dial, Protocol: protocol, Headless: service.Spec.ClusterIP == corev1.ClusterIPNone,
+		ServicePort: port.Port, PortName: port.Name,
+	}
+	if len(service.Spec.IPFamilies) > 0 {
+		backend.Family = service.Spec.IPFamilies[0]
+	}
+	if !backend.Headless {
+		backend.ClusterIP = service.Spec.ClusterIP
+	}
+	if r.capabilities.NeedsClusterIP && !backend.Headless && backend.ClusterIP == "" {
+		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no ClusterIP yet", name)
+	}
+	return backend, nil
 }
 
 // servicePort returns the Service's TCP port with the number, or nil.
@@ -75,7 +88,7 @@ func servicePort(service *corev1.Service, number gatewayv1.PortNumber) *corev1.S
 // plane supports.
 func (r backendResolver) protocol(name types.NamespacedName, port *corev1.ServicePort) (routing.Protocol, *Problem) {
 	appProtocol := ptr.Deref(port.AppProtocol, "")
-	if p := appProtocols[appProtocol]; slices.Contains(r.protocols, p) {
+	if p := appProtocols[appProtocol]; slices.Contains(r.capabilities.Protocols, p) {
 		return p, nil
 	}
 	return 0, routeProblem(gatewayv1.RouteReasonUnsupportedProtocol,
@@ -96,10 +109,11 @@ func NamesTargetPort(service *corev1.Service) bool {
 }
 
 // port returns the port to dial. The name of a headless Service resolves to
-// the pods, so the port of such a Service is the target port.
+// the pods, so the port of such a Service is the target port, unless the data plane
+// follows the EndpointSlices.
 func (r backendResolver) port(name types.NamespacedName, service *corev1.Service, port *corev1.ServicePort) (int32, *Problem) {
 	switch {
-	case service.Spec.ClusterIP != corev1.ClusterIPNone:
+	case service.Spec.ClusterIP != corev1.ClusterIPNone, r.capabilities.FollowsEndpoints:
 		return port.Port, nil
 	case port.TargetPort.StrVal != "":
 		return r.namedPort(name, port)

@@ -8,6 +8,8 @@
 package gateway
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -60,6 +62,8 @@ type Snapshot struct {
 	// EndpointSlices are the EndpointSlices of headless Services with a named
 	// target port, by the name of the Service.
 	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// DataPlane is the data plane in effect. It is empty when the settings decide.
+	DataPlane v1alpha1.DataPlane
 	// Tunnel is the tunnel of the Gateway. It is empty until the controller has
 	// created one.
 	Tunnel provider.TunnelID
@@ -81,8 +85,9 @@ type Options struct {
 	// ClusterDomain is the DNS domain of the cluster, without a leading or
 	// trailing dot.
 	ClusterDomain string
-	// Capabilities describe what the data plane can express.
-	Capabilities routing.Capabilities
+	// DataPlanes describe what each available data plane can express. They contain
+	// [v1alpha1.DataPlaneIngressRules].
+	DataPlanes routing.DataPlanes
 }
 
 // Result is what Build decided about one Gateway.
@@ -100,6 +105,8 @@ type Result struct {
 	// nil when they are not valid: the Gateway is then rejected, and the
 	// configuration of its tunnel stays unchanged.
 	Settings *settings.Settings
+	// DataPlane is the data plane by which the routes are judged.
+	DataPlane v1alpha1.DataPlane
 	// Table is the routing table. It is nil when the Gateway is not accepted: the
 	// data plane then keeps its last configuration.
 	Table *routing.Table
@@ -139,7 +146,7 @@ func Build(s *Snapshot, o Options) *Result {
 	if d.Rejected == nil {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
-		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps(o.Capabilities))
+		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())
 	}
 	return d.Result
 }
@@ -167,14 +174,20 @@ func newDecision(s *Snapshot, o Options) *decision {
 		ControllerNamespace: o.ControllerNamespace,
 	}
 	d.Settings, d.invalid = settings.Resolve(in)
+	d.DataPlane = cmp.Or(s.DataPlane, d.Settings.DataPlane())
+	capabilities, ok := o.DataPlanes[d.DataPlane]
+	if !ok {
+		d.Settings, d.invalid = nil, dataPlaneProblem(d.DataPlane)
+		capabilities = o.DataPlanes[v1alpha1.DataPlaneIngressRules]
+	}
 	d.access = newAccess(d.Settings)
 	d.permitted = newPermittedHostnames(s)
-	d.limiter = newLimiter(s, in)
+	d.limiter = newLimiter(s, in, d.DataPlane)
 	d.translator = translator{
-		capabilities: o.Capabilities,
+		capabilities: capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused},
 		backends: backendResolver{
-			grants: grants, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
+			grants: grants, services: s.Services, slices: s.EndpointSlices, capabilities: capabilities,
 		},
 	}
 	return d
@@ -218,11 +231,17 @@ func (d *decision) attachRoutes() map[string]*group {
 }
 
 // accessGaps returns the gaps of the routing table.
-func (d *decision) accessGaps(c routing.Capabilities) []routing.AccessGap {
-	if c.AccessGaps == nil {
+func (d *decision) accessGaps() []routing.AccessGap {
+	if d.translator.capabilities.AccessGaps == nil {
 		return nil
 	}
-	return c.AccessGaps(d.Table)
+	return d.translator.capabilities.AccessGaps(d.Table)
+}
+
+// dataPlaneProblem is the problem of a Gateway with a data plane that is not available.
+func dataPlaneProblem(plane v1alpha1.DataPlane) *Problem {
+	return &Problem{Reason: string(gatewayv1.GatewayReasonInvalidParameters), Message: fmt.Sprintf(
+		"spec.dataPlane of the GatewayClass's TunnelConfiguration is %s, which this version of the controller does not run. Set it to IngressRules.", plane)}
 }
 
 // removeRefused rejects the refused routes at every parent where a listener admits them,

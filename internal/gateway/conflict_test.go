@@ -9,7 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
+
+// withoutRoutes are options for decisions about listeners only.
+var withoutRoutes = Options{DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneIngressRules: {}}}
 
 // parseListener parses "name hostname:port protocol". The hostname "*" means no
 // hostname.
@@ -126,7 +132,7 @@ func TestConflictingListenersOfOneOwnerAllLose(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, problems(Build(snapshotOf(t, test.owners...), Options{}))); diff != "" {
+			if diff := cmp.Diff(test.want, problems(Build(snapshotOf(t, test.owners...), withoutRoutes))); diff != "" {
 				t.Errorf("problems differ (-want +got):\n%s", diff)
 			}
 		})
@@ -147,7 +153,7 @@ func TestConflictsAreFoundAmongManyListeners(t *testing.T) {
 	// hostname of the Gateway.
 	owners[sets][each-1] = fmt.Sprintf("late o%d-%d.example.com:80 HTTP", sets-1, each-1)
 	owners[2][0] = "second o0-63.example.com:80 HTTP"
-	r := Build(snapshotOf(t, owners...), Options{})
+	r := Build(snapshotOf(t, owners...), withoutRoutes)
 	if got := len(r.Listeners); got != (1+sets)*each {
 		t.Errorf("got %d listeners, want %d", got, (1+sets)*each)
 	}

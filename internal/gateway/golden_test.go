@@ -19,10 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -35,7 +38,17 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 var options = gateway.Options{
 	ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
-	Capabilities: ingress.Capabilities(),
+	DataPlanes: routing.DataPlanes{
+		v1alpha1.DataPlaneIngressRules: ingress.Capabilities(),
+		v1alpha1.DataPlaneEnvoy:        envoyOfFiles(),
+	},
+}
+
+// envoyOfFiles are the capabilities for Services from files, whose addresses are not known.
+func envoyOfFiles() routing.Capabilities {
+	c := envoy.Capabilities()
+	c.NeedsClusterIP = false
+	return c
 }
 
 // goldenTime is the time of the decisions in all golden cases.
@@ -55,7 +68,7 @@ func TestGolden(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(input), ".in.yaml"), func(t *testing.T) {
 			wantHeader(t, input)
 			got := goldenFiles(t, input)
-			for _, kind := range []string{".config.golden.yaml", ".status.golden.yaml", ".error.golden.txt"} {
+			for _, kind := range []string{".config.golden.yaml", ".status.golden.yaml", ".envoy.golden.yaml", ".error.golden.txt"} {
 				compareGolden(t, strings.TrimSuffix(input, ".in.yaml")+kind, got[kind])
 			}
 		})
@@ -70,7 +83,7 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 		return map[string][]byte{".error.golden.txt": []byte(strings.ReplaceAll(err.Error(), "testdata/", "") + "\n")}
 	}
 	var configurations, statuses bytes.Buffer
-	decisions := decide(t, files)
+	decisions := decide(t, files, "")
 	if len(decisions) == 0 {
 		fmt.Fprintln(&configurations, "# no managed Gateway")
 		fmt.Fprintln(&statuses, "# no managed Gateway")
@@ -84,7 +97,13 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 			}
 		}
 	}
-	return map[string][]byte{".config.golden.yaml": configurations.Bytes(), ".status.golden.yaml": statuses.Bytes()}
+	var resources bytes.Buffer
+	for _, d := range decide(t, files, v1alpha1.DataPlaneEnvoy) {
+		writeEnvoy(t, &resources, d)
+	}
+	return map[string][]byte{
+		".config.golden.yaml": configurations.Bytes(), ".status.golden.yaml": statuses.Bytes(), ".envoy.golden.yaml": resources.Bytes(),
+	}
 }
 
 func wantHeader(t *testing.T, input string) {
@@ -105,8 +124,9 @@ type decision struct {
 	report gateway.Report
 }
 
-// decide decides about every managed Gateway in the files, in order.
-func decide(t *testing.T, files *state.Source) []decision {
+// decide decides about every managed Gateway in the files, in order. The settings choose the
+// data plane when none is given.
+func decide(t *testing.T, files *state.Source, plane v1alpha1.DataPlane) []decision {
 	t.Helper()
 	loader := state.Loader{
 		Reader: files, ControllerName: options.ControllerName, ControllerNamespace: options.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
@@ -126,7 +146,7 @@ func decide(t *testing.T, files *state.Source) []decision {
 		if !loaded.Managed {
 			continue
 		}
-		loaded.Snapshot.Now = goldenTime
+		loaded.Snapshot.Now, loaded.Snapshot.DataPlane = goldenTime, plane
 		result := gateway.Build(loaded.Snapshot, options)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
 		decisions = append(decisions, decision{key: key, result: result, tunnel: loaded.Snapshot.Tunnel})

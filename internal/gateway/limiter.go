@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
@@ -24,8 +25,8 @@ type limiter struct {
 
 // newLimiter returns the limiter for the Gateway. While the settings of the class are not
 // valid, only the limits apply that do not depend on the class.
-func newLimiter(s *Snapshot, in settings.Input) *limiter {
-	class, ok := settings.ClassLimits(in)
+func newLimiter(s *Snapshot, in settings.Input, plane v1alpha1.DataPlane) *limiter {
+	class, ok := settings.ClassLimits(in, plane)
 	if !ok {
 		class = settings.Limits{RulesPerTunnel: math.MaxInt, ListenersPerNamespace: math.MaxInt}
 	}

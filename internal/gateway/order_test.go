@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -90,7 +91,7 @@ func queries(names ...gatewayv1.HTTPHeaderName) []gatewayv1.HTTPQueryParamMatch 
 func order(t *testing.T, s *gateway.Snapshot) []string {
 	t.Helper()
 	o := randomOptions
-	o.Capabilities = everything
+	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: everything}
 	table := gateway.Build(s, o).Table
 	if table == nil || len(table.Groups) != 1 {
 		t.Fatalf("the table is %+v, want one group", table)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -30,7 +31,7 @@ import (
 // seed: -run 'TestRequestsGetTheSpecifiedAnswer/seed=7$' repeats that cluster.
 var clusters = flag.Uint64("clusters", 200, "random clusters for each property")
 
-var randomOptions = gateway.Options{ControllerName: "tunnelgateway.dev/controller", ClusterDomain: "cluster.local", Capabilities: ingress.Capabilities()}
+var randomOptions = gateway.Options{ControllerName: "tunnelgateway.dev/controller", ClusterDomain: "cluster.local", DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities()}}
 
 func forEachCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
 	t.Helper()

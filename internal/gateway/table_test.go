@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -26,7 +27,7 @@ func forEachFullCluster(t *testing.T, property func(t *testing.T, s *gateway.Sna
 
 func fullOptions() gateway.Options {
 	o := randomOptions
-	o.Capabilities = everything
+	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: everything}
 	return o
 }
 

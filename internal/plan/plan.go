@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -136,7 +138,7 @@ type Status struct {
 // Build builds the plan for all Gateways of the controller in the source. now is the
 // current time.
 func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
-	o.Capabilities = ingress.Capabilities() // every Gateway has ingress rules
+	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities()}
 	loader := state.Loader{
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -127,6 +128,15 @@ type Backend struct {
 	Protocol Protocol
 	// Headless reports whether the Service has no ClusterIP.
 	Headless bool
+	// ServicePort is the number of the port of the Service, and PortName its name, by
+	// which EndpointSlices refer to it.
+	ServicePort int32
+	PortName    string
+	// ClusterIP is the address of the Service. It is empty when the Service is headless,
+	// or when its manifest does not contain an address.
+	ClusterIP string
+	// Family is the first IP family of the Service, or empty when its manifest names none.
+	Family corev1.IPFamily
 }
 
 // URL returns the URL of the backend in a cluster with the DNS domain. The scheme is

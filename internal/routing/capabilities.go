@@ -1,6 +1,13 @@
 package routing
 
-import gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+import (
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// DataPlanes are the capabilities of the available data planes.
+type DataPlanes map[v1alpha1.DataPlane]Capabilities
 
 // Capabilities describe what a data plane can express. The decision leaves out the
 // matches that it cannot express, and replaces the actions that it cannot express by
@@ -22,6 +29,16 @@ type Capabilities struct {
 	// Path returns a literal path in the form in which the data plane compares paths,
 	// or an error when the path is not valid.
 	Path func(string) (string, error)
+	// FollowsEndpoints reports whether the data plane reads the addresses and ports of the
+	// pods of headless Services from EndpointSlices. Otherwise, it needs the number of the
+	// port.
+	FollowsEndpoints bool
+	// NeedsClusterIP reports whether a Service that is not headless resolves only when it has
+	// a ClusterIP.
+	NeedsClusterIP bool
+	// RequestPath returns the path of a request, as it is in the URL, in the form in which
+	// the data plane compares paths.
+	RequestPath func(string) (string, error)
 	// AccessGaps returns the protected hostnames of a table whose requests can reach a
 	// backend without a token, in order.
 	AccessGaps func(*Table) []AccessGap

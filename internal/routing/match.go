@@ -64,6 +64,11 @@ type Call struct {
 	Expression bool
 }
 
+// MatchesAll reports whether the match applies to every request.
+func (m *Match) MatchesAll() bool {
+	return m.Path == (Path{}) && m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0
+}
+
 // Matches reports whether the match applies to the request. It ignores the host.
 func (m *Match) Matches(r Request) bool {
 	return m.Path.Matches(r.Path) &&

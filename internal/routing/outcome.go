@@ -29,8 +29,8 @@ func (e *Entry) Location(r Request) string {
 	redirect := e.Action.Redirect
 	scheme := cmp.Or(redirect.Scheme, "https")
 	location := scheme + "://" + cmp.Or(redirect.Hostname, r.Host)
-	if redirect.Port != 0 && !isDefaultPort(scheme, redirect.Port) {
-		location += ":" + strconv.Itoa(int(redirect.Port))
+	if port := redirect.LocationPort(); port != 0 {
+		location += ":" + strconv.Itoa(int(port))
 	}
 	path := (&url.URL{Path: r.Path}).EscapedPath()
 	if redirect.Path != nil {
@@ -40,6 +40,15 @@ func (e *Entry) Location(r Request) string {
 		location += "?" + r.Query
 	}
 	return location
+}
+
+// LocationPort returns the port in the Location header, or 0 for none. The header omits the
+// well-known port of its scheme. (HTTPRequestRedirectFilter.Port)
+func (r *Redirect) LocationPort() int32 {
+	if isDefaultPort(cmp.Or(r.Scheme, "https"), r.Port) {
+		return 0
+	}
+	return r.Port
 }
 
 func isDefaultPort(scheme string, port int32) bool {

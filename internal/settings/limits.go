@@ -12,6 +12,7 @@ import (
 const (
 	defaultTunnelsPerNamespace   = 10
 	defaultRulesPerTunnel        = 1000
+	defaultRoutesOfEnvoy         = 20_000
 	defaultListenersPerNamespace = 64
 	defaultUpdateBurst           = 20
 	defaultUpdateInterval        = 20 * time.Second
@@ -45,28 +46,33 @@ type Limits struct {
 // returns the defaults.
 func (s *Settings) Limits() Limits {
 	if s == nil {
-		return newLimits(nil)
+		return newLimits(nil, s.DataPlane())
 	}
-	return newLimits(s.Spec.Limits)
+	return newLimits(s.Spec.Limits, s.DataPlane())
 }
 
-// ClassLimits returns the limits of the class, also when the settings of the Gateway are
-// not valid. It returns false when the settings of the class are not valid.
-func ClassLimits(in Input) (Limits, bool) {
+// ClassLimits returns the limits of the class for a Gateway with the data plane, also when
+// the settings of the Gateway are not valid. It returns false when the settings of the
+// class are not valid.
+func ClassLimits(in Input, plane v1alpha1.DataPlane) (Limits, bool) {
 	c, problem := in.class()
 	if problem != nil {
 		return Limits{}, false
 	}
-	return newLimits(c.spec.Limits), true
+	return newLimits(c.spec.Limits, plane), true
 }
 
-func newLimits(set *v1alpha1.Limits) Limits {
+func newLimits(set *v1alpha1.Limits, plane v1alpha1.DataPlane) Limits {
 	spec := ptr.Deref(set, v1alpha1.Limits{})
+	rules := int32(defaultRulesPerTunnel)
+	if plane == v1alpha1.DataPlaneEnvoy {
+		rules = defaultRoutesOfEnvoy
+	}
 	updates := ptr.Deref(spec.ConfigurationUpdates, v1alpha1.ConfigurationUpdates{})
 	return Limits{
 		TunnelsPerNamespace:   int(ptr.Deref(spec.TunnelsPerNamespace, defaultTunnelsPerNamespace)),
 		TenantLabel:           ptr.Deref(spec.TenantLabel, ""),
-		RulesPerTunnel:        int(ptr.Deref(spec.RulesPerTunnel, defaultRulesPerTunnel)),
+		RulesPerTunnel:        int(ptr.Deref(spec.RulesPerTunnel, rules)),
 		RulesPerNamespace:     int(ptr.Deref(spec.RulesPerNamespace, 0)),
 		ListenersPerNamespace: int(ptr.Deref(spec.ListenersPerNamespace, defaultListenersPerNamespace)),
 		ExpressionsRefused:    ptr.Deref(spec.RegularExpressions, v1alpha1.RegularExpressionsAllowed) == v1alpha1.RegularExpressionsRefused,

@@ -33,12 +33,13 @@ func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
 }
 
 // mergeSpecs merges two specs. Only the class can set mergingMode, account,
-// allowedGatewayFields, limits and hostnames. The result has no listenerConfigurations, because
+// dataPlane, allowedGatewayFields, limits and hostnames. The result has no listenerConfigurations, because
 // [Listeners] has those of both levels.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
 		MergingMode:          cmp.Or(first.MergingMode, second.MergingMode),
 		Account:              cmp.Or(first.Account, second.Account),
+		DataPlane:            cmp.Or(first.DataPlane, second.DataPlane),
 		AllowedGatewayFields: firstNonNil(first.AllowedGatewayFields, second.AllowedGatewayFields),
 		Limits:               cmp.Or(first.Limits, second.Limits),
 		Hostnames:            cmp.Or(first.Hostnames, second.Hostnames),

@@ -62,6 +62,7 @@ var classFields = []classField{
 	{"mergingMode", func(s *spec) bool { return s.MergingMode != nil }, "it decides which settings take precedence"},
 	{"allowedGatewayFields", func(s *spec) bool { return s.AllowedGatewayFields != nil }, "it decides which fields a Gateway can set"},
 	{"limits", func(s *spec) bool { return s.Limits != nil }, "it limits the Gateways of the class"},
+	{"dataPlane", func(s *spec) bool { return s.DataPlane != nil }, "changing it replaces the connectors and decides which features routes can use"},
 	{"hostnames", func(s *spec) bool { return s.Hostnames != nil }, "it decides which hostnames a namespace may use"},
 	{
 		"tunnel.existing.takeover", func(s *spec) bool {

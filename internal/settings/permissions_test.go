@@ -48,6 +48,7 @@ var fieldValues = map[string]spec{
 	"tunnel.existing.takeover":            {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID, Takeover: new(false)}}},
 	"account":                             {Account: &v1alpha1.Account{AccountID: new("a")}},
 	"mergingMode":                         {MergingMode: new(v1alpha1.MergingModePreferGateway)},
+	"dataPlane":                           {DataPlane: new(v1alpha1.DataPlaneEnvoy)},
 	"allowedGatewayFields":                {AllowedGatewayFields: []v1alpha1.GatewayField{}},
 	"limits":                              {Limits: &v1alpha1.Limits{}},
 	"hostnames":                           {Hostnames: &v1alpha1.Hostnames{}},

@@ -46,7 +46,7 @@ func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
 
 // violation returns why the settings of both levels are not valid together, or "".
 func (s *Settings) violation() string {
-	return cmp.Or(specViolation(&s.Spec),
+	return cmp.Or(specViolation(&s.Spec), s.checkDataPlane(),
 		checkOverrides(s.Listeners.Class, s.Spec.OriginRequest), checkOverrides(s.Listeners.Gateway, s.Spec.OriginRequest))
 }
 

@@ -49,25 +49,42 @@ func routes(s *gateway.Snapshot) []client.Object {
 	return all
 }
 
-// backendRefs returns the backendRefs of all rules of a route.
-func backendRefs(route client.Object) []gatewayv1.BackendRef {
-	var refs []gatewayv1.BackendRef
+// backendRefs returns the references to backends in all rules of a route: the
+// backendRefs, and the targets of mirrors.
+func backendRefs(route client.Object) []gatewayv1.BackendObjectReference {
+	var refs []gatewayv1.BackendObjectReference
 	switch r := route.(type) {
 	case *gatewayv1.HTTPRoute:
-		for _, rule := range r.Spec.Rules {
-			for _, ref := range rule.BackendRefs {
-				refs = append(refs, ref.BackendRef)
+		for i := range r.Spec.Rules {
+			refs = appendMirrors(refs, r.Spec.Rules[i].Filters, mirrorOfHTTP)
+			for _, ref := range r.Spec.Rules[i].BackendRefs {
+				refs = appendMirrors(append(refs, ref.BackendObjectReference), ref.Filters, mirrorOfHTTP)
 			}
 		}
 	case *gatewayv1.GRPCRoute:
-		for _, rule := range r.Spec.Rules {
-			for _, ref := range rule.BackendRefs {
-				refs = append(refs, ref.BackendRef)
+		for i := range r.Spec.Rules {
+			refs = appendMirrors(refs, r.Spec.Rules[i].Filters, mirrorOfGRPC)
+			for _, ref := range r.Spec.Rules[i].BackendRefs {
+				refs = appendMirrors(append(refs, ref.BackendObjectReference), ref.Filters, mirrorOfGRPC)
 			}
 		}
 	}
 	return refs
 }
+
+// appendMirrors appends the targets of the filters that mirror requests.
+func appendMirrors[F any](refs []gatewayv1.BackendObjectReference, filters []F, mirrorOf func(F) *gatewayv1.HTTPRequestMirrorFilter) []gatewayv1.BackendObjectReference {
+	for _, f := range filters {
+		if mirror := mirrorOf(f); mirror != nil {
+			refs = append(refs, mirror.BackendRef)
+		}
+	}
+	return refs
+}
+
+func mirrorOfHTTP(f gatewayv1.HTTPRouteFilter) *gatewayv1.HTTPRequestMirrorFilter { return f.RequestMirror }
+
+func mirrorOfGRPC(f gatewayv1.GRPCRouteFilter) *gatewayv1.HTTPRequestMirrorFilter { return f.RequestMirror }
 
 // backendServices returns the names of the Services that a route's rules refer to.
 func backendServices(route client.Object) []types.NamespacedName {

@@ -1,0 +1,211 @@
+package envoy
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// Capabilities returns what Envoy can express, and which values it must not get.
+func Capabilities() routing.Capabilities {
+	return routing.Capabilities{
+		Match:            unsupportedFields,
+		Action:           unsupportedActions,
+		Backend:          func(string, routing.Protocol) string { return "" },
+		ErrorStatus:      errorStatus,
+		Protocols:        []routing.Protocol{routing.ProtocolHTTP, routing.ProtocolHTTPS, routing.ProtocolH2C},
+		Path:             normalizePath,
+		RequestPath:      normalizePath,
+		FollowsEndpoints: true,
+		NeedsClusterIP:   true,
+	}
+}
+
+// errorStatus returns "a 500 status code" (HTTPRouteRule.BackendRefs) for HTTPRoutes. For
+// GRPCRoutes it is 503, which gRPC clients read as UNAVAILABLE: "the Implementation MUST
+// return `UNAVAILABLE` gRPC status" (GRPCRouteRule.BackendRefs).
+func errorStatus(kind string) int {
+	if kind == routing.KindGRPCRoute {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+func unsupportedFields(match gatewayv1.HTTPRouteMatch) []string {
+	var fields []string
+	add := func(problem string) {
+		if problem != "" {
+			fields = append(fields, problem)
+		}
+	}
+	if p := match.Path; p != nil && ptr.Deref(p.Type, "") == gatewayv1.PathMatchRegularExpression {
+		add(emptyExpression("path", ptr.Deref(p.Value, "/")))
+	}
+	for _, h := range match.Headers {
+		add(matchedHeaderProblem(string(h.Name)))
+		if ptr.Deref(h.Type, "") == gatewayv1.HeaderMatchRegularExpression {
+			add(emptyExpression("header "+string(h.Name), h.Value))
+		}
+	}
+	for _, q := range match.QueryParams {
+		if ptr.Deref(q.Type, "") == gatewayv1.QueryParamMatchRegularExpression {
+			add(emptyExpression("query parameter "+string(q.Name), q.Value))
+		}
+	}
+	if match.Method != nil && *match.Method == gatewayv1.HTTPMethodConnect {
+		add("method CONNECT")
+	}
+	return fields
+}
+
+func emptyExpression(field, value string) string {
+	if value == "" {
+		return field + ": empty regular expression"
+	}
+	return ""
+}
+
+func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
+	var parts parts
+	for _, f := range rule.Filters {
+		parts.addFilter("filter", f)
+	}
+	for _, backend := range rule.BackendRefs {
+		for _, f := range backend.Filters {
+			parts.addFilter("backendRef filter", f)
+		}
+	}
+	parts.addCombinations(rule)
+	if rule.Retry != nil {
+		parts.add("retry")
+	}
+	if rule.SessionPersistence != nil {
+		parts.add("sessionPersistence")
+	}
+	return parts
+}
+
+// parts are the unsupported parts of an action, without repetition.
+type parts []string
+
+func (p *parts) add(part string) {
+	if !slices.Contains(*p, part) {
+		*p = append(*p, part)
+	}
+}
+
+// addFilter adds the problem of a value in the filter.
+func (p *parts) addFilter(noun string, f gatewayv1.HTTPRouteFilter) {
+	problem := ""
+	switch f.Type {
+	case gatewayv1.HTTPRouteFilterRequestHeaderModifier:
+		problem = modifierProblem(f.RequestHeaderModifier)
+	case gatewayv1.HTTPRouteFilterResponseHeaderModifier:
+		problem = modifierProblem(f.ResponseHeaderModifier)
+	case gatewayv1.HTTPRouteFilterURLRewrite:
+		if f.URLRewrite != nil {
+			problem = pathModifierProblem(f.URLRewrite.Path)
+		}
+	case gatewayv1.HTTPRouteFilterRequestRedirect:
+		if f.RequestRedirect != nil {
+			problem = pathModifierProblem(f.RequestRedirect.Path)
+		}
+	case gatewayv1.HTTPRouteFilterCORS:
+		problem = corsProblem(f.CORS)
+	}
+	if problem != "" {
+		p.add(fmt.Sprintf("%s %s: %s", noun, f.Type, problem))
+	}
+}
+
+func pathModifierProblem(m *gatewayv1.HTTPPathModifier) string {
+	if m == nil {
+		return ""
+	}
+	if problem := replacementProblem(ptr.Deref(m.ReplaceFullPath, "")); problem != "" {
+		return problem
+	}
+	return replacementProblem(ptr.Deref(m.ReplacePrefixMatch, ""))
+}
+
+// corsProblem checks the values that become headers of responses.
+func corsProblem(f *gatewayv1.HTTPCORSFilter) string {
+	if f == nil {
+		return ""
+	}
+	for _, name := range slices.Concat(f.AllowHeaders, f.ExposeHeaders) {
+		if name != "*" && !token.MatchString(string(name)) {
+			return fmt.Sprintf("header name %q, which is not valid", name)
+		}
+	}
+	for _, method := range f.AllowMethods {
+		if method != "*" && !token.MatchString(string(method)) {
+			return fmt.Sprintf("method %q, which is not valid", method)
+		}
+	}
+	return ""
+}
+
+// addCombinations adds the combinations that one route of Envoy cannot express.
+func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule) {
+	weighted := 0
+	for _, backend := range rule.BackendRefs {
+		if ptr.Deref(backend.Weight, 1) > 0 {
+			weighted++
+		}
+	}
+	for _, backend := range rule.BackendRefs {
+		for _, f := range backend.Filters {
+			if weighted > 1 && isRouteFilter(f) {
+				p.add(fmt.Sprintf("backendRef filter %s with several backendRefs", f.Type))
+			}
+			if rewritesPath(f) && slices.ContainsFunc(rule.Filters, rewritesPath) {
+				p.add("a path rewrite of the rule and of a backendRef")
+			}
+		}
+	}
+	if replacesPrefix(rule) && slices.ContainsFunc(matchesOf(rule), hasNoPrefix) {
+		p.add("ReplacePrefixMatch with a match that is not a PathPrefix")
+	}
+}
+
+// isRouteFilter reports whether Envoy applies the filter to a route, and not to one of its
+// backends.
+func isRouteFilter(f gatewayv1.HTTPRouteFilter) bool {
+	return f.Type == gatewayv1.HTTPRouteFilterRequestMirror || f.Type == gatewayv1.HTTPRouteFilterRequestRedirect || rewritesPath(f)
+}
+
+func rewritesPath(f gatewayv1.HTTPRouteFilter) bool {
+	return f.URLRewrite != nil && f.URLRewrite.Path != nil
+}
+
+func replacesPrefix(rule *gatewayv1.HTTPRouteRule) bool {
+	replaces := func(f gatewayv1.HTTPRouteFilter) bool {
+		return f.URLRewrite != nil && isPrefixModifier(f.URLRewrite.Path) || f.RequestRedirect != nil && isPrefixModifier(f.RequestRedirect.Path)
+	}
+	return slices.ContainsFunc(rule.Filters, replaces) || slices.ContainsFunc(rule.BackendRefs, func(b gatewayv1.HTTPBackendRef) bool {
+		return slices.ContainsFunc(b.Filters, replaces)
+	})
+}
+
+func isPrefixModifier(m *gatewayv1.HTTPPathModifier) bool {
+	return m != nil && m.Type == gatewayv1.PrefixMatchHTTPPathModifier
+}
+
+// matchesOf returns the matches of a rule, which are one for every path by default.
+// (HTTPRouteRule.Matches)
+func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
+	if len(rule.Matches) == 0 {
+		return []gatewayv1.HTTPRouteMatch{{}}
+	}
+	return rule.Matches
+}
+
+func hasNoPrefix(m gatewayv1.HTTPRouteMatch) bool {
+	return m.Path != nil && ptr.Deref(m.Path.Type, gatewayv1.PathMatchPathPrefix) != gatewayv1.PathMatchPathPrefix
+}

@@ -1,0 +1,225 @@
+package envoy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+)
+
+// ClusterPrefix begins the names of all clusters of Services. The bootstrap excludes
+// their statistics.
+const ClusterPrefix = "s."
+
+// clusters are the clusters of a table.
+type clusters struct {
+	tunnel *v1alpha1.OriginRequest
+	domain string
+	byKey  map[clusterKey]*namedCluster
+	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
+}
+
+// clusterKey has what a cluster depends on.
+type clusterKey struct {
+	routing.Backend
+	grpc   bool
+	origin *v1alpha1.OriginRequest
+}
+
+type namedCluster struct {
+	*clusterv3.Cluster
+	backend routing.Backend
+}
+
+func newClusters(t *routing.Table) *clusters {
+	return &clusters{
+		tunnel: t.OriginRequest, domain: t.ClusterDomain,
+		byKey: map[clusterKey]*namedCluster{}, merged: map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest{},
+	}
+}
+
+// name returns the name of the cluster for a backend of an entry.
+func (c *clusters) name(e *routing.Entry, b routing.Backend) string {
+	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
+	cluster, ok := c.byKey[key]
+	if !ok {
+		cluster = &namedCluster{newCluster(b, c.connection(e, b)), b}
+		c.byKey[key] = cluster
+	}
+	return cluster.Name
+}
+
+// settings returns the settings for requests of an entry: those of its listeners, and
+// those of the tunnel for the other fields.
+func (c *clusters) settings(e *routing.Entry) v1alpha1.OriginRequest {
+	merged, ok := c.merged[e.OriginRequest]
+	if !ok {
+		merged = ptr.Deref(settings.MergeOriginRequests(e.OriginRequest, c.tunnel), v1alpha1.OriginRequest{})
+		c.merged[e.OriginRequest] = merged
+	}
+	return merged
+}
+
+// hostRewrite returns the host of requests to the backend, or "" for the host of the
+// visitor. The backend's URLRewrite takes precedence over that of the rule, and both over
+// the setting httpHostHeader.
+func (c *clusters) hostRewrite(e *routing.Entry, b *routing.WeightedBackend) string {
+	host := ""
+	for _, f := range []*routing.Filters{b.Filters, e.Action.Forward.Filters} {
+		if f != nil {
+			host = cmp.Or(host, f.Rewrite.Hostname)
+		}
+	}
+	return cmp.Or(host, ptr.Deref(c.settings(e).HTTPHostHeader, ""))
+}
+
+// addTo adds the clusters to the resources, by name.
+func (c *clusters) addTo(r *Resources) {
+	byName := map[string]*namedCluster{}
+	for _, cluster := range c.byKey {
+		byName[cluster.Name] = cluster
+	}
+	lookedUp := map[string]routing.Backend{}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		cluster := byName[name]
+		r.Clusters = append(r.Clusters, cluster.Cluster)
+		switch cluster.GetType() {
+		case clusterv3.Cluster_EDS:
+			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: name, Service: cluster.backend.Service, PortName: cluster.backend.PortName, Family: cluster.backend.Family})
+		case clusterv3.Cluster_STRICT_DNS:
+			lookedUp[cluster.backend.Service.String()] = cluster.backend
+		}
+	}
+	for _, service := range slices.Sorted(maps.Keys(lookedUp)) {
+		r.ByName = append(r.ByName, lookedUp[service])
+	}
+}
+
+// connection is how Envoy connects to a backend.
+type connection struct {
+	http2, tls bool
+	// serverName is the name that the certificate of the backend must have.
+	serverName string
+	// unverified reports whether Envoy accepts every certificate.
+	unverified                             bool
+	connectTimeout, idleTimeout, keepAlive time.Duration
+	dnsName                                string
+}
+
+// The defaults of the settings that Envoy and the connectors share.
+const (
+	defaultConnectTimeout = 30 * time.Second
+	defaultTLSTimeout     = 10 * time.Second
+	defaultKeepAlive      = 30 * time.Second
+	// defaultIdleTimeout is below the 5 seconds after which common servers close idle
+	// connections: a request on a connection that the server closes fails.
+	defaultIdleTimeout = 4 * time.Second
+)
+
+func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
+	s := c.settings(e)
+	grpc, dnsName := e.Source.Route.Kind == routing.KindGRPCRoute, fmt.Sprintf("%s.%s.svc.%s", b.Service.Name, b.Service.Namespace, c.domain)
+	conn := connection{
+		tls:            b.Protocol == routing.ProtocolHTTPS,
+		serverName:     cmp.Or(ptr.Deref(s.OriginServerName, ""), dnsName),
+		unverified:     ptr.Deref(s.NoTLSVerify, false),
+		connectTimeout: duration(s.ConnectTimeout, defaultConnectTimeout),
+		idleTimeout:    duration(s.KeepAliveTimeout, defaultIdleTimeout),
+		keepAlive:      duration(s.TCPKeepAlive, defaultKeepAlive),
+		dnsName:        dnsName,
+	}
+	conn.http2 = grpc || b.Protocol == routing.ProtocolH2C || conn.tls && ptr.Deref(s.HTTP2Origin, false)
+	if conn.tls {
+		conn.connectTimeout += duration(s.TLSTimeout, defaultTLSTimeout) // Envoy has one timeout for both
+	}
+	return conn
+}
+
+// duration returns a duration of the settings, which package settings has validated.
+func duration(d *v1alpha1.Duration, otherwise time.Duration) time.Duration {
+	if d == nil {
+		return otherwise
+	}
+	seconds, err := d.Seconds()
+	if err != nil {
+		return otherwise
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// newCluster returns the cluster of a backend. Its name contains a hash of its content, so
+// that a cluster never changes: routes move from one to the other.
+func newCluster(b routing.Backend, conn connection) *clusterv3.Cluster {
+	cluster := &clusterv3.Cluster{
+		ConnectTimeout:                durationpb.New(conn.connectTimeout),
+		CircuitBreakers:               circuitBreakers(),
+		TypedExtensionProtocolOptions: protocolOptions(conn),
+		UpstreamConnectionOptions: &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{
+			KeepaliveTime: wrapperspb.UInt32(uint32(conn.keepAlive.Seconds())), KeepaliveInterval: wrapperspb.UInt32(uint32(conn.keepAlive.Seconds())),
+		}},
+	}
+	if conn.tls {
+		cluster.TransportSocket = upstreamTLS(conn)
+	}
+	discovery, address := discoveryOf(b, conn)
+	cluster.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: discovery}
+	if discovery == clusterv3.Cluster_EDS {
+		cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
+	}
+	name := fmt.Sprintf("%s%s.%s.%d", ClusterPrefix, b.Service.Namespace, b.Service.Name, b.ServicePort)
+	cluster.Name = name + "." + contentHash(cluster, b.PortName, address, string(b.Family))
+	if address != "" {
+		cluster.LoadAssignment = &endpointv3.ClusterLoadAssignment{
+			ClusterName: cluster.Name,
+			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{lbEndpoint(address, b.ServicePort)}}},
+		}
+	}
+	return cluster
+}
+
+// discoveryOf returns how Envoy finds the addresses of a backend, and the address if there
+// is only one.
+//
+// The address of a Service needs no update when its pods change. Envoy follows the pods
+// themselves where the Service has no address, and with HTTP/2, because all requests of
+// one connection would go to one pod.
+func discoveryOf(b routing.Backend, conn connection) (clusterv3.Cluster_DiscoveryType, string) {
+	switch {
+	case b.Headless || conn.http2 && b.ClusterIP != "":
+		return clusterv3.Cluster_EDS, ""
+	case b.ClusterIP != "":
+		return clusterv3.Cluster_STATIC, b.ClusterIP
+	default:
+		return clusterv3.Cluster_STRICT_DNS, conn.dnsName
+	}
+}
+
+// contentHash returns a hash of the cluster and of other texts.
+func contentHash(cluster *clusterv3.Cluster, texts ...string) string {
+	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(cluster)
+	if err != nil {
+		panic("marshal a cluster with valid UTF-8: " + err.Error()) // the names are those of the API
+	}
+	h := sha256.New()
+	h.Write(content)
+	for _, text := range texts {
+		_, _ = fmt.Fprintf(h, "\x00%s", text)
+	}
+	const digits = 16
+	return hex.EncodeToString(h.Sum(nil))[:digits]
+}

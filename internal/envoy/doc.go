@@ -1,0 +1,9 @@
+// Package envoy renders a routing table as the configuration of Envoy, and defines what
+// Envoy can express. It alone imports Envoy's configuration types.
+//
+// [Render] returns the virtual hosts and the clusters of a table, [Assign] the endpoints
+// of a cluster, and [Bootstrap] the configuration with which an Envoy starts.
+//
+// The package is pure: the same input gives the same bytes. Rendering cannot fail,
+// because the table contains only what [Capabilities] allow.
+package envoy

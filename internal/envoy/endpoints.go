@@ -1,0 +1,112 @@
+package envoy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// EndpointsOf is a cluster whose addresses are those of the pods of a Service.
+type EndpointsOf struct {
+	// Cluster is the name of the cluster.
+	Cluster string
+	Service types.NamespacedName
+	// PortName is the name of the Service's port.
+	PortName string
+	// Family is the first IP family of the Service, or empty when its manifest names none.
+	Family corev1.IPFamily
+}
+
+// address is an address and port of a pod.
+type address struct {
+	ip   string
+	port int32
+}
+
+// Assign returns the endpoints of a cluster from the EndpointSlices of its Service: the
+// ready ones, or, when none is ready, those that still serve while they terminate.
+// isReserved reports addresses that no Service may lead to, such as those of the
+// connectors' own pods: the owner of a Service can write its EndpointSlices.
+func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) *endpointv3.ClusterLoadAssignment {
+	ready, terminating := map[address]struct{}{}, map[address]struct{}{}
+	for _, slice := range endpointSlices {
+		if slice.AddressType != addressType(e.Family) {
+			continue
+		}
+		port, ok := portOf(slice, e.PortName)
+		if !ok {
+			continue
+		}
+		for i := range slice.Endpoints {
+			collect(&slice.Endpoints[i], port, isReserved, ready, terminating)
+		}
+	}
+	if len(ready) == 0 {
+		ready = terminating
+	}
+	assignment := &endpointv3.ClusterLoadAssignment{ClusterName: e.Cluster}
+	if len(ready) == 0 {
+		return assignment
+	}
+	var endpoints []*endpointv3.LbEndpoint
+	for _, a := range slices.SortedFunc(maps.Keys(ready), func(a, b address) int { return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.port, b.port)) }) {
+		endpoints = append(endpoints, lbEndpoint(a.ip, a.port))
+	}
+	assignment.Endpoints = []*endpointv3.LocalityLbEndpoints{{LbEndpoints: endpoints}}
+	return assignment
+}
+
+// addressType returns the type of slices for a family. IPv4 is the default.
+func addressType(family corev1.IPFamily) discoveryv1.AddressType {
+	if family == corev1.IPv6Protocol {
+		return discoveryv1.AddressTypeIPv6
+	}
+	return discoveryv1.AddressTypeIPv4
+}
+
+// portOf returns the number of the port with the name.
+func portOf(slice *discoveryv1.EndpointSlice, name string) (int32, bool) {
+	for _, p := range slice.Ports {
+		isTCP := ptr.Deref(p.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP
+		if isTCP && ptr.Deref(p.Name, "") == name && p.Port != nil {
+			return *p.Port, true
+		}
+	}
+	return 0, false
+}
+
+// collect adds the addresses of an endpoint to those that are ready or terminating.
+func collect(e *discoveryv1.Endpoint, port int32, isReserved func(string) bool, ready, terminating map[address]struct{}) {
+	isReady := ptr.Deref(e.Conditions.Ready, true)
+	if !isReady && !(ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false)) {
+		return
+	}
+	for _, ip := range e.Addresses {
+		switch {
+		case isReserved(ip):
+		case isReady:
+			ready[address{ip, port}] = struct{}{}
+		default:
+			terminating[address{ip, port}] = struct{}{}
+		}
+	}
+}
+
+func lbEndpoint(ip string, port int32) *endpointv3.LbEndpoint {
+	return &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+		Address: socketAddress(ip, uint32(port)), //nolint:gosec // a port
+	}}}
+}
+
+func socketAddress(host string, port uint32) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+	}}}
+}

@@ -1,0 +1,158 @@
+package envoy
+
+import (
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// routeAction returns the action of an entry that forwards requests.
+func (r *renderer) routeAction(e *routing.Entry, m routeMatch) *routev3.RouteAction {
+	key := actionKey{action: e.Action, origin: e.OriginRequest}
+	if rewrite := pathOf(e.Action.Forward); rewrite != nil && rewrite.Prefix {
+		key.prefix = m.prefix
+	}
+	if action, ok := r.actions[key]; ok {
+		return action
+	}
+	action := r.newRouteAction(e, key.prefix)
+	r.actions[key] = action
+	return action
+}
+
+func (r *renderer) newRouteAction(e *routing.Entry, prefix string) *routev3.RouteAction {
+	forward, kind := e.Action.Forward, e.Source.Route.Kind
+	action := &routev3.RouteAction{
+		Timeout:                     durationpb.New(requestTimeout(forward.Timeouts)),
+		RetryPolicy:                 retryPolicy(forward.Timeouts),
+		ClusterNotFoundResponseCode: clusterNotFoundCode(kind),
+	}
+	r.addBackends(action, e)
+	addPathRewrite(action, pathOf(forward), prefix)
+	for _, filters := range []*routing.Filters{forward.Filters, filtersOfOnly(forward)} {
+		if filters == nil {
+			continue
+		}
+		for _, mirror := range filters.Mirrors {
+			action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, r.mirrorPolicy(e, mirror))
+		}
+	}
+	return action
+}
+
+// addBackends adds the clusters of an entry.
+func (r *renderer) addBackends(action *routev3.RouteAction, e *routing.Entry) {
+	backends := e.Action.Forward.Backends
+	weights := make([]*routev3.WeightedCluster_ClusterWeight, len(backends))
+	for i := range backends {
+		weights[i] = r.clusterWeight(e, &backends[i])
+		action.AppendXForwardedHost = action.AppendXForwardedHost || weights[i].HostRewriteSpecifier != nil
+	}
+	if only := weights[0]; len(weights) == 1 && isPlain(only) {
+		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: only.Name}
+		return
+	}
+	action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{Clusters: weights}}
+}
+
+// isPlain reports whether the cluster changes neither requests nor responses.
+func isPlain(w *routev3.WeightedCluster_ClusterWeight) bool {
+	return w.HostRewriteSpecifier == nil && len(w.RequestHeadersToAdd)+len(w.RequestHeadersToRemove)+len(w.ResponseHeadersToAdd)+len(w.ResponseHeadersToRemove) == 0
+}
+
+// clusterWeight returns the cluster of a backend with all changes of headers: Envoy would
+// apply the changes of the route after those of the cluster.
+func (r *renderer) clusterWeight(e *routing.Entry, b *routing.WeightedBackend) *routev3.WeightedCluster_ClusterWeight {
+	w := &routev3.WeightedCluster_ClusterWeight{Name: unresolvedCluster, Weight: wrapperspb.UInt32(uint32(b.Weight))} //nolint:gosec // above 0
+	if b.Status == 0 {
+		w.Name = r.clusters.name(e, b.Backend)
+	}
+	forward := e.Action.Forward
+	request := compose(requestChanges(forward.Filters), requestChanges(b.Filters))
+	w.RequestHeadersToAdd, w.RequestHeadersToRemove = request.add, request.remove
+	response := compose(b.Response, e.Action.Response)
+	w.ResponseHeadersToAdd, w.ResponseHeadersToRemove = response.add, response.remove
+	if host := r.clusters.hostRewrite(e, b); host != "" {
+		w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
+	}
+	return w
+}
+
+// unresolvedCluster is the name of a cluster that never exists. Requests to it get the
+// status for backends that do not resolve.
+const unresolvedCluster = "unresolved"
+
+func requestChanges(f *routing.Filters) *routing.HeaderChanges {
+	if f == nil {
+		return nil
+	}
+	return f.Request
+}
+
+// pathOf returns the change of the path, which only a rule or its only backend has.
+func pathOf(f *routing.Forward) *routing.PathChange {
+	for _, filters := range []*routing.Filters{f.Filters, filtersOfOnly(f)} {
+		if filters != nil && filters.Rewrite.Path != nil {
+			return filters.Rewrite.Path
+		}
+	}
+	return nil
+}
+
+// filtersOfOnly returns the filters of the only backend, or nil.
+func filtersOfOnly(f *routing.Forward) *routing.Filters {
+	if len(f.Backends) != 1 {
+		return nil
+	}
+	return f.Backends[0].Filters
+}
+
+func addPathRewrite(action *routev3.RouteAction, change *routing.PathChange, prefix string) {
+	if change == nil {
+		return
+	}
+	path := rewritePath(change, prefix)
+	switch {
+	case !change.Prefix:
+		action.RegexRewrite = substitution(expression("^/.*$"), path.literal)
+	case path.expression != nil:
+		action.RegexRewrite = path.expression
+	default:
+		action.PrefixRewrite = path.literal
+	}
+}
+
+func (r *renderer) mirrorPolicy(e *routing.Entry, m routing.Mirror) *routev3.RouteAction_RequestMirrorPolicy {
+	return &routev3.RouteAction_RequestMirrorPolicy{
+		Cluster: r.clusters.name(e, m.Backend),
+		RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{
+			Numerator: millionths(m.Numerator, m.Denominator), Denominator: typev3.FractionalPercent_MILLION,
+		}},
+		DisableShadowHostSuffixAppend: true,
+	}
+}
+
+// requestTimeout returns the timeout of the whole request. Without one, Envoy must not
+// apply its default of 15 seconds: 0 means none.
+func requestTimeout(t *routing.Timeouts) time.Duration {
+	if t == nil || t.Request == nil {
+		return 0
+	}
+	return *t.Request
+}
+
+// retryPolicy repeats a request once that did not reach the backend. It never repeats a
+// request after a reset, because the backend may have processed it.
+func retryPolicy(t *routing.Timeouts) *routev3.RetryPolicy {
+	policy := &routev3.RetryPolicy{RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1)}
+	if t != nil && t.Backend != nil && *t.Backend > 0 {
+		policy.PerTryTimeout = durationpb.New(*t.Backend)
+	}
+	return policy
+}

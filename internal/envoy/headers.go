@@ -1,0 +1,85 @@
+package envoy
+
+import (
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// headers are changes of headers in the form of Envoy, which removes before it adds.
+type headers struct {
+	add    []*corev3.HeaderValueOption
+	remove []string
+}
+
+// compose returns the changes that have the effect of the given changes one after the
+// other. Envoy itself would apply those of a backend before those of its route.
+func compose(all ...*routing.HeaderChanges) headers {
+	var c composition
+	for _, changes := range all {
+		if changes == nil {
+			continue
+		}
+		for _, name := range changes.Remove {
+			c.of(name).replace()
+		}
+		for _, h := range changes.Set {
+			c.of(h.Name).replace(h)
+		}
+		for _, h := range changes.Add {
+			c.of(h.Name).append(h)
+		}
+	}
+	return c.headers()
+}
+
+// composition has the effect of changes on each header, in the order of first mention.
+type composition struct {
+	names  []string
+	byName map[string]*headerEffect
+}
+
+// headerEffect is the effect on one header: the values are added, after the original
+// values are removed if they are replaced.
+type headerEffect struct {
+	replaced bool
+	values   []routing.Header
+}
+
+func (e *headerEffect) replace(values ...routing.Header) { e.replaced, e.values = true, values }
+
+func (e *headerEffect) append(value routing.Header) { e.values = append(e.values, value) }
+
+func (c *composition) of(name string) *headerEffect {
+	key := strings.ToLower(name)
+	if c.byName == nil {
+		c.byName = map[string]*headerEffect{}
+	}
+	if c.byName[key] == nil {
+		c.byName[key] = &headerEffect{}
+		c.names = append(c.names, key)
+	}
+	return c.byName[key]
+}
+
+func (c *composition) headers() headers {
+	var h headers
+	for _, name := range c.names {
+		effect := c.byName[name]
+		if effect.replaced && len(effect.values) == 0 {
+			h.remove = append(h.remove, name)
+		}
+		for i, value := range effect.values {
+			action := corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD
+			if effect.replaced && i == 0 {
+				action = corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
+			}
+			h.add = append(h.add, headerOption(value, action))
+		}
+	}
+	return h
+}
+
+func (h headers) isEmpty() bool { return len(h.add) == 0 && len(h.remove) == 0 }

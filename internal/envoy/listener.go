@@ -1,0 +1,179 @@
+package envoy
+
+import (
+	"time"
+
+	mutationrulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// setRoutes sets where a listener gets its routes from.
+type setRoutes func(*hcmv3.HttpConnectionManager)
+
+func dynamicRoutes(name string) setRoutes {
+	return func(m *hcmv3.HttpConnectionManager) {
+		m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name, ConfigSource: adsSource()}}
+	}
+}
+
+func staticRoutes(c *routev3.RouteConfiguration) setRoutes {
+	return func(m *hcmv3.HttpConnectionManager) {
+		m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: c}
+	}
+}
+
+// openListener serves the hostnames that require no Access.
+func openListener(set setRoutes) *listenerv3.Listener {
+	m := connectionManager(ListenerOpen, corsFilter(), routerFilter())
+	m.StripTrailingHostDot = true
+	set(m)
+	return newListener(ListenerOpen, "127.0.0.1", PortOpen, m)
+}
+
+// protectedListener serves the hostnames that require Access. A connector compares hosts
+// with regard to case and to a dot at the end, so that a host in another form can have
+// matched the rule for a wider hostname with another audience. The listener refuses such
+// hosts, and the open one has no routes for them.
+func protectedListener(set setRoutes) *listenerv3.Listener {
+	m := connectionManager(ListenerProtected, canonicalHostFilter(), corsFilter(), routerFilter())
+	set(m)
+	return newListener(ListenerProtected, "127.0.0.1", PortProtected, m)
+}
+
+// readyListener answers the kubelet and, if permitted, Prometheus. Envoy binds the port once
+// it has its configuration, so that every answer means ready. The admin interface is not
+// asked for /ready, because its thread is busy while a large table is built.
+func readyListener(servesMetrics bool) *listenerv3.Listener {
+	get := func(path string) *routev3.RouteMatch {
+		return &routev3.RouteMatch{
+			PathSpecifier: &routev3.RouteMatch_Path{Path: path},
+			Headers:       []*routev3.HeaderMatcher{headerMatcher(routing.ValueMatch{Name: ":method", Value: "GET"})},
+		}
+	}
+	ready := &routev3.DirectResponseAction{Status: 200, Body: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "ready\n"}}}
+	host := &routev3.VirtualHost{Name: "ready", Domains: []string{"*"}, Routes: []*routev3.Route{
+		{Match: get("/ready"), Action: &routev3.Route_DirectResponse{DirectResponse: ready}},
+	}}
+	if servesMetrics {
+		admin := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterAdmin}}
+		host.Routes = append(host.Routes, &routev3.Route{Match: get("/stats/prometheus"), Action: &routev3.Route_Route{Route: admin}})
+	}
+	m := &hcmv3.HttpConnectionManager{
+		StatPrefix: "ready", NormalizePath: boolValue(true), HttpFilters: []*hcmv3.HttpFilter{httpFilter(filterRouter, &routerv3.Router{})},
+	}
+	staticRoutes(&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{host}})(m)
+	return newListener("ready", "0.0.0.0", PortReady, m)
+}
+
+func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
+	return &listenerv3.Listener{
+		Name: name, Address: socketAddress(host, port),
+		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
+			Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: pack(m)},
+		}}}},
+	}
+}
+
+// connectionManager returns the settings of both listeners of the connectors. Requests have
+// no time limits except those of routes, of the connectors and of Cloudflare.
+func connectionManager(name string, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
+	none := durationpb.New(0)
+	return &hcmv3.HttpConnectionManager{
+		StatPrefix: name,
+		CodecType:  hcmv3.HttpConnectionManager_AUTO,
+		// The client is the last entry of X-Forwarded-For, which Cloudflare's edge wrote.
+		UseRemoteAddress:              boolValue(true),
+		XffNumTrustedHops:             1,
+		SkipXffAppend:                 true,
+		InternalAddressConfig:         &hcmv3.HttpConnectionManager_InternalAddressConfig{},
+		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{stripEnvoyHeaders()},
+		NormalizePath:                 boolValue(true),
+		MergeSlashes:                  true,
+		ServerHeaderTransformation:    hcmv3.HttpConnectionManager_PASS_THROUGH,
+		GenerateRequestId:             boolValue(false),
+		PreserveExternalRequestId:     true,
+		SchemeHeaderTransformation:    matchUpstreamScheme(),
+		MaxRequestHeadersKb:           wrapperspb.UInt32(maxHeadersKiB),
+		StreamIdleTimeout:             none,
+		RequestTimeout:                none,
+		RequestHeadersTimeout:         none,
+		DelayedCloseTimeout:           durationpb.New(time.Second),
+		CommonHttpProtocolOptions:     downstreamOptions(),
+		HttpProtocolOptions:           downstreamHTTP1Options(),
+		UpgradeConfigs:                []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		HttpFilters:                   filters,
+	}
+}
+
+// matchUpstreamScheme keeps the visitor's https in redirects.
+func matchUpstreamScheme() *corev3.SchemeHeaderTransformation {
+	return &corev3.SchemeHeaderTransformation{MatchUpstream: true}
+}
+
+// downstreamOptions keep idle connections longer than the connectors do, which reuse them.
+func downstreamOptions() *corev3.HttpProtocolOptions {
+	return &corev3.HttpProtocolOptions{
+		IdleTimeout: durationpb.New(time.Hour), MaxHeadersCount: wrapperspb.UInt32(maxHeaders),
+		HeadersWithUnderscoresAction: corev3.HttpProtocolOptions_ALLOW,
+	}
+}
+
+// downstreamHTTP1Options also accept methods that Envoy does not know.
+func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
+	options := http1Options()
+	options.AllowCustomMethods = true
+	return options
+}
+
+// stripEnvoyHeaders removes the headers by which a visitor could control Envoy, which
+// removes only some of them by itself.
+func stripEnvoyHeaders() *corev3.TypedExtensionConfig {
+	remove := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{
+		RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{KeyMatcher: &matcherv3.StringMatcher{
+			MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "x-envoy-"}, IgnoreCase: true,
+		}},
+	}}
+	return &corev3.TypedExtensionConfig{Name: "strip", TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: []*mutationrulesv3.HeaderMutation{remove}})}
+}
+
+// canonicalHostFilter denies hosts with upper-case letters or a dot at the end.
+func canonicalHostFilter() *hcmv3.HttpFilter {
+	canonical := &routev3.HeaderMatcher{Name: ":authority", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+		StringMatch: stringMatcher(routing.ValueMatch{Value: `[^A-Z:]*[^A-Z:.](:[0-9]*)?`, Expression: true}),
+	}}
+	return httpFilter("envoy.filters.http.rbac", &rbacv3.RBAC{Rules: &rbacconfigv3.RBAC{
+		Action: rbacconfigv3.RBAC_DENY,
+		Policies: map[string]*rbacconfigv3.Policy{"not-canonical": {
+			Principals: []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
+			Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_NotRule{NotRule: &rbacconfigv3.Permission{
+				Rule: &rbacconfigv3.Permission_Header{Header: canonical},
+			}}}},
+		}},
+	}})
+}
+
+const filterRouter = "envoy.filters.http.router"
+
+func corsFilter() *hcmv3.HttpFilter { return httpFilter(filterCORS, &corsv3.Cors{}) }
+
+func routerFilter() *hcmv3.HttpFilter {
+	return httpFilter(filterRouter, &routerv3.Router{SuppressEnvoyHeaders: true})
+}
+
+func httpFilter(name string, config proto.Message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(config)}}
+}

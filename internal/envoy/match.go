@@ -1,0 +1,96 @@
+package envoy
+
+import (
+	"regexp"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// routeMatch is a match of Envoy, and the path that it matches literally.
+type routeMatch struct {
+	*routev3.RouteMatch
+	// prefix is the literal prefix, without a slash at the end.
+	prefix string
+}
+
+// routeMatches returns the matches that together match the requests of m: one, or two when
+// the path contains escapes with letters. Envoy compares escapes with regard to case, but
+// "%c3" and "%C3" are the same path (RFC 3986, section 6.2.2.1).
+func routeMatches(m *routing.Match) []routeMatch {
+	matches := []routeMatch{newRouteMatch(m, m.Path.Value)}
+	if m.Path.Kind != routing.PathExpression {
+		if lower := lowerEscapes(m.Path.Value); lower != m.Path.Value {
+			matches = append(matches, newRouteMatch(m, lower))
+		}
+	}
+	return matches
+}
+
+func newRouteMatch(m *routing.Match, path string) routeMatch {
+	match := &routev3.RouteMatch{}
+	switch {
+	case m.Path.Kind == routing.PathExact:
+		match.PathSpecifier = &routev3.RouteMatch_Path{Path: path}
+	case m.Path.Kind == routing.PathExpression:
+		match.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: expression(path)}
+	case path == "":
+		match.PathSpecifier = &routev3.RouteMatch_Prefix{Prefix: "/"}
+	default:
+		match.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: path}
+	}
+	if m.Method != "" {
+		match.Headers = append(match.Headers, headerMatcher(routing.ValueMatch{Name: ":method", Value: m.Method}))
+	}
+	for _, h := range m.Headers {
+		match.Headers = append(match.Headers, headerMatcher(h))
+	}
+	for _, q := range m.Query {
+		match.QueryParameters = append(match.QueryParameters, &routev3.QueryParameterMatcher{
+			Name: q.Name, QueryParameterMatchSpecifier: &routev3.QueryParameterMatcher_StringMatch{StringMatch: stringMatcher(q)},
+		})
+	}
+	return routeMatch{match, path}
+}
+
+func headerMatcher(h routing.ValueMatch) *routev3.HeaderMatcher {
+	return &routev3.HeaderMatcher{
+		Name: strings.ToLower(h.Name), HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: stringMatcher(h)},
+	}
+}
+
+func stringMatcher(v routing.ValueMatch) *matcherv3.StringMatcher {
+	if v.Expression {
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: expression(v.Value)}}
+	}
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: v.Value}}
+}
+
+// expression returns an expression that Envoy compares with the whole value.
+func expression(value string) *matcherv3.RegexMatcher { return &matcherv3.RegexMatcher{Regex: value} }
+
+// prefixExpression matches a prefix and the slashes after it.
+func prefixExpression(prefix string) *matcherv3.RegexMatcher {
+	return expression("^" + regexp.QuoteMeta(prefix) + "/*")
+}
+
+func isWide(hostname string) bool { return hostname == "" || strings.HasPrefix(hostname, "*") }
+
+// dependsOnHostname reports whether the routes of an entry differ between hostnames: a
+// redirect without a hostname contains that of the virtual host.
+func dependsOnHostname(e *routing.Entry) bool {
+	return e.Action.Redirect != nil && e.Action.Redirect.Hostname == ""
+}
+
+// headerOption returns a change of a header. Envoy expands "%" in values.
+func headerOption(h routing.Header, action corev3.HeaderValueOption_HeaderAppendAction) *corev3.HeaderValueOption {
+	return &corev3.HeaderValueOption{
+		Header:         &corev3.HeaderValue{Key: strings.ToLower(h.Name), Value: strings.ReplaceAll(h.Value, "%", "%%")},
+		AppendAction:   action,
+		KeepEmptyValue: true,
+	}
+}

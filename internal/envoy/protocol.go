@@ -1,0 +1,103 @@
+package envoy
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	preservecasev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+const (
+	// maxConnections is the circuit breaker of a cluster. Envoy's default of 1,024 would
+	// refuse requests of a busy hostname; the connectors have no such limit.
+	maxConnections = 100_000
+	// maxHeadersKiB and maxHeaders limit the headers of requests and responses.
+	maxHeadersKiB = 128
+	maxHeaders    = 1000
+)
+
+// secretSystemCA is the static secret of the bootstrap with the certificate authorities of
+// Envoy's image.
+const secretSystemCA = "system-ca"
+
+func circuitBreakers() *clusterv3.CircuitBreakers {
+	limit := wrapperspb.UInt32(maxConnections)
+	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+		MaxConnections: limit, MaxPendingRequests: limit, MaxRequests: limit, MaxRetries: limit,
+	}}}
+}
+
+// protocolOptions returns the HTTP options of a cluster.
+func protocolOptions(conn connection) map[string]*anypb.Any {
+	options := &httpv3.HttpProtocolOptions{
+		CommonHttpProtocolOptions: &corev3.HttpProtocolOptions{
+			IdleTimeout: durationpb.New(conn.idleTimeout), MaxHeadersCount: wrapperspb.UInt32(maxHeaders), MaxResponseHeadersKb: wrapperspb.UInt32(maxHeadersKiB),
+		},
+	}
+	explicit := &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: http1Options()},
+	}
+	if conn.http2 {
+		explicit.ProtocolConfig = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{}}
+	}
+	options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: explicit}
+	return map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(options)}
+}
+
+// http1Options keep trailers and the case of header names.
+func http1Options() *corev3.Http1ProtocolOptions {
+	return &corev3.Http1ProtocolOptions{
+		EnableTrailers: true,
+		HeaderKeyFormat: &corev3.Http1ProtocolOptions_HeaderKeyFormat{
+			HeaderFormat: &corev3.Http1ProtocolOptions_HeaderKeyFormat_StatefulFormatter{StatefulFormatter: &corev3.TypedExtensionConfig{
+				Name: "preserve_case", TypedConfig: pack(&preservecasev3.PreserveCaseFormatterConfig{}),
+			}},
+		},
+	}
+}
+
+// upstreamTLS returns the TLS settings of a cluster. Envoy verifies the certificate by the
+// authorities of its image, unless the settings omit the verification.
+func upstreamTLS(conn connection) *corev3.TransportSocket {
+	common := &tlsv3.CommonTlsContext{}
+	if conn.http2 {
+		common.AlpnProtocols = []string{"h2"}
+	}
+	if !conn.unverified {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+			DefaultValidationContext:         certificateFor(conn.serverName),
+			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secretSystemCA},
+		}}
+	}
+	return &corev3.TransportSocket{
+		Name:       transportTLS,
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(&tlsv3.UpstreamTlsContext{Sni: conn.serverName, CommonTlsContext: common})},
+	}
+}
+
+const transportTLS = "envoy.transport_sockets.tls"
+
+// certificateFor requires a certificate for the DNS name.
+func certificateFor(name string) *tlsv3.CertificateValidationContext {
+	return &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: []*tlsv3.SubjectAltNameMatcher{{
+		SanType: tlsv3.SubjectAltNameMatcher_DNS,
+		Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
+	}}}
+}
+
+// adsSource is the source of resources that the controller sends. Envoy waits for them
+// without a time limit.
+func adsSource() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+		InitialFetchTimeout:   durationpb.New(0),
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+	}
+}
+
+func boolValue(b bool) *wrapperspb.BoolValue { return wrapperspb.Bool(b) }

@@ -1,0 +1,125 @@
+package envoy
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// The names of the two listeners, and of the RouteConfiguration of each.
+const (
+	// ListenerOpen serves the hostnames that require no Access.
+	ListenerOpen = "open"
+	// ListenerProtected serves the hostnames that require Access. Only ingress rules with
+	// access lead to it.
+	ListenerProtected = "protected"
+)
+
+// Resources are what Envoy needs to serve a routing table. They share memory, and must not
+// be changed.
+type Resources struct {
+	// Open and Protected are the routes of the two listeners. Each has a virtual host for
+	// every hostname of the table. On the listener that does not serve the hostname, the
+	// virtual host has no routes, so that a wider virtual host does not answer.
+	Open, Protected *routev3.RouteConfiguration
+	// Clusters are the clusters of all backends, by name.
+	Clusters []*clusterv3.Cluster
+	// Endpoints are the clusters whose addresses [Assign] returns, by name.
+	Endpoints []EndpointsOf
+	// ByName are the Services without an address in their manifest, by name. Envoy looks up
+	// their DNS names.
+	ByName []routing.Backend
+}
+
+// Render returns the resources of a table. The same table gives the same resources.
+func Render(t *routing.Table) *Resources {
+	hosts := t.Hosts()
+	r := &renderer{
+		clusters: newClusters(t),
+		routes:   map[*routing.Entry][]*routev3.Route{},
+		actions:  map[actionKey]*routev3.RouteAction{},
+	}
+	open := make([]*routev3.VirtualHost, len(hosts))
+	protected := make([]*routev3.VirtualHost, len(hosts))
+	for i := range hosts {
+		serving, empty := r.virtualHost(&hosts[i]), emptyVirtualHost(hosts[i].Hostname)
+		if hosts[i].Access != nil {
+			open[i], protected[i] = empty, serving
+		} else {
+			open[i], protected[i] = serving, empty
+		}
+	}
+	resources := &Resources{Open: routeConfiguration(ListenerOpen, open), Protected: routeConfiguration(ListenerProtected, protected)}
+	r.clusters.addTo(resources)
+	return resources
+}
+
+func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
+		Name:                     name,
+		VirtualHosts:             hosts,
+		IgnorePortInHostMatching: true,
+		RequestHeadersToRemove:   []string{"x-envoy-external-address", "x-envoy-internal"}, // added by Envoy itself
+		ValidateClusters:         boolValue(false),                                         // the share of unresolved backends has no cluster
+	}
+}
+
+// renderer renders the entries of a table. Entries that are repeated for several hostnames
+// share their routes.
+type renderer struct {
+	clusters *clusters
+	routes   map[*routing.Entry][]*routev3.Route
+	actions  map[actionKey]*routev3.RouteAction
+}
+
+// actionKey has what the RouteAction of an entry depends on.
+type actionKey struct {
+	action *routing.Action
+	origin *v1alpha1.OriginRequest
+	// prefix is the matched prefix when the action replaces it.
+	prefix string
+}
+
+// virtualHost returns the virtual host that serves a hostname.
+func (r *renderer) virtualHost(h *routing.Host) *routev3.VirtualHost {
+	host := emptyVirtualHost(h.Hostname)
+	for _, e := range h.Entries {
+		host.Routes = append(host.Routes, r.routesOf(e, h.Hostname)...)
+		if e.Source.Route.Kind == routing.KindGRPCRoute && host.ResponseHeadersToRemove == nil {
+			// Envoy drops the trailers of a response with a Content-Length.
+			host.ResponseHeadersToRemove = []string{"content-length"}
+		}
+		if e.Match.MatchesAll() {
+			break // no request reaches the other entries
+		}
+	}
+	return host
+}
+
+// emptyVirtualHost returns a virtual host without routes, which answers with the status 404.
+// Its domain is the hostname: Envoy prefers exact names, then the longest wildcard, which
+// also matches several labels.
+func emptyVirtualHost(hostname string) *routev3.VirtualHost {
+	if hostname == "" {
+		hostname = "*"
+	}
+	return &routev3.VirtualHost{Name: hostname, Domains: []string{hostname}}
+}
+
+// routesOf returns the routes of an entry for a hostname that the entry covers.
+func (r *renderer) routesOf(e *routing.Entry, hostname string) []*routev3.Route {
+	if routes, ok := r.routes[e]; ok {
+		return routes
+	}
+	matches := routeMatches(e.Match)
+	routes := make([]*routev3.Route, len(matches))
+	for i, m := range matches {
+		routes[i] = r.route(e, hostname, m)
+	}
+	if isRepeated := e.Hostname != hostname || isWide(e.Hostname); isRepeated && !dependsOnHostname(e) {
+		r.routes[e] = routes
+	}
+	return routes
+}

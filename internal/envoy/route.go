@@ -1,0 +1,172 @@
+package envoy
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// route returns one route of an entry.
+func (r *renderer) route(e *routing.Entry, hostname string, m routeMatch) *routev3.Route {
+	route := &routev3.Route{Match: m.RouteMatch}
+	a := e.Action
+	switch {
+	case a.Forward != nil:
+		route.Action = &routev3.Route_Route{Route: r.routeAction(e, m)}
+	case a.Redirect != nil:
+		route.Action = &routev3.Route_Redirect{Redirect: redirectAction(a.Redirect, hostname, m.prefix)}
+	default:
+		route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: uint32(a.Status)}} //nolint:gosec // an HTTP status
+	}
+	if a.Forward == nil {
+		response := compose(a.Response)
+		route.ResponseHeadersToAdd, route.ResponseHeadersToRemove = response.add, response.remove
+	}
+	if a.CORS != nil {
+		route.TypedPerFilterConfig = map[string]*anypb.Any{filterCORS: pack(corsPolicy(a.CORS))}
+	}
+	return route
+}
+
+// redirectAction returns the action of a redirect. It always names the host where it is
+// known, because the host of a request can have a port.
+func redirectAction(redirect *routing.Redirect, hostname, prefix string) *routev3.RedirectAction {
+	action := &routev3.RedirectAction{HostRedirect: redirect.Hostname, ResponseCode: redirectCodes[redirect.Status]}
+	if action.HostRedirect == "" && !isWide(hostname) {
+		action.HostRedirect = hostname
+	}
+	if redirect.Scheme != "" {
+		action.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: redirect.Scheme}
+	}
+	action.PortRedirect = uint32(redirect.LocationPort()) //nolint:gosec // the CRD limits ports to 65535
+	if redirect.Path == nil {
+		return action
+	}
+	switch path := rewritePath(redirect.Path, prefix); {
+	case !redirect.Path.Prefix:
+		action.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: path.literal}
+	case path.expression != nil:
+		action.PathRewriteSpecifier = &routev3.RedirectAction_RegexRewrite{RegexRewrite: path.expression}
+	default:
+		action.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: path.literal}
+	}
+	return action
+}
+
+var redirectCodes = map[int]routev3.RedirectAction_RedirectResponseCode{
+	301: routev3.RedirectAction_MOVED_PERMANENTLY,
+	302: routev3.RedirectAction_FOUND,
+	303: routev3.RedirectAction_SEE_OTHER,
+	307: routev3.RedirectAction_TEMPORARY_REDIRECT,
+	308: routev3.RedirectAction_PERMANENT_REDIRECT,
+}
+
+// pathRewrite replaces a path, or its matched prefix, by a literal or by an expression.
+type pathRewrite struct {
+	literal    string
+	expression *matcherv3.RegexMatchAndSubstitute
+}
+
+// rewritePath returns the rewrite for a change of the path. The table of
+// HTTPPathModifier.ReplacePrefixMatch defines the slashes.
+func rewritePath(c *routing.PathChange, prefix string) pathRewrite {
+	replacement := strings.TrimSuffix(c.Value, "/")
+	switch {
+	case !c.Prefix && c.Value == "":
+		return pathRewrite{literal: "/"}
+	case !c.Prefix:
+		return pathRewrite{literal: c.Value}
+	case replacement == "":
+		return pathRewrite{expression: substitution(prefixExpression(prefix), "/")}
+	case prefix == "":
+		return pathRewrite{literal: replacement + "/"} // the match is the prefix "/"
+	default:
+		return pathRewrite{literal: replacement}
+	}
+}
+
+// substitution returns a rewrite of the path. A backslash refers to a part of the path.
+func substitution(pattern *matcherv3.RegexMatcher, value string) *matcherv3.RegexMatchAndSubstitute {
+	return &matcherv3.RegexMatchAndSubstitute{Pattern: pattern, Substitution: strings.ReplaceAll(value, `\`, `\\`)}
+}
+
+// filterCORS is the name of the CORS filter in the bootstrap.
+const filterCORS = "envoy.filters.http.cors"
+
+func corsPolicy(c *routing.CORS) *corsv3.CorsPolicy {
+	policy := &corsv3.CorsPolicy{
+		AllowMethods: strings.Join(c.AllowMethods, ", "), AllowHeaders: strings.Join(c.AllowHeaders, ", "),
+		ExposeHeaders: exposedHeaders(c), MaxAge: strconv.FormatInt(int64(c.MaxAge.Seconds()), 10),
+		AllowCredentials:             boolValue(c.AllowCredentials),
+		ForwardNotMatchingPreflights: boolValue(false),
+	}
+	for _, origin := range c.AllowOrigins {
+		policy.AllowOriginStringMatch = append(policy.AllowOriginStringMatch, originMatcher(origin))
+	}
+	return policy
+}
+
+// exposedHeaders returns the headers that scripts can read. Browsers do not accept a
+// wildcard for requests with credentials.
+func exposedHeaders(c *routing.CORS) string {
+	var names []string
+	for _, name := range c.ExposeHeaders {
+		if name != "*" || !c.AllowCredentials {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// originMatcher returns the condition for an origin, in which browsers write the scheme
+// and the host in lower case and omit the default port.
+func originMatcher(origin string) *matcherv3.StringMatcher {
+	if origin == "*" {
+		return stringMatcher(routing.ValueMatch{Value: ".*", Expression: true})
+	}
+	origin = strings.ToLower(origin)
+	switch scheme, _, _ := strings.Cut(origin, "://"); scheme {
+	case "https":
+		origin = strings.TrimSuffix(origin, ":443")
+	case "http":
+		origin = strings.TrimSuffix(origin, ":80")
+	}
+	scheme, host, _ := strings.Cut(origin, "://")
+	if rest, wildcard := strings.CutPrefix(host, "*"); wildcard {
+		return stringMatcher(routing.ValueMatch{Value: regexp.QuoteMeta(scheme+"://") + `[^/:@]+` + regexp.QuoteMeta(rest), Expression: true})
+	}
+	return stringMatcher(routing.ValueMatch{Value: origin})
+}
+
+// pack returns a message as Any. Its bytes are deterministic.
+func pack(m proto.Message) *anypb.Any {
+	packed := &anypb.Any{}
+	if err := anypb.MarshalFrom(packed, m, proto.MarshalOptions{Deterministic: true}); err != nil {
+		panic("marshal a message with valid UTF-8: " + err.Error()) // the values are checked
+	}
+	return packed
+}
+
+func clusterNotFoundCode(kind string) routev3.RouteAction_ClusterNotFoundResponseCode {
+	if kind == routing.KindGRPCRoute {
+		return routev3.RouteAction_SERVICE_UNAVAILABLE
+	}
+	return routev3.RouteAction_INTERNAL_SERVER_ERROR
+}
+
+// millionths returns a fraction in millionths, the smallest unit of Envoy.
+func millionths(numerator, denominator int32) uint32 {
+	const million = 1_000_000
+	if denominator <= 0 {
+		return million
+	}
+	return uint32(min(million, max(0, int64(numerator)*million/int64(denominator)))) //nolint:gosec // between 0 and a million
+}

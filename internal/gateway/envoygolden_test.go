@@ -1,0 +1,56 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// writeEnvoy writes the resources of Envoy, one route or cluster on each line. A virtual host
+// without routes is left out of the listener that does not serve its hostname.
+func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
+	t.Helper()
+	fmt.Fprintf(w, "# %s\n", d.key)
+	if d.result.Table == nil {
+		fmt.Fprintln(w, "# not accepted: the data plane keeps its configuration")
+		return
+	}
+	r := envoy.Render(d.result.Table)
+	for _, c := range []*routev3.RouteConfiguration{r.Open, r.Protected} {
+		fmt.Fprintf(w, "%s:\n", c.Name)
+		for _, h := range c.VirtualHosts {
+			fmt.Fprintf(w, "  %q:\n", h.Domains[0])
+			for _, name := range h.ResponseHeadersToRemove {
+				fmt.Fprintf(w, "  # removed from responses: %s\n", name)
+			}
+			for _, route := range h.Routes {
+				fmt.Fprintf(w, "  - %s\n", oneLine(t, route))
+			}
+		}
+	}
+	fmt.Fprintln(w, "clusters:")
+	for _, c := range r.Clusters {
+		fmt.Fprintf(w, "- %s\n", oneLine(t, c))
+	}
+}
+
+// oneLine returns the message as JSON with stable spaces.
+func oneLine(t *testing.T, m proto.Message) string {
+	t.Helper()
+	text, err := protojson.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,61 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// DataPlane returns what routes the requests of the Gateway. It accepts nil settings,
+// for which it returns the default.
+func (s *Settings) DataPlane() v1alpha1.DataPlane {
+	if s == nil {
+		return v1alpha1.DataPlaneIngressRules
+	}
+	return ptr.Deref(s.Spec.DataPlane, v1alpha1.DataPlaneIngressRules)
+}
+
+// checkDataPlane rejects merged settings that have no effect with Envoy. Envoy, and not
+// the connector, connects to the backends.
+func (s *Settings) checkDataPlane() string {
+	if s.DataPlane() != v1alpha1.DataPlaneEnvoy {
+		return ""
+	}
+	if s.Spec.Connector != nil && !ptr.Deref(s.Spec.Connector.Enabled, true) {
+		return "spec.connector.enabled is false, but dataPlane Envoy requires the connectors of the controller. Set enabled to true, or dataPlane to IngressRules."
+	}
+	violation := checkEnvoyFields("spec.originRequest", s.Spec.OriginRequest)
+	for _, level := range [][]v1alpha1.ListenerConfiguration{s.Listeners.Class, s.Listeners.Gateway} {
+		for i := range level {
+			violation = cmp.Or(violation, checkEnvoyFields(pathOf(&level[i])+".originRequest", level[i].OriginRequest))
+		}
+	}
+	return violation
+}
+
+// checkEnvoyFields rejects the fields that only connectors implement. A field with the
+// default value of the connectors has no effect and is accepted.
+func checkEnvoyFields(path string, o *v1alpha1.OriginRequest) string {
+	if o == nil {
+		return ""
+	}
+	for _, field := range []struct {
+		name  string
+		isSet bool
+	}{
+		{"keepAliveConnections", o.KeepAliveConnections != nil},
+		{"noHappyEyeballs", isTrue(o.NoHappyEyeballs)},
+		{"matchSNItoHost", isTrue(o.MatchSNIToHost)},
+		{"disableChunkedEncoding", isTrue(o.DisableChunkedEncoding)},
+		{"caPool", ptr.Deref(o.CAPool, "") != ""},
+		{"proxyType", ptr.Deref(o.ProxyType, v1alpha1.ProxyTypeNone) != v1alpha1.ProxyTypeNone},
+	} {
+		if field.isSet {
+			return fmt.Sprintf("%s.%s has no effect with dataPlane Envoy. Remove the field, or set dataPlane to IngressRules.", path, field.name)
+		}
+	}
+	return ""
+}
