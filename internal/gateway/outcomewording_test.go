@@ -1,0 +1,124 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// expectedToFail runs a check that fails because of a known defect, and fails the test
+// when the check passes.
+func expectedToFail(t *testing.T, reason string, check func(testing.TB)) {
+	t.Helper()
+	r := &recorder{TB: t}
+	if check(r); !r.failed {
+		t.Errorf("the check passes although it is expected to fail: %s", reason)
+	}
+}
+
+// recorder records whether a check fails.
+type recorder struct {
+	testing.TB
+	failed bool
+}
+
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
+
+// Each of the three outcomes of a rule that cannot be expressed has its own wording.
+func TestEachOutcomeOfADroppedRuleHasItsWording(t *testing.T) {
+	method := gatewayv1.HTTPRouteMatch{Method: new(gatewayv1.HTTPMethodGet)}
+	header := gatewayv1.HTTPRouteMatch{Headers: []gatewayv1.HTTPHeaderMatch{{Name: "x", Value: "1"}}}
+	path := gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Value: new("/a")}}
+	matches := func(m ...gatewayv1.HTTPRouteMatch) []gatewayv1.HTTPRouteMatch { return m }
+	filters := filter(gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: addVersion})
+	for name, test := range map[string]struct {
+		rule gatewayv1.HTTPRouteRule
+		want string
+	}{
+		"a match is omitted": {
+			gatewayv1.HTTPRouteRule{Matches: matches(path, header)},
+			"match 1 (not supported: headers) is omitted, and its requests go to the next matching rule",
+		},
+		"several matches are omitted": {
+			gatewayv1.HTTPRouteRule{Matches: matches(method, path, header)},
+			"match 0 (not supported: method), match 2 (not supported: headers) are omitted, and their requests go to the next matching rule",
+		},
+		"the rule answers 500": {
+			gatewayv1.HTTPRouteRule{Matches: matches(path), Filters: filters},
+			"the rule answers 500 (not supported: filter RequestHeaderModifier)",
+		},
+		"the rule is left out": {
+			gatewayv1.HTTPRouteRule{Matches: matches(header, method)},
+			"the rule is left out, and its requests go to the next matching rule: match 0 (not supported: headers), match 1 (not supported: method)",
+		},
+		"a match is omitted and the rule answers 500": {
+			gatewayv1.HTTPRouteRule{Matches: matches(path, header), Filters: filters},
+			"match 1 (not supported: headers) is omitted, and its requests go to the next matching rule; for the other matches, the rule answers 500 (not supported: filter RequestHeaderModifier)",
+		},
+		"the rule is left out and has an unsupported action": {
+			gatewayv1.HTTPRouteRule{Matches: matches(header), Filters: filters},
+			"the rule is left out, and its requests go to the next matching rule: match 0 (not supported: headers), action (not supported: filter RequestHeaderModifier)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := routesSnapshot()
+			route := httpRoute(routeMeta("route", time.Hour))
+			test.rule.BackendRefs = webBackend()
+			route.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: webBackend()}, test.rule}
+			s.HTTPRoutes = []*gatewayv1.HTTPRoute{route}
+			conditions := gateway.Build(s, randomOptions).Report(gateway.Outcome{}).Routes[0].Parents[0].Conditions
+			check := func(tb testing.TB) {
+				if c := meta.FindStatusCondition(conditions, "PartiallyInvalid"); c == nil || c.Message != "Dropped Rule 1: "+test.want+"." {
+					tb.Errorf("the condition is %+v, want the message %q", c, test.want)
+				}
+			}
+			if strings.HasSuffix(name, "is omitted") || strings.HasSuffix(name, "are omitted") {
+				check(t)
+				return
+			}
+			expectedToFail(t, "one wording stands for several outcomes", check)
+		})
+	}
+}
+
+// An unsupported kind costs the listener all of its routes, so the message says which
+// kind to remove.
+func TestTheMessageAboutUnsupportedKindsSaysWhatToDo(t *testing.T) {
+	kind := func(name string) gatewayv1.RouteGroupKind {
+		return gatewayv1.RouteGroupKind{Kind: gatewayv1.Kind(name)}
+	}
+	other := gatewayv1.RouteGroupKind{Group: new(gatewayv1.Group("example.com")), Kind: "HTTPRoute"}
+	for name, test := range map[string]struct {
+		protocol gatewayv1.ProtocolType
+		kinds    []gatewayv1.RouteGroupKind
+		want     string
+	}{
+		"beside a supported kind": {"HTTP", []gatewayv1.RouteGroupKind{kind("HTTPRoute"), kind("TCPRoute")},
+			"The listener serves no routes, because allowedRoutes.kinds lists TCPRoute, which protocol HTTP does not support. Remove TCPRoute from the list."},
+		"several": {"HTTP", []gatewayv1.RouteGroupKind{kind("UDPRoute"), kind("HTTPRoute"), kind("TCPRoute")},
+			"The listener serves no routes, because allowedRoutes.kinds lists UDPRoute and TCPRoute, which protocol HTTP does not support. Remove UDPRoute and TCPRoute from the list."},
+		"a kind of another group": {"HTTPS", []gatewayv1.RouteGroupKind{other, kind("GRPCRoute")},
+			"The listener serves no routes, because allowedRoutes.kinds lists HTTPRoute of group \"example.com\", which protocol HTTPS does not support. Remove HTTPRoute of group \"example.com\" from the list."},
+		"alone": {"HTTP", []gatewayv1.RouteGroupKind{kind("TCPRoute")},
+			"The listener serves no routes, because allowedRoutes.kinds lists TCPRoute, which protocol HTTP does not support. Use HTTPRoute or GRPCRoute instead."},
+		"of a protocol that is not supported": {"TCP", []gatewayv1.RouteGroupKind{kind("TCPRoute")},
+			"The listener serves no routes, because allowedRoutes.kinds lists TCPRoute, which protocol TCP does not support. Use protocol HTTP or HTTPS with HTTPRoute or GRPCRoute."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := routesSnapshot()
+			l := &s.Gateway.Spec.Listeners[0]
+			l.Protocol, l.AllowedRoutes = test.protocol, &gatewayv1.AllowedRoutes{Kinds: test.kinds}
+			got := gateway.Build(s, randomOptions).Listeners[0].Unresolved
+			expectedToFail(t, "the message does not say what to remove", func(tb testing.TB) {
+				if got == nil || got.Reason != "InvalidRouteKinds" || got.Message != test.want {
+					tb.Errorf("the problem is %+v, want InvalidRouteKinds: %s", got, test.want)
+				}
+			})
+		})
+	}
+}
