@@ -92,6 +92,8 @@ type Listener struct {
 	Programmed     bool   `json:"programmed"`
 	Reason         string `json:"reason"`
 	AttachedRoutes int32  `json:"attachedRoutes"`
+
+	notAllowed bool // whether the Gateway does not allow the ListenerSet of the listener
 }
 
 // Warning is a problem of an accepted Gateway that no condition reports.
@@ -323,6 +325,8 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 		ResolvedRefs:   meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionResolvedRefs)),
 		Programmed:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionProgrammed)),
 		AttachedRoutes: l.AttachedRoutes,
+
+		notAllowed: l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerEntryReasonInvalid),
 	}
 	if c := firstUnexpected(conditions); c != nil {
 		listener.Reason = c.Reason

@@ -64,8 +64,14 @@ func (g *Gateway) writeListeners(out *columns) {
 	flush(out)
 }
 
-// state returns the reason of a problem, or "served".
-func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
+// state returns the reason of a problem, or "served". The conditions of a listener whose
+// ListenerSet is not allowed have the reason Invalid, which says less.
+func (l *Listener) state() string {
+	if l.notAllowed {
+		return string(gatewayv1.ListenerSetReasonNotAllowed)
+	}
+	return cmp.Or(l.Reason, "served")
+}
 
 // writeRules prints the rules. It prints the column ACCESS, with the team whose token a
 // rule requires, only if a rule requires one.
@@ -89,11 +95,13 @@ func (g *Gateway) writeRules(out *columns) {
 	flush(out)
 }
 
-// sourceOf describes where a rule comes from.
+// sourceOf describes where a rule comes from, and why it answers with an error.
 func sourceOf(rule *ingress.Rule) string {
 	switch {
+	case rule.Entry != nil && rule.Entry.Action.Problem != nil:
+		return fmt.Sprintf("%s (%s)", rule.Entry.Source.Describe(), rule.Entry.Action.Problem.Cause)
 	case rule.Entry != nil:
-		return fmt.Sprintf("%s rule %d", rule.Entry.Source.Route.Describe(), rule.Entry.Source.Rule)
+		return rule.Entry.Source.Describe()
 	case rule.Hostname != "":
 		return "catch-all of the hostname"
 	default:
@@ -142,23 +150,6 @@ func (g *Gateway) writeProblems(out io.Writer) {
 	}
 	for _, warning := range g.result.HostnameWarnings() {
 		printf(out, "%s: %s\n", warning.Object, warning.Message)
-	}
-}
-
-func writeRouteProblems(out io.Writer, route *gateway.Route) {
-	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
-	for _, parent := range route.Parents {
-		if parent.Rejected != nil {
-			printf(out, "%s at %s: %s: %s"+problemMark+"\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
-		} else if leftOut := route.DescribeLeftOut(&parent); leftOut != "" {
-			printf(out, "%s at %s: not under every hostname: %s."+problemMark+"\n", name, parent.Owner, leftOut)
-		}
-	}
-	for _, dropped := range route.Dropped {
-		printf(out, "%s: %s."+problemMark+"\n", name, dropped)
-	}
-	if route.Unresolved != nil {
-		printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
 	}
 }
 
