@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // writeRouteProblems prints each problem of a route once, with all parents that have it.
@@ -62,4 +63,35 @@ func parentProblems(route *gateway.Route) []parentProblem {
 		}
 	}
 	return problems
+}
+
+// RouteWarnings returns the warnings about routes that no condition reports: hostnames
+// that other listeners claim, and rules that no request reaches.
+func (p *Plan) RouteWarnings(style Style) []string {
+	var warnings []string
+	for i := range p.Gateways {
+		warnings = append(warnings, p.Gateways[i].routeWarnings(style)...)
+	}
+	return warnings
+}
+
+func (g *Gateway) routeWarnings(style Style) []string {
+	var warnings []string
+	for i := range g.result.ClaimedHostnames {
+		claimed := &g.result.ClaimedHostnames[i]
+		warnings = append(warnings, fmt.Sprintf("%s: %s: %s", ownerOf(claimed.Route), gateway.ReasonHostnameClaimed, claimed.Message()))
+	}
+	for _, unreachable := range ingress.UnreachableRules(g.result.Table) {
+		before := make([]string, len(unreachable.Before))
+		for i, rule := range unreachable.Before {
+			before[i] = rule.Describe()
+		}
+		verb := "comes"
+		if len(before) > 1 {
+			verb = "come"
+		}
+		warnings = append(warnings, fmt.Sprintf("%s: No request reaches this rule, because %s %s before it. Change its matches or hostnames, or delete one of the rules.",
+			unreachable.Rule.Describe(), style.abbreviate(before), verb))
+	}
+	return warnings
 }

@@ -52,7 +52,7 @@ func (g *Gateway) write(out *columns, style Style) {
 		g.writeRules(out)
 	}
 	g.writeLimits(out)
-	g.writeProblems(out)
+	g.writeProblems(out, style)
 }
 
 func (g *Gateway) writeListeners(out *columns) {
@@ -121,12 +121,12 @@ func teamOf(rule *ingress.Rule) string {
 func (p *Plan) WriteProblems(w io.Writer) {
 	out := &styler{w: w}
 	for i := range p.Gateways {
-		p.Gateways[i].writeProblems(out)
+		p.Gateways[i].writeProblems(out, Style{})
 	}
 }
 
 // writeProblems prints the problems of hostnames, ListenerSets, listeners and routes.
-func (g *Gateway) writeProblems(out io.Writer) {
+func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	if g.sharedHostnames != "" {
 		g.writeProblem(out, g.sharedHostnames)
 	}
@@ -148,7 +148,10 @@ func (g *Gateway) writeProblems(out io.Writer) {
 	for _, route := range g.result.Routes {
 		writeRouteProblems(out, route)
 	}
-	for _, warning := range g.result.HostnameWarnings() {
+	for _, warning := range g.routeWarnings(style) {
+		printf(out, "%s"+problemMark+"\n", warning)
+	}
+	for _, warning := range g.result.EntryWarnings() {
 		printf(out, "%s: %s\n", warning.Object, warning.Message)
 	}
 }
