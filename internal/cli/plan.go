@@ -73,8 +73,9 @@ Exit status:
   0  success
   1  something cannot be read or compared, or a manifest is not valid
   2  --strict: a condition does not have its expected status, a Gateway has a
-     warning, an object gets no status because its Gateway does not exist, a
-     manifest has a warning, or no route answers the request of --why
+     warning, another listener claims a hostname of a route, an object gets no
+     status because its Gateway does not exist, a manifest has a warning, or no
+     route answers the request of --why
   3  --diff: a push would change a tunnel
   130  Ctrl-C ended the command`
 
@@ -311,6 +312,11 @@ func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 	table := o.output == "table" && o.why == "" && !o.diff.enabled
 	if unattached := result.Unattached(plan.Style{Wide: o.wide}); unattached != "" && !table {
 		fmt.Fprintln(w, "warning: "+unattached)
+	}
+	if o.output != "table" && o.why == "" {
+		for _, warning := range result.RouteWarnings(plan.Style{}) {
+			fmt.Fprintln(w, "warning: "+warning)
+		}
 	}
 	if o.diff.enabled && o.output == "table" {
 		result.WriteProblems(w)

@@ -106,7 +106,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: l.accounts.readsSecret}
 	r := newReconciler(m, o, writer, l)
 	r.hostnames = &sharedHostnames{listManaged: w.managedGateways, requeue: requeue, hostnames: gateway.NewHostnames()}
-	r.warnings = &hostnameWarnings{events: recorder, emitted: map[state.Key]map[gateway.Owner]string{}}
+	r.warnings = &hostnameWarnings{events: recorder, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
 	inventory := &inventory{
 		lifecycle: l, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
 	}

@@ -151,7 +151,7 @@ func (h *harness) restart() {
 		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },
 	}
-	h.warnings = &hostnameWarnings{events: h.events, emitted: map[state.Key]map[gateway.Owner]string{}}
+	h.warnings = &hostnameWarnings{events: h.events, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
 	h.hostnames = &sharedHostnames{
 		listManaged: watches{reader: c, controllerName: controllerName, namespace: controllerNamespace}.managedGateways,
 		hostnames:   gateway.NewHostnames(), requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },

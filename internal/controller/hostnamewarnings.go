@@ -11,14 +11,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// hostnameWarnings emits events about annotations with invalid hostnames, once for each
-// object and message.
+// hostnameWarnings emits events about the hostnames of ListenerSets and routes, once for
+// each object, reason and message.
 type hostnameWarnings struct {
 	events events.EventRecorder
 
 	mu sync.Mutex
-	// emitted contains the last message for each object, by Gateway.
-	emitted map[state.Key]map[gateway.Owner]string
+	// emitted contains the current warnings, by Gateway.
+	emitted map[state.Key]map[gateway.HostnameWarning]bool
 }
 
 // emit emits the warnings about one Gateway that are new. The snapshot contains their
@@ -28,22 +28,24 @@ func (w *hostnameWarnings) emit(key state.Key, s *gateway.Snapshot, warnings []g
 	if len(unreported) == 0 {
 		return
 	}
-	for id, object := range attachedObjects(s) {
-		if message := unreported[id]; message != "" {
-			w.events.Eventf(object, nil, corev1.EventTypeWarning, "InvalidHostnameEntry", "Report", "%s", truncateNote(message))
+	objects := attachedObjects(s)
+	for _, warning := range unreported {
+		if object := objects[warning.Object]; object != nil {
+			w.events.Eventf(object, nil, corev1.EventTypeWarning, warning.Reason, "Report", "%s", truncateNote(warning.Message))
 		}
 	}
 }
 
 // replace records the warnings about the Gateway and returns the new ones.
-func (w *hostnameWarnings) replace(key state.Key, warnings []gateway.HostnameWarning) map[gateway.Owner]string {
+func (w *hostnameWarnings) replace(key state.Key, warnings []gateway.HostnameWarning) []gateway.HostnameWarning {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	current, unreported := map[gateway.Owner]string{}, map[gateway.Owner]string{}
+	current := make(map[gateway.HostnameWarning]bool, len(warnings))
+	var unreported []gateway.HostnameWarning
 	for _, warning := range warnings {
-		current[warning.Object] = warning.Message
-		if w.emitted[key][warning.Object] != warning.Message {
-			unreported[warning.Object] = warning.Message
+		current[warning] = true
+		if !w.emitted[key][warning] {
+			unreported = append(unreported, warning)
 		}
 	}
 	if w.emitted[key] = current; len(current) == 0 {

@@ -77,19 +77,20 @@ func (a *ruleAction) refuse(reason string) {
 // newAction returns the action of a rule without its filters.
 func (t translator) newAction(route *Route, index int, unsupported []string, weighted []routing.WeightedBackend, unresolved *Problem) routing.Action {
 	rule, status := &route.Rules[index], t.capabilities.ErrorStatus(route.Kind)
-	fail := func(reason gatewayv1.RouteConditionReason, message string) routing.Action {
-		return routing.Action{Status: status, Problem: &routing.Problem{Reason: string(reason), Message: message + "."}}
+	fail := func(reason gatewayv1.RouteConditionReason, cause string) routing.Action {
+		return routing.Action{Status: status, Problem: &routing.Problem{Reason: string(reason), Cause: cause}}
 	}
 	switch {
 	case len(unsupported) > 0:
-		dropped := DroppedRule{Rule: index, Actions: unsupported, Status: status}
-		return fail(gatewayv1.RouteReasonUnsupportedValue, dropped.describe("Rule"))
+		return fail(gatewayv1.RouteReasonUnsupportedValue, describeUnsupportedParts(unsupported))
 	case redirectOf(rule) != nil:
 		return routing.Action{Redirect: newRedirect(redirectOf(rule))}
+	case len(rule.BackendRefs) == 0:
+		return fail(gatewayv1.RouteReasonBackendNotFound, "no backendRefs")
 	case len(weighted) == 0:
-		return fail(gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("Rule %d answers %d: it has no backend with non-zero weight", index, status))
+		return fail(gatewayv1.RouteReasonBackendNotFound, "every backendRef has the weight 0")
 	case !slices.ContainsFunc(weighted, func(w routing.WeightedBackend) bool { return w.Status == 0 }):
-		return fail(gatewayv1.RouteConditionReason(unresolved.Reason), fmt.Sprintf("Rule %d answers %d: %s", index, status, unresolved.Message))
+		return fail(gatewayv1.RouteConditionReason(unresolved.Reason), unresolved.Message)
 	default:
 		return routing.Action{Forward: &routing.Forward{
 			Backends: weighted, Timeouts: newTimeouts(rule.Timeouts), Retry: newRetry(rule.Retry), Persistence: newPersistence(rule.SessionPersistence),

@@ -88,7 +88,7 @@ func TestActionsAreTranslated(t *testing.T) {
 		},
 		"an extension": {
 			gatewayv1.HTTPRouteRule{Filters: filter(gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterExtensionRef, ExtensionRef: &gatewayv1.LocalObjectReference{}})},
-			routing.Action{Status: 500, Problem: &routing.Problem{Reason: "UnsupportedValue", Message: "Rule 0 answers 500 (not supported: filter ExtensionRef)."}},
+			routing.Action{Status: 500, Problem: &routing.Problem{Reason: "UnsupportedValue", Cause: "not supported: filter ExtensionRef"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestGRPCActionsAreTranslated(t *testing.T) {
 	if b := entries[0].Action.Forward.Backends[0].Backend; b.Protocol != routing.ProtocolH2C {
 		t.Errorf("the backend is %+v, want h2c", b)
 	}
-	want := routing.Action{Status: 503, Problem: &routing.Problem{Reason: "BackendNotFound", Message: "Rule 1 answers 503: Service platform/missing does not exist."}}
+	want := routing.Action{Status: 503, Problem: &routing.Problem{Reason: "BackendNotFound", Cause: "Service platform/missing does not exist"}}
 	if diff := gocmp.Diff(want, *entries[1].Action); diff != "" {
 		t.Errorf("action (-want +got):\n%s", diff)
 	}

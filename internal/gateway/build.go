@@ -112,6 +112,9 @@ type Result struct {
 	Table *routing.Table
 	// Warnings are the problems of an accepted Gateway that no condition reports.
 	Warnings []Warning
+	// ClaimedHostnames are the hostnames that routes of an accepted Gateway name, but whose
+	// requests go to other listeners, the oldest route first.
+	ClaimedHostnames []ClaimedHostnames
 	// Usage is how much of the limits of its class the Gateway uses. It is nil when the
 	// settings are not valid.
 	Usage *Usage
@@ -147,6 +150,7 @@ func Build(s *Snapshot, o Options) *Result {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
 		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())
+		d.ClaimedHostnames = claimedHostnames(d.Routes, groups)
 	}
 	return d.Result
 }

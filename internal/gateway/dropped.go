@@ -18,6 +18,9 @@ type DroppedRule struct {
 	// Matches are the omitted matches of the rule. Their requests go to the next
 	// matching rule.
 	Matches []OmittedMatch
+	// LeftOut reports whether Matches are all matches of the rule, so that the rule
+	// answers no request.
+	LeftOut bool
 }
 
 // OmittedMatch is a match that the data plane cannot express.
@@ -28,45 +31,52 @@ type OmittedMatch struct {
 	Fields []string
 }
 
-// String describes the rule and its outcome as a clause that begins with
-// "Dropped Rule".
-func (d DroppedRule) String() string { return d.describe("Dropped Rule") }
+// The wordings of the outcomes of a rule that the data plane cannot express. The
+// conditions, plan and the documentation use the same words.
+const (
+	wordingMatchOmitted   = "%s is omitted, and its requests go to the next matching rule"
+	wordingMatchesOmitted = "%s are omitted, and their requests go to the next matching rule"
+	wordingRuleFails      = "the rule answers %d (%s)"
+	wordingRuleLeftOut    = "the rule is left out because of %s, and its requests go to the next matching rule"
+)
 
-func (d DroppedRule) describe(noun string) string {
+// String returns the rule and its outcome: "the message for this condition MUST start
+// with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid)
+func (d DroppedRule) String() string { return fmt.Sprintf("Dropped Rule %d: %s", d.Rule, d.outcome()) }
+
+func (d DroppedRule) outcome() string {
+	matches := make([]string, len(d.Matches))
+	for i, m := range d.Matches {
+		matches[i] = fmt.Sprintf("match %d (%s)", m.Match, describeUnsupportedParts(m.Fields))
+	}
+	omitted, fails := strings.Join(matches, ", "), fmt.Sprintf(wordingRuleFails, d.Status, describeUnsupportedParts(d.Actions))
 	switch {
-	case len(d.Matches) == 0:
-		return fmt.Sprintf("%s %d answers %d (not supported: %s)", noun, d.Rule, d.Status, strings.Join(d.Actions, ", "))
-	case len(d.Actions) == 0:
-		return fmt.Sprintf("%s %d: %s", noun, d.Rule, describeOmitted(d.Matches...))
-	default:
-		return fmt.Sprintf("%s %d: %s; otherwise the rule answers %d (not supported: %s)",
-			noun, d.Rule, describeOmitted(d.Matches...), d.Status, strings.Join(d.Actions, ", "))
+	case len(matches) == 0:
+		return fails
+	case d.LeftOut && len(d.Actions) > 0:
+		return fmt.Sprintf(wordingRuleLeftOut, omitted) + "; with a supported match, " + fails
+	case d.LeftOut:
+		return fmt.Sprintf(wordingRuleLeftOut, omitted)
 	}
+	outcome := fmt.Sprintf(wordingMatchOmitted, omitted)
+	if len(matches) > 1 {
+		outcome = fmt.Sprintf(wordingMatchesOmitted, omitted)
+	}
+	if len(d.Actions) > 0 {
+		outcome += "; for the other matches, " + fails
+	}
+	return outcome
 }
 
-// describeOmitted describes omitted matches of one rule and their outcome.
-func describeOmitted(matches ...OmittedMatch) string {
-	names := make([]string, len(matches))
-	for i, m := range matches {
-		names[i] = fmt.Sprintf("match %d (not supported: %s)", m.Match, strings.Join(m.Fields, ", "))
-	}
-	if len(names) == 1 {
-		return names[0] + " is omitted, and its requests go to the next matching rule"
-	}
-	return strings.Join(names, ", ") + " are omitted, and their requests go to the next matching rule"
+func describeUnsupportedParts(parts []string) string {
+	return "not supported: " + strings.Join(parts, ", ")
 }
 
-// describeDropped describes the rules in one sentence: "the message for this
-// condition MUST start with the prefix "Dropped Rule"".
-// (RouteConditionPartiallyInvalid)
+// describeDropped describes the rules in one sentence.
 func describeDropped(rules []DroppedRule) string {
 	parts := make([]string, len(rules))
 	for i, d := range rules {
-		noun := "rule"
-		if i == 0 {
-			noun = "Dropped Rule"
-		}
-		parts[i] = d.describe(noun)
+		parts[i] = d.String()
 	}
 	return strings.Join(parts, "; ") + "."
 }

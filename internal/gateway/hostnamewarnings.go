@@ -7,24 +7,36 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
-// HostnameWarning reports that the annotation of an object's namespace has entries that
-// are not valid.
+// ReasonInvalidHostnameEntry means that the annotation of an object's namespace has
+// entries that are not valid.
+const ReasonInvalidHostnameEntry = "InvalidHostnameEntry"
+
+// HostnameWarning is a problem with hostnames that no condition reports, for the owner of
+// the object. It does not name the objects of other tenants.
 type HostnameWarning struct {
 	// Object is a ListenerSet or a route.
-	Object  Owner
+	Object Owner
+	// Reason is the reason of the event.
+	Reason  string
 	Message string
 }
 
-// HostnameWarnings returns a warning for each ListenerSet and each route that needs the
-// permission of an annotation with invalid entries.
+// HostnameWarnings returns the warnings about the hostnames of ListenerSets and routes,
+// at most one for each object and reason.
 func (r *Result) HostnameWarnings() []HostnameWarning {
+	return append(r.EntryWarnings(), r.claimWarnings()...)
+}
+
+// EntryWarnings returns a warning for each ListenerSet and each route that needs the
+// permission of an annotation with invalid entries.
+func (r *Result) EntryWarnings() []HostnameWarning {
 	if r.permitted == nil {
 		return nil
 	}
 	var warnings []HostnameWarning
 	add := func(object Owner) {
 		if message := r.permitted.invalidEntries(object.Namespace); message != "" {
-			warnings = append(warnings, HostnameWarning{object, message})
+			warnings = append(warnings, HostnameWarning{object, ReasonInvalidHostnameEntry, message})
 		}
 	}
 	for _, set := range r.Sets {

@@ -178,7 +178,7 @@ func (r *Route) unsupportedProblem() *Problem {
 		return nil
 	}
 	return routeProblem(gatewayv1.RouteReasonUnsupportedValue,
-		"A tunnel supports no rule of this route as written. %s", describeDropped(r.Dropped))
+		"No rule of this route is served as written. %s", describeDropped(r.Dropped))
 }
 
 // noMatchingParent returns the problem of a parentRef that selects no listener.

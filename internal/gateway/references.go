@@ -82,22 +82,6 @@ func supportedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 	})
 }
 
-// routeKinds returns the first kind in allowedRoutes.kinds that the listener does
-// not support: "If kinds are specified in Spec that are not supported [...] an
-// implementation MUST set the "ResolvedRefs" condition to "False" with the
-// "InvalidRouteKinds" reason." (ListenerStatus.SupportedKinds)
-func (references) routeKinds(l *Listener) *Problem {
-	supported := protocolKinds(l.Spec.Protocol)
-	for _, allowed := range allowedKinds(l) {
-		if !slices.ContainsFunc(supported, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(allowed, kind) }) {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidRouteKinds), Message: fmt.Sprintf(
-				"allowedRoutes.kinds lists %s of group %q, which is not supported for protocol %s.",
-				allowed.Kind, ptr.Deref(allowed.Group, gatewayv1.GroupName), l.Spec.Protocol)}
-		}
-	}
-	return nil
-}
-
 func allowedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 	if l.Spec.AllowedRoutes == nil {
 		return nil

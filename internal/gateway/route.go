@@ -171,6 +171,7 @@ func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t tra
 		}
 		matches = append(matches, translated)
 	}
+	dropped.LeftOut = len(dropped.Matches) == len(matchesOf(&r.Rules[rule]))
 	if len(dropped.Actions) > 0 || len(dropped.Matches) > 0 {
 		r.Dropped = append(r.Dropped, dropped)
 	}

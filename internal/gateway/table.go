@@ -13,7 +13,8 @@ import (
 // group contains the routes of all listeners with one hostname.
 type group struct {
 	hostname string
-	owner    Owner // of the listeners
+	owner    Owner     // of the listeners
+	first    *Listener // of the listeners
 	routes   []*Route
 	repeats  bool // whether a route can be in routes several times
 	// separate are the hostnames below the hostname with separate Access.
@@ -53,7 +54,7 @@ func groupsOf(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname(), owner: l.Owner}
+			g = &group{hostname: l.Hostname(), owner: l.Owner, first: l}
 			groups[g.hostname] = g
 		}
 		if l.Serves() {

@@ -246,8 +246,8 @@ func (r *Result) omittedMatchProblems(route *Route, request routing.Request) []P
 			if err == nil && !path.Matches(request.Path) {
 				continue
 			}
-			one := DroppedRule{Rule: dropped.Rule, Matches: []OmittedMatch{omitted}}
-			problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: one.describe("Rule") + "."})
+			one := DroppedRule{Rule: dropped.Rule, Matches: []OmittedMatch{omitted}, LeftOut: dropped.LeftOut}
+			problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: one.String() + "."})
 		}
 	}
 	return problems

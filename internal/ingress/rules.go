@@ -66,7 +66,11 @@ func (r *Rule) ingressRule() provider.IngressRule {
 // the wider hostnames of its group has a rule for each entry that covers it, so that its
 // requests never reach the rules for a wider hostname. The 404 rules have no origin to
 // protect.
-func Rules(t *routing.Table) []Rule {
+func Rules(t *routing.Table) []Rule { return build(t, nil) }
+
+// build returns the ingress rules for the table. It calls omit, unless omit is nil, for
+// each rule of an entry that it omits, with the entry whose rule comes before it.
+func build(t *routing.Table, omit func(omitted, before *routing.Entry)) []Rule {
 	if t == nil {
 		return nil
 	}
@@ -76,6 +80,7 @@ func Rules(t *routing.Table) []Rule {
 		entries += len(t.Groups[i].Entries)
 	}
 	b := newBuilder(t, max(len(groups), entries)+1, len(groups)+1)
+	b.omit = omit
 	separate := routing.SeparateHostnames(groups, t.Access)
 	for i := range t.Groups {
 		g := &t.Groups[i]
@@ -95,10 +100,11 @@ type builder struct {
 	clusterDomain string
 	settings      ruleSettings
 	rules         []Rule
-	// answeredPaths has the hostname and path of each rule with a path.
-	// answeredHostnames has the hostname of each rule without a path.
-	answeredPaths     map[hostnamePath]struct{}
-	answeredHostnames map[string]struct{}
+	omit          func(omitted, before *routing.Entry) // or nil
+	// answeredPaths has the index of each rule with a path, by its hostname and path.
+	// answeredHostnames has the index of each rule without a path, by its hostname.
+	answeredPaths     map[hostnamePath]int
+	answeredHostnames map[string]int
 }
 
 type hostnamePath struct{ hostname, path string }
@@ -108,8 +114,8 @@ func newBuilder(t *routing.Table, rules, hostnames int) *builder {
 		clusterDomain:     t.ClusterDomain,
 		settings:          newRuleSettings(t),
 		rules:             make([]Rule, 0, rules),
-		answeredPaths:     map[hostnamePath]struct{}{},
-		answeredHostnames: make(map[string]struct{}, hostnames),
+		answeredPaths:     map[hostnamePath]int{},
+		answeredHostnames: make(map[string]int, hostnames),
 	}
 }
 
@@ -156,26 +162,37 @@ func (b *builder) addNotFound(hostname, namespace string) {
 }
 
 func (b *builder) add(rule Rule) {
-	if b.isAnswered(rule.Hostname) {
+	if before, ok := b.answers(&rule); ok {
+		b.reportOmitted(&rule, before)
 		return
 	}
 	if rule.Path == "" {
-		b.answeredHostnames[rule.Hostname] = struct{}{}
+		b.answeredHostnames[rule.Hostname] = len(b.rules)
 	} else {
-		key := hostnamePath{rule.Hostname, rule.Path}
-		if _, ok := b.answeredPaths[key]; ok {
-			return
-		}
-		b.answeredPaths[key] = struct{}{}
+		b.answeredPaths[hostnamePath{rule.Hostname, rule.Path}] = len(b.rules)
 	}
 	b.rules = append(b.rules, rule)
 }
 
-// isAnswered reports whether an earlier rule without a path matches every request
-// for the hostname.
-func (b *builder) isAnswered(hostname string) bool {
-	_, ok := routing.MostSpecific(b.answeredHostnames, hostname)
-	return ok
+// answers returns the index of the earlier rule that answers every request for the rule:
+// a rule without a path for the hostname or a wider one, or a rule with the same hostname
+// and path. It returns false if there is none.
+func (b *builder) answers(rule *Rule) (int, bool) {
+	if hostname, ok := routing.MostSpecific(b.answeredHostnames, rule.Hostname); ok {
+		return b.answeredHostnames[hostname], true
+	}
+	if rule.Path == "" {
+		return 0, false
+	}
+	index, ok := b.answeredPaths[hostnamePath{rule.Hostname, rule.Path}]
+	return index, ok
+}
+
+// reportOmitted calls omit if both rules have an entry. The 404 rules have none.
+func (b *builder) reportOmitted(rule *Rule, before int) {
+	if b.omit != nil && rule.Entry != nil && b.rules[before].Entry != nil {
+		b.omit(rule.Entry, b.rules[before].Entry)
+	}
 }
 
 // pathExpression returns the RE2 expression for a path match, or an empty string

@@ -42,7 +42,7 @@ func newOutcome(entry *routing.Entry, request routing.Request, clusterDomain str
 	action := entry.Action
 	o := Outcome{Status: action.Status}
 	if p := action.Problem; p != nil {
-		o.Failure = p.Reason + ": " + p.Message
+		o.Failure = fmt.Sprintf("%s: the rule answers %d (%s).", p.Reason, action.Status, p.Cause)
 	}
 	switch {
 	case action.Redirect != nil:

@@ -94,6 +94,8 @@ type Listener struct {
 	Programmed     bool   `json:"programmed"`
 	Reason         string `json:"reason"`
 	AttachedRoutes int32  `json:"attachedRoutes"`
+
+	notAllowed bool // whether the Gateway does not allow the ListenerSet of the listener
 }
 
 // Warning is a problem of an accepted Gateway that no condition reports.
@@ -325,6 +327,8 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 		ResolvedRefs:   meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionResolvedRefs)),
 		Programmed:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionProgrammed)),
 		AttachedRoutes: l.AttachedRoutes,
+
+		notAllowed: l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerEntryReasonInvalid),
 	}
 	if c := firstUnexpected(conditions); c != nil {
 		listener.Reason = c.Reason
@@ -332,15 +336,16 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	return listener
 }
 
-// Healthy reports whether every condition of the controller has its expected status, and
-// no Gateway has a warning. It returns false if the plan has no Gateway, or if manifests
+// Healthy reports whether every condition of the controller has its expected status, no
+// Gateway has a warning, and no route names a hostname that another listener claims. It
+// does not consider rules that no request reaches. It returns false if the plan has no Gateway, or if manifests
 // without a cluster refer to missing parents, because these cases result in no conditions.
 func (p *Plan) Healthy() bool {
 	if len(p.Gateways) == 0 || p.unattached.manifestsOnly && len(p.unattached.missingParents) > 0 {
 		return false
 	}
 	for i := range p.Gateways {
-		if len(p.Gateways[i].Warnings) > 0 {
+		if len(p.Gateways[i].Warnings) > 0 || len(p.Gateways[i].result.ClaimedHostnames) > 0 {
 			return false
 		}
 	}

@@ -52,7 +52,7 @@ func (g *Gateway) write(out *columns, style Style) {
 		g.writeRules(out)
 	}
 	g.writeLimits(out)
-	g.writeProblems(out)
+	g.writeProblems(out, style)
 }
 
 func (g *Gateway) writeListeners(out *columns) {
@@ -64,8 +64,14 @@ func (g *Gateway) writeListeners(out *columns) {
 	flush(out)
 }
 
-// state returns the reason of a problem, or "served".
-func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
+// state returns the reason of a problem, or "served". The conditions of a listener whose
+// ListenerSet is not allowed have the reason Invalid, which says less.
+func (l *Listener) state() string {
+	if l.notAllowed {
+		return string(gatewayv1.ListenerSetReasonNotAllowed)
+	}
+	return cmp.Or(l.Reason, "served")
+}
 
 // writeRules prints the rules. It prints the column ACCESS, with the team whose token a
 // rule requires, only if a rule requires one.
@@ -89,11 +95,13 @@ func (g *Gateway) writeRules(out *columns) {
 	flush(out)
 }
 
-// sourceOf describes where a rule comes from.
+// sourceOf describes where a rule comes from, and why it answers with an error.
 func sourceOf(rule *ingress.Rule) string {
 	switch {
+	case rule.Entry != nil && rule.Entry.Action.Problem != nil:
+		return fmt.Sprintf("%s (%s)", rule.Entry.Source.Describe(), rule.Entry.Action.Problem.Cause)
 	case rule.Entry != nil:
-		return fmt.Sprintf("%s rule %d", rule.Entry.Source.Route.Describe(), rule.Entry.Source.Rule)
+		return rule.Entry.Source.Describe()
 	case rule.Hostname != "":
 		return "catch-all of the hostname"
 	default:
@@ -113,12 +121,12 @@ func teamOf(rule *ingress.Rule) string {
 func (p *Plan) WriteProblems(w io.Writer) {
 	out := &styler{w: w}
 	for i := range p.Gateways {
-		p.Gateways[i].writeProblems(out)
+		p.Gateways[i].writeProblems(out, Style{})
 	}
 }
 
 // writeProblems prints the problems of hostnames, ListenerSets, listeners and routes.
-func (g *Gateway) writeProblems(out io.Writer) {
+func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	if g.sharedHostnames != "" {
 		g.writeProblem(out, g.sharedHostnames)
 	}
@@ -140,25 +148,11 @@ func (g *Gateway) writeProblems(out io.Writer) {
 	for _, route := range g.result.Routes {
 		writeRouteProblems(out, route)
 	}
-	for _, warning := range g.result.HostnameWarnings() {
+	for _, warning := range g.routeWarnings(style) {
+		printf(out, "%s"+problemMark+"\n", warning)
+	}
+	for _, warning := range g.result.EntryWarnings() {
 		printf(out, "%s: %s\n", warning.Object, warning.Message)
-	}
-}
-
-func writeRouteProblems(out io.Writer, route *gateway.Route) {
-	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
-	for _, parent := range route.Parents {
-		if parent.Rejected != nil {
-			printf(out, "%s at %s: %s: %s"+problemMark+"\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
-		} else if leftOut := route.DescribeLeftOut(&parent); leftOut != "" {
-			printf(out, "%s at %s: not under every hostname: %s."+problemMark+"\n", name, parent.Owner, leftOut)
-		}
-	}
-	for _, dropped := range route.Dropped {
-		printf(out, "%s: %s."+problemMark+"\n", name, dropped)
-	}
-	if route.Unresolved != nil {
-		printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
 	}
 }
 

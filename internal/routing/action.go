@@ -30,8 +30,8 @@ type Action struct {
 type Problem struct {
 	// Reason is a reason of the conditions of routes.
 	Reason string
-	// Message is a sentence for the owner of the route.
-	Message string
+	// Cause is why the action is not served, as a phrase for the owner of the route.
+	Cause string
 }
 
 // Redirect is the action of a RequestRedirect filter. Empty fields keep the value

@@ -11,6 +11,8 @@
 package routing
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -72,6 +74,9 @@ type Source struct {
 	// the rule, both from 0.
 	Rule, Match int
 }
+
+// Describe names the rule of the route.
+func (s Source) Describe() string { return fmt.Sprintf("%s rule %d", s.Route.Describe(), s.Rule) }
 
 // Route identifies a route.
 type Route struct {

@@ -1,0 +1,80 @@
+package gateway_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// A route has a warning for an exact hostname exactly when its requests belong to
+// listeners that do not admit the route, and no condition of the route reports it.
+func TestClaimedHostnamesAreTheHostnamesOfOtherListeners(t *testing.T) {
+	warned := 0
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+		result := gateway.Build(s, randomOptions)
+		messages := map[*gateway.Route]string{}
+		for i := range result.ClaimedHostnames {
+			c := &result.ClaimedHostnames[i]
+			messages[c.Route] = c.Message()
+			wantNoOtherSet(t, s, c)
+		}
+		warned += len(messages)
+		for _, route := range result.Routes {
+			if isLeftOut(route) {
+				continue // the messages depend on permissions, which other properties check
+			}
+			for _, hostname := range exactHostnames(route) {
+				claimants := result.Trace(routing.Request{Host: hostname, Path: "/"}).Claimants
+				want := result.Table != nil && len(claimants) > 0 && !isAttached(route, claimants) && isAttached(route, result.Listeners) && !isRefused(route)
+				if got := strings.Contains(messages[route], fmt.Sprintf("%q", hostname)); got != want {
+					t.Errorf("%s %s: warning for %s: %t, want %t: %s", route.Kind, route.NamespacedName, hostname, got, want, messages[route])
+				}
+			}
+		}
+	})
+	if warned == 0 {
+		t.Errorf("no random cluster has a claimed hostname")
+	}
+}
+
+func exactHostnames(route *gateway.Route) []string {
+	var exact []string
+	for _, hostname := range route.Hostnames {
+		if !strings.HasPrefix(string(hostname), "*") && !slices.Contains(exact, string(hostname)) {
+			exact = append(exact, string(hostname))
+		}
+	}
+	// The messages list five hostnames of a claimant.
+	return exact[:min(5, len(exact))]
+}
+
+// isLeftOut reports whether the route is not served under every hostname.
+func isLeftOut(route *gateway.Route) bool {
+	return slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool { return route.DescribeLeftOut(&p) != "" })
+}
+
+// isRefused reports whether the route exceeds a limit.
+func isRefused(route *gateway.Route) bool {
+	return slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool {
+		return p.Rejected != nil && len(p.Listeners) > 0 && p.Rejected.Reason == gateway.ReasonLimitExceeded
+	})
+}
+
+// wantNoOtherSet checks that the message for the owner of a route names no ListenerSet
+// of another namespace, except the parents of the route.
+func wantNoOtherSet(t *testing.T, s *gateway.Snapshot, c *gateway.ClaimedHostnames) {
+	t.Helper()
+	message := c.RouteMessage()
+	for _, set := range s.ListenerSets {
+		isParent := slices.ContainsFunc(c.Route.Parents, func(p gateway.Parent) bool {
+			return p.Owner.Kind == gateway.KindListenerSet && p.Owner.Namespace == set.Namespace && p.Owner.Name == set.Name
+		})
+		if set.Namespace != c.Route.Namespace && !isParent && strings.Contains(message, "ListenerSet "+set.Namespace+"/"+set.Name) {
+			t.Errorf("the message for %s reveals ListenerSet %s/%s: %s", c.Route.NamespacedName, set.Namespace, set.Name, message)
+		}
+	}
+}

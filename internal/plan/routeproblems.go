@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+)
+
+// writeRouteProblems prints each problem of a route once, with all parents that have it.
+func writeRouteProblems(out io.Writer, route *gateway.Route) {
+	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
+	for _, problem := range parentProblems(route) {
+		printf(out, "%s at %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
+	}
+	for _, dropped := range route.Dropped {
+		if !slices.ContainsFunc(route.Parents, namesDroppedRules) {
+			printf(out, "%s: %s."+problemMark+"\n", name, dropped)
+		}
+	}
+	if route.Unresolved != nil {
+		printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
+	}
+}
+
+// namesDroppedRules reports whether the parent rejects the route because no rule is
+// served as written. The problem then names the rules.
+func namesDroppedRules(p gateway.Parent) bool {
+	return len(p.Listeners) > 0 && p.Rejected != nil && p.Rejected.Reason == string(gatewayv1.RouteReasonUnsupportedValue)
+}
+
+// parentProblem is a problem of a route at some of its parents.
+type parentProblem struct {
+	text    string
+	parents []string
+}
+
+// parentProblems returns the problems of a route at its parents, in the order of the
+// parents and without repetition.
+func parentProblems(route *gateway.Route) []parentProblem {
+	var problems []parentProblem
+	for _, parent := range route.Parents {
+		text := ""
+		if parent.Rejected != nil {
+			text = fmt.Sprintf("%s: %s", parent.Rejected.Reason, parent.Rejected.Message)
+		} else if leftOut := route.DescribeLeftOut(&parent); leftOut != "" {
+			text = fmt.Sprintf("not under every hostname: %s.", leftOut)
+		}
+		if text == "" {
+			continue
+		}
+		i := slices.IndexFunc(problems, func(p parentProblem) bool { return p.text == text })
+		if i < 0 {
+			i, problems = len(problems), append(problems, parentProblem{text: text})
+		}
+		if owner := parent.Owner.String(); !slices.Contains(problems[i].parents, owner) {
+			problems[i].parents = append(problems[i].parents, owner)
+		}
+	}
+	return problems
+}
+
+// RouteWarnings returns the warnings about routes that no condition reports: hostnames
+// that other listeners claim, and rules that no request reaches.
+func (p *Plan) RouteWarnings(style Style) []string {
+	var warnings []string
+	for i := range p.Gateways {
+		warnings = append(warnings, p.Gateways[i].routeWarnings(style)...)
+	}
+	return warnings
+}
+
+func (g *Gateway) routeWarnings(style Style) []string {
+	var warnings []string
+	for i := range g.result.ClaimedHostnames {
+		claimed := &g.result.ClaimedHostnames[i]
+		warnings = append(warnings, fmt.Sprintf("%s: %s: %s", ownerOf(claimed.Route), gateway.ReasonHostnameClaimed, claimed.Message()))
+	}
+	for _, unreachable := range ingress.UnreachableRules(g.result.Table) {
+		before := make([]string, len(unreachable.Before))
+		for i, rule := range unreachable.Before {
+			before[i] = rule.Describe()
+		}
+		verb := "comes"
+		if len(before) > 1 {
+			verb = "come"
+		}
+		warnings = append(warnings, fmt.Sprintf("%s: No request reaches this rule, because %s %s before it. Change its matches or hostnames, or delete one of the rules.",
+			unreachable.Rule.Describe(), style.abbreviate(before), verb))
+	}
+	return warnings
+}
