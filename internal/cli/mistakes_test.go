@@ -150,6 +150,9 @@ var symptoms = []string{
 	"does not exist in gateway.networking.k8s.io; did you mean", "does not exist; did you mean", "is not served; did you mean", "no route answers",
 	"the input is empty", "the file is empty", "contains no object", "URLs are not supported", "skipped subdirectories:", "without quotes as a boolean",
 	"must be a hostname in lower case without a port", "has no effect with", "requires --diff", "must not be empty",
+	".kind must be Gateway or ListenerSet, got", "spec.parentRef.kind must be Gateway, got", `a parentRef to a Service needs group: ""`,
+	"; did you mean gateway.networking.k8s.io?", "spec.parentRefs is empty", "is not in the manifests", "refers to no Gateway", " does not exist",
+	"has no effect on kind", "; it belongs on kind", "has no effect with the value", "which permits nothing", "has no effect; it is an annotation",
 }
 
 func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
@@ -161,6 +164,9 @@ func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
 	page, output := string(data), ""
 	for _, test := range mistakes(mistakenDirectory(t)) {
 		output += run(t, test.stdin, test.arguments...).stderr
+	}
+	for _, test := range objectMistakes() {
+		output += run(t, strings.Replace(platformManifest, test.old, test.changed, 1), "plan", "-f", "-", "-o", "yaml").stderr
 	}
 	for _, symptom := range symptoms {
 		if !strings.Contains(page, symptom) {
