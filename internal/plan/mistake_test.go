@@ -80,7 +80,7 @@ func TestSelectKeepsTheMistakesOfOneGateway(t *testing.T) {
 		return "{apiVersion: v1, kind: " + kind + ", metadata: {" + metadata + ", annotations: {tunnelgateway.dev/other: a}}}"
 	}
 	route := "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web, namespace: platform}\nspec: {parentRefs: [{name: NAME}, {name: none}]}"
-	p := planOf(t, commonManifests, gatewayWithRoute("one", "example.com"), gatewayWithRoute("two", "example.com"), 
+	p := planOf(t, commonManifests, gatewayWithRoute("one", "example.com"), gatewayWithRoute("two", "example.com"),
 		annotated("Namespace", "name: platform"), annotated("Namespace", "name: elsewhere"), annotated("Secret", "name: other, namespace: platform"),
 		strings.Replace(route, "NAME", "one", 1), strings.NewReplacer("name: web", "name: mine", "NAME", "two").Replace(route))
 	if len(p.Mistakes) != 5 {
