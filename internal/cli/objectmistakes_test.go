@@ -85,7 +85,7 @@ func objectMistakes() map[string]struct{ old, changed, message string } {
 		"ListenerSet as a ListenerSet's parent":  {setRef, "{kind: ListenerSet, name: shared, namespace: infra}", "ListenerSet team/team-set: spec.parentRef.kind must be Gateway, got ListenerSet\n"},
 		"group of a ListenerSet's parent":        {setRef, "{group: gateway.networkin.k8s.io, kind: Gateway, name: shared, namespace: infra}", `ListenerSet team/team-set: spec.parentRef.group "gateway.networkin.k8s.io" has no kind Gateway; did you mean gateway.networking.k8s.io?`},
 
-		"annotation with a letter missing": {annotations, `annotations: {tunnelgateway.dev/pased: "true"}`, "Gateway infra/shared: annotation tunnelgateway.dev/pased does not exist; did you mean tunnelgateway.dev/paused?"},
+		"annotation with a letter missing": {annotations, `annotations: {tunnelgateway.dev/paued: "true"}`, "Gateway infra/shared: annotation tunnelgateway.dev/paued does not exist; did you mean tunnelgateway.dev/paused?"},
 		"annotation in upper case":         {annotations, `annotations: {tunnelgateway.dev/Paused: "true"}`, "Gateway infra/shared: annotation tunnelgateway.dev/Paused does not exist; did you mean tunnelgateway.dev/paused?"},
 		"domain with a letter missing":     {annotations, `annotations: {tunelgateway.dev/paused: "true"}`, "Gateway infra/shared: annotation tunelgateway.dev/paused does not exist; did you mean tunnelgateway.dev/paused?"},
 		"annotation that resembles none":   {settings, settings + `, annotations: {tunnelgateway.dev/other: ""}`, "TunnelConfiguration infra/settings: annotation tunnelgateway.dev/other does not exist\n"},

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -124,12 +125,24 @@ func TestRouteThatLosesItsLastParentHasOneEvent(t *testing.T) {
 }
 
 func TestRouteThatLosesItsLastParentWhileTheControllerIsDownHasAnEvent(t *testing.T) {
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := newOrphanHarness(t)
 	h.reconcileAll()
 	h.delete(newListenerSet())
 	h.restart()
 	h.writer.Notify = conditionEvents(h.events)
-	if got := h.reconcileAll(); len(got) != 1 {
-		t.Errorf("events = %q, want one", got)
+	got := h.reconcileAll()
+	if len(got) != 1 {
+		t.Fatalf("events = %q, want one", got)
+	}
+	// The troubleshooting page has the words of the event.
+	text := strings.Join(strings.Fields(string(page)), " ")
+	for _, symptom := range []string{"NoParent", "route has lost its last parent"} {
+		if !strings.Contains(got[0], symptom) || !strings.Contains(text, symptom) {
+			t.Errorf("the event %q or the troubleshooting page does not contain %q", got[0], symptom)
+		}
 	}
 }

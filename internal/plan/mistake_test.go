@@ -13,6 +13,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
+// detached is a route without a parent.
+const detached = `
+{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: detached, namespace: team}, spec: {}}
+`
+
 // listed returns the lines about the mistakes of a plan.
 func listed(t *testing.T, p *plan.Plan, style plan.Style) string {
 	t.Helper()

@@ -96,10 +96,6 @@ spec:
   addresses: [{type: IPAddress, value: 192.0.2.1}]
   listeners: [{name: home, port: 80, protocol: HTTP}]
 `
-	// detached is a route without a parent.
-	detached = `
-{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: detached, namespace: team}, spec: {}}
-`
 	teams = `
 {apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {shared: allowed}}}
 ---

@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// orphanManifests contains routes with a status entry for ListenerSet team/gone.
+// orphanManifests contains routes with a status entry for ListenerSet orphans/gone.
 const orphanManifests = `
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -50,12 +50,12 @@ spec: {parentRefs: [{name: gone}, {name: shared, namespace: elsewhere}]}
 
 func TestOrphansAreRoutesWithoutAManagedParent(t *testing.T) {
 	status := "status:\n  parents:\n"
-	for _, parent := range []string{"{kind: ListenerSet, name: gone, namespace: team}", "{name: shared, namespace: infra}"} {
+	for _, parent := range []string{"{kind: ListenerSet, name: gone}", "{name: shared, namespace: infra}"} {
 		status += "  - {parentRef: " + parent + ", controllerName: " + controllerName + ", conditions: [{type: Accepted, status: \"True\", reason: Accepted, message: \"\", lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}\n"
 	}
 	manifests := clusterManifests + strings.ReplaceAll(orphanManifests, "STATUS\n", status)
 	reader := memory(t, objects(t, manifests))
-	for _, key := range []state.Key{setKey("team", "gone"), state.GatewayKey("infra", "shared")} {
+	for _, key := range []state.Key{setKey("orphans", "gone"), state.GatewayKey("infra", "shared")} {
 		loaded, err := newLoader(reader).Load(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
