@@ -60,6 +60,10 @@ func mistakes(dir string) map[string]mistake {
 		"host of a listener without routes": {stdin: gatewayManifest, arguments: plan("--strict", "--why", "a.example.com"), status: 2,
 			stderr: "warning: no route answers a.example.com/\n"},
 
+		"host of a route without its parent": {stdin: gatewayManifest + "---\n" + strings.NewReplacer("name: shared", "name: shred", "  rules:", "  hostnames: [b.example.com]\n  rules:").Replace(routeManifest),
+			arguments: plan("--strict", "--why", "b.example.com"), status: 2, stderr: "did you mean Gateway default/shared?\n",
+			stdout: "Routes that would serve the hostname if their parent existed:\n  HTTPRoute default/web: Gateway default/shred is not in the manifests; did you mean Gateway default/shared?\n"},
+
 		"certificate that is not issued yet": {stdin: httpsManifest, arguments: plan("--strict", "--assume-secrets"),
 			stderr: "warning: Secret default/pending not found; --assume-secrets treats it as a valid certificate\n"},
 
@@ -150,6 +154,9 @@ var symptoms = []string{
 	"does not exist in gateway.networking.k8s.io; did you mean", "does not exist; did you mean", "is not served; did you mean", "no route answers",
 	"the input is empty", "the file is empty", "contains no object", "URLs are not supported", "skipped subdirectories:", "without quotes as a boolean",
 	"must be a hostname in lower case without a port", "has no effect with", "requires --diff", "must not be empty",
+	"Routes that would serve the hostname if their parent existed", ".kind must be Gateway or ListenerSet, got", "spec.parentRef.kind must be Gateway, got", `a parentRef to a Service needs group: ""`,
+	"; did you mean gateway.networking.k8s.io?", "spec.parentRefs is empty", "is not in the manifests", "refers to no Gateway", " does not exist",
+	"has no effect on kind", "; it belongs on kind", "has no effect with the value", "which permits nothing", "has no effect; it is an annotation",
 }
 
 func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
@@ -160,7 +167,11 @@ func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
 	}
 	page, output := string(data), ""
 	for _, test := range mistakes(mistakenDirectory(t)) {
-		output += run(t, test.stdin, test.arguments...).stderr
+		got := run(t, test.stdin, test.arguments...)
+		output += got.stdout + got.stderr
+	}
+	for _, test := range objectMistakes() {
+		output += run(t, strings.Replace(platformManifest, test.old, test.changed, 1), "plan", "-f", "-", "-o", "yaml").stderr
 	}
 	for _, symptom := range symptoms {
 		if !strings.Contains(page, symptom) {

@@ -73,8 +73,8 @@ Exit status:
   0  success
   1  something cannot be read or compared, or a manifest is not valid
   2  --strict: a condition does not have its expected status, a Gateway has a
-     warning, another listener claims a hostname of a route, an object gets no
-     status because its Gateway does not exist, a manifest has a warning, or no
+     warning, another listener claims a hostname of a route, a parent of a route
+     or ListenerSet does not exist, an object or a manifest has a mistake, or no
      route answers the request of --why
   3  --diff: a push would change a tunnel
   130  Ctrl-C ended the command`
@@ -309,9 +309,8 @@ func warnSource(w io.Writer, source *state.Source) {
 // warnPlan prints the remarks and problems that are part of the table, but not of
 // the selected output. It reports whether no route answers the request of --why.
 func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
-	table := o.output == "table" && o.why == "" && !o.diff.enabled
-	if unattached := result.Unattached(plan.Style{Wide: o.wide}); unattached != "" && !table {
-		fmt.Fprintln(w, "warning: "+unattached)
+	if table := o.output == "table" && o.why == "" && !o.diff.enabled; !table {
+		result.WriteMistakes(w, "warning: ", plan.Style{Wide: o.wide})
 	}
 	if o.output != "table" && o.why == "" {
 		for _, warning := range result.RouteWarnings(plan.Style{}) {

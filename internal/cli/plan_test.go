@@ -359,15 +359,19 @@ func TestPlanExplainsARequest(t *testing.T) {
 func TestPlanReportsObjectsWithoutTheirGateway(t *testing.T) {
 	// Without their Gateway, the objects of a team get no status. --strict must not
 	// succeed then.
-	const unattached = "1 HTTPRoute refers to parents that are not in the manifests (Gateway default/shared). Add --context to combine the manifests with a cluster.\n"
+	const (
+		mistake = "HTTPRoute default/web: Gateway default/shared is not in the manifests. Add --context to combine the manifests with a cluster.\n"
+		encoded = "- message: Gateway default/shared is not in the manifests. Add --context to combine\n    the manifests with a cluster.\n" +
+			"  object:\n    kind: HTTPRoute\n    name: web\n    namespace: default\n"
+	)
 	for name, test := range map[string]struct {
 		flags          []string
 		stdout, stderr string
 		status         int
 	}{
-		"table":         {nil, "No Gateway uses this controller.\n" + unattached, "", 0},
-		"table, strict": {[]string{"--strict"}, "No Gateway uses this controller.\n" + unattached, "", 2},
-		"yaml":          {[]string{"-o", "yaml"}, "gateways: []\nstatuses: []\n", "warning: " + unattached, 0},
+		"table":         {nil, "No Gateway uses this controller.\n" + mistake, "", 0},
+		"table, strict": {[]string{"--strict"}, "No Gateway uses this controller.\n" + mistake, "", 2},
+		"yaml":          {[]string{"-o", "yaml"}, "gateways: []\nmistakes:\n" + encoded + "statuses: []\n", "warning: " + mistake, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := outcome{test.status, test.stdout, test.stderr}

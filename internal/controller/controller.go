@@ -171,6 +171,12 @@ func unwrittenStatuses(m *metrics.Metrics) func(gateway.Owner, int) {
 // conditions.
 func conditionEvents(recorder events.EventRecorder) func(client.Object, status.Change) {
 	return func(object client.Object, change status.Change) {
+		if change.Orphaned {
+			if object.GetDeletionTimestamp().IsZero() {
+				recorder.Eventf(object, nil, corev1.EventTypeWarning, reasonNoParent, "Report", "%s", truncateNote(change.Message))
+			}
+			return
+		}
 		kind := corev1.EventTypeNormal
 		if change.Warning {
 			kind = corev1.EventTypeWarning
@@ -178,6 +184,9 @@ func conditionEvents(recorder events.EventRecorder) func(client.Object, status.C
 		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", truncateNote(change.Message))
 	}
 }
+
+// reasonNoParent is the reason of the event about a route that has lost its last parent.
+const reasonNoParent = "NoParent"
 
 // reasonStatusNotWritten is the reason of the event about a status that cannot be written.
 const reasonStatusNotWritten = "StatusNotWritten"

@@ -70,6 +70,9 @@ type Snapshot struct {
 	// OlderGateways is the number of older Gateways in the same namespace that
 	// this controller manages.
 	OlderGateways int
+	// Orphans are the routes with a status entry of this controller whose spec names no
+	// Gateway or ListenerSet that this controller manages.
+	Orphans map[Owner]bool
 	// OrphanedTunnels is the number of Tunnels in the same namespace whose Gateway
 	// does not exist or is not managed by this controller.
 	OrphanedTunnels int

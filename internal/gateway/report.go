@@ -39,7 +39,11 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 	routes := newRoutes(s, nil)
 	rankRoutes(routes)
 	for _, route := range routes {
-		report.Routes = append(report.Routes, RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName})
+		status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
+		if gatewayDeleted(owner, s) && !route.hasMovedSet(s) {
+			status.Orphan = nil
+		}
+		report.Routes = append(report.Routes, status)
 	}
 	return report
 }
@@ -69,6 +73,8 @@ type RouteStatus struct {
 	Kind string
 	types.NamespacedName
 	Parents []gatewayv1.RouteParentStatus
+	// Orphan is not nil if the route loses its last parent while its Gateway exists.
+	Orphan *Orphan
 }
 
 // Outcome is the state of the tunnel, as far as the statuses report it.
@@ -231,7 +237,7 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 }
 
 func (r *Result) routeStatus(route *Route) RouteStatus {
-	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName}
+	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
 	for _, parent := range route.Parents {
 		c := conditions{generation: route.generation}
 		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), route.acceptedMessage(&parent))

@@ -38,6 +38,7 @@ type Route struct {
 	generation int64
 	age        age
 	parentRefs []gatewayv1.ParentReference
+	orphan     *Orphan // not nil if no parent of the route is managed by this controller
 	permitted  *permittedHostnames
 	// unsupported are the hostnames that the route is not served under, although the CRD
 	// accepts them.
@@ -67,6 +68,9 @@ func newRoutes(s *Snapshot, permitted *permittedHostnames) []*Route {
 	for i := range block {
 		routes[i] = &block[i]
 		routes[i].permitted = permitted
+		if s.Orphans[Owner{routes[i].Kind, routes[i].NamespacedName}] {
+			routes[i].orphan = newOrphan(routes[i])
+		}
 	}
 	return routes
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
-// experimentalGroup is the group of the experimental kinds of the Gateway API. Its name
+// ExperimentalGroup is the group of the experimental kinds of the Gateway API. Its name
 // resembles the group of the other kinds.
-const experimentalGroup = "gateway.networking.x-k8s.io"
+const ExperimentalGroup = "gateway.networking.x-k8s.io"
 
 // existingKinds returns the names of all kinds in the groups of the supported kinds,
 // including the kinds that are not supported.
@@ -72,7 +72,7 @@ func unknownKind(gvk schema.GroupVersionKind) error {
 // API or of this project, or nil.
 func unknownGroup(gvk schema.GroupVersionKind) error {
 	closest := suggest.Closest(gvk.Group, projectGroups)
-	if closest == "" || gvk.Group == experimentalGroup {
+	if closest == "" || gvk.Group == ExperimentalGroup {
 		return nil
 	}
 	return didYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), closest)

@@ -18,6 +18,8 @@ import (
 type Explanation struct {
 	Request routing.Request `json:"request"`
 	Traces  []Trace         `json:"traces"`
+	// Detached are the routes that would serve the host if all of their parents existed.
+	Detached []DetachedRoute `json:"detached"`
 
 	terminating []types.NamespacedName
 }
@@ -134,6 +136,7 @@ func (p *Plan) Explain(request routing.Request) *Explanation {
 			e.Traces = append(e.Traces, p.Gateways[i].trace(found))
 		}
 	}
+	e.Detached = p.detachedRoutes(request.Host, e.Traces)
 	return e
 }
 

@@ -85,7 +85,7 @@ func TestExplanationInJSON(t *testing.T) {
 		t.Errorf("the JSON does not contain %s:\n%s", want, unmatched)
 	}
 	unknown, _ := json.Marshal(p.Explain(routing.Request{Host: "unknown.test", Path: "/"}))
-	if want := `{"request":{"host":"unknown.test","path":"/"},"traces":[]}`; string(unknown) != want {
+	if want := `{"request":{"host":"unknown.test","path":"/"},"traces":[],"detached":[]}`; string(unknown) != want {
 		t.Errorf("got %s, want %s", unknown, want)
 	}
 }

@@ -24,8 +24,29 @@ func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 		}
 		e.Traces[i].write(out, e.Request, style)
 	}
+	e.writeDetached(out, style)
 	writeTerminating(out, e.terminating)
 	return out.Flush()
+}
+
+// writeDetached prints a limited number of routes, because the objects of many teams can
+// refer to one missing Gateway.
+func (e *Explanation) writeDetached(out io.Writer, style Style) {
+	const limit = 10
+	for i, d := range e.Detached {
+		switch {
+		case i == 0:
+			fmt.Fprintln(out, "Routes that would serve the hostname if their parent existed:")
+		case i == limit && !style.Wide:
+			printf(out, "  and %d more\n", len(e.Detached)-limit)
+			return
+		}
+		hostnames := ""
+		if len(d.Hostnames) == 0 {
+			hostnames = " (every hostname of its parent)"
+		}
+		printf(out, "  %s%s: %s"+problemMark+"\n", d.Route, hostnames, strings.Join(d.Problems, "; "))
+	}
 }
 
 func (t *Trace) write(out *columns, request routing.Request, style Style) {

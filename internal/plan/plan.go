@@ -32,14 +32,17 @@ import (
 type Plan struct {
 	Gateways []Gateway `json:"gateways"`
 	Statuses []Status  `json:"statuses"`
+	// Mistakes are the probable mistakes in objects that no status reports.
+	Mistakes []Mistake `json:"mistakes"`
 
 	// unserved contains the reason for each existing Gateway that the controller does
 	// not serve.
 	unserved map[types.NamespacedName]string
 	// terminating are the Gateways of this controller that are being deleted.
 	terminating []types.NamespacedName
-	unattached  unattached
-	tunnels     *tunnels
+	// detached are the routes with a missing parent.
+	detached []detachedRoute
+	tunnels  *tunnels
 }
 
 // Options are the settings of the controller that affect a plan.
@@ -121,8 +124,13 @@ type Owner struct {
 	Name      string `json:"name"`
 }
 
-// String returns the kind, namespace and name.
-func (o Owner) String() string { return fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name) }
+// String returns the kind, the namespace if there is one, and the name.
+func (o Owner) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name)
+}
 
 func newOwner(o gateway.Owner) Owner { return Owner{o.Kind, o.Namespace, o.Name} }
 
@@ -152,7 +160,8 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{unserved: map[types.NamespacedName]string{}, unattached: findUnattached(source), tunnels: tunnels}
+	plan := &Plan{unserved: map[types.NamespacedName]string{}, tunnels: tunnels}
+	plan.Mistakes, plan.detached = findMistakes(source)
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
 	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
@@ -337,11 +346,11 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 }
 
 // Healthy reports whether every condition of the controller has its expected status, no
-// Gateway has a warning, and no route names a hostname that another listener claims. It
-// does not consider rules that no request reaches. It returns false if the plan has no Gateway, or if manifests
-// without a cluster refer to missing parents, because these cases result in no conditions.
+// Gateway has a warning, no route names a hostname that another listener claims, and no
+// object has a mistake. It does not consider rules that no request reaches. It returns
+// false if the plan has no Gateway, because this results in no conditions.
 func (p *Plan) Healthy() bool {
-	if len(p.Gateways) == 0 || p.unattached.manifestsOnly && len(p.unattached.missingParents) > 0 {
+	if len(p.Gateways) == 0 || len(p.Mistakes) > 0 {
 		return false
 	}
 	for i := range p.Gateways {

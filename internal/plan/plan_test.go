@@ -153,9 +153,11 @@ func jsonKeys(place string, value any, into map[string][]string) {
 
 func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 	got := map[string][]string{}
-	jsonKeys("", any(decoded(t, planOf(t, shared, rejected, teams))), got)
+	jsonKeys("", any(decoded(t, planOf(t, shared, rejected, teams, detached))), got)
 	want := map[string][]string{
-		"":                              {"gateways", "statuses"},
+		"":                              {"gateways", "mistakes", "statuses"},
+		".mistakes[]":                   {"message", "object"},
+		".mistakes[].object":            {"kind", "name", "namespace"},
 		".gateways[]":                   {"attachedListenerSets", "config", "limits", "listeners", "name", "namespace", "tenants", "warnings"},
 		".gateways[].limits[]":          {"limit", "name", "tenant", "used"},
 		".gateways[].tenants[]":         {"instructions", "labeled", "listeners", "name", "refusedListeners", "refusedRoutes", "rules"},
@@ -200,11 +202,10 @@ spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, prot
 }
 
 func TestJSONWithoutGatewaysHasEmptyLists(t *testing.T) {
-	want := map[string]any{"gateways": []any{}, "statuses": []any{}}
+	want := map[string]any{"gateways": []any{}, "mistakes": []any{}, "statuses": []any{}}
 	for name, manifests := range map[string]string{
 		"no Gateway":               `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`,
 		"Gateway of another class": strings.Replace(shared, "cloudflare-tunnel", "internal", 1),
-		"route without a Gateway":  "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {parentRefs: [{name: g}]}\n",
 	} {
 		if diff := cmp.Diff(want, decoded(t, planOf(t, manifests))); diff != "" {
 			t.Errorf("%s: the plan differs (-want +got):\n%s", name, diff)

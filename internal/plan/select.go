@@ -22,7 +22,8 @@ func (p *Plan) Select(name types.NamespacedName) error {
 	if i < 0 {
 		return p.notPlannedError(name)
 	}
-	p.Gateways, p.terminating, p.unattached = p.Gateways[i:i+1], nil, unattached{}
+	p.Gateways, p.terminating = p.Gateways[i:i+1], nil
+	p.Mistakes = p.mistakesOf(&p.Gateways[0])
 	p.Statuses = slices.DeleteFunc(p.Statuses, func(s Status) bool {
 		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
 		return !p.Gateways[0].reported[owner]

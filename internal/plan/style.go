@@ -124,6 +124,24 @@ func truncate(text string, width int) string {
 	return string(letters[:width-1]) + "…"
 }
 
+// abbreviate joins at most three names, and the number of the others. In a wide style it
+// joins all names.
+func (s Style) abbreviate(names []string) string {
+	const limit = 3
+	if s.Wide || len(names) <= limit {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}
+
+// plural returns the plural of a kind, unless n is 1.
+func plural(kind string, n int) string {
+	if n == 1 {
+		return kind
+	}
+	return kind + "s"
+}
+
 func withoutMarks(line string) string { return strings.TrimRight(line, rowMark+problemMark+"\n") }
 
 // styler writes lines with the colors of their marks, and removes the marks.

@@ -25,10 +25,11 @@ func (p *Plan) WriteTable(w io.Writer, style Style) error {
 		p.Gateways[i].write(out, style)
 	}
 	writeTerminating(out, p.terminating)
-	if remark := p.Unattached(style); remark != "" {
-		printf(out, "%s"+problemMark+"\n", remark)
+	if err := out.Flush(); err != nil {
+		return err
 	}
-	return out.Flush()
+	p.WriteMistakes(w, "", style)
+	return nil
 }
 
 func (g *Gateway) write(out *columns, style Style) {

@@ -66,9 +66,15 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	}
 	if !loaded.Managed {
 		l.retainSecrets(key, nil)
-		return loaded, l.loadRoutes(ctx, IndexStatusParent, parents, loaded.Snapshot)
+		if err := l.loadRoutes(ctx, IndexStatusParent, parents, loaded.Snapshot); err != nil {
+			return nil, err
+		}
+		return loaded, l.loadOrphans(ctx, loaded, parents)
 	}
 	if err := l.loadRoutes(ctx, IndexParent, parents, loaded.Snapshot); err != nil {
+		return nil, err
+	}
+	if err := l.loadOrphans(ctx, loaded, parents); err != nil {
 		return nil, err
 	}
 	for _, load := range []func(context.Context, *gateway.Snapshot) error{

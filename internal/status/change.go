@@ -11,12 +11,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Change is a change of a condition that is reported as an event.
+// Change is a change of a status that is reported as an event.
 type Change struct {
 	// Warning reports whether the condition now reports a problem.
 	Warning bool
 	Reason  string
 	Message string
+	// Orphaned reports whether the change is the removal of a route's last parent. No
+	// condition, and therefore no Reason, describes it.
+	Orphaned bool
 }
 
 // eventConditions are the types of conditions whose changes are reported as events.
@@ -96,4 +99,14 @@ func parentChanges(before, after []gatewayv1.RouteParentStatus, controller gatew
 		found = append(found, changes(previous, entry.Conditions, fmt.Sprintf("Parent %s: ", entry.ParentRef.Name))...)
 	}
 	return found
+}
+
+// orphanChanges returns the change for a route that loses the last entry of the controller,
+// although its Gateway exists.
+func orphanChanges(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController, orphan *gateway.Orphan) []Change {
+	isOwn := func(entry gatewayv1.RouteParentStatus) bool { return entry.ControllerName == controller }
+	if orphan == nil || !slices.ContainsFunc(before, isOwn) || slices.ContainsFunc(after, isOwn) {
+		return nil
+	}
+	return []Change{{Warning: true, Message: orphan.Message, Orphaned: true}}
 }

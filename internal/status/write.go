@@ -88,13 +88,17 @@ func (w *Writer) routeWrite(route gateway.RouteStatus, owners map[gateway.Owner]
 				return false, nil
 			}
 		}
+		if route.Orphan != nil && object.GetGeneration() > route.Orphan.Generation {
+			return false, nil // the route may have a parent again; another reconcile follows
+		}
 		spec, status, _ := gateway.CommonRoute(object)
 		before := status.Parents
 		merged, changed := MergeRoute(before, spec.ParentRefs, route, owners, w.ControllerName, w.now())
 		status.Parents = merged
-		return changed, parentChanges(before, merged, w.ControllerName, route.Namespace)
+		found := parentChanges(before, merged, w.ControllerName, route.Namespace)
+		return changed, append(found, orphanChanges(before, merged, w.ControllerName, route.Orphan)...)
 	}
-	name, desired := objectName{route.Kind, route.NamespacedName}, routeReport{route.Parents, owners}
+	name, desired := objectName{route.Kind, route.NamespacedName}, routeReport{route.Parents, owners, route.Orphan}
 	if route.Kind == gateway.KindGRPCRoute {
 		return newWrite(w, name, desired, func(r *gatewayv1.GRPCRoute) (bool, []Change) { return set(r) })
 	}
@@ -105,6 +109,7 @@ func (w *Writer) routeWrite(route gateway.RouteStatus, owners map[gateway.Owner]
 type routeReport struct {
 	Parents []gatewayv1.RouteParentStatus
 	Owners  map[gateway.Owner]bool
+	Orphan  *gateway.Orphan
 }
 
 // isForNewerGeneration reports whether a condition is for a newer generation than

@@ -15,39 +15,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// Objects without their Gateway get no status.
-func TestUnattachedObjectsAreReported(t *testing.T) {
-	const route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: more, namespace: team}\n" +
-		"spec: {parentRefs: [{kind: ListenerSet, name: none}, {name: a}, {name: b}, {name: c}, {kind: Service, group: '', name: mesh}]}\n"
-	for name, test := range map[string]struct {
-		manifests []string
-		want      string
-		healthy   bool
-	}{
-		"objects of a team":                         {[]string{teams}, "No Gateway uses this controller.\n2 ListenerSets and 1 HTTPRoute refer to parents that are not in the manifests (Gateway infra/shared). Add --context to combine the manifests with a cluster.\n", false},
-		"a route with many parents":                 {[]string{route}, "No Gateway uses this controller.\n1 HTTPRoute refers to parents that are not in the manifests (Gateway team/a, Gateway team/b, Gateway team/c and 1 more). Add --context to combine the manifests with a cluster.\n", false},
-		"no manifests":                              {nil, "No Gateway uses this controller.\n", false},
-		"a Gateway of a missing class":              {[]string{strings.Replace(shared, "cloudflare-tunnel", "internal", 1), teams}, "No Gateway uses this controller. Gateway infra/shared: GatewayClass \"internal\" not found.\n", false},
-		"a Gateway and a route without its parents": {[]string{shared, route}, "HTTPRoute refers to parents that are not in the manifests", false},
-		"a Gateway":                                 {[]string{shared}, "Gateway infra/shared", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := planOf(t, append(test.manifests, "{apiVersion: v1, kind: Namespace, metadata: {name: infra}}")...)
-			if got := printed(t, p); !strings.Contains(got, test.want) {
-				t.Errorf("the output is %q, want %q", got, test.want)
-			}
-			if got := p.Healthy(); got != test.healthy {
-				t.Errorf("Healthy = %t, want %t", got, test.healthy)
-			}
-		})
-	}
-	source := read(t, teams, "-")
-	source.Live = true
-	if got, want := buildPlan(t, source, now).Unattached(plan.Style{}), "2 ListenerSets and 1 HTTPRoute refer to parents that do not exist (Gateway infra/shared)."; got != want {
-		t.Errorf("with a cluster, Unattached = %q, want %q", got, want)
-	}
-}
-
 // While a Gateway is paused, the last pushed configuration remains in effect.
 func TestPausedAndTerminatingGatewaysAreReported(t *testing.T) {
 	const note = "Gateway infra/g: " + tunnel.PausedMessage + "\n"

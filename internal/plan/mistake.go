@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// Mistake is a probable mistake in an object that no status reports, because the object
+// has no parent, or because the API server accepts any annotation.
+type Mistake struct {
+	Object  Owner  `json:"object"`
+	Message string `json:"message"`
+}
+
+// findMistakes returns the mistakes in the objects of the source, sorted by kind,
+// namespace and name, and the routes with a missing parent.
+func findMistakes(source *state.Source) ([]Mistake, []detachedRoute) {
+	mistakes, detached := []Mistake{}, []detachedRoute(nil)
+	parents := newParents(source)
+	for _, object := range source.Objects {
+		owner := Owner{Kind: kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
+		problems := parents.problems(object)
+		if len(problems) > 0 {
+			detached = append(detached, newDetachedRoute(owner, object, problems)...)
+		}
+		for _, message := range append(problems, annotationProblems(owner.Kind, object)...) {
+			mistakes = append(mistakes, Mistake{owner, message})
+		}
+	}
+	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return compareOwners(a.Object, b.Object) })
+	slices.SortStableFunc(detached, func(a, b detachedRoute) int { return compareOwners(a.route, b.route) })
+	return mistakes, detached
+}
+
+func compareOwners(a, b Owner) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// kindOf returns the kind of an object. The kind is determined by the type, because the
+// API server omits it in lists.
+func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
+
+// WriteMistakes prints a line for each mistake, with all objects that have it. Each line
+// begins with the prefix.
+func (p *Plan) WriteMistakes(w io.Writer, prefix string, style Style) {
+	out := &styler{w: w, color: style.Color}
+	objects, messages := map[string][]string{}, []string(nil)
+	for _, mistake := range p.Mistakes {
+		if objects[mistake.Message] == nil {
+			messages = append(messages, mistake.Message)
+		}
+		objects[mistake.Message] = append(objects[mistake.Message], mistake.Object.String())
+	}
+	for _, message := range messages {
+		printf(out, "%s%s: %s"+problemMark+"\n", prefix, style.abbreviate(objects[message]), message)
+	}
+}
+
+// mistakesOf returns the mistakes in one Gateway, its Tunnel, the objects whose statuses
+// depend on it, and their namespaces.
+func (p *Plan) mistakesOf(g *Gateway) []Mistake {
+	namespaces := map[string]bool{}
+	for owner := range g.reported {
+		namespaces[owner.Namespace] = true
+	}
+	name := types.NamespacedName{Namespace: g.Namespace, Name: g.Name}
+	return slices.DeleteFunc(slices.Clone(p.Mistakes), func(m Mistake) bool {
+		switch object := m.Object; object.Kind {
+		case "Namespace":
+			return !namespaces[object.Name]
+		case "Tunnel":
+			return object.Name != tunnel.ObjectName(name)
+		default:
+			id := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+			return !g.reported[gateway.Owner{Kind: object.Kind, NamespacedName: id}]
+		}
+	})
+}
+
+// noGatewayMessage returns the message that the controller serves no Gateway, with
+// the reason for each Gateway that exists.
+func (p *Plan) noGatewayMessage(style Style) string {
+	message := "No Gateway uses this controller."
+	var reasons []string
+	for name, reason := range p.unserved {
+		reasons = append(reasons, fmt.Sprintf("Gateway %s: %s", name, reason))
+	}
+	if len(reasons) > 0 {
+		slices.Sort(reasons)
+		message += fmt.Sprintf(" %s.", style.abbreviate(reasons))
+	}
+	return message
+}
+
+// didYouMean appends a suggestion to a problem, unless the suggestion is empty.
+func didYouMean(problem, suggestion string) string {
+	if suggestion == "" {
+		return problem
+	}
+	return problem + "; did you mean " + suggestion + "?"
+}

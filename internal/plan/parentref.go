@@ -1,0 +1,211 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
+)
+
+// routeParents are the kinds of objects to which routes attach.
+var routeParents = []string{gateway.KindGateway, gateway.KindListenerSet}
+
+// parents are the Gateways and ListenerSets of a source, managed by this controller or
+// not.
+type parents struct {
+	exists map[gateway.Owner]bool
+	// gatewayOf contains the Gateway of each ListenerSet. A ListenerSet with a mistake in
+	// its parentRef has the empty Gateway, and a ListenerSet whose parent is of another
+	// implementation has none.
+	gatewayOf map[gateway.Owner]gateway.Owner
+	// all are the Gateways and ListenerSets, sorted.
+	all []gateway.Owner
+	// missing describes the parents that do not exist, by parent.
+	missing map[gateway.Owner]string
+	// live reports whether a cluster was read. Otherwise, a cluster may contain the
+	// missing parents.
+	live bool
+}
+
+func newParents(source *state.Source) *parents {
+	p := &parents{
+		exists: map[gateway.Owner]bool{}, gatewayOf: map[gateway.Owner]gateway.Owner{}, missing: map[gateway.Owner]string{}, live: source.Live,
+	}
+	for _, object := range source.Objects {
+		switch o := object.(type) {
+		case *gatewayv1.Gateway:
+			p.add(state.GatewayKey(o.Namespace, o.Name))
+		case *gatewayv1.ListenerSet:
+			set := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(o)}
+			p.add(set)
+			if parent, ok := state.ParentGateway(o); ok {
+				p.gatewayOf[set] = parent
+			} else if kindProblem("", parentOfSet(o), gateway.KindGateway) != "" {
+				p.gatewayOf[set] = gateway.Owner{}
+			}
+		}
+	}
+	slices.SortFunc(p.all, func(a, b gateway.Owner) int { return compareOwners(newOwner(a), newOwner(b)) })
+	return p
+}
+
+func (p *parents) add(owner gateway.Owner) {
+	p.exists[owner] = true
+	p.all = append(p.all, owner)
+}
+
+// problems describes the parentRefs of a ListenerSet or a route that select no existing
+// object.
+func (p *parents) problems(object client.Object) []string {
+	if set, ok := object.(*gatewayv1.ListenerSet); ok {
+		return p.refProblems("spec.parentRef", set.Namespace, parentOfSet(set), gateway.KindGateway)
+	}
+	spec, _, ok := gateway.CommonRoute(object)
+	if !ok {
+		return nil
+	}
+	if len(spec.ParentRefs) == 0 {
+		return []string{"spec.parentRefs is empty, so no Gateway serves the route. Add a parentRef to a Gateway or ListenerSet."}
+	}
+	var problems []string
+	for i, ref := range spec.ParentRefs {
+		for _, problem := range p.refProblems(fmt.Sprintf("spec.parentRefs[%d]", i), object.GetNamespace(), ref, routeParents...) {
+			// Several parentRefs can name sections of one missing parent.
+			if !slices.Contains(problems, problem) {
+				problems = append(problems, problem)
+			}
+		}
+	}
+	return problems
+}
+
+// parentOfSet returns the parentRef of a ListenerSet in the form of a route's parentRef.
+func parentOfSet(set *gatewayv1.ListenerSet) gatewayv1.ParentReference {
+	ref := set.Spec.ParentRef
+	return gatewayv1.ParentReference{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// refProblems returns the problem of a parentRef in the field of an object, or nil. kinds
+// are the kinds that the parent can have.
+func (p *parents) refProblems(field, namespace string, ref gatewayv1.ParentReference, kinds ...string) []string {
+	problem := kindProblem(field, ref, kinds...)
+	if owner, ok := gateway.OwnerOf(ref, namespace); ok && problem == "" {
+		problem = p.existenceProblem(owner)
+	}
+	if problem == "" {
+		return nil
+	}
+	return []string{problem}
+}
+
+// kindProblem describes the mistake in the group or the kind of a parentRef, or returns
+// "". The parents of other implementations are not mistakes, such as a Service of a mesh.
+func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) string {
+	group, kind := string(ptr.Deref(ref.Group, gatewayv1.GroupName)), string(ptr.Deref(ref.Kind, gateway.KindGateway))
+	switch {
+	case group != gatewayv1.GroupName && resemblesGroup(group, kind):
+		return didYouMean(fmt.Sprintf("%s.group %q has no kind %s", field, group, kind), gatewayv1.GroupName)
+	case group != gatewayv1.GroupName, slices.Contains(kinds, kind):
+		return ""
+	}
+	problem := fmt.Sprintf("%s.kind must be %s, got %s", field, strings.Join(kinds, " or "), kind)
+	if kind == "Service" {
+		return problem + `; a parentRef to a Service needs group: ""`
+	}
+	return didYouMean(problem, suggest.Closest(kind, kinds))
+}
+
+// resemblesGroup reports whether the group is probably a mistake for that of the Gateway
+// API: it is similar, or it is another group of Kubernetes, which has no such kind.
+func resemblesGroup(group, kind string) bool {
+	switch {
+	case group == manifest.ExperimentalGroup:
+		return false
+	case group == "", strings.HasSuffix(group, ".k8s.io"):
+		if suggest.Closest(kind, routeParents) != "" {
+			return true
+		}
+	}
+	return suggest.Closest(group, []string{gatewayv1.GroupName}) != ""
+}
+
+// existenceProblem describes why the parent, or the Gateway of a ListenerSet, does not
+// exist, or returns "".
+func (p *parents) existenceProblem(parent gateway.Owner) string {
+	if g, ok := p.gatewayOf[parent]; ok {
+		if g == (gateway.Owner{}) {
+			return fmt.Sprintf("%s refers to no Gateway. Correct its spec.parentRef.", parent)
+		}
+		parent = g
+	}
+	if p.exists[parent] {
+		return ""
+	}
+	if p.missing[parent] == "" {
+		p.missing[parent] = p.describeMissing(parent)
+	}
+	return p.missing[parent]
+}
+
+func (p *parents) describeMissing(parent gateway.Owner) string {
+	problem, advice := parent.String()+" does not exist", ". Create it, or correct the parentRef."
+	if !p.live {
+		problem, advice = parent.String()+" is not in the manifests", ". Add --context to combine the manifests with a cluster."
+	}
+	if closest := p.closest(parent); closest != "" {
+		return didYouMean(problem, closest)
+	}
+	return problem + advice
+}
+
+// closest returns the existing parent that the user probably meant, or "": the parent with
+// the same name and another kind or namespace, otherwise with a similar name in the same
+// namespace.
+func (p *parents) closest(missing gateway.Owner) string {
+	var namespaces, names, namesOfOtherKind []string
+	for _, candidate := range p.all {
+		sameKind := candidate.Kind == missing.Kind
+		switch {
+		case candidate.NamespacedName == missing.NamespacedName:
+			return candidate.String()
+		case sameKind && candidate.Name == missing.Name:
+			namespaces = append(namespaces, candidate.Namespace)
+		case candidate.Namespace != missing.Namespace:
+		case sameKind:
+			names = append(names, candidate.Name)
+		default:
+			namesOfOtherKind = append(namesOfOtherKind, candidate.Name)
+		}
+	}
+	namespace := suggest.Closest(missing.Namespace, namespaces)
+	if len(namespaces) == 1 {
+		namespace = namespaces[0]
+	}
+	if namespace != "" {
+		missing.Namespace = namespace
+		return missing.String()
+	}
+	name := suggest.Closest(missing.Name, names)
+	if name == "" {
+		name = suggest.Closest(missing.Name, namesOfOtherKind)
+		missing.Kind = otherKind(missing.Kind)
+	}
+	if name == "" {
+		return ""
+	}
+	missing.Name = name
+	return missing.String()
+}
+
+// otherKind returns ListenerSet for Gateway, and Gateway for ListenerSet.
+func otherKind(kind string) string {
+	return routeParents[1-slices.Index(routeParents, kind)]
+}
