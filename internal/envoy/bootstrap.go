@@ -10,6 +10,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
 	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	downstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/resource_monitors/downstream_connections/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
@@ -170,8 +171,9 @@ func xdsCluster(controller string) *clusterv3.Cluster {
 	}}
 	return &clusterv3.Cluster{
 		Name: clusterXDS, ConnectTimeout: durationpb.New(5 * time.Second),
-		ClusterDiscoveryType:          &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS},
-		DnsRefreshRate:                durationpb.New(time.Second),
+		ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
+			Name: "envoy.clusters.dns", TypedConfig: pack(&dnsv3.DnsCluster{DnsRefreshRate: durationpb.New(time.Second)}),
+		}},
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(maxMessage),
 		TypedExtensionProtocolOptions: map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(keepalive)},
 		LoadAssignment:                loadAssignment(clusterXDS, socketAddress(controller, PortXDS)),

@@ -98,11 +98,11 @@ func (c *clusters) addTo(r *Resources) {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		cluster := byName[name]
 		r.Clusters = append(r.Clusters, cluster.Cluster)
-		switch cluster.GetType() {
-		case clusterv3.Cluster_EDS:
-			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: name, Service: cluster.backend.Service, PortName: cluster.backend.PortName, Family: cluster.backend.Family})
-		case clusterv3.Cluster_STRICT_DNS:
-			lookedUp[cluster.backend.Service.String()] = cluster.backend
+		b := cluster.backend
+		if discovery := cluster.GetType(); discovery == clusterv3.Cluster_EDS {
+			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: name, Service: b.Service, PortName: b.PortName, Family: b.Family})
+		} else if discovery == clusterv3.Cluster_STRICT_DNS {
+			lookedUp[b.Service.String()] = b
 		}
 	}
 	for _, service := range slices.Sorted(maps.Keys(lookedUp)) {

@@ -85,15 +85,13 @@ func portOf(slice *discoveryv1.EndpointSlice, name string) (int32, bool) {
 // collect adds the addresses of an endpoint to those that are ready or terminating.
 func collect(e *discoveryv1.Endpoint, port int32, isReserved func(string) bool, ready, terminating map[address]struct{}) {
 	isReady := ptr.Deref(e.Conditions.Ready, true)
-	if !isReady && !(ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false)) {
-		return
-	}
+	stillServes := ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false)
 	for _, ip := range e.Addresses {
 		switch {
 		case isReserved(ip):
 		case isReady:
 			ready[address{ip, port}] = struct{}{}
-		default:
+		case stillServes:
 			terminating[address{ip, port}] = struct{}{}
 		}
 	}

@@ -81,5 +81,3 @@ func (c *composition) headers() headers {
 	}
 	return h
 }
-
-func (h headers) isEmpty() bool { return len(h.add) == 0 && len(h.remove) == 0 }

@@ -54,10 +54,10 @@ func resolveSegments(path string) string {
 	var kept []string
 	for i, segment := range segments {
 		last := i == len(segments)-1
-		switch {
-		case segment == "..":
+		switch segment {
+		case "..":
 			kept = kept[:max(0, len(kept)-1)]
-		case segment == "." || segment == "":
+		case ".", "":
 		default:
 			kept = append(kept, segment)
 			continue

@@ -168,5 +168,5 @@ func millionths(numerator, denominator int32) uint32 {
 	if denominator <= 0 {
 		return million
 	}
-	return uint32(min(million, max(0, int64(numerator)*million/int64(denominator)))) //nolint:gosec // between 0 and a million
+	return uint32(min(million, max(0, int64(numerator)*million/int64(denominator))))
 }
