@@ -13,6 +13,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"k8s.io/utils/ptr"
@@ -32,6 +33,8 @@ type clusters struct {
 	domain string
 	byKey  map[clusterKey]*namedCluster
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
+	// options are the HTTP options of clusters, which most clusters share.
+	options map[httpOptions]map[string]*anypb.Any
 }
 
 // clusterKey has what a cluster depends on.
@@ -50,6 +53,7 @@ func newClusters(t *routing.Table) *clusters {
 	return &clusters{
 		tunnel: t.OriginRequest, domain: t.ClusterDomain,
 		byKey: map[clusterKey]*namedCluster{}, merged: map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest{},
+		options: map[httpOptions]map[string]*anypb.Any{},
 	}
 }
 
@@ -58,7 +62,7 @@ func (c *clusters) name(e *routing.Entry, b routing.Backend) string {
 	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
 	cluster, ok := c.byKey[key]
 	if !ok {
-		cluster = &namedCluster{newCluster(b, c.connection(e, b)), b}
+		cluster = &namedCluster{c.newCluster(b, c.connection(e, b)), b}
 		c.byKey[key] = cluster
 	}
 	return cluster.Name
@@ -112,13 +116,20 @@ func (c *clusters) addTo(r *Resources) {
 
 // connection is how Envoy connects to a backend.
 type connection struct {
-	http2, tls bool
+	httpOptions
+	tls bool
 	// serverName is the name that the certificate of the backend must have.
 	serverName string
 	// unverified reports whether Envoy accepts every certificate.
-	unverified                             bool
-	connectTimeout, idleTimeout, keepAlive time.Duration
-	dnsName                                string
+	unverified                bool
+	connectTimeout, keepAlive time.Duration
+	dnsName                   string
+}
+
+// httpOptions are what the HTTP options of clusters differ in.
+type httpOptions struct {
+	http2       bool
+	idleTimeout time.Duration
 }
 
 // The defaults of the settings that Envoy and the connectors share.
@@ -139,10 +150,10 @@ func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 		serverName:     cmp.Or(ptr.Deref(s.OriginServerName, ""), dnsName),
 		unverified:     ptr.Deref(s.NoTLSVerify, false),
 		connectTimeout: duration(s.ConnectTimeout, defaultConnectTimeout),
-		idleTimeout:    duration(s.KeepAliveTimeout, defaultIdleTimeout),
 		keepAlive:      duration(s.TCPKeepAlive, defaultKeepAlive),
 		dnsName:        dnsName,
 	}
+	conn.idleTimeout = duration(s.KeepAliveTimeout, defaultIdleTimeout)
 	conn.http2 = grpc || b.Protocol == routing.ProtocolH2C || conn.tls && ptr.Deref(s.HTTP2Origin, false)
 	if conn.tls {
 		conn.connectTimeout += duration(s.TLSTimeout, defaultTLSTimeout) // Envoy has one timeout for both
@@ -164,11 +175,11 @@ func duration(d *v1alpha1.Duration, otherwise time.Duration) time.Duration {
 
 // newCluster returns the cluster of a backend. Its name contains a hash of its content, so
 // that a cluster never changes: routes move from one to the other.
-func newCluster(b routing.Backend, conn connection) *clusterv3.Cluster {
+func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{
 		ConnectTimeout:                durationpb.New(conn.connectTimeout),
-		CircuitBreakers:               circuitBreakers(),
-		TypedExtensionProtocolOptions: protocolOptions(conn),
+		CircuitBreakers:               unlimited,
+		TypedExtensionProtocolOptions: c.protocolOptions(conn.httpOptions),
 		UpstreamConnectionOptions: &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{
 			KeepaliveTime: wrapperspb.UInt32(uint32(conn.keepAlive.Seconds())), KeepaliveInterval: wrapperspb.UInt32(uint32(conn.keepAlive.Seconds())),
 		}},

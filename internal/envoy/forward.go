@@ -1,8 +1,6 @@
 package envoy
 
 import (
-	"time"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -29,9 +27,12 @@ func (r *renderer) routeAction(e *routing.Entry, m routeMatch) *routev3.RouteAct
 func (r *renderer) newRouteAction(e *routing.Entry, prefix string) *routev3.RouteAction {
 	forward, kind := e.Action.Forward, e.Source.Route.Kind
 	action := &routev3.RouteAction{
-		Timeout:                     durationpb.New(requestTimeout(forward.Timeouts)),
-		RetryPolicy:                 retryPolicy(forward.Timeouts),
+		Timeout:                     noTimeout,
+		RetryPolicy:                 retryOnce,
 		ClusterNotFoundResponseCode: clusterNotFoundCode(kind),
+	}
+	if t := forward.Timeouts; t != nil {
+		action.Timeout, action.RetryPolicy = requestTimeout(t), retryPolicy(t)
 	}
 	r.addBackends(action, e)
 	addPathRewrite(action, pathOf(forward), prefix)
@@ -49,21 +50,22 @@ func (r *renderer) newRouteAction(e *routing.Entry, prefix string) *routev3.Rout
 // addBackends adds the clusters of an entry.
 func (r *renderer) addBackends(action *routev3.RouteAction, e *routing.Entry) {
 	backends := e.Action.Forward.Backends
+	if only := &backends[0]; len(backends) == 1 && r.isPlain(e, only) {
+		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: r.clusters.name(e, only.Backend)}
+		return
+	}
 	weights := make([]*routev3.WeightedCluster_ClusterWeight, len(backends))
 	for i := range backends {
 		weights[i] = r.clusterWeight(e, &backends[i])
 		action.AppendXForwardedHost = action.AppendXForwardedHost || weights[i].HostRewriteSpecifier != nil
 	}
-	if only := weights[0]; len(weights) == 1 && isPlain(only) {
-		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: only.Name}
-		return
-	}
 	action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{Clusters: weights}}
 }
 
-// isPlain reports whether the cluster changes neither requests nor responses.
-func isPlain(w *routev3.WeightedCluster_ClusterWeight) bool {
-	return w.HostRewriteSpecifier == nil && len(w.RequestHeadersToAdd)+len(w.RequestHeadersToRemove)+len(w.ResponseHeadersToAdd)+len(w.ResponseHeadersToRemove) == 0
+// isPlain reports whether the requests to a backend and its responses stay as they are.
+func (r *renderer) isPlain(e *routing.Entry, b *routing.WeightedBackend) bool {
+	return requestChanges(e.Action.Forward.Filters) == nil && requestChanges(b.Filters) == nil && e.Action.Response == nil && b.Response == nil &&
+		r.clusters.hostRewrite(e, b) == ""
 }
 
 // clusterWeight returns the cluster of a backend with all changes of headers: Envoy would
@@ -138,21 +140,27 @@ func (r *renderer) mirrorPolicy(e *routing.Entry, m routing.Mirror) *routev3.Rou
 	}
 }
 
-// requestTimeout returns the timeout of the whole request. Without one, Envoy must not
-// apply its default of 15 seconds: 0 means none.
-func requestTimeout(t *routing.Timeouts) time.Duration {
-	if t == nil || t.Request == nil {
-		return 0
+// Most routes share these messages.
+var (
+	// noTimeout replaces Envoy's default of 15 seconds.
+	noTimeout = durationpb.New(0)
+	// retryOnce repeats a request once that did not reach the backend. It never repeats a
+	// request after a reset, because the backend may have processed it.
+	retryOnce = &routev3.RetryPolicy{RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1)}
+)
+
+// requestTimeout returns the timeout of the whole request.
+func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
+	if t.Request == nil {
+		return noTimeout
 	}
-	return *t.Request
+	return durationpb.New(*t.Request)
 }
 
-// retryPolicy repeats a request once that did not reach the backend. It never repeats a
-// request after a reset, because the backend may have processed it.
+// retryPolicy returns the policy with the timeout of each attempt.
 func retryPolicy(t *routing.Timeouts) *routev3.RetryPolicy {
-	policy := &routev3.RetryPolicy{RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1)}
-	if t != nil && t.Backend != nil && *t.Backend > 0 {
-		policy.PerTryTimeout = durationpb.New(*t.Backend)
+	if t.Backend == nil || *t.Backend == 0 {
+		return retryOnce
 	}
-	return policy
+	return &routev3.RetryPolicy{RetryOn: retryOnce.RetryOn, NumRetries: retryOnce.NumRetries, PerTryTimeout: durationpb.New(*t.Backend)}
 }

@@ -25,28 +25,32 @@ const (
 // Envoy's image.
 const secretSystemCA = "system-ca"
 
-func circuitBreakers() *clusterv3.CircuitBreakers {
-	limit := wrapperspb.UInt32(maxConnections)
-	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
-		MaxConnections: limit, MaxPendingRequests: limit, MaxRequests: limit, MaxRetries: limit,
+var (
+	breaker   = wrapperspb.UInt32(maxConnections)
+	unlimited = &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+		MaxConnections: breaker, MaxPendingRequests: breaker, MaxRequests: breaker, MaxRetries: breaker,
 	}}}
-}
+)
 
 // protocolOptions returns the HTTP options of a cluster.
-func protocolOptions(conn connection) map[string]*anypb.Any {
+func (c *clusters) protocolOptions(o httpOptions) map[string]*anypb.Any {
+	if known, ok := c.options[o]; ok {
+		return known
+	}
 	options := &httpv3.HttpProtocolOptions{
 		CommonHttpProtocolOptions: &corev3.HttpProtocolOptions{
-			IdleTimeout: durationpb.New(conn.idleTimeout), MaxHeadersCount: wrapperspb.UInt32(maxHeaders), MaxResponseHeadersKb: wrapperspb.UInt32(maxHeadersKiB),
+			IdleTimeout: durationpb.New(o.idleTimeout), MaxHeadersCount: wrapperspb.UInt32(maxHeaders), MaxResponseHeadersKb: wrapperspb.UInt32(maxHeadersKiB),
 		},
 	}
 	explicit := &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: http1Options()},
 	}
-	if conn.http2 {
+	if o.http2 {
 		explicit.ProtocolConfig = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{}}
 	}
 	options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: explicit}
-	return map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(options)}
+	c.options[o] = map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(options)}
+	return c.options[o]
 }
 
 // http1Options keep trailers and the case of header names.
