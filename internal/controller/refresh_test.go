@@ -104,7 +104,9 @@ func TestPausedTunnelIsReadAndNotWritten(t *testing.T) {
 func TestRetainedTunnelRecordsARequestedReconcile(t *testing.T) {
 	h := newHarness(t)
 	retain := v1alpha1.DeletionPolicyRetain
-	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Tunnel = &v1alpha1.TunnelSettings{DeletionPolicy: &retain} })
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.Tunnel = &v1alpha1.TunnelSettings{DeletionPolicy: &retain}
+	})
 	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
 	h.reconcileFor(time.Minute)
