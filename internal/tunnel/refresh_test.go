@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -185,5 +187,21 @@ func TestRequestedReconcileFollowsItsSteps(t *testing.T) {
 			{want: want{Action: Record, Record: "token.rotatedAt=2026-09-01T12:00:00Z"}},
 			{want: want{Action: ListConnections, Priority: provider.PriorityDrift}, then: func(f *Facts) { recorded(t, f, "a") }},
 		})
+	})
+}
+
+// expectedToFail runs a test that reproduces a defect. It fails when the test passes.
+func expectedToFail(t *testing.T, reason string, passes func() bool) {
+	t.Helper()
+	if passes() {
+		t.Errorf("the defect is fixed: %s", reason)
+	}
+}
+
+func TestPausedTunnelReportsAnExternalChange(t *testing.T) {
+	expectedToFail(t, "ConfigurationApplied stays True while the remote configuration is known to differ", func() bool {
+		f := serving(paused, remoteConfiguration(externalConfiguration, 9))
+		f.Object.Status = Status(serving())
+		return !meta.IsStatusConditionTrue(Status(f).Conditions, v1alpha1.TunnelConfigurationApplied)
 	})
 }
