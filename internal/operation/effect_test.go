@@ -78,14 +78,17 @@ func tokenPhase(p v1alpha1.TokenPhase) func(*objects) {
 
 func all(changes ...func(*objects)) []func(*objects) { return changes }
 
-func TestEffectOfOperations(t *testing.T) {
+// effectRow is one row of a golden table: it maps objects to the effect of an operation.
+type effectRow struct {
+	name      string
+	operation Operation
+	changes   []func(*objects)
+	want      effect
+}
+
+func effectRows() []effectRow {
 	const inEffect, applied = ": the configuration is in effect, connectors ready: 2/2", "the configuration is in effect"
-	for _, test := range []struct {
-		name      string
-		operation Operation
-		changes   []func(*objects)
-		want      effect
-	}{
+	return []effectRow{
 		{"a reconcile that was not handled", Reconcile, all(newReconcile), effect{outstanding: notProcessed}},
 		{"a reconcile that was handled", Reconcile, nil, effect{done: "reconciled" + inEffect}},
 		{
@@ -130,7 +133,11 @@ func TestEffectOfOperations(t *testing.T) {
 		{"the second phase of a rotation", RotateToken, all(tokenPhase(v1alpha1.TokenRolling)), effect{outstanding: "rolling out the new token, connectors ready: 2/2"}},
 		{"the third phase of a rotation", RotateToken, all(tokenPhase(v1alpha1.TokenDisconnecting)), effect{outstanding: "disconnecting the connectors with the old token"}},
 		{"a rotation that has ended", RotateToken, nil, effect{done: "token rotated" + inEffect}},
-	} {
+	}
+}
+
+func TestEffectOfOperations(t *testing.T) {
+	for _, test := range effectRows() {
 		t.Run(test.name, func(t *testing.T) {
 			if got := test.operation.effect(serving(test.changes...)); got != test.want {
 				t.Errorf("effect = %+v, want %+v", got, test.want)

@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -205,6 +206,8 @@ func (c *cluster) request(t *testing.T, o Operation) result {
 	return result{message: message, err: err}
 }
 
+const pausedMessage = "Gateway infra/shared is paused, so its token cannot be rotated; resume it first"
+
 func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 	for name, test := range map[string]struct {
 		operation  Operation
@@ -226,7 +229,7 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 				})
 			}, "Gateway infra/shared: The token cannot be rotated: connector.enabled is false. The request stays in effect", time.Second,
 		},
-		"a paused Gateway rotates no token": {RotateToken, all(paused), nil, "Gateway infra/shared is paused, so its token cannot be rotated; resume it first", 0},
+		"a paused Gateway rotates no token": {RotateToken, all(paused), nil, pausedMessage, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -254,16 +257,19 @@ func TestInterruptedOperationStaysRequested(t *testing.T) {
 	})
 }
 
-func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
+// unusable is a Gateway on which an operation is not possible.
+type unusable struct {
+	changes   []func(*objects)
+	forbidden string
+	want      string
+}
+
+func unusableGateways() map[string]unusable {
 	const yet = "Gateway infra/shared has no Tunnel in namespace tunnel-gateway yet"
 	renamed := func(namespace, name string) []func(*objects) {
 		return all(tunnelGone, func(f *objects) { f.gateway.Namespace, f.gateway.Name = namespace, name })
 	}
-	for name, test := range map[string]struct {
-		changes   []func(*objects)
-		forbidden string
-		want      string
-	}{
+	return map[string]unusable{
 		"a letter is missing":               {renamed("infra", "share"), "", "Gateway infra/shared: not found; did you mean infra/share?"},
 		"another namespace":                 {renamed("platform-team", "shared"), "", "Gateway infra/shared: not found; did you mean platform-team/shared?"},
 		"another name":                      {renamed("infra", "internal"), "", "Gateway infra/shared: not found; Gateways of this controller: infra/internal"},
@@ -276,7 +282,11 @@ func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
 		"no permission to read the Gateway": {nil, "get gateways", `read Gateway infra/shared: gateways "shared" is forbidden: User "jane" cannot get resource "gateways"; docs/tunnels.md contains the required role`},
 		"no permission to read the Tunnel":  {nil, "get tunnels", `read Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot get resource "tunnels"; docs/tunnels.md contains the required role`},
 		"no permission to annotate":         {nil, "patch tunnels", `annotate Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot patch resource "tunnels"; docs/tunnels.md contains the required role`},
-	} {
+	}
+}
+
+func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
+	for name, test := range unusableGateways() {
 		t.Run(name, func(t *testing.T) {
 			c := clusterWith(test.changes...)
 			c.forbidden = test.forbidden
@@ -284,5 +294,34 @@ func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
 				t.Errorf("error = %v, want %s", got.err, test.want)
 			}
 		})
+	}
+}
+
+// symptoms are the parts of messages that the troubleshooting page explains.
+var symptoms = []string{
+	"not found; did you mean", "not found; Gateways of this controller:", "has no Tunnel in namespace", "; set --controller-name", "is forbidden: User", notProcessed,
+	"the Gateway is not Accepted: ", "the Gateway is not Programmed: ", "is paused, so its token cannot be rotated", "the controller changes nothing; resume it",
+	"the request stays in effect",
+}
+
+func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
+	data, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := pausedMessage + ErrInterrupted.Error()
+	for _, row := range effectRows() {
+		messages += row.want.refused + row.want.outstanding
+	}
+	for _, test := range unusableGateways() {
+		messages += test.want
+	}
+	for _, symptom := range symptoms {
+		if !strings.Contains(string(data), symptom) {
+			t.Errorf("the page does not contain %q", symptom)
+		}
+		if !strings.Contains(messages, symptom) {
+			t.Errorf("no message contains %q", symptom)
+		}
 	}
 }
