@@ -14,11 +14,11 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// annotateTunnel sets an annotation of the Gateway's Tunnel.
-func (h *harness) annotateTunnel(annotation, value string) {
+// requestReconcile sets the annotation of the Gateway's Tunnel that requests a reconcile.
+func (h *harness) requestReconcile(value string) {
 	h.t.Helper()
 	object := &v1alpha1.Tunnel{}
-	h.change(controllerNamespace, tunnel.ObjectName(h.key.NamespacedName), object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, annotation, value) })
+	h.change(controllerNamespace, tunnel.ObjectName(h.key.NamespacedName), object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1alpha1.ReconcileAnnotation, value) })
 }
 
 // wantReconciled checks which requested reconcile the Tunnel records.
@@ -34,7 +34,7 @@ func TestRequestedReconcileReadsTheTunnelAgain(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.cloud.ResetCalls()
 
-	h.annotateTunnel(v1alpha1.ReconcileAnnotation, "1")
+	h.requestReconcile("1")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpToken, fakeprovider.OpConnections)
 	h.wantReconciled("1")
@@ -46,7 +46,7 @@ func TestRequestedReconcileReadsTheTunnelAgain(t *testing.T) {
 	h.wantCalls(fakeprovider.OpConfiguration) // as after every start
 
 	h.cloud.SetConfiguration(h.tunnelID(), provider.Configuration{Ingress: []provider.IngressRule{{Service: "http_status:418"}}})
-	h.annotateTunnel(v1alpha1.ReconcileAnnotation, "2")
+	h.requestReconcile("2")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure, fakeprovider.OpToken, fakeprovider.OpConnections)
 	h.wantReconciled("2")
@@ -65,7 +65,7 @@ func TestRequestedReconcileEndsBackoffs(t *testing.T) {
 	if h.servedHostname() != "a.example.com" {
 		t.Fatal("the change was written")
 	}
-	h.annotateTunnel(v1alpha1.ReconcileAnnotation, "now")
+	h.requestReconcile("now")
 	h.reconcileOnce()
 	if got := h.servedHostname(); got != "b.example.com" {
 		t.Errorf("the tunnel serves %s, want b.example.com without a further wait", got)
@@ -77,7 +77,7 @@ func TestRequestedReconcileIsNotRecordedBeforeItsReadsSucceed(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.cloud.Fail(fakeprovider.OpConfiguration, &provider.UnavailableError{Err: errors.New("connection refused")})
-	h.annotateTunnel(v1alpha1.ReconcileAnnotation, "1")
+	h.requestReconcile("1")
 	h.reconcileOnce()
 	h.wantReconciled("")
 	h.reconcileFor(2 * time.Second)
@@ -94,7 +94,7 @@ func TestPausedTunnelIsReadAndNotWritten(t *testing.T) {
 	h.reconcileOnce()
 	h.cloud.SetConfiguration(h.tunnelID(), provider.Configuration{Ingress: []provider.IngressRule{{Service: "http_status:418"}}})
 	h.cloud.ResetCalls()
-	h.annotateTunnel(v1alpha1.ReconcileAnnotation, "1")
+	h.requestReconcile("1")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConnections)
 	h.wantReconciled("1")
@@ -112,7 +112,7 @@ func TestRetainedTunnelRecordsARequestedReconcile(t *testing.T) {
 	h.reconcileFor(time.Minute)
 	h.wantReady(v1alpha1.TunnelRetained, tunnel.ReasonRetained)
 	h.cloud.ResetCalls()
-	h.annotateTunnel(v1alpha1.ReconcileAnnotation, "1")
+	h.requestReconcile("1")
 	h.reconcileOnce()
 	h.wantCalls()
 	h.wantReconciled("1")
@@ -124,7 +124,7 @@ func TestAnnotationThatChangesInALoopCostsFewRequests(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.cloud.ResetCalls()
 	for i := range 60 {
-		h.annotateTunnel(v1alpha1.ReconcileAnnotation, time.Duration(i).String())
+		h.requestReconcile(time.Duration(i).String())
 		h.reconcileFor(time.Second)
 	}
 	if got := len(h.cloud.Calls()); got != 21 {

@@ -21,14 +21,9 @@ import (
 // find reads the Gateway and, if the operation needs it, the Tunnel. It returns an error if
 // the controller does not do the operation. The Gateway is nil if only its Tunnel is left.
 func (t Target) find(ctx context.Context, o Operation, waits bool) (objects, error) {
-	found := objects{gateway: &gatewayv1.Gateway{}}
-	exists, err := t.read(ctx, t.Gateway, found.gateway)
-	if err != nil {
-		return found, err
-	}
-	if !exists {
-		found.gateway = nil
-	} else if err := t.checkGateway(ctx, found.gateway); err != nil {
+	var found objects
+	var err error
+	if found.gateway, err = t.findGateway(ctx); err != nil {
 		return found, err
 	}
 	if found.tunnel, err = t.findTunnel(ctx, o, waits); err != nil {
@@ -54,11 +49,21 @@ func (t Target) read(ctx context.Context, key types.NamespacedName, object clien
 	return err == nil, explain("read", object, err)
 }
 
+// findGateway reads the Gateway and checks that the controller manages it. It returns nil
+// if the Gateway does not exist.
+func (t Target) findGateway(ctx context.Context) (*gatewayv1.Gateway, error) {
+	g := &gatewayv1.Gateway{}
+	if exists, err := t.read(ctx, t.Gateway, g); err != nil || !exists {
+		return nil, err
+	}
+	return g, t.checkGateway(ctx, g)
+}
+
 // checkGateway returns an error if the controller does not manage the Gateway. It skips the
 // check if the user may not read the GatewayClass.
 func (t Target) checkGateway(ctx context.Context, g *gatewayv1.Gateway) error {
 	if !g.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("Gateway %s: being deleted", t.Gateway)
+		return fmt.Errorf("%s: being deleted", t)
 	}
 	class := &gatewayv1.GatewayClass{}
 	exists, err := t.read(ctx, types.NamespacedName{Name: string(g.Spec.GatewayClassName)}, class)
@@ -68,9 +73,9 @@ func (t Target) checkGateway(ctx context.Context, g *gatewayv1.Gateway) error {
 	case err != nil:
 		return err
 	case !exists:
-		return fmt.Errorf("Gateway %s: GatewayClass %q not found", t.Gateway, g.Spec.GatewayClassName)
+		return fmt.Errorf("%s: GatewayClass %q not found", t, g.Spec.GatewayClassName)
 	case class.Spec.ControllerName != t.ControllerName:
-		return fmt.Errorf("Gateway %s: GatewayClass %q belongs to controller %s; set --controller-name if that is meant", t.Gateway, class.Name, class.Spec.ControllerName)
+		return fmt.Errorf("%s: GatewayClass %q belongs to controller %s; set --controller-name if that is meant", t, class.Name, class.Spec.ControllerName)
 	}
 	return nil
 }
@@ -85,15 +90,15 @@ func (t Target) findTunnel(ctx context.Context, o Operation, waits bool) (*v1alp
 		return nil, err
 	}
 	if object.Spec.ControllerName != string(t.ControllerName) || object.Spec.Gateway != (v1alpha1.GatewayReference{Namespace: t.Gateway.Namespace, Name: t.Gateway.Name}) {
-		return nil, fmt.Errorf("Tunnel %s belongs to Gateway %s/%s of controller %s, so Gateway %s cannot use it; see its condition Programmed",
-			t.tunnelKey(), object.Spec.Gateway.Namespace, object.Spec.Gateway.Name, object.Spec.ControllerName, t.Gateway)
+		return nil, fmt.Errorf("%s belongs to Gateway %s/%s of controller %s, so %s cannot use it; see its condition Programmed",
+			"Tunnel "+t.tunnelKey().String(), object.Spec.Gateway.Namespace, object.Spec.Gateway.Name, object.Spec.ControllerName, t)
 	}
 	return object, nil
 }
 
 // noTunnel returns the error about a Gateway without a Tunnel.
 func (t Target) noTunnel(g *gatewayv1.Gateway) error {
-	text := fmt.Sprintf("Gateway %s has no Tunnel in namespace %s yet", t.Gateway, t.ControllerNamespace)
+	text := fmt.Sprintf("%s has no Tunnel in namespace %s yet", t, t.ControllerNamespace)
 	for _, kind := range []gatewayv1.GatewayConditionType{gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayConditionProgrammed} {
 		if c := meta.FindStatusCondition(g.Status.Conditions, string(kind)); c != nil && c.Status == metav1.ConditionFalse && c.Message != "" {
 			return fmt.Errorf("%s: %s", text, strings.TrimSuffix(c.Message, "."))
@@ -108,7 +113,7 @@ const maxNames = 10
 // notFound returns the error about a Gateway that does not exist, with a Gateway that the
 // user may have meant.
 func (t Target) notFound(ctx context.Context) error {
-	text := fmt.Sprintf("Gateway %s: not found", t.Gateway)
+	text := fmt.Sprintf("%s: not found", t)
 	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace, Progress: func(string) func() { return func() {} }}
 	gateways, err := cluster.GatewayNames(ctx)
 	if err != nil {

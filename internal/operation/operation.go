@@ -41,6 +41,9 @@ type Target struct {
 	ControllerNamespace string
 }
 
+// String returns the kind, namespace and name of the Gateway.
+func (t Target) String() string { return "Gateway " + t.Gateway.String() }
+
 // Waiting determines how long to wait for an operation.
 type Waiting struct {
 	// Timeout is the maximum time to wait; 0 means not to wait.
@@ -65,16 +68,16 @@ func (t Target) Run(ctx context.Context, o Operation, w Waiting) (string, error)
 		return "", err
 	}
 	if message := o.inEffectAlready(found, waits); message != "" {
-		return fmt.Sprintf("Gateway %s %s", t.Gateway, message), nil
+		return fmt.Sprintf("%s %s", t, message), nil
 	}
 	if o == RotateToken && found.tunnel.Spec.Paused {
-		return "", fmt.Errorf("Gateway %s is paused, so its token cannot be rotated; resume it first", t.Gateway)
+		return "", fmt.Errorf("%s is paused, so its token cannot be rotated; resume it first", t)
 	}
 	if err := t.request(ctx, o, time.Now()); err != nil {
 		return "", err
 	}
 	if !waits {
-		return fmt.Sprintf("Gateway %s: %s requested", t.Gateway, o), nil
+		return fmt.Sprintf("%s: %s requested", t, o), nil
 	}
 	return t.wait(ctx, o, w)
 }

@@ -116,11 +116,11 @@ type result struct {
 	took    time.Duration
 }
 
-// run runs the operation in virtual time, while the controller acts.
-func (c *cluster) run(ctx context.Context, o Operation, timeout time.Duration, controller func()) result {
+// run runs the operation in virtual time, for at most a minute, while the controller acts.
+func (c *cluster) run(ctx context.Context, o Operation, controller func()) result {
 	start, done := time.Now(), make(chan result, 1)
 	go func() {
-		message, err := c.target().Run(ctx, o, Waiting{Timeout: timeout, Show: c.show})
+		message, err := c.target().Run(ctx, o, Waiting{Timeout: time.Minute, Show: c.show})
 		done <- result{message, err, time.Since(start)}
 	}()
 	if controller != nil {
@@ -134,9 +134,9 @@ func (c *cluster) run(ctx context.Context, o Operation, timeout time.Duration, c
 func TestOperationWaitsUntilItIsInEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clusterWith()
-		got := c.run(t.Context(), RotateToken, time.Minute, func() {
+		got := c.run(t.Context(), RotateToken, func() {
 			for _, p := range []v1alpha1.TokenPhase{v1alpha1.TokenRotating, v1alpha1.TokenRolling, v1alpha1.TokenDisconnecting, ""} {
-				time.Sleep(2 * time.Second)
+				<-time.After(2 * time.Second)
 				c.changeTunnel(t, func(o *v1alpha1.Tunnel) {
 					o.Status.Token.Phase, o.Status.Token.Requested = p, o.Annotations[v1alpha1.RotateTokenAnnotation]
 				})
@@ -179,7 +179,7 @@ func TestPauseAndResumeChangeTheGateway(t *testing.T) {
 			{Pause, nil, "Gateway infra/shared is already paused", "true"},
 			{Resume, setPaused(false), "Gateway infra/shared resumed: the configuration is in effect, connectors ready: 2/2", ""},
 		} {
-			got := c.run(t.Context(), step.operation, time.Minute, step.controller)
+			got := c.run(t.Context(), step.operation, step.controller)
 			if got.err != nil || got.message != step.message || annotation() != step.annotation {
 				t.Errorf("%s: %+v with the annotation %q, want %q with %q", step.operation, got, annotation(), step.message, step.annotation)
 			}
@@ -234,7 +234,7 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := clusterWith(test.changes...)
-				got := c.run(t.Context(), test.operation, time.Minute, func() {
+				got := c.run(t.Context(), test.operation, func() {
 					if test.controller != nil {
 						test.controller(t, c)
 					}
@@ -251,7 +251,7 @@ func TestInterruptedOperationStaysRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := clusterWith()
-		if got := c.run(ctx, Reconcile, time.Minute, func() { time.Sleep(time.Second); cancel() }); !errors.Is(got.err, ErrInterrupted) {
+		if got := c.run(ctx, Reconcile, func() { <-time.After(time.Second); cancel() }); !errors.Is(got.err, ErrInterrupted) {
 			t.Errorf("got %+v, want ErrInterrupted", got)
 		}
 	})

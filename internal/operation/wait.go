@@ -51,7 +51,7 @@ func (t Target) wait(parent context.Context, o Operation, w Waiting) (string, er
 			if current, settled, hide = next, nil, func() {}; next.final() {
 				settled = time.After(settleTime)
 			} else {
-				hide = w.Show(fmt.Sprintf("Gateway %s: %s", t.Gateway, next.outstanding))
+				hide = w.Show(fmt.Sprintf("%s: %s", t, next.outstanding))
 			}
 		}
 		select {
@@ -68,9 +68,9 @@ func (t Target) wait(parent context.Context, o Operation, w Waiting) (string, er
 // result returns the result of an operation with a final effect.
 func (t Target) result(e effect) (string, error) {
 	if e.refused != "" {
-		return "", fmt.Errorf("Gateway %s: %s. The request stays in effect", t.Gateway, e.refused)
+		return "", fmt.Errorf("%s: %s. The request stays in effect", t, e.refused)
 	}
-	return fmt.Sprintf("Gateway %s %s", t.Gateway, e.done), nil
+	return fmt.Sprintf("%s %s", t, e.done), nil
 }
 
 // unfinished returns the error of a wait that has ended before the operation was in effect.
@@ -78,7 +78,7 @@ func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration)
 	if !errors.Is(context.Cause(ctx), errTimeout) {
 		return ErrInterrupted
 	}
-	return fmt.Errorf("Gateway %s: timed out after %s: %s. The request stays in effect", t.Gateway, timeout, cmp.Or(e.outstanding, e.done, e.refused, notProcessed))
+	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, notProcessed))
 }
 
 // observe reads the objects and returns how far the operation is. A failed read does not

@@ -18,9 +18,9 @@ func refreshTo(value string) change {
 	}
 }
 
-// refreshing is a requested reconcile that began d ago and has read everything.
-func refreshing(value string, d time.Duration) change {
-	return combine(refreshTo(value), func(f *Facts) { f.Memory.Refresh = Refresh{Value: value, Started: At(f.Uptime - d)} })
+// refreshing is a reconcile to the value "a" that began d ago and has read everything.
+func refreshing(d time.Duration) change {
+	return combine(refreshTo("a"), func(f *Facts) { f.Memory.Refresh = Refresh{Value: "a", Started: At(f.Uptime - d)} })
 }
 
 func handled(value string) change {
@@ -64,21 +64,21 @@ func TestRequestedReconcileReadsEverythingAgain(t *testing.T) {
 		},
 		{
 			"a second value waits until ten seconds after the first",
-			combine(refreshing("a", 4*time.Second), refreshTo("b")), want{Action: Wait, Wait: 6 * time.Second},
+			combine(refreshing(4*time.Second), refreshTo("b")), want{Action: Wait, Wait: 6 * time.Second},
 		},
-		{"after ten seconds a second value is handled", combine(refreshing("a", 10*time.Second), refreshTo("b")), readConfiguration},
+		{"after ten seconds a second value is handled", combine(refreshing(10*time.Second), refreshTo("b")), readConfiguration},
 		{
 			"a value that waits does not delay an earlier step",
-			combine(refreshing("a", 4*time.Second), refreshTo("b"), readDue), readConfiguration,
+			combine(refreshing(4*time.Second), refreshTo("b"), readDue), readConfiguration,
 		},
 
 		{"a paused Tunnel reads the configuration", combine(refreshTo("a"), paused), readConfiguration},
 		{
 			"a paused Tunnel reads no token, because a new token would restart its connectors",
-			combine(refreshing("a", 0), paused, func(f *Facts) { f.Memory.Token.Suspect, f.Memory.Refresh.Connections = true, true }),
+			combine(refreshing(0), paused, func(f *Facts) { f.Memory.Token.Suspect, f.Memory.Refresh.Connections = true, true }),
 			want{Action: ListConnections, Priority: provider.PriorityDrift},
 		},
-		{"a paused Tunnel writes nothing", combine(refreshing("a", 0), paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
+		{"a paused Tunnel writes nothing", combine(refreshing(0), paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
 		{"a contested configuration is read, and not written", combine(refreshTo("a"), status(contested), remoteConfiguration(externalConfiguration, 9)), readConfiguration},
 		{
 			"a tunnel with another Gateway's name is read again, because a user may have renamed it",
@@ -132,7 +132,7 @@ func TestRequestedReconcileIsRecordedWhenItIsComplete(t *testing.T) {
 		{"the annotation was removed", func(f *Facts) { f.Object.Annotations = nil }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := serving(refreshing("a", time.Second))
+			f := serving(refreshing(time.Second))
 			if test.facts != nil {
 				test.facts(&f)
 			}
