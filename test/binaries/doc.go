@@ -9,5 +9,5 @@
 //
 // A nested module without code pins the versions of the programs that are built from
 // source, so that the requirements of the programs and of the product do not affect
-// each other.
+// each other. A requirements file of pip pins the version of Envoy.
 package binaries

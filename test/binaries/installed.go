@@ -18,6 +18,7 @@ import (
 const (
 	pinnedVariable = "PINNED_BINARIES"    // ignores installed programs if true
 	assetsVariable = "KUBEBUILDER_ASSETS" // folder of kube-apiserver and etcd
+	envoyVariable  = "ENVOY"              // path of Envoy
 )
 
 // isPinned reports whether only pinned versions may be used.

@@ -43,6 +43,7 @@ esac`)
 	t.Setenv("PATH", m.path+":/usr/bin:/bin")
 	t.Setenv(assetsVariable, m.assets)
 	t.Setenv(pinnedVariable, "")
+	t.Setenv(envoyVariable, "")
 	return m
 }
 

@@ -15,7 +15,7 @@ import (
 const versionTimeout = 10 * time.Second
 
 // versionPattern matches the version in the output of --version of the API server,
-// "Kubernetes v1.36.3", and of etcd, which prints more lines.
+// "Kubernetes v1.36.3", and of etcd and Envoy, which print more lines and words.
 var versionPattern = regexp.MustCompile(`\b\d+\.\d+\.\d+\b|v\d+\.\d+\.\d+\b`)
 
 // minorRange is a range of minor versions.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
@@ -24,6 +25,13 @@ func main() {
 }
 
 func find(ctx context.Context, names []string) error {
+	if slices.Equal(names, []string{"envoy"}) {
+		path, err := binaries.Envoy(ctx, os.Stderr)
+		if err == nil {
+			fmt.Println(path)
+		}
+		return err
+	}
 	paths, err := binaries.ControlPlane(ctx, os.Stderr, names...)
 	if err != nil {
 		return err
