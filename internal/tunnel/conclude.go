@@ -95,6 +95,7 @@ func (m Memory) afterConnections(s Step, r Result) Memory {
 	switch s.Action {
 	case ListConnections:
 		m.Remote.Connections = RemoteConnections{Read: At(r.Uptime), Connectors: r.Connectors}
+		m.Refresh.Connections = false
 	case Disconnect:
 		m.Remote.Connections.Connectors = slices.DeleteFunc(slices.Clone(m.Remote.Connections.Connectors), func(c provider.Connector) bool { return c.ID == s.Connector })
 	default: // StopConnectors
@@ -123,6 +124,7 @@ func (m Memory) afterTunnelRead(s Step, r Result) Memory {
 	switch {
 	case s.Action == Create:
 		m.Created = At(r.Uptime)
+		m.Refresh.Configuration = false // a new tunnel has no configuration to read
 		m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, NextRead: r.Uptime + s.ReadInterval}
 	case t.Local && s.Priority != provider.PriorityDeletion:
 		// A user may migrate the tunnel, so it is read again later.
@@ -152,6 +154,7 @@ func (m Memory) afterConfigurationRead(s Step, r Result) Memory {
 		c.NextRead = min(c.NextRead, m.LateWrites.Settled.at+time.Second)
 	}
 	m.Remote.Configuration, m.InEffect = c, c.Hash
+	m.Refresh.Configuration = false
 	return m
 }
 

@@ -549,8 +549,22 @@ func TestObserveUpdatesMemory(t *testing.T) {
 		},
 		{"missing credentials do not count as new credentials", credentials(CredentialsMissing), unchanged},
 		{
-			"more live connectors than pods are remembered", connections(0, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0)),
+			"more live connectors than pods are remembered", combine(rotateOnDemand, connections(0, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0))),
 			func(m *Memory) { m.SurplusSince = At(uptime) },
+		},
+		{
+			"there is no surplus while the pods are not listed", combine(surplusConnectors(time.Minute), connections(0, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0))),
+			func(m *Memory) { m.SurplusSince = Instant{} },
+		},
+		{
+			"a requested reconcile ends all backoffs, and makes everything due to be read",
+			combine(refreshTo("a"), connections(0, connectedConnector("a", 0)), failing(TrackTunnel, ReasonUnavailable, time.Second), failing(TrackConfiguration, ReasonRateLimited, time.Second),
+				failing(TrackToken, ReasonTokenFailed, time.Second), failing(TrackConnectors, ReasonConnectorsFailed, time.Second),
+				failing(TrackStatuses, ReasonKubernetes, time.Second), failing(TrackObject, ReasonKubernetes, time.Second)),
+			allOf(cleared(TrackTunnel), cleared(TrackToken), cleared(TrackConnectors), cleared(TrackStatuses), cleared(TrackObject), func(m *Memory) {
+				m.Refresh = Refresh{Value: "a", Started: At(uptime), Configuration: true, Connections: true}
+				m.Token.Suspect, m.Remote.Tunnel, m.Remote.Configuration.NextRead, m.Remote.Connections.Read = true, RemoteTunnel{}, 0, Instant{}
+			}),
 		},
 		{
 			"as many live connectors as pods end the surplus", combine(surplusConnectors(time.Minute), connections(0, connectedConnector("a", 0), connectedConnector("b", 0), disconnected("c"))),

@@ -80,8 +80,8 @@ func (f Facts) objectProblem() *Problem {
 
 // Observe returns the Memory after the Facts were gathered. The controller calls it
 // before each [Decide]. It updates the time since which the Gateway is missing, resets
-// backoffs when the credentials were replaced, and resets the state of the tunnel when
-// the Tunnel object is gone.
+// backoffs when the credentials were replaced, begins a requested reconcile, and resets
+// the state of the tunnel when the Tunnel object is gone.
 func Observe(f Facts) Memory {
 	m := f.Memory
 	switch {
@@ -99,12 +99,13 @@ func Observe(f Facts) Memory {
 		m.CredentialsVersion = f.Credentials.Version
 		m.Backoffs[TrackTunnel], m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{}, Backoff{}
 	}
-	if f.Connectors.Pods >= f.connectedCount() {
-		m.SurplusSince = Instant{}
-	} else if !m.SurplusSince.IsSet() {
+	switch {
+	case f.Object == nil || !DependsOnPods(f) || f.Connectors.Pods >= f.connectedCount():
+		m.SurplusSince = Instant{} // Connectors.Pods is 0 unless a decision depends on it
+	case !m.SurplusSince.IsSet():
 		m.SurplusSince = At(f.Uptime)
 	}
-	return m
+	return m.startRefresh(f)
 }
 
 // WithoutObject returns the Memory after the Tunnel object is gone. The next object must

@@ -70,6 +70,8 @@ type Memory struct {
 	// SurplusSince is the time since which more connectors are connected than pods
 	// run.
 	SurplusSince Instant
+	// Refresh is the progress of the requested reconcile.
+	Refresh Refresh
 }
 
 // Remote contains the last responses of Cloudflare.

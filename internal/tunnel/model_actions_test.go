@@ -112,6 +112,7 @@ func (m *model) performCall(a int, f Facts, s Step) Result {
 	case err != nil:
 		return Result{Err: err}
 	case s.Action == Create:
+		m.actors[a].readSince = true
 		return Result{Tunnel: m.cloudflare.describe(i)}
 	case s.Action == Configure:
 		return Result{Configuration: *f.Desired.Configuration, Version: provider.Version(m.cloudflare.tunnels[i].version)}
@@ -147,6 +148,7 @@ func (m *model) performOn(a int, f Facts, s Step) Result {
 		if t.local {
 			return Result{Err: provider.ErrLocallyManaged}
 		}
+		actor.readSince = true
 		return Result{Configuration: configurations[t.configuration], Version: provider.Version(t.version)}
 	case ReadToken:
 		uid := uidOf(f.Object)

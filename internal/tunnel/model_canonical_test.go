@@ -64,6 +64,8 @@ func decisionHash(t *v1alpha1.Tunnel) uint64 {
 		h.string(s.Existing.ID)
 	}
 	h.string(t.Annotations[v1alpha1.RotateTokenAnnotation])
+	h.string(t.Annotations[v1alpha1.ReconcileAnnotation])
+	h.string(t.Status.Reconciled)
 	r := t.Status
 	h.string(r.TunnelID)
 	h.string(r.GatewayUID)
@@ -161,7 +163,7 @@ func (h *hasher) gateway(g gatewayObject) {
 
 func (h *hasher) actor(m *model, actor *actor) {
 	h.view(m, actor, &actor.view)
-	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated)
+	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated, actor.readSince)
 	if actor.backup != nil {
 		h.add(actor.backup.hash)
 	}
@@ -183,7 +185,7 @@ func (h *hasher) actor(m *model, actor *actor) {
 var maxAges = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
 	"ConnectorsStopped": gracePeriod + stopMargin, "SurplusSince": gracePeriod,
-	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
+	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Started": refreshInterval, "Unanswered": provider.CallTimeout,
 }
 
 func (h *hasher) memory(m *model, actor *actor) {

@@ -1,6 +1,10 @@
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+import (
+	"maps"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
 
 // gatewayEvent returns an event that changes the Gateway of an actor.
 func gatewayEvent(name string, free bool, change func(g *gatewayObject, m *model) bool) event {
@@ -231,8 +235,23 @@ func objectsOfConnectorsEvents() []event {
 
 func rotationEvents() []event {
 	return []event{objectEvent("an administrator requests a token rotation", func(_ *model, _ *actor, t *v1alpha1.Tunnel) bool {
-		value := t.Annotations[v1alpha1.RotateTokenAnnotation] + "+"
-		t.Annotations = map[string]string{v1alpha1.RotateTokenAnnotation: value}
-		return len(value) < 3
+		return appendRequest(t, v1alpha1.RotateTokenAnnotation)
+	})}
+}
+
+// appendRequest appends a letter to the value of the annotation, and reports whether the
+// value may have that length.
+func appendRequest(t *v1alpha1.Tunnel, annotation string) bool {
+	annotations := map[string]string{}
+	maps.Copy(annotations, t.Annotations)
+	annotations[annotation] += "+"
+	t.Annotations = annotations
+	return len(annotations[annotation]) < 3
+}
+
+func refreshEvents() []event {
+	return []event{objectEvent("an administrator requests a reconcile", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
+		actor.readSince = false
+		return appendRequest(t, v1alpha1.ReconcileAnnotation)
 	})}
 }

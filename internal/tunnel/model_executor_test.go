@@ -237,6 +237,7 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 		}
 		return
 	}
+	m.checkReconciled(a, f, status)
 	t := actor.object.Tunnel
 	t.Status = status
 	actor.object = m.newObject(actor.object.uid, t)

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -65,6 +66,18 @@ func (m *model) checkExternal(a int, s Step) {
 	t := m.recordedTunnel(a)
 	if s.ExternalChange != 0 && t != nil && !t.external && !m.adminChanged && m.staleCache == nil {
 		m.violate("the controller treats its own configuration as an external change")
+	}
+}
+
+// checkReconciled checks that a requested reconcile is not recorded together with
+// conditions that rely on an earlier read.
+func (m *model) checkReconciled(a int, f Facts, after v1alpha1.TunnelStatus) {
+	if after.Reconciled == f.Object.Status.Reconciled || m.actors[a].readSince {
+		return
+	}
+	if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.TunnelConfigurationApplied) && meta.IsStatusConditionTrue(after.Conditions, v1alpha1.TunnelReady) &&
+		f.lifecycle() == lifecycleServing {
+		m.violate("a requested reconcile is recorded without a read of the configuration")
 	}
 }
 

@@ -5,7 +5,7 @@ import "slices"
 // scenarios returns the scenarios of the exploration.
 func scenarios() []scenario {
 	outside := slices.Concat(gatewayEvents(), unknownEvents(), classEvents(), pauseEvents(), settingsEvents(), objectEvents(),
-		cloudflareEvents(), connectorEvents(), objectsOfConnectorsEvents(), rotationEvents(), timeEvents(), credentialEvents())
+		cloudflareEvents(), connectorEvents(), objectsOfConnectorsEvents(), rotationEvents(), refreshEvents(), timeEvents(), credentialEvents())
 	everything := slices.Concat(processEvents(), outside)
 	adoption := slices.Concat(processEvents(), gatewayEvents(), rivalEvents(), []event{objectDeleted(), restoreSettings(identityAdopted)}, cloudflareEvents(), pauseEvents())
 	pair := slices.Concat(processEvents(), gatewayEvents(), []event{objectDeleted()})

@@ -117,6 +117,9 @@ type actor struct {
 	// lastWait is the last wait, and repeated reports whether the wait before was equal.
 	lastWait     time.Duration
 	waitRepeated bool
+	// readSince reports whether the configuration was read or the tunnel was created
+	// since an administrator last requested a reconcile.
+	readSince bool
 
 	// missing is the time since which every read found the Gateway to be missing, plus
 	// one; 0 for never. The model determines it independently of the Memory.

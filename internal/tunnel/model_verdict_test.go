@@ -39,6 +39,9 @@ func (m *model) verdictOf(a int) string {
 	f := probe.gather(a)
 	f.Memory = Observe(f)
 	s := Decide(f)
+	if bad := m.verdictReconciled(a, f); bad != "" {
+		return bad
+	}
 	switch actor.gateway.state() {
 	case GatewayUnknown:
 		return ""
@@ -47,6 +50,15 @@ func (m *model) verdictOf(a int) string {
 	default:
 		return m.verdictServing(a, f, s)
 	}
+}
+
+// verdictReconciled checks that the requested reconcile was handled.
+func (m *model) verdictReconciled(a int, f Facts) string {
+	o := m.actors[a].object
+	if o == nil || f.Gateway.State == GatewayUnknown || o.Annotations[v1alpha1.ReconcileAnnotation] == o.Status.Reconciled {
+		return ""
+	}
+	return "the requested reconcile was not handled"
 }
 
 // verdictGone checks the end of a Tunnel whose Gateway is gone.

@@ -157,3 +157,6 @@ func describe(reason Reason) Entry {
 func problem(reason Reason, format string, args ...any) *Problem {
 	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...), RequiresAction: describe(reason).RequiresAction}
 }
+
+// RequiresAction reports whether a problem with the reason remains until a user acts.
+func RequiresAction(reason Reason) bool { return describe(reason).RequiresAction }

@@ -107,8 +107,13 @@ func (f Facts) inEffect() bool {
 }
 
 // probablyInEffect reports whether the desired configuration was written before according
-// to the record, and this process knows of no later or failed write.
+// to the record, and this process knows of no later or failed write and of no other
+// configuration at Cloudflare.
 func (f Facts) probablyInEffect() bool {
+	remote := f.Memory.Remote.Configuration
+	if remote.Known && f.Desired != nil && remote.Hash != f.Desired.Hash {
+		return false
+	}
 	return f.Object != nil && f.Desired != nil && f.Object.Status.Configuration.Hash == f.Desired.Hash &&
 		f.Memory.FailedWrite != f.Desired.Hash && !f.Memory.LateWrites.pending(f.Uptime)
 }

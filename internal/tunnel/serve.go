@@ -22,7 +22,7 @@ func serve(f Facts) Step {
 			return step
 		}
 	}
-	return firstStep(f, applyConfiguration, ensureToken, ensureConnectors, rotateToken)
+	return firstStep(f, applyConfiguration, ensureToken, ensureConnectors, rotateToken, refreshConnections)
 }
 
 // firstStep returns the first step of the rules that has an action. If there is none, it
@@ -78,14 +78,20 @@ func pause(f Facts) Step {
 		return Step{Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Contested = false })}
 	}
 	problem := pausedProblem()
-	if f.Object.Status.TunnelID == "" || f.Desired == nil || f.Desired.Configuration == nil || f.claimProblem() != nil || f.credentialsProblem() != nil {
+	if !f.readsWhilePaused() {
 		return blocked(problem)
 	}
-	step := firstStep(f, finishToken, nextRead)
+	step := firstStep(f, finishToken, nextRead, refreshConnections)
 	if step.Ends() {
 		step.Problem = problem
 	}
 	return step
+}
+
+// readsWhilePaused reports whether the tunnel of a paused Tunnel can be read and its
+// configuration can be compared.
+func (f Facts) readsWhilePaused() bool {
+	return f.Object.Status.TunnelID != "" && f.Desired != nil && f.Desired.Configuration != nil && f.claimProblem() == nil && f.credentialsProblem() == nil
 }
 
 // claim ensures that no other Tunnel has claimed the tunnel. For an existing tunnel, the

@@ -24,6 +24,9 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	case s.MissingSince == nil:
 		s.MissingSince = f.now()
 	}
+	if f.refreshed() {
+		s.Reconciled = f.Memory.Refresh.Value
+	}
 	if f.inEffect() {
 		s.Hostnames = ptr.To(countHostnames(f.Desired))
 	}

@@ -131,8 +131,7 @@ func DependsOnPods(f Facts) bool {
 
 // rotationRequested reports whether the Tunnel's annotation requests a rotation.
 func (f Facts) rotationRequested() bool {
-	requested := f.Object.Annotations[v1alpha1.RotateTokenAnnotation]
-	return requested != "" && requested != f.Object.Status.Token.Requested
+	return f.newRequest(v1alpha1.RotateTokenAnnotation, f.Object.Status.Token.Requested) != ""
 }
 
 // untilScheduled returns the time until the next scheduled rotation, and whether rotation

@@ -13,7 +13,7 @@ package tunnel
 // modify the Facts. It never returns the same action twice unless there is a wait or
 // a change of the Facts in between.
 func Decide(f Facts) Step {
-	return f.whenWritable(next(f))
+	return f.whenWritable(f.wakeForRefresh(next(f)))
 }
 
 // whenWritable returns the step. If the step writes the Tunnel object and that track

@@ -12,13 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
 // Options configures a cluster. The zero value installs all CRDs and reports no
 // progress.
 type Options struct {
-	// Progress receives progress messages while binaries are built.
+	// Progress receives progress messages while the programs are searched, downloaded
+	// and built.
 	Progress io.Writer
+	// WithoutControllers starts no kube-controller-manager, so that it need not be built.
+	// Deployments then create no Pods, Services get no EndpointSlices, no owned object is
+	// deleted with its owner, and deleted namespaces remain.
+	WithoutControllers bool
 	// APIServer changes the API server before it starts, for example its flags.
 	APIServer func(*envtest.APIServer)
 	// CRDs returns the CRDs to install. It gets the default CRDs, which are
@@ -43,13 +49,13 @@ type Cluster struct {
 	Config *rest.Config
 
 	environment       *envtest.Environment
-	controllerManager *controllerManager // nil until it is started
+	controllerManager *controllerManager // nil unless it is started
 	workspace         *workspace
 }
 
-// Start starts a cluster. It builds the binaries with [Binaries] unless they are
-// cached, and returns when the API server serves the CRDs and the controllers
-// work, which takes a few seconds. Canceling ctx stops Start but not a cluster
+// Start starts a cluster with the programs of [binaries.ControlPlane]. It returns when
+// the API server serves the CRDs and the controllers work, which takes a few seconds
+// if no program has to be downloaded or built. Canceling ctx stops Start but not a cluster
 // that it has returned; the caller stops the cluster. If the calling process ends
 // for any reason, the processes of the cluster are killed and its files are
 // removed.
@@ -62,9 +68,13 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if progress == nil {
 		progress = io.Discard
 	}
-	binaries, err := Binaries(ctx, progress)
+	names := []string{binaries.APIServer, binaries.Etcd}
+	if !options.WithoutControllers {
+		names = append(names, binaries.ControllerManager)
+	}
+	programs, err := binaries.ControlPlane(ctx, progress, names...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
 	crds, err := manifest.CRDs()
 	if err != nil {
@@ -73,19 +83,21 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.CRDs != nil {
 		crds = options.CRDs(crds)
 	}
-	workspace, err := newWorkspace(binaries)
+	workspace, err := newWorkspace(programs)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
 	existing := false
 	environment := &envtest.Environment{CRDs: crds, UseExistingCluster: &existing}
 	environment.ControlPlane.APIServer = &envtest.APIServer{
-		Path: workspace.programs["kube-apiserver"], CertDir: workspace.certificates(),
+		Path: workspace.programs[binaries.APIServer], CertDir: workspace.certificates(),
 	}
-	// envtest disables the admission plugin ServiceAccount, because without the
-	// controllers no ServiceAccount exists.
-	environment.ControlPlane.APIServer.Configure().Disable("disable-admission-plugins")
-	environment.ControlPlane.Etcd = &envtest.Etcd{Path: workspace.programs["etcd"], DataDir: workspace.data()}
+	if !options.WithoutControllers {
+		// envtest disables the admission plugin ServiceAccount, because without the
+		// controllers no ServiceAccount exists.
+		environment.ControlPlane.APIServer.Configure().Disable("disable-admission-plugins")
+	}
+	environment.ControlPlane.Etcd = &envtest.Etcd{Path: workspace.programs[binaries.Etcd], DataDir: workspace.data()}
 	if options.APIServer != nil {
 		options.APIServer(environment.ControlPlane.APIServer)
 	}
@@ -102,11 +114,14 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.Config, err = c.environment.Start(); err != nil {
 		return err
 	}
+	if c.workspace.programs[binaries.ControllerManager] == "" {
+		return nil
+	}
 	if c.controllerManager, err = startControllerManager(c.environment, c.workspace); err != nil {
-		return fmt.Errorf("%s: %w", controllerManagerName, err)
+		return fmt.Errorf("%s: %w", binaries.ControllerManager, err)
 	}
 	if err := c.controllerManager.wait(ctx, c.Config); err != nil {
-		return fmt.Errorf("%s: %w", controllerManagerName, err)
+		return fmt.Errorf("%s: %w", binaries.ControllerManager, err)
 	}
 	return nil
 }
@@ -125,7 +140,7 @@ func (c *Cluster) Stop() error {
 	var errs []error
 	if c.controllerManager != nil { // the controllers stop first because they need the API server
 		if err := c.controllerManager.stop(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", controllerManagerName, err))
+			errs = append(errs, fmt.Errorf("%s: %w", binaries.ControllerManager, err))
 		}
 	}
 	errs = append(errs, c.environment.Stop(), c.workspace.children.Close())

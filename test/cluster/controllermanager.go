@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
 const (
@@ -54,7 +56,7 @@ func startControllerManager(environment *envtest.Environment, w *workspace) (*co
 		return nil, err
 	}
 	server := environment.ControlPlane.APIServer
-	process := exec.Command(w.programs[controllerManagerName], flags...)
+	process := exec.Command(w.programs[binaries.ControllerManager], flags...)
 	process.Stdout, process.Stderr = server.Out, server.Err
 	return startProcess(process)
 }
@@ -88,7 +90,7 @@ func (c *controllerManager) exitError() error {
 // files that they refer to.
 func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, error) {
 	server := environment.ControlPlane.APIServer
-	user, err := environment.AddUser(envtest.User{Name: "system:" + controllerManagerName}, &rest.Config{})
+	user, err := environment.AddUser(envtest.User{Name: "system:" + binaries.ControllerManager}, &rest.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	kubeconfigFile := filepath.Join(w.certificates(), controllerManagerName+".kubeconfig")
+	kubeconfigFile := filepath.Join(w.certificates(), binaries.ControllerManager+".kubeconfig")
 	caFile := filepath.Join(w.certificates(), "apiserver-ca.crt")
 	err = errors.Join(os.WriteFile(kubeconfigFile, kubeconfig, 0o600), os.WriteFile(caFile, server.CA, 0o600))
 	return []string{

@@ -1,6 +1,6 @@
 // Package cluster runs a real Kubernetes control plane for the tests and the demo.
-// It builds kube-apiserver, kube-controller-manager and etcd from source, once per
-// machine, and installs the CRDs of the Gateway API and of this project.
+// It starts kube-apiserver, kube-controller-manager and etcd, which package binaries
+// provides, and installs the CRDs of the Gateway API and of this project.
 //
 // The package creates no objects for the tests, and starts neither the controller
 // nor the Cloudflare simulator. It works on Unix only.

@@ -15,8 +15,8 @@ type workspace struct {
 	programs map[string]string // paths to run, by name
 }
 
-// newWorkspace returns a workspace with the programs in the directory binaries.
-func newWorkspace(binaries string) (_ *workspace, err error) {
+// newWorkspace returns a workspace with the programs at the paths, by name.
+func newWorkspace(paths map[string]string) (_ *workspace, err error) {
 	children, err := childproc.New("control-plane")
 	if err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func newWorkspace(binaries string) (_ *workspace, err error) {
 			return nil, err
 		}
 	}
-	for _, program := range controlPlane.Programs {
-		if w.programs[program.Name], err = children.Wrap(filepath.Join(binaries, program.Name)); err != nil {
+	for name, path := range paths {
+		if w.programs[name], err = children.Wrap(path); err != nil {
 			return nil, err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
 // Build builds the controller to the absolute path, with the requirements of the
@@ -19,7 +19,7 @@ import (
 // The working directory must be inside the repository, or in a module that
 // requires it.
 func Build(ctx context.Context, path string) error {
-	root, err := toolbuild.Root(ctx)
+	root, err := binaries.Root(ctx)
 	if err != nil {
 		return err
 	}

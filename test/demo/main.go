@@ -72,8 +72,8 @@ func run(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // temporary files
 
-	printStep("starting kube-apiserver, kube-controller-manager and etcd with the CRDs of the Gateway API")
-	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
+	printStep("starting kube-apiserver and etcd with the CRDs of the Gateway API")
+	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr, WithoutControllers: true})
 	if err != nil {
 		return err
 	}
@@ -142,6 +142,8 @@ The tunnel is served on %[1]s until you press Ctrl-C. Try in another terminal:
   kubectl annotate namespace team-b tunnelgateway.dev/hostnames='*' --overwrite   # now it does
   export CLOUDFLARE_BASE_URL=%[4]s CLOUDFLARE_ACCOUNT_ID=%[5]s CLOUDFLARE_API_TOKEN=%[6]s
   bin/tunnel-gateway plan --diff                # show what the next push would change
+
+The controllers of Kubernetes do not run, so a deleted namespace stays Terminating.
 
 The controller's log is in %[3]s.
 `, address, paths.kubeconfig, paths.log, paths.api, accountID, apiToken)

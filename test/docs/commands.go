@@ -41,6 +41,7 @@ var knownPrograms = map[string]func([]string) error{
 	"chmod":                  nil,
 	"curl":                   nil,
 	"cut":                    nil,
+	"date":                   nil,
 	"cosign":                 nil,
 	"docker":                 nil,
 	"echo":                   nil,
@@ -106,7 +107,7 @@ func word(parts []syntax.WordPart) string {
 
 // Check returns an error if a command is not valid. It does not run the command.
 func Check(words []string) error {
-	if len(words) > 1 && words[0] == "kubectl" && words[1] == "tunnel_gateway" {
+	if len(words) > 1 && words[0] == "kubectl" && strings.ReplaceAll(words[1], "-", "_") == "tunnel_gateway" {
 		words = append([]string{"kubectl-tunnel_gateway"}, words[2:]...)
 	}
 	check, known := knownPrograms[words[0]]

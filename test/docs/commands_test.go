@@ -42,6 +42,8 @@ func TestCheckFindsInvalidCommands(t *testing.T) {
 		"tunnel-gateway plan -f config/samples --why *.example.com":         false,
 		"tunnel-gateway plan -f charts/tunnel-gateway/values.yaml":          false,
 		"kubectl tunnel_gateway plan --nope":                                false,
+		"kubectl tunnel-gateway pause infra/shared":                         true,
+		"kubectl tunnel-gateway pause infra/shared --nope":                  false,
 		"helm install x charts/tunnel-gateway --set cloudflare.accountID=a": true,
 		"helm install x charts/tunnel-gateway --set cloudflare.account=a":   false,
 		"helm upgrade x charts/tunnel-gateway --wait-for-it":                false,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -268,13 +269,18 @@ func impersonate(kubeconfig, user, path string) error {
 // the namespace, and returns the name of the user. If omitted is not empty, the
 // roles do not include the rule about this resource.
 func createViewer(ctx context.Context, c client.Client, namespace, omitted string) (string, error) {
-	text, err := os.ReadFile("../../docs/plan.md")
+	return createUser(ctx, c, "plan.md", namespace, omitted)
+}
+
+// createUser grants the roles on a page to a new user; see createViewer.
+func createUser(ctx context.Context, c client.Client, page, namespace, omitted string) (string, error) {
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	if err != nil {
 		return "", err
 	}
-	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	block := regexp.MustCompile("(?s)```yaml\n(apiVersion: rbac.*?)```").FindSubmatch(text)
 	if block == nil {
-		return "", errors.New("docs/plan.md contains no role")
+		return "", fmt.Errorf("docs/%s contains no role", page)
 	}
 	roles, err := decodeManifests(bytes.NewReader(block[1]))
 	if err != nil {

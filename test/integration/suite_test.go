@@ -19,6 +19,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
@@ -79,7 +80,7 @@ var _ = BeforeSuite(func() {
 // runParts runs all parts concurrently.
 func runParts(t *testing.T) {
 	program := build(t, t.TempDir())
-	if _, err := cluster.Binaries(t.Context(), os.Stderr); err != nil {
+	if _, err := binaries.ControlPlane(t.Context(), os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager); err != nil {
 		t.Fatal(err)
 	}
 	var running sync.WaitGroup

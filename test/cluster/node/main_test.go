@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
@@ -46,6 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
+	log.SetLogger(logr.Discard())
 	if err := start(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, errors.Join(err, stop()))
 		return 1

@@ -3,9 +3,8 @@ package externaldns
 import (
 	"context"
 	"io"
-	"path/filepath"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
 const (
@@ -17,27 +16,11 @@ const (
 // binary/go.mod requires. The first call on a machine builds it, which takes
 // minutes. Binary writes the output of the build to progress.
 func Binary(ctx context.Context, progress io.Writer) (string, error) {
-	set := toolbuild.Set{
-		Name:            programName,
-		Module:          "test/interop/externaldns/binary",
-		BuildTime:       "about four minutes",
-		Programs:        []toolbuild.Program{{Name: programName, ImportPath: modulePath}},
-		RequiredModules: []string{modulePath},
-		Plan: func(versions map[string]string) toolbuild.Plan {
-			version := versions[modulePath]
-			return toolbuild.Plan{
-				Title: programName + " " + version,
-				Key:   version,
-				Flags: []string{
-					"-mod=readonly", "-trimpath",
-					"-ldflags", "-s -w -X " + modulePath + "/pkg/apis/externaldns.Version=" + version,
-				},
-			}
+	return binaries.Source{
+		Name: programName, ImportPath: modulePath, BuildTime: "about four minutes",
+		Module: "test/interop/externaldns/binary", VersionModule: modulePath,
+		Flags: func(version string) []string {
+			return []string{"-mod=readonly", "-trimpath", "-ldflags", "-s -w -X " + modulePath + "/pkg/apis/externaldns.Version=" + version}
 		},
-	}
-	dir, err := set.Build(ctx, progress)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, programName), nil
+	}.Build(ctx, progress)
 }

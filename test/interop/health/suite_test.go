@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
@@ -67,8 +68,8 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Build the control plane now, so that the build does not count as part of a test.
-	if _, err := cluster.Binaries(context.Background(), os.Stderr); err != nil {
+	// Provide the control plane now, so that a download or build does not count as part of a test.
+	if _, err := binaries.ControlPlane(context.Background(), os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

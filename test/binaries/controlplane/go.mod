@@ -1,7 +1,7 @@
-// The control plane for the tests and the demo. It is built from source; no
-// prebuilt binary is downloaded. It is a separate module so that the replace
+// The programs of the control plane, in the versions that package binaries builds
+// from source. It is a separate module so that the replace
 // directives of Kubernetes do not affect the product's dependencies.
-module github.com/tunnel-gateway/tunnel-gateway/test/cluster/binaries
+module github.com/tunnel-gateway/tunnel-gateway/test/binaries/controlplane
 
 go 1.26.0
 

@@ -1,0 +1,206 @@
+package operation
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// effect is how far an operation is. Exactly one field is set.
+type effect struct {
+	// done is the result of an operation that is in effect.
+	done string
+	// refused is why the operation does not come into effect until a user acts.
+	refused string
+	// outstanding is what the operation waits for.
+	outstanding string
+}
+
+// final reports whether waiting longer is useless.
+func (e effect) final() bool { return e.outstanding == "" }
+
+const (
+	notProcessed = "the controller has not processed the request yet"
+	pausedHint   = "the Gateway is paused, so the controller changes nothing; resume it"
+)
+
+// effect returns how far the operation is.
+func (o Operation) effect(found objects) effect {
+	switch {
+	case found.gateway == nil && o != Reconcile:
+		return effect{refused: "the Gateway was deleted"}
+	case found.tunnel == nil:
+		return o.withoutTunnel(found)
+	case o == Pause && found.tunnel.Spec.Paused:
+		return effect{done: "paused"}
+	case o == Pause, o == Resume && found.tunnel.Spec.Paused:
+		return effect{outstanding: notProcessed}
+	case o == Resume:
+		return found.serving("resumed")
+	case o == RotateToken:
+		return found.rotation()
+	default:
+		return found.reconcile()
+	}
+}
+
+// withoutTunnel returns how far the operation is on a Gateway without a Tunnel.
+func (o Operation) withoutTunnel(found objects) effect {
+	switch message := found.falseCondition(gatewayv1.GatewayConditionAccepted); {
+	case found.gateway == nil:
+		return effect{done: "reconciled: the Gateway is gone, and its Tunnel was deleted"}
+	case message != "":
+		return effect{refused: message}
+	default:
+		return effect{outstanding: "the controller has not created the Tunnel yet"}
+	}
+}
+
+// reconcile returns how far the operation Reconcile is.
+func (f objects) reconcile() effect {
+	switch {
+	case !f.reconciled():
+		return effect{outstanding: notProcessed}
+	case f.gateway == nil && f.tunnel.Status.Phase == v1alpha1.TunnelRetained:
+		return effect{done: "reconciled: the Gateway is gone, and its tunnel is retained"}
+	case f.gateway == nil && tunnel.RequiresAction(f.reason()):
+		return effect{refused: f.readyMessage()}
+	case f.gateway == nil:
+		return effect{outstanding: "the Gateway is gone, and the controller deletes its tunnel"}
+	case f.tunnel.Spec.Paused && f.applied():
+		return effect{done: "reconciled: the configuration is in effect, and the Gateway is paused"}
+	case f.tunnel.Spec.Paused:
+		return effect{refused: "the configuration is not in effect: " + pausedHint}
+	default:
+		return f.serving("reconciled")
+	}
+}
+
+// rotation returns how far the operation RotateToken is.
+func (f objects) rotation() effect {
+	token := f.tunnel.Status.Token
+	switch {
+	case token.Phase != "":
+		return effect{outstanding: f.rotationPhase()}
+	case token.Requested == f.tunnel.Annotations[v1alpha1.RotateTokenAnnotation]:
+		return f.serving("token rotated")
+	case f.tunnel.Spec.Paused:
+		return effect{refused: pausedHint}
+	case !f.reconciled():
+		return effect{outstanding: notProcessed}
+	case tunnel.RequiresAction(f.reason()):
+		return effect{refused: f.readyMessage()}
+	case f.readyMessage() != "":
+		return effect{outstanding: f.readyMessage()}
+	default:
+		return effect{outstanding: "the controller has not begun to rotate the token yet"}
+	}
+}
+
+// rotationPhase describes the phase of the rotation.
+func (f objects) rotationPhase() string {
+	switch f.tunnel.Status.Token.Phase {
+	case v1alpha1.TokenRotating:
+		return "requesting a new token from Cloudflare"
+	case v1alpha1.TokenRolling:
+		return "rolling out the new token, connectors ready: " + f.tunnel.Status.Connectors.Summary
+	default:
+		return "disconnecting the connectors with the old token"
+	}
+}
+
+// serving returns whether the tunnel serves the Gateway as desired: the Gateway is
+// Programmed, the configuration is in effect and the connectors have rolled out.
+func (f objects) serving(done string) effect {
+	connectors := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
+	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue
+	accepted, programmed := f.falseCondition(gatewayv1.GatewayConditionAccepted), f.falseCondition(gatewayv1.GatewayConditionProgrammed)
+	switch {
+	case accepted != "":
+		return effect{refused: accepted}
+	case f.applied() && rolledOut && programmed == "":
+		return effect{done: done + ": the configuration is in effect" + f.connectors()}
+	case tunnel.RequiresAction(f.reason()):
+		return effect{refused: f.readyMessage()}
+	case f.readyMessage() != "":
+		return effect{outstanding: f.readyMessage()}
+	case programmed != "":
+		return effect{outstanding: programmed}
+	default:
+		return effect{outstanding: "the configuration is not in effect yet"}
+	}
+}
+
+// connectors describes the connectors, if the controller runs them.
+func (f objects) connectors() string {
+	c := f.tunnel.Status.Connectors
+	if c.Desired == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", connectors ready: %s", c.Summary)
+}
+
+// reconciled reports whether the controller has handled the last requested reconcile. The
+// conditions of the Tunnel then take it into account.
+func (f objects) reconciled() bool {
+	return f.tunnel.Status.Reconciled == f.tunnel.Annotations[v1alpha1.ReconcileAnnotation]
+}
+
+// applied reports whether the desired configuration is in effect since the last change of
+// the Tunnel's spec.
+func (f objects) applied() bool {
+	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConfigurationApplied)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == f.tunnel.Generation
+}
+
+// notReady returns the condition Ready of the Tunnel if it is False since the last change
+// of the Tunnel's spec, or nil.
+func (f objects) notReady() *metav1.Condition {
+	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelReady)
+	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != f.tunnel.Generation {
+		return nil
+	}
+	return c
+}
+
+// reason returns the reason why the Tunnel is not ready, or "".
+func (f objects) reason() tunnel.Reason {
+	if c := f.notReady(); c != nil {
+		return tunnel.Reason(c.Reason)
+	}
+	return ""
+}
+
+// readyMessage returns the message why the Tunnel is not ready, or "".
+func (f objects) readyMessage() string {
+	if c := f.notReady(); c != nil {
+		return sentence(c.Message)
+	}
+	return ""
+}
+
+// falseCondition returns the message of a condition of the Gateway that is not True for
+// the current generation, or "".
+func (f objects) falseCondition(kind gatewayv1.GatewayConditionType) string {
+	if f.gateway == nil {
+		return ""
+	}
+	c := meta.FindStatusCondition(f.gateway.Status.Conditions, string(kind))
+	switch {
+	case c == nil || c.ObservedGeneration != f.gateway.Generation:
+		return "" // serving reports that the configuration is not in effect
+	case c.Status == metav1.ConditionTrue:
+		return ""
+	default:
+		return fmt.Sprintf("the Gateway is not %s: %s", kind, sentence(c.Message))
+	}
+}
+
+// sentence returns a message of a condition as a part of a sentence.
+func sentence(message string) string { return strings.TrimSuffix(message, ".") }

@@ -1,0 +1,161 @@
+package operation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
+)
+
+// find reads the Gateway and, if the operation needs it, the Tunnel. It returns an error if
+// the controller does not do the operation. The Gateway is nil if only its Tunnel is left.
+func (t Target) find(ctx context.Context, o Operation, waits bool) (objects, error) {
+	var found objects
+	var err error
+	if found.gateway, err = t.findGateway(ctx); err != nil {
+		return found, err
+	}
+	if found.tunnel, err = t.findTunnel(ctx, o, waits); err != nil {
+		return found, err
+	}
+	switch {
+	case found.gateway == nil && (o != Reconcile || found.tunnel == nil):
+		return found, t.notFound(ctx)
+	case found.tunnel == nil && (o == Reconcile || o == RotateToken || o == Pause && waits):
+		return found, t.noTunnel(found.gateway)
+	}
+	return found, nil
+}
+
+// read reads an object, and reports whether it exists.
+func (t Target) read(ctx context.Context, key types.NamespacedName, object client.Object) (bool, error) {
+	err := t.Client.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	return err == nil, explain("read", object, err)
+}
+
+// findGateway reads the Gateway and checks that the controller manages it. It returns nil
+// if the Gateway does not exist.
+func (t Target) findGateway(ctx context.Context) (*gatewayv1.Gateway, error) {
+	g := &gatewayv1.Gateway{}
+	if exists, err := t.read(ctx, t.Gateway, g); err != nil || !exists {
+		return nil, err
+	}
+	return g, t.checkGateway(ctx, g)
+}
+
+// checkGateway returns an error if the controller does not manage the Gateway. It skips the
+// check if the user may not read the GatewayClass.
+func (t Target) checkGateway(ctx context.Context, g *gatewayv1.Gateway) error {
+	if !g.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("%s: being deleted", t)
+	}
+	class := &gatewayv1.GatewayClass{}
+	exists, err := t.read(ctx, types.NamespacedName{Name: string(g.Spec.GatewayClassName)}, class)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return err
+	case !exists:
+		return fmt.Errorf("%s: GatewayClass %q not found", t, g.Spec.GatewayClassName)
+	case class.Spec.ControllerName != t.ControllerName:
+		return fmt.Errorf("%s: GatewayClass %q belongs to controller %s; set --controller-name if that is meant", t, class.Name, class.Spec.ControllerName)
+	}
+	return nil
+}
+
+// findTunnel reads the Tunnel, unless the operation does not need it.
+func (t Target) findTunnel(ctx context.Context, o Operation, waits bool) (*v1alpha1.Tunnel, error) {
+	if !waits && (o == Pause || o == Resume) {
+		return nil, nil
+	}
+	object := &v1alpha1.Tunnel{}
+	if exists, err := t.read(ctx, t.tunnelKey(), object); err != nil || !exists {
+		return nil, err
+	}
+	if object.Spec.ControllerName != string(t.ControllerName) || object.Spec.Gateway != (v1alpha1.GatewayReference{Namespace: t.Gateway.Namespace, Name: t.Gateway.Name}) {
+		return nil, fmt.Errorf("%s belongs to Gateway %s/%s of controller %s, so %s cannot use it; see its condition Programmed",
+			"Tunnel "+t.tunnelKey().String(), object.Spec.Gateway.Namespace, object.Spec.Gateway.Name, object.Spec.ControllerName, t)
+	}
+	return object, nil
+}
+
+// noTunnel returns the error about a Gateway without a Tunnel.
+func (t Target) noTunnel(g *gatewayv1.Gateway) error {
+	text := fmt.Sprintf("%s has no Tunnel in namespace %s yet", t, t.ControllerNamespace)
+	for _, kind := range []gatewayv1.GatewayConditionType{gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayConditionProgrammed} {
+		if c := meta.FindStatusCondition(g.Status.Conditions, string(kind)); c != nil && c.Status == metav1.ConditionFalse && c.Message != "" {
+			return fmt.Errorf("%s: %s", text, strings.TrimSuffix(c.Message, "."))
+		}
+	}
+	return fmt.Errorf("%s; set --controller-namespace if the controller runs in another namespace", text)
+}
+
+// maxNames is the maximum number of Gateways that an error lists.
+const maxNames = 10
+
+// notFound returns the error about a Gateway that does not exist, with a Gateway that the
+// user may have meant.
+func (t Target) notFound(ctx context.Context) error {
+	text := fmt.Sprintf("%s: not found", t)
+	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace, Progress: func(string) func() { return func() {} }}
+	gateways, err := cluster.GatewayNames(ctx)
+	if err != nil {
+		return fmt.Errorf("%s", text) // the user may not list the Gateways
+	}
+	var names []string
+	for _, g := range gateways {
+		names = append(names, g.String())
+	}
+	slices.Sort(names)
+	same := slices.IndexFunc(gateways, func(g types.NamespacedName) bool { return g.Name == t.Gateway.Name })
+	closest := suggest.Closest(t.Gateway.String(), names)
+	switch {
+	case closest == "" && same >= 0:
+		closest = gateways[same].String()
+		fallthrough
+	case closest != "":
+		return fmt.Errorf("%s; did you mean %s?", text, closest)
+	case len(names) == 0:
+		return fmt.Errorf("%s; no Gateway uses this controller", text)
+	case len(names) > maxNames:
+		names = append(names[:maxNames], fmt.Sprintf("and %d more", len(names)-maxNames))
+	}
+	return fmt.Errorf("%s; Gateways of this controller: %s", text, strings.Join(names, ", "))
+}
+
+// explain adds what was attempted to an error of the API server. For a missing permission,
+// the error of the API server names the user, the verb and the resource.
+func explain(attempted string, object client.Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := "Tunnel"
+	switch object.(type) {
+	case *gatewayv1.Gateway:
+		kind = "Gateway"
+	case *gatewayv1.GatewayClass:
+		kind = "GatewayClass"
+	}
+	name := strings.TrimPrefix(client.ObjectKeyFromObject(object).String(), "/")
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s %s %s: %w; docs/tunnels.md contains the required role", attempted, kind, name, err)
+	}
+	return fmt.Errorf("%s %s %s: %w", attempted, kind, name, err)
+}

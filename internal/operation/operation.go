@@ -1,0 +1,137 @@
+// Package operation asks the controller to do something with a Gateway and its Tunnel,
+// and waits until that is in effect.
+package operation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// Operation is an operation on a Gateway.
+type Operation string
+
+// The operations.
+const (
+	// Reconcile ends the controller's backoffs, and makes it read everything again.
+	Reconcile Operation = "reconcile"
+	// Pause stops all changes at Cloudflare.
+	Pause Operation = "pause"
+	// Resume ends a Pause.
+	Resume Operation = "resume"
+	// RotateToken rotates the token of the connectors.
+	RotateToken Operation = "rotate-token"
+)
+
+// Target is the Gateway of an operation.
+type Target struct {
+	Client  client.WithWatch
+	Gateway types.NamespacedName
+	// ControllerName is the controller that must manage the Gateway.
+	ControllerName gatewayv1.GatewayController
+	// ControllerNamespace is the namespace of the Tunnels.
+	ControllerNamespace string
+}
+
+// String returns the kind, namespace and name of the Gateway.
+func (t Target) String() string { return "Gateway " + t.Gateway.String() }
+
+// Waiting determines how long to wait for an operation.
+type Waiting struct {
+	// Timeout is the maximum time to wait; 0 means not to wait.
+	Timeout time.Duration
+	// Show shows what is outstanding until hide is called.
+	Show func(text string) (hide func())
+}
+
+// objects are the Gateway and its Tunnel; nil for an object that does not exist or that
+// the operation does not need.
+type objects struct {
+	gateway *gatewayv1.Gateway
+	tunnel  *v1alpha1.Tunnel
+}
+
+// Run requests the operation and waits until it is in effect. It returns a message about
+// the result.
+func (t Target) Run(ctx context.Context, o Operation, w Waiting) (string, error) {
+	waits := w.Timeout > 0
+	found, err := t.find(ctx, o, waits)
+	if err != nil {
+		return "", err
+	}
+	if message := o.inEffectAlready(found, waits); message != "" {
+		return fmt.Sprintf("%s %s", t, message), nil
+	}
+	if o == RotateToken && found.tunnel.Spec.Paused {
+		return "", fmt.Errorf("%s is paused, so its token cannot be rotated; resume it first", t)
+	}
+	if err := t.request(ctx, o, time.Now()); err != nil {
+		return "", err
+	}
+	if !waits {
+		return fmt.Sprintf("%s: %s requested", t, o), nil
+	}
+	return t.wait(ctx, o, w)
+}
+
+// inEffectAlready returns a message if there is nothing to request, or "". waits reports
+// whether the Tunnel was read.
+func (o Operation) inEffectAlready(found objects, waits bool) string {
+	if o != Pause && o != Resume {
+		return ""
+	}
+	requested := found.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"
+	paused := requested
+	if waits && found.tunnel != nil {
+		paused = found.tunnel.Spec.Paused
+	}
+	switch {
+	case o == Pause && requested && paused:
+		return "is already paused"
+	case o == Resume && !requested && !paused:
+		return "is not paused"
+	}
+	return ""
+}
+
+// request writes the annotations that request the operation. The time makes the values of
+// two requests differ.
+func (t Target) request(ctx context.Context, o Operation, now time.Time) error {
+	value := now.UTC().Format(time.RFC3339Nano)
+	switch o {
+	case Pause:
+		return t.annotate(ctx, &gatewayv1.Gateway{}, t.Gateway, map[string]any{v1alpha1.PausedAnnotation: "true"})
+	case Resume:
+		return t.annotate(ctx, &gatewayv1.Gateway{}, t.Gateway, map[string]any{v1alpha1.PausedAnnotation: nil})
+	case RotateToken:
+		// The reconcile shows when the conditions of the Tunnel take the request into
+		// account.
+		return t.annotate(ctx, &v1alpha1.Tunnel{}, t.tunnelKey(), map[string]any{v1alpha1.RotateTokenAnnotation: value, v1alpha1.ReconcileAnnotation: value})
+	default:
+		return t.annotate(ctx, &v1alpha1.Tunnel{}, t.tunnelKey(), map[string]any{v1alpha1.ReconcileAnnotation: value})
+	}
+}
+
+// annotate sets annotations of an object. A value of nil removes the annotation.
+func (t Target) annotate(ctx context.Context, object client.Object, key types.NamespacedName, annotations map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return err
+	}
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	return explain("annotate", object, t.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)))
+}
+
+// tunnelKey returns the namespace and name of the Gateway's Tunnel.
+func (t Target) tunnelKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: t.ControllerNamespace, Name: tunnel.ObjectName(t.Gateway)}
+}

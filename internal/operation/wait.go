@@ -1,0 +1,141 @@
+package operation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+const (
+	// pollInterval is the interval at which the objects are read if no watch reports a
+	// change, for example because the user may not watch them.
+	pollInterval = 5 * time.Second
+	// settleTime is the time for which a final effect must last. The controller writes the
+	// statuses of the Tunnel and of the Gateway one after the other.
+	settleTime = time.Second
+)
+
+// errTimeout is the cause of the end of a wait.
+var errTimeout = errors.New("timeout")
+
+// ErrInterrupted is the error of an operation that was requested and whose wait the
+// caller has canceled.
+var ErrInterrupted = errors.New("interrupted; the request stays in effect")
+
+// wait waits until the operation is in effect or a user must act.
+func (t Target) wait(parent context.Context, o Operation, w Waiting) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(parent, w.Timeout, errTimeout)
+	defer cancel()
+	changed, ticker := t.changes(ctx), time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	current, hide := effect{}, func() {}
+	defer func() { hide() }()
+	var settled <-chan time.Time
+	for {
+		next, err := t.observe(ctx, o)
+		if err != nil {
+			return "", err
+		}
+		if ctx.Err() == nil && next != current {
+			hide()
+			if current, settled, hide = next, nil, func() {}; next.final() {
+				settled = time.After(settleTime)
+			} else {
+				hide = w.Show(fmt.Sprintf("%s: %s", t, next.outstanding))
+			}
+		}
+		select {
+		case <-settled:
+			return t.result(current)
+		case <-changed:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return "", t.unfinished(ctx, current, w.Timeout)
+		}
+	}
+}
+
+// result returns the result of an operation with a final effect.
+func (t Target) result(e effect) (string, error) {
+	if e.refused != "" {
+		return "", fmt.Errorf("%s: %s. The request stays in effect", t, e.refused)
+	}
+	return fmt.Sprintf("%s %s", t, e.done), nil
+}
+
+// unfinished returns the error of a wait that has ended before the operation was in effect.
+func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration) error {
+	if !errors.Is(context.Cause(ctx), errTimeout) {
+		return ErrInterrupted
+	}
+	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, notProcessed))
+}
+
+// observe reads the objects and returns how far the operation is. A failed read does not
+// end the wait, unless a permission is missing.
+func (t Target) observe(ctx context.Context, o Operation) (effect, error) {
+	found := objects{gateway: &gatewayv1.Gateway{}, tunnel: &v1alpha1.Tunnel{}}
+	exists, err := t.read(ctx, t.Gateway, found.gateway)
+	if !exists {
+		found.gateway = nil
+	}
+	if err == nil {
+		if exists, err = t.read(ctx, t.tunnelKey(), found.tunnel); !exists {
+			found.tunnel = nil
+		}
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return effect{}, err
+	case err != nil:
+		return effect{outstanding: err.Error()}, nil
+	default:
+		return o.effect(found), nil
+	}
+}
+
+// changes returns a channel that receives a value after a change of the objects, until the
+// context ends.
+func (t Target) changes(ctx context.Context) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	go t.follow(ctx, &gatewayv1.GatewayList{}, t.Gateway, changed)
+	go t.follow(ctx, &v1alpha1.TunnelList{}, t.tunnelKey(), changed)
+	return changed
+}
+
+// follow watches one object. If the watch fails or ends, follow starts it again after the
+// pollInterval.
+func (t Target) follow(ctx context.Context, list client.ObjectList, key types.NamespacedName, changed chan<- struct{}) {
+	for ctx.Err() == nil {
+		w, err := t.Client.Watch(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
+		if err == nil {
+			forward(ctx, w, changed)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// forward sends a value for each event, until the watch or the context ends.
+func forward(ctx context.Context, w watch.Interface, changed chan<- struct{}) {
+	defer w.Stop()
+	defer context.AfterFunc(ctx, w.Stop)()
+	for range w.ResultChan() {
+		select {
+		case changed <- struct{}{}:
+		default: // the next read sees this change too
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package integration
+
+import (
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// operate starts a command that requests an operation.
+func (env *environment) operate(arguments ...string) *gexec.Session {
+	GinkgoHelper()
+	flags := []string{"--controller-name", env.controllerName, "--controller-namespace", env.controllerNamespace}
+	session, err := gexec.Start(exec.Command(binary, append(arguments, flags...)...), nil, nil)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(session.Kill)
+	return session
+}
+
+var _ = Describe("commands that wait", func() {
+	It("reconcile, pause and resume a Gateway and rotate its token, with the documented permissions", slow, func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
+		env.deployment()
+		Eventually(func() string {
+			env.markPodsReady()
+			return connectorsReady(g)()
+		}).Should(Equal("True Ready"))
+		user, err := createUser(ctx, kube, "tunnels.md", env.controllerNamespace, "")
+		Expect(err).NotTo(HaveOccurred())
+		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
+		name := env.namespace + "/shared"
+		operate := func(verb string, flags ...string) *gexec.Session {
+			return env.operate(append([]string{verb, name, "--kubeconfig", path}, flags...)...)
+		}
+		succeeds := func(verb, output string) {
+			GinkgoHelper()
+			session := operate(verb)
+			Eventually(session, "30s").Should(gexec.Exit(0))
+			Expect(string(session.Out.Contents())).To(Equal("Gateway " + name + " " + output + "\n"))
+		}
+		const inEffect = ": the configuration is in effect, connectors ready: 2/2"
+
+		By("reconciling, which repairs an external change")
+		env.waitUntilIdle(ctx)
+		env.callCloudflareAPI(http.MethodPut, "/accounts/account/cfd_tunnel/"+env.tunnel("shared")+"/configurations", `{"config":{"ingress":[{"service":"http_status:418"}]}}`)
+		succeeds("reconcile", "reconciled"+inEffect)
+		Expect(env.hostnames("shared")).To(ConsistOf("a.example.com"))
+		Expect(env.tunnelObject(g).Status.Reconciled).NotTo(BeEmpty())
+
+		By("pausing")
+		succeeds("pause", "paused")
+		Expect(env.tunnelObject(g).Spec.Paused).To(BeTrue())
+		succeeds("pause", "is already paused")
+		succeeds("reconcile", "reconciled: the configuration is in effect, and the Gateway is paused")
+		refused := operate("rotate-token")
+		Eventually(refused, "30s").Should(gexec.Exit(1))
+		Expect(refused.Err).To(gbytes.Say("is paused, so its token cannot be rotated"))
+
+		By("changing the Gateway while it is paused, and resuming it")
+		update(g, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = new(gatewayv1.Hostname("b.example.com")) })
+		Eventually(programmed(g)).ShouldNot(Equal("True Programmed"))
+		notInEffect := operate("reconcile")
+		Eventually(notInEffect, "30s").Should(gexec.Exit(1))
+		Expect(notInEffect.Err).To(gbytes.Say("not in effect: the Gateway is paused"))
+		succeeds("resume", "resumed"+inEffect)
+		Expect(env.hostnames("shared")).To(ConsistOf("b.example.com"))
+
+		By("rotating the token")
+		before := env.tunnelToken("shared")
+		rotation := operate("rotate-token")
+		Eventually(func() string {
+			env.markPodsReady()
+			return string(env.tunnelObject(g).Status.Token.Phase) + env.tunnelObject(g).Status.Token.Requested
+		}, "60s").Should(Not(BeEmpty()))
+		Eventually(func() int {
+			env.markPodsReady()
+			return rotation.ExitCode()
+		}, "60s").Should(Equal(0), string(rotation.Err.Contents()))
+		Expect(string(rotation.Out.Contents())).To(Equal("Gateway " + name + " token rotated" + inEffect + "\n"))
+		Expect(env.tunnelToken("shared")).NotTo(Equal(before))
+		Expect(env.tunnelObject(g).Status.Token.Phase).To(BeEmpty())
+	})
+
+	It("say what is outstanding, and how the request continues", func() {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		Eventually(env.tunnelPhase(g)).Should(Equal(string(v1alpha1.TunnelServing)))
+		env.stop()
+		name := env.namespace + "/shared"
+
+		By("waiting for a controller that does not run")
+		late := env.operate("reconcile", name, "--kubeconfig", kubeconfig, "--timeout", "2s")
+		Eventually(late, "30s").Should(gexec.Exit(1))
+		Expect(string(late.Err.Contents())).To(HaveSuffix("tunnel-gateway: Gateway " + name + ": timed out after 2s: the controller has not processed the request yet. The request stays in effect\n"))
+		Expect(string(late.Out.Contents())).To(BeEmpty())
+
+		By("interrupting a command")
+		interrupted := env.operate("pause", "shared", "-n", env.namespace, "--kubeconfig", kubeconfig)
+		Eventually(interrupted.Err, "30s").Should(gbytes.Say("the controller has not processed the request yet"))
+		interrupted.Signal(syscall.SIGINT)
+		Eventually(interrupted, "30s").Should(gexec.Exit(130))
+		Expect(interrupted.Err).To(gbytes.Say("tunnel-gateway: interrupted; the request stays in effect"))
+		Expect(latest(g).Annotations).To(HaveKeyWithValue(v1alpha1.PausedAnnotation, "true"))
+
+		By("requesting an operation without waiting")
+		resume := env.operate("resume", name, "--kubeconfig", kubeconfig, "--wait=false")
+		Eventually(resume, "30s").Should(gexec.Exit(0))
+		Expect(string(resume.Out.Contents())).To(Equal("Gateway " + name + ": resume requested\n"))
+
+		By("starting the controller, which handles the requests")
+		env.start()
+		Eventually(func() metav1.ObjectMeta { return env.tunnelObject(g).ObjectMeta }).Should(HaveField("Annotations", HaveKey(v1alpha1.ReconcileAnnotation)))
+		Eventually(func() string { return env.tunnelObject(g).Status.Reconciled }, 30*time.Second).Should(Equal(env.tunnelObject(g).Annotations[v1alpha1.ReconcileAnnotation]))
+	})
+
+	It("explain a Gateway that they cannot use", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		Eventually(env.tunnelPhase(g)).Should(Equal(string(v1alpha1.TunnelServing)))
+		fails := func(message string, arguments ...string) {
+			GinkgoHelper()
+			session := env.operate(arguments...)
+			Eventually(session, "30s").Should(gexec.Exit(1))
+			Expect(string(session.Err.Contents())).To(And(HavePrefix("tunnel-gateway: "), ContainSubstring(message)))
+		}
+		fails("not found; did you mean "+env.namespace+"/shared?", "pause", env.namespace+"/shard", "--kubeconfig", kubeconfig)
+		user, err := createUser(ctx, kube, "tunnels.md", env.controllerNamespace, "tunnels")
+		Expect(err).NotTo(HaveOccurred())
+		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
+		fails(`cannot get resource "tunnels" in API group "tunnelgateway.dev"`, "reconcile", env.namespace+"/shared", "--kubeconfig", path)
+
+		By("completing the names of Gateways")
+		offered := runCommand("__complete", "pause", "--kubeconfig", kubeconfig, "--controller-name", env.controllerName, "-n", env.namespace, "")
+		Expect(offered.stdout).To(Equal("shared\n:4\n"))
+	})
+})
