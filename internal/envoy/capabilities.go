@@ -23,6 +23,7 @@ func Capabilities() routing.Capabilities {
 		RequestPath:      normalizePath,
 		FollowsEndpoints: true,
 		NeedsClusterIP:   true,
+		RepeatsEntries:   true,
 	}
 }
 

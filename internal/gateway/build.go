@@ -190,6 +190,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 	d.access = newAccess(d.Settings)
 	d.permitted = newPermittedHostnames(s)
 	d.limiter = newLimiter(s, in, d.DataPlane)
+	d.limiter.repeats, d.limiter.access = capabilities.RepeatsEntries, d.access
 	d.translator = translator{
 		capabilities: capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused},
@@ -231,6 +232,9 @@ func (d *decision) translateRoutes() {
 func (d *decision) attachRoutes() map[string]*group {
 	attachRoutes(d.Routes, d.parents)
 	groups := groupsOf(d.Listeners)
+	if d.limiter.repeats {
+		return groups
+	}
 	for hostname, separate := range routing.SeparateHostnames(groups, d.access) {
 		groups[hostname].separate = separate
 	}

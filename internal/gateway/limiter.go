@@ -18,6 +18,10 @@ type limiter struct {
 	first limits.Tenant
 	// unlimited reports whether the limits of the class are unknown.
 	unlimited bool
+	// repeats reports whether the data plane repeats entries for each hostname, and answers
+	// with the status 404 without a rule.
+	repeats bool
+	access  routing.Access
 	// notFound limits the rules that answer 404. It is nil until the rules of all
 	// tenants are known to exceed a limit.
 	notFound *notFoundBudget
@@ -95,7 +99,11 @@ func (l *limiter) limitExpressions(routes []*Route, p parents) {
 // without any route. The routes are in order of precedence.
 func (l *limiter) limitRoutes(routes []*Route, groups map[string]*group) (excess map[limits.Tenant]int) {
 	countHostnames(routes, groups)
-	l.countNotFound(groups)
+	if l.repeats {
+		l.countRepeated(groups)
+	} else {
+		l.countNotFound(groups)
+	}
 	notFound := l.notFoundRules(groups)
 	l.allocate(l.instructions(), routes, nil)
 	excess = l.allocate(l.rules(), routes, notFound)
@@ -186,7 +194,7 @@ func (r *remainder) fits(tenant limits.Tenant, route *Route) bool {
 // including the narrower hostnames with separate Access.
 func countHostnames(routes []*Route, groups map[string]*group) {
 	for _, route := range routes {
-		route.hostnameCount, route.refused = 0, route.tooLong
+		route.hostnameCount, route.repeated, route.refused = 0, 0, route.tooLong
 	}
 	for _, g := range groups {
 		separate := separateCounter{g.separate, map[string]int{}}
@@ -225,7 +233,7 @@ func (c separateCounter) below(wide string) int {
 
 // rules returns the number of rules of the route, before rules that no request can reach
 // are left out. It is a product, so that many rules are not built to be counted.
-func (r *Route) rules() int { return r.hostnameCount * len(r.matches) }
+func (r *Route) rules() int { return r.hostnameCount*len(r.matches) + r.repeated }
 
 // instructions returns the size of the expressions in all rules of the route.
 func (r *Route) instructions() int {

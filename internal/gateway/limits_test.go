@@ -168,6 +168,12 @@ var attacks = map[string]func(*tenantCluster){
 			c.addRoute(name, "h0", 1+c.IntN(4), fmt.Sprintf("(.?){%d}", 100+c.IntN(20)))
 		}
 	},
+	"a wildcard route on the Gateway's listener": func(c *tenantCluster) {
+		c.addNamespace("attacker", "")
+		for range 3 {
+			c.addRoute("attacker", "", 30, "").Spec.Hostnames = []gatewayv1.Hostname{"*.example.com"}
+		}
+	},
 	"many listeners": func(c *tenantCluster) {
 		c.addNamespace("attacker", "")
 		c.addSet("attacker", 64)
@@ -176,26 +182,36 @@ var attacks = map[string]func(*tenantCluster){
 
 func TestAttackerDoesNotChangeTheRulesOfOtherTenants(t *testing.T) {
 	for name, attack := range attacks {
-		t.Run(name, func(t *testing.T) {
-			compared := 0
-			for seed := range uint64(40) {
-				c, limits := randomTenants(seed)
-				before := gateway.Build(c.Snapshot, options)
-				attack(c)
-				after := gateway.Build(c.Snapshot, options)
-				if after.Usage.Rules > int(*limits.RulesPerTunnel) {
-					t.Errorf("seed %d: %d rules of %d", seed, after.Usage.Rules, *limits.RulesPerTunnel)
+		for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
+			t.Run(fmt.Sprintf("%s with %s", name, plane), func(t *testing.T) {
+				compared := 0
+				for seed := range uint64(40) {
+					compared += attackTenants(t, seed, plane, attack)
+					if t.Failed() {
+						t.Fatalf("seed %d", seed)
+					}
 				}
-				compared += compareTenantsBelowShare(t, before, after)
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
+				if compared < 40 {
+					t.Errorf("only %d tenants were below their share", compared)
 				}
-			}
-			if compared < 40 {
-				t.Errorf("only %d tenants were below their share", compared)
-			}
-		})
+			})
+		}
 	}
+}
+
+// attackTenants compares the rules of random tenants before and after an attack. It returns
+// the number of tenants that it compared.
+func attackTenants(t *testing.T, seed uint64, plane v1alpha1.DataPlane, attack func(*tenantCluster)) (compared int) {
+	t.Helper()
+	c, limits := randomTenants(seed)
+	c.DataPlane = plane
+	before := gateway.Build(c.Snapshot, envoyOptions())
+	attack(c)
+	after := gateway.Build(c.Snapshot, envoyOptions())
+	if after.Usage.Rules > int(*limits.RulesPerTunnel) {
+		t.Errorf("%d rules of %d", after.Usage.Rules, *limits.RulesPerTunnel)
+	}
+	return compareTenantsBelowShare(t, before, after)
 }
 
 func randomTenants(seed uint64) (*tenantCluster, v1alpha1.Limits) {

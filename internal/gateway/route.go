@@ -48,6 +48,7 @@ type Route struct {
 	matches     []ruleMatch      // that the data plane can express, in order
 
 	hostnameCount int      // the number of hostnames for which the groups serve the route
+	repeated      int      // the number of rules that are repeated because of the route
 	tooLong       *Problem // why the regular expressions of the route are too long, or nil
 	refused       *Problem // why the route exceeds a limit, or nil
 	// skipsExpressions reports whether the route is never served, so that its regular

@@ -39,6 +39,9 @@ type Capabilities struct {
 	// RequestPath returns the path of a request, as it is in the URL, in the form in which
 	// the data plane compares paths.
 	RequestPath func(string) (string, error)
+	// RepeatsEntries reports whether the data plane has one list of entries for each hostname,
+	// as [Table.Hosts] returns them.
+	RepeatsEntries bool
 	// AccessGaps returns the protected hostnames of a table whose requests can reach a
 	// backend without a token, in order.
 	AccessGaps func(*Table) []AccessGap

@@ -63,10 +63,15 @@ func (g *Group) Index() Index {
 	return x
 }
 
-// EntriesFor returns the entries of the group that cover the hostname, in order.
+// EntriesFor returns the entries of the group that requests for the hostname can reach, in
+// order. The entries for a narrower hostname come before those for a wider one, so a match
+// of every request hides the wider ones.
 func (x Index) EntriesFor(hostname string) []*Entry {
 	indexes := slices.Clone(x.byHostname[hostname])
 	for wide := range WiderHostnames(hostname) {
+		if x.hides(indexes) {
+			break
+		}
 		indexes = append(indexes, x.byHostname[wide]...)
 	}
 	slices.Sort(indexes)
@@ -75,4 +80,9 @@ func (x Index) EntriesFor(hostname string) []*Entry {
 		entries[i] = &x.group.Entries[index]
 	}
 	return entries
+}
+
+// hides reports whether one of the entries matches every request.
+func (x Index) hides(indexes []int) bool {
+	return slices.ContainsFunc(indexes, func(i int) bool { return x.group.Entries[i].Match.MatchesAll() })
 }
