@@ -171,9 +171,16 @@ func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule) {
 			}
 		}
 	}
+	if hasFilter(rule, gatewayv1.HTTPRouteFilterCORS) && hasFilter(rule, gatewayv1.HTTPRouteFilterRequestRedirect) {
+		p.add(routing.IncompatibleFilters)
+	}
 	if replacesPrefix(rule) && slices.ContainsFunc(matchesOf(rule), hasNoPrefix) {
 		p.add("ReplacePrefixMatch with a match that is not a PathPrefix")
 	}
+}
+
+func hasFilter(rule *gatewayv1.HTTPRouteRule, kind gatewayv1.HTTPRouteFilterType) bool {
+	return slices.ContainsFunc(rule.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.Type == kind })
 }
 
 // isRouteFilter reports whether Envoy applies the filter to a route, and not to one of its

@@ -3,6 +3,8 @@ package gateway
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // DroppedRule lists the parts of a route's rule that the data plane cannot
@@ -70,6 +72,12 @@ func (d DroppedRule) outcome() string {
 
 func describeUnsupportedParts(parts []string) string {
 	return "not supported: " + strings.Join(parts, ", ")
+}
+
+// hasIncompatibleFilters reports whether the rule is not served only because its filters
+// exclude each other.
+func (d DroppedRule) hasIncompatibleFilters() bool {
+	return len(d.Matches) == 0 && len(d.Actions) == 1 && d.Actions[0] == routing.IncompatibleFilters
 }
 
 // describeDropped describes the rules in one sentence.

@@ -439,7 +439,11 @@ func (o *oracle) action(route *specRoute, rule specRule) specAction {
 	if !o.isActionSupported(rule) {
 		return failed
 	}
-	for _, filter := range rule.Filters {
+	filters := slices.Clone(rule.Filters)
+	if weighted := weightedBackends(rule); len(weighted) == 1 {
+		filters = append(filters, weighted[0].Filters...)
+	}
+	for _, filter := range filters {
 		if filter.Type == gatewayv1.HTTPRouteFilterRequestRedirect {
 			if filter.RequestRedirect.StatusCode == nil {
 				return specAction{redirect: 302}
@@ -475,14 +479,14 @@ func weightedBackends(rule specRule) []gatewayv1.HTTPBackendRef {
 
 // isActionSupported reports whether the data plane can express the action of the
 // rule. An ingress rule only sends requests to one backend. Every data plane rejects
-// extensions, and redirects and CORS of a single backend.
+// extensions, CORS of a backend, and redirects of one of several backends.
 func (o *oracle) isActionSupported(rule specRule) bool {
 	weighted := weightedBackends(rule)
 	filters := slices.Clone(rule.Filters)
 	for _, ref := range weighted {
 		filters = append(filters, ref.Filters...)
 		if slices.ContainsFunc(ref.Filters, func(f gatewayv1.HTTPRouteFilter) bool {
-			return f.Type == gatewayv1.HTTPRouteFilterRequestRedirect || f.Type == gatewayv1.HTTPRouteFilterCORS
+			return f.Type == gatewayv1.HTTPRouteFilterRequestRedirect && len(weighted) > 1 || f.Type == gatewayv1.HTTPRouteFilterCORS
 		}) {
 			return false
 		}

@@ -177,8 +177,11 @@ func (r *Route) unsupportedProblem() *Problem {
 	if !r.isFullyDropped() {
 		return nil
 	}
-	return routeProblem(gatewayv1.RouteReasonUnsupportedValue,
-		"No rule of this route is served as written. %s", describeDropped(r.Dropped))
+	reason := gatewayv1.RouteReasonUnsupportedValue
+	if !slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
+		reason = gatewayv1.RouteReasonIncompatibleFilters
+	}
+	return routeProblem(reason, "No rule of this route is served as written. %s", describeDropped(r.Dropped))
 }
 
 // noMatchingParent returns the problem of a parentRef that selects no listener.

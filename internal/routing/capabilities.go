@@ -9,6 +9,10 @@ import (
 // DataPlanes are the capabilities of the available data planes.
 type DataPlanes map[v1alpha1.DataPlane]Capabilities
 
+// IncompatibleFilters is the part of an action that no data plane can express, because its
+// filters exclude each other: a preflight request and a redirect need different responses.
+const IncompatibleFilters = "filters CORS and RequestRedirect in one rule"
+
 // Capabilities describe what a data plane can express. The decision leaves out the
 // matches that it cannot express, and replaces the actions that it cannot express by
 // a status.

@@ -82,9 +82,13 @@ func appendMirrors[F any](refs []gatewayv1.BackendObjectReference, filters []F, 
 	return refs
 }
 
-func mirrorOfHTTP(f gatewayv1.HTTPRouteFilter) *gatewayv1.HTTPRequestMirrorFilter { return f.RequestMirror }
+func mirrorOfHTTP(f gatewayv1.HTTPRouteFilter) *gatewayv1.HTTPRequestMirrorFilter {
+	return f.RequestMirror
+}
 
-func mirrorOfGRPC(f gatewayv1.GRPCRouteFilter) *gatewayv1.HTTPRequestMirrorFilter { return f.RequestMirror }
+func mirrorOfGRPC(f gatewayv1.GRPCRouteFilter) *gatewayv1.HTTPRequestMirrorFilter {
+	return f.RequestMirror
+}
 
 // backendServices returns the names of the Services that a route's rules refer to.
 func backendServices(route client.Object) []types.NamespacedName {
