@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// writeEnvoy writes the resources of Envoy, one route or cluster on each line. A virtual host
-// without routes is left out of the listener that does not serve its hostname.
+// writeEnvoy writes the statuses of the routes, and the resources of Envoy, one route or
+// cluster on each line.
 func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
 	t.Helper()
 	fmt.Fprintf(w, "# %s\n", d.key)
@@ -22,6 +22,7 @@ func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
 		fmt.Fprintln(w, "# not accepted: the data plane keeps its configuration")
 		return
 	}
+	writeRoutes(w, d.report)
 	r := envoy.Render(d.result.Table)
 	for _, c := range []*routev3.RouteConfiguration{r.Open, r.Protected} {
 		fmt.Fprintf(w, "%s:\n", c.Name)

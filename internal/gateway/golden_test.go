@@ -259,6 +259,10 @@ func writeStatuses(w *bytes.Buffer, report gateway.Report) {
 		}
 		writeListeners(w, entries)
 	}
+	writeRoutes(w, report)
+}
+
+func writeRoutes(w *bytes.Buffer, report gateway.Report) {
 	for _, route := range report.Routes {
 		fmt.Fprintf(w, "%s %s:\n", route.Kind, route.NamespacedName)
 		for _, parent := range route.Parents {
