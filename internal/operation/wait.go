@@ -25,17 +25,15 @@ const (
 	settleTime = time.Second
 )
 
-// errTimeout is the cause of the end of a wait.
+// errTimeout is the cause of the end of the context after the timeout.
 var errTimeout = errors.New("timeout")
 
 // ErrInterrupted is the error of an operation that was requested and whose wait the
 // caller has canceled.
 var ErrInterrupted = errors.New("interrupted; the request stays in effect")
 
-// wait waits until the operation is in effect or a user must act.
-func (t Target) wait(parent context.Context, o Operation, w Waiting) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(parent, w.Timeout, errTimeout)
-	defer cancel()
+// wait waits until the operation is in effect, a user must act or the context ends.
+func (t Target) wait(ctx context.Context, o Operation, w Waiting) (string, error) {
 	changed, ticker := t.changes(ctx), time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	current, hide := effect{}, func() {}
