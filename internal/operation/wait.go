@@ -65,6 +65,9 @@ func (t Target) wait(ctx context.Context, o Operation, w Waiting) (string, error
 
 // result returns the result of an operation with a final effect.
 func (t Target) result(e effect) (string, error) {
+	if e.lost != "" {
+		return "", fmt.Errorf("%s: the request is lost: %s", t, e.lost)
+	}
 	if e.refused != "" {
 		return "", fmt.Errorf("%s: %s. The request stays in effect", t, e.refused)
 	}
@@ -76,7 +79,7 @@ func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration)
 	if !errors.Is(context.Cause(ctx), errTimeout) {
 		return ErrInterrupted
 	}
-	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, notProcessed))
+	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, e.lost, notProcessed))
 }
 
 // observe reads the objects and returns how far the operation is. A failed read does not
