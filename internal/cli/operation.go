@@ -58,7 +58,7 @@ annotates the Tunnel.`},
 const operationHelp = `
 
 The command waits until the operation is in effect, and shows what is outstanding. If it
-ends before that, the request stays in effect.
+ends before that, the request stays in effect unless the message says that it is lost.
 
 Exit status:
   0    the operation is in effect; with --wait=false, it was requested

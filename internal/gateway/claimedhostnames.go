@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -66,13 +68,13 @@ func (c *ClaimedHostnames) describe(describeListener func(*Listener) string) str
 		strings.Join(parts, "; "))
 }
 
-// claimedHostnames returns the claimed hostnames of the accepted routes, the oldest route
-// first.
+// claimedHostnames returns the claimed hostnames of the accepted routes whose parents all
+// belong to this Gateway, the oldest route first.
 func claimedHostnames(routes []*Route, groups map[string]*group) []ClaimedHostnames {
 	var all []ClaimedHostnames
 	for _, route := range routes {
-		if route.refused != nil || !slices.ContainsFunc(route.Parents, func(p Parent) bool { return len(p.Listeners) > 0 }) {
-			continue // a condition reports it
+		if route.hasOtherParent() || route.refused != nil || !slices.ContainsFunc(route.Parents, func(p Parent) bool { return len(p.Listeners) > 0 }) {
+			continue // another Gateway may serve the hostname, or a condition reports it
 		}
 		var claims []hostnameClaim
 		for i, hostname := range route.Hostnames {
@@ -88,6 +90,15 @@ func claimedHostnames(routes []*Route, groups map[string]*group) []ClaimedHostna
 		}
 	}
 	return all
+}
+
+// hasOtherParent reports whether a parentRef names a Gateway or ListenerSet that does not
+// belong to this Gateway. Its listeners are not known here.
+func (r *Route) hasOtherParent() bool {
+	return slices.ContainsFunc(r.parentRefs, func(ref gatewayv1.ParentReference) bool {
+		owner, ok := OwnerOf(ref, r.Namespace)
+		return ok && !slices.ContainsFunc(r.Parents, func(p Parent) bool { return p.Owner == owner })
+	})
 }
 
 // claimantOf returns the listener that receives the requests for a hostname of the route,

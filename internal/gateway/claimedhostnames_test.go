@@ -6,12 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // A route has a warning for an exact hostname exactly when its requests belong to
-// listeners that do not admit the route, and no condition of the route reports it.
+// listeners that do not admit the route, and neither a condition of the route reports it nor
+// another Gateway may serve the route.
 func TestClaimedHostnamesAreTheHostnamesOfOtherListeners(t *testing.T) {
 	warned := 0
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
@@ -29,7 +33,7 @@ func TestClaimedHostnamesAreTheHostnamesOfOtherListeners(t *testing.T) {
 			}
 			for _, hostname := range exactHostnames(route) {
 				claimants := result.Trace(routing.Request{Host: hostname, Path: "/"}).Claimants
-				want := result.Table != nil && len(claimants) > 0 && !isAttached(route, claimants) && isAttached(route, result.Listeners) && !isRefused(route)
+				want := result.Table != nil && len(claimants) > 0 && !isAttached(route, claimants) && isAttached(route, result.Listeners) && !isRefused(route) && !hasOtherParent(s, route)
 				if got := strings.Contains(messages[route], fmt.Sprintf("%q", hostname)); got != want {
 					t.Errorf("%s %s: warning for %s: %t, want %t: %s", route.Kind, route.NamespacedName, hostname, got, want, messages[route])
 				}
@@ -55,6 +59,30 @@ func exactHostnames(route *gateway.Route) []string {
 // isLeftOut reports whether the route is not served under every hostname.
 func isLeftOut(route *gateway.Route) bool {
 	return slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool { return route.DescribeLeftOut(&p) != "" })
+}
+
+// hasOtherParent reports whether the route names a Gateway or ListenerSet that does not
+// belong to the Gateway of the snapshot, which may serve its hostnames.
+func hasOtherParent(s *gateway.Snapshot, route *gateway.Route) bool {
+	known := map[gateway.Owner]bool{{Kind: gateway.KindGateway, NamespacedName: client.ObjectKeyFromObject(s.Gateway)}: true}
+	for _, set := range s.ListenerSets {
+		known[gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(set)}] = true
+	}
+	isOther := func(ref gatewayv1.ParentReference) bool {
+		owner, ok := gateway.OwnerOf(ref, route.Namespace)
+		return ok && !known[owner]
+	}
+	for _, r := range s.HTTPRoutes {
+		if route.Kind == gateway.KindHTTPRoute && client.ObjectKeyFromObject(r) == route.NamespacedName {
+			return slices.ContainsFunc(r.Spec.ParentRefs, isOther)
+		}
+	}
+	for _, r := range s.GRPCRoutes {
+		if route.Kind == gateway.KindGRPCRoute && client.ObjectKeyFromObject(r) == route.NamespacedName {
+			return slices.ContainsFunc(r.Spec.ParentRefs, isOther)
+		}
+	}
+	return false
 }
 
 // isRefused reports whether the route exceeds a limit.

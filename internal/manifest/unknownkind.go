@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,13 +70,26 @@ func unknownKind(gvk schema.GroupVersionKind) error {
 }
 
 // unknownGroup returns the warning about a group that resembles a group of the Gateway
-// API or of this project, or nil.
+// API or of this project, or about a kind of the Gateway API in another group of
+// Kubernetes, or nil.
 func unknownGroup(gvk schema.GroupVersionKind) error {
 	closest := suggest.Closest(gvk.Group, projectGroups)
-	if closest == "" || gvk.Group == ExperimentalGroup {
+	if gvk.Group == ExperimentalGroup {
+		closest = ""
+	}
+	if _, misplaced := kinds[schema.GroupKind{Group: gatewayv1.GroupName, Kind: gvk.Kind}]; misplaced && isKubernetesGroup(gvk.Group) {
+		closest = gatewayv1.GroupName
+	}
+	if closest == "" {
 		return nil
 	}
 	return didYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), closest)
+}
+
+// isKubernetesGroup reports whether the group belongs to Kubernetes or contains the
+// experimental kinds of the Gateway API, whose names begin with X.
+func isKubernetesGroup(group string) bool {
+	return group == ExperimentalGroup || strings.HasSuffix(group, ".k8s.io")
 }
 
 // didYouMean returns an error with a suggestion, unless the suggestion is empty.

@@ -18,6 +18,8 @@ type effect struct {
 	done string
 	// refused is why the operation does not come into effect until a user acts.
 	refused string
+	// lost is why the operation is no longer requested.
+	lost string
 	// outstanding is what the operation waits for.
 	outstanding string
 }
@@ -32,9 +34,10 @@ const (
 
 // effect returns how far the operation is.
 func (o Operation) effect(found objects) effect {
+	lost := o.lostRequest(found)
 	switch {
-	case found.gateway == nil && o != Reconcile:
-		return effect{refused: "the Gateway was deleted"}
+	case lost != "":
+		return effect{lost: lost}
 	case found.tunnel == nil:
 		return o.withoutTunnel(found)
 	case o == Pause && found.tunnel.Spec.Paused:
@@ -48,6 +51,34 @@ func (o Operation) effect(found objects) effect {
 	default:
 		return found.reconcile()
 	}
+}
+
+// lostRequest returns why the objects no longer request the operation, or "".
+func (o Operation) lostRequest(found objects) string {
+	if found.gateway == nil && o != Reconcile {
+		return "the Gateway was deleted"
+	}
+	switch o {
+	case Pause, Resume:
+		if isPaused := found.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"; isPaused != (o == Pause) {
+			return "another client changed the annotation " + v1alpha1.PausedAnnotation + " of the Gateway"
+		}
+	case RotateToken:
+		return found.lostAnnotation(v1alpha1.RotateTokenAnnotation)
+	case Reconcile:
+		return found.lostAnnotation(v1alpha1.ReconcileAnnotation)
+	}
+	return ""
+}
+
+// lostAnnotation returns why the Tunnel, if it exists, has no annotation with the name, or
+// "". Without the check, a Tunnel that was deleted and created again would record the
+// request: both values are empty.
+func (f objects) lostAnnotation(name string) string {
+	if f.tunnel == nil || f.tunnel.Annotations[name] != "" {
+		return ""
+	}
+	return "the Tunnel was created again, or another client removed its annotation " + name
 }
 
 // withoutTunnel returns how far the operation is on a Gateway without a Tunnel.
@@ -122,6 +153,8 @@ func (f objects) serving(done string) effect {
 	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue
 	accepted, programmed := f.falseCondition(gatewayv1.GatewayConditionAccepted), f.falseCondition(gatewayv1.GatewayConditionProgrammed)
 	switch {
+	case !f.gatewayObserved():
+		return effect{outstanding: "the controller has not processed the last change of the Gateway yet"}
 	case accepted != "":
 		return effect{refused: accepted}
 	case f.applied() && rolledOut && programmed == "":
@@ -185,6 +218,13 @@ func (f objects) readyMessage() string {
 	return ""
 }
 
+// gatewayObserved reports whether the conditions of the Gateway are those of its current
+// generation. The controller writes Accepted and Programmed together.
+func (f objects) gatewayObserved() bool {
+	c := meta.FindStatusCondition(f.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+	return c != nil && c.ObservedGeneration == f.gateway.Generation
+}
+
 // falseCondition returns the message of a condition of the Gateway that is not True for
 // the current generation, or "".
 func (f objects) falseCondition(kind gatewayv1.GatewayConditionType) string {
@@ -194,7 +234,7 @@ func (f objects) falseCondition(kind gatewayv1.GatewayConditionType) string {
 	c := meta.FindStatusCondition(f.gateway.Status.Conditions, string(kind))
 	switch {
 	case c == nil || c.ObservedGeneration != f.gateway.Generation:
-		return "" // serving reports that the configuration is not in effect
+		return "" // serving waits for the conditions of the current generation
 	case c.Status == metav1.ConditionTrue:
 		return ""
 	default:

@@ -60,13 +60,24 @@ func notReady(reason, message string) func(*objects) {
 	return tunnelIs(v1alpha1.TunnelReady, "False", reason, message)
 }
 
-func notApplied(f *objects)   { tunnelIs(v1alpha1.TunnelConfigurationApplied, "False", "Pending", "")(f) }
-func paused(f *objects)       { f.tunnel.Spec.Paused = true }
+func notApplied(f *objects) { tunnelIs(v1alpha1.TunnelConfigurationApplied, "False", "Pending", "")(f) }
+func paused(f *objects)     { f.tunnel.Spec.Paused = true }
+func pauseRequested(f *objects) {
+	f.gateway.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"}
+}
 func gatewayGone(f *objects)  { f.gateway = nil }
 func tunnelGone(f *objects)   { f.tunnel = nil }
 func newReconcile(f *objects) { f.tunnel.Annotations[v1alpha1.ReconcileAnnotation] = "2" }
 func newRotation(f *objects)  { f.tunnel.Annotations[v1alpha1.RotateTokenAnnotation] = "2" }
 func specChanged(f *objects)  { f.tunnel.Generation++ }
+
+func gatewayChanged(f *objects) { f.gateway.Generation++ }
+
+// recreated has the effect of a Tunnel that was deleted and created again: it has neither
+// the annotations nor the record.
+func recreated(f *objects) {
+	f.tunnel.Annotations, f.tunnel.Status.Reconciled, f.tunnel.Status.Token.Requested = nil, "", ""
+}
 
 func phase(p v1alpha1.TunnelPhase) func(*objects) {
 	return func(f *objects) { f.tunnel.Status.Phase = p }
@@ -87,6 +98,11 @@ type effectRow struct {
 }
 
 func effectRows() []effectRow {
+	const (
+		annotationChanged = "another client changed the annotation tunnelgateway.dev/paused of the Gateway"
+		annotationGone    = "the Tunnel was created again, or another client removed its annotation "
+		notObserved       = "the controller has not processed the last change of the Gateway yet"
+	)
 	const inEffect, applied = ": the configuration is in effect, connectors ready: 2/2", "the configuration is in effect"
 	return []effectRow{
 		{"a reconcile that was not handled", Reconcile, all(newReconcile), effect{outstanding: notProcessed}},
@@ -114,9 +130,16 @@ func effectRows() []effectRow {
 		{"a tunnel that is being deleted", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelDeleting), notReady("Pending", "Wait.")), effect{outstanding: "the Gateway is gone, and the controller deletes its tunnel"}},
 		{"a tunnel that was deleted", Reconcile, all(gatewayGone, tunnelGone), effect{done: "reconciled: the Gateway is gone, and its Tunnel was deleted"}},
 
-		{"a pause that the Tunnel does not record", Pause, nil, effect{outstanding: notProcessed}},
-		{"a pause that the Tunnel records", Pause, all(paused), effect{done: "paused"}},
-		{"a Gateway that was deleted", Pause, all(gatewayGone), effect{refused: "the Gateway was deleted"}},
+		{"a pause that the Tunnel does not record", Pause, all(pauseRequested), effect{outstanding: notProcessed}},
+		{"a pause that the Tunnel records", Pause, all(pauseRequested, paused), effect{done: "paused"}},
+		{"a Gateway that was deleted", Pause, all(gatewayGone), effect{lost: "the Gateway was deleted"}},
+		{"a pause that another client ended", Pause, all(paused), effect{lost: annotationChanged}},
+		{"a resume that another client reverted", Resume, all(pauseRequested), effect{lost: annotationChanged}},
+		{"a reconcile of a Tunnel that was created again", Reconcile, all(recreated), effect{lost: annotationGone + v1alpha1.ReconcileAnnotation}},
+		{"a rotation of a Tunnel that was created again", RotateToken, all(recreated), effect{lost: annotationGone + v1alpha1.RotateTokenAnnotation}},
+		{"a Gateway with a new generation", Reconcile, all(gatewayChanged), effect{outstanding: notObserved}},
+		{"a Gateway with a new generation that was resumed", Resume, all(gatewayChanged), effect{outstanding: notObserved}},
+		{"a Gateway with a new generation after a rotation", RotateToken, all(gatewayChanged), effect{outstanding: notObserved}},
 
 		{"a Gateway whose Tunnel is still paused", Resume, all(paused), effect{outstanding: notProcessed}},
 		{"conditions from before the resume", Resume, all(notReady("Paused", "It is paused."), specChanged), effect{outstanding: "the configuration is not in effect yet"}},

@@ -5,6 +5,7 @@ package operation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -63,6 +64,24 @@ type objects struct {
 // the result.
 func (t Target) Run(ctx context.Context, o Operation, w Waiting) (string, error) {
 	waits := w.Timeout > 0
+	if waits {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, w.Timeout, errTimeout)
+		defer cancel()
+	}
+	message, err := t.start(ctx, o, waits)
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
+		return "", fmt.Errorf("%s: timed out after %s: %w", t, w.Timeout, err)
+	case err != nil || message != "":
+		return message, err
+	default:
+		return t.wait(ctx, o, w)
+	}
+}
+
+// start requests the operation. It returns a message if there is nothing to wait for.
+func (t Target) start(ctx context.Context, o Operation, waits bool) (string, error) {
 	found, err := t.find(ctx, o, waits)
 	if err != nil {
 		return "", err
@@ -73,13 +92,10 @@ func (t Target) Run(ctx context.Context, o Operation, w Waiting) (string, error)
 	if o == RotateToken && found.tunnel.Spec.Paused {
 		return "", fmt.Errorf("%s is paused, so its token cannot be rotated; resume it first", t)
 	}
-	if err := t.request(ctx, o, time.Now()); err != nil {
+	if err := t.request(ctx, o, time.Now()); err != nil || waits {
 		return "", err
 	}
-	if !waits {
-		return fmt.Sprintf("%s: %s requested", t, o), nil
-	}
-	return t.wait(ctx, o, w)
+	return fmt.Sprintf("%s: %s requested", t, o), nil
 }
 
 // inEffectAlready returns a message if there is nothing to request, or "". waits reports

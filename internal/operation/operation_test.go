@@ -301,7 +301,7 @@ func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
 var symptoms = []string{
 	"not found; did you mean", "not found; Gateways of this controller:", "has no Tunnel in namespace", "; set --controller-name", "is forbidden: User", notProcessed,
 	"the Gateway is not Accepted: ", "the Gateway is not Programmed: ", "is paused, so its token cannot be rotated", "the controller changes nothing; resume it",
-	"the request stays in effect",
+	"the request stays in effect", "the controller has not processed the last change of the Gateway yet", "another client changed the annotation", "another client removed its annotation",
 }
 
 func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
@@ -311,7 +311,7 @@ func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
 	}
 	messages := pausedMessage + ErrInterrupted.Error()
 	for _, row := range effectRows() {
-		messages += row.want.refused + row.want.outstanding
+		messages += row.want.refused + row.want.lost + row.want.outstanding
 	}
 	for _, test := range unusableGateways() {
 		messages += test.want

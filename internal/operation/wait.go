@@ -25,17 +25,15 @@ const (
 	settleTime = time.Second
 )
 
-// errTimeout is the cause of the end of a wait.
+// errTimeout is the cause of the end of the context after the timeout.
 var errTimeout = errors.New("timeout")
 
 // ErrInterrupted is the error of an operation that was requested and whose wait the
 // caller has canceled.
 var ErrInterrupted = errors.New("interrupted; the request stays in effect")
 
-// wait waits until the operation is in effect or a user must act.
-func (t Target) wait(parent context.Context, o Operation, w Waiting) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(parent, w.Timeout, errTimeout)
-	defer cancel()
+// wait waits until the operation is in effect, a user must act or the context ends.
+func (t Target) wait(ctx context.Context, o Operation, w Waiting) (string, error) {
 	changed, ticker := t.changes(ctx), time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	current, hide := effect{}, func() {}
@@ -67,6 +65,9 @@ func (t Target) wait(parent context.Context, o Operation, w Waiting) (string, er
 
 // result returns the result of an operation with a final effect.
 func (t Target) result(e effect) (string, error) {
+	if e.lost != "" {
+		return "", fmt.Errorf("%s: the request is lost: %s", t, e.lost)
+	}
 	if e.refused != "" {
 		return "", fmt.Errorf("%s: %s. The request stays in effect", t, e.refused)
 	}
@@ -78,7 +79,7 @@ func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration)
 	if !errors.Is(context.Cause(ctx), errTimeout) {
 		return ErrInterrupted
 	}
-	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, notProcessed))
+	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, e.lost, notProcessed))
 }
 
 // observe reads the objects and returns how far the operation is. A failed read does not

@@ -127,8 +127,8 @@ func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) s
 // API: it is similar, or it is another group of Kubernetes, which has no such kind.
 func resemblesGroup(group, kind string) bool {
 	switch {
-	case group == manifest.ExperimentalGroup:
-		return false
+	case group == manifest.ExperimentalGroup: // its kinds begin with X
+		return slices.Contains(routeParents, kind)
 	case group == "", strings.HasSuffix(group, ".k8s.io"):
 		if suggest.Closest(kind, routeParents) != "" {
 			return true

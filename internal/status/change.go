@@ -104,9 +104,14 @@ func parentChanges(before, after []gatewayv1.RouteParentStatus, controller gatew
 // orphanChanges returns the change for a route that loses the last entry of the controller,
 // although its Gateway exists.
 func orphanChanges(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController, orphan *gateway.Orphan) []Change {
-	isOwn := func(entry gatewayv1.RouteParentStatus) bool { return entry.ControllerName == controller }
-	if orphan == nil || !slices.ContainsFunc(before, isOwn) || slices.ContainsFunc(after, isOwn) {
+	if orphan == nil || !losesLastEntry(before, after, controller) {
 		return nil
 	}
 	return []Change{{Warning: true, Message: orphan.Message, Orphaned: true}}
+}
+
+// losesLastEntry reports whether only before contains an entry of the controller.
+func losesLastEntry(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController) bool {
+	isOwn := func(entry gatewayv1.RouteParentStatus) bool { return entry.ControllerName == controller }
+	return slices.ContainsFunc(before, isOwn) && !slices.ContainsFunc(after, isOwn)
 }

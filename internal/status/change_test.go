@@ -97,3 +97,29 @@ func (cluster *fakeCluster) setRoute(t *testing.T, entries []gatewayv1.RoutePare
 		t.Fatal(err)
 	}
 }
+
+// A route loses its only parent while a report about its previous generation is written.
+func TestReportAboutAnOlderRouteDoesNotHideTheLossOfItsLastParent(t *testing.T) {
+	cluster := newFakeCluster(t)
+	var got []status.Change
+	cluster.writer.Notify = func(_ client.Object, change status.Change) { got = append(got, change) }
+	attached := entry(controllerName, ref("g"), at(before, condition("Accepted", isTrue, 1)))
+	cluster.setRoute(t, []gatewayv1.RouteParentStatus{attached}, "none") // generation 2
+	write := func(route gateway.RouteStatus) {
+		t.Helper()
+		route.Kind, route.NamespacedName = gateway.KindHTTPRoute, routeName
+		report := gateway.Report{
+			Owners: map[gateway.Owner]bool{{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: "g"}}: true},
+			Routes: []gateway.RouteStatus{route},
+		}
+		if err := cluster.writer.WriteAttached(t.Context(), owner, report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(gateway.RouteStatus{Parents: []gatewayv1.RouteParentStatus{attached}})
+	write(gateway.RouteStatus{Orphan: &gateway.Orphan{Generation: 2, Message: "lost"}})
+	want := []status.Change{{Warning: true, Message: "lost", Orphaned: true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reported changes differ (-want +got):\n%s", diff)
+	}
+}

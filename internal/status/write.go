@@ -94,6 +94,9 @@ func (w *Writer) routeWrite(route gateway.RouteStatus, owners map[gateway.Owner]
 		spec, status, _ := gateway.CommonRoute(object)
 		before := status.Parents
 		merged, changed := MergeRoute(before, spec.ParentRefs, route, owners, w.ControllerName, w.now())
+		if isForOlderGeneration(object, route.Parents) && losesLastEntry(before, merged, w.ControllerName) {
+			return false, nil // another reconcile follows, which determines whether the route is an orphan
+		}
 		status.Parents = merged
 		found := parentChanges(before, merged, w.ControllerName, route.Namespace)
 		return changed, append(found, orphanChanges(before, merged, w.ControllerName, route.Orphan)...)
@@ -117,6 +120,14 @@ type routeReport struct {
 // and another reconcile follows.
 func isForNewerGeneration(object metav1.Object, conditions []metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration > object.GetGeneration() })
+}
+
+// isForOlderGeneration reports whether a condition is for an older generation than the
+// object has.
+func isForOlderGeneration(object metav1.Object, entries []gatewayv1.RouteParentStatus) bool {
+	return slices.ContainsFunc(entries, func(entry gatewayv1.RouteParentStatus) bool {
+		return slices.ContainsFunc(entry.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration < object.GetGeneration() })
+	})
 }
 
 // newWrite returns the write for an object. set changes the status of the object, and

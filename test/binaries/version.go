@@ -48,13 +48,27 @@ func versionOf(ctx context.Context, path string) (*version.Version, error) {
 	defer cancel()
 	command := exec.CommandContext(ctx, path, "--version") // #nosec G702 -- the user names the program
 	command.WaitDelay = time.Second
-	output, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s --version: %w", path, withStderr(err))
+	var stdout, stderr limitedOutput
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("%s --version: %w: %s", path, err, strings.TrimSpace(string(stderr.text)))
 	}
-	text := versionPattern.FindString(string(output))
+	text := versionPattern.FindString(string(stdout.text))
 	if text == "" {
 		return nil, fmt.Errorf("%s --version prints no version", path)
 	}
 	return version.ParseSemantic(text)
+}
+
+// limitedOutput is the output of a program, which may print without end.
+type limitedOutput struct{ text []byte }
+
+// Write fails when the output exceeds maxOutput. The program then has a broken pipe.
+func (o *limitedOutput) Write(more []byte) (int, error) {
+	const maxOutput = 1 << 16
+	if len(o.text)+len(more) > maxOutput {
+		return 0, fmt.Errorf("the output exceeds %d bytes", maxOutput)
+	}
+	o.text = append(o.text, more...)
+	return len(more), nil
 }
