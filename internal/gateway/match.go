@@ -89,8 +89,11 @@ func (t translator) path(match *gatewayv1.HTTPPathMatch, call *routing.Call) (ro
 	case gatewayv1.PathMatchExact:
 		return t.literalPath(routing.PathExact, value)
 	case gatewayv1.PathMatchPathPrefix:
-		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix)
-		return t.literalPath(routing.PathPrefix, strings.TrimRight(value, "/"))
+		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix) The path of the
+		// data plane can end with a slash although the value does not: "/a/%2e" is "/a/".
+		path, size, err := t.literalPath(routing.PathPrefix, value)
+		path.Value = strings.TrimRight(path.Value, "/")
+		return path, size, err
 	case gatewayv1.PathMatchRegularExpression:
 		return t.expressions.path(value)
 	default:
