@@ -21,6 +21,7 @@ func Capabilities() routing.Capabilities {
 		Protocols:        []routing.Protocol{routing.ProtocolHTTP, routing.ProtocolHTTPS, routing.ProtocolH2C},
 		Path:             normalizePath,
 		RequestPath:      normalizePath,
+		Expression:       unsupportedExpression,
 		FollowsEndpoints: true,
 		NeedsClusterIP:   true,
 	}
@@ -38,36 +39,15 @@ func errorStatus(kind string) int {
 
 func unsupportedFields(match gatewayv1.HTTPRouteMatch) []string {
 	var fields []string
-	add := func(problem string) {
-		if problem != "" {
+	for _, h := range match.Headers {
+		if problem := matchedHeaderProblem(string(h.Name)); problem != "" {
 			fields = append(fields, problem)
 		}
 	}
-	if p := match.Path; p != nil && ptr.Deref(p.Type, "") == gatewayv1.PathMatchRegularExpression {
-		add(emptyExpression("path", ptr.Deref(p.Value, "/")))
-	}
-	for _, h := range match.Headers {
-		add(matchedHeaderProblem(string(h.Name)))
-		if ptr.Deref(h.Type, "") == gatewayv1.HeaderMatchRegularExpression {
-			add(emptyExpression("header "+string(h.Name), h.Value))
-		}
-	}
-	for _, q := range match.QueryParams {
-		if ptr.Deref(q.Type, "") == gatewayv1.QueryParamMatchRegularExpression {
-			add(emptyExpression("query parameter "+string(q.Name), q.Value))
-		}
-	}
 	if match.Method != nil && *match.Method == gatewayv1.HTTPMethodConnect {
-		add("method CONNECT")
+		fields = append(fields, "method CONNECT")
 	}
 	return fields
-}
-
-func emptyExpression(field, value string) string {
-	if value == "" {
-		return field + ": empty regular expression"
-	}
-	return ""
 }
 
 func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
