@@ -12,6 +12,15 @@ type routeField struct {
 	values     []routeValue
 }
 
+// fieldMessages are parts of each message about the values of a field.
+var fieldMessages = map[string]string{
+	"path RegularExpression": "path: ", "header expression": "header x-a: ", "query expression": "query parameter a: ",
+	"gRPC service expression": "service: ", "gRPC method expression": "method: ", "gRPC header expression": "header x-a: ",
+	"request set name": "filter RequestHeaderModifier: ", "request remove name": "filter RequestHeaderModifier: header ",
+	"response remove name": "filter ResponseHeaderModifier: ", "response add value": "filter ResponseHeaderModifier: value of header x-a ",
+	"rewrite ReplaceFullPath": "filter URLRewrite: replacement path ", "redirect ReplacePrefixMatch": "filter RequestRedirect: replacement path ",
+}
+
 // each returns the values with one outcome.
 func each(want outcome, values ...any) []routeValue {
 	all := make([]routeValue, len(values))

@@ -57,7 +57,7 @@ func TestValuesOfRoutesReachEnvoyOrAreRefused(t *testing.T) {
 		for i, v := range field.values {
 			name := fmt.Sprintf("%s #%d %.60q", field.name, i, fmt.Sprint(v.value))
 			t.Run(name, func(t *testing.T) {
-				if resources := wantOutcome(t, field.spec, v); resources != nil {
+				if resources := wantOutcome(t, field, v); resources != nil {
 					tables[name] = resources
 				}
 			})
@@ -67,9 +67,9 @@ func TestValuesOfRoutesReachEnvoyOrAreRefused(t *testing.T) {
 }
 
 // wantOutcome checks the outcome of a route with the value, and returns what Envoy gets.
-func wantOutcome(t *testing.T, spec string, v routeValue) *envoy.Resources {
+func wantOutcome(t *testing.T, field routeField, v routeValue) *envoy.Resources {
 	t.Helper()
-	files, err := state.FromFiles([]string{"-"}, manifest.Options{Namespace: "default", Stdin: bytes.NewReader(manifestsWith(t, spec, v.value))}, options.ControllerName, config.DefaultClassName)
+	files, err := state.FromFiles([]string{"-"}, manifest.Options{Namespace: "default", Stdin: bytes.NewReader(manifestsWith(t, field.spec, v.value))}, options.ControllerName, config.DefaultClassName)
 	if (err != nil) != (v.want.kind == outcomeAPI) {
 		t.Fatalf("the API returns the error %v, want the value to be %s", err, v.want.kind)
 	}
@@ -84,8 +84,8 @@ func wantOutcome(t *testing.T, spec string, v routeValue) *envoy.Resources {
 			got = outcomeOmitted
 		}
 	}
-	if got != v.want.kind || !strings.Contains(message, v.want.message) {
-		t.Errorf("the value is %s with the message %q, want %s with %q", got, message, v.want.kind, v.want.message)
+	if got != v.want.kind || !strings.Contains(message, v.want.message) || message != "" && !strings.Contains(message, fieldMessages[field.name]) {
+		t.Errorf("the value is %s with the message %q, want %s with %q%q", got, message, v.want.kind, fieldMessages[field.name], v.want.message)
 	}
 	wantEntries(t, d, got)
 	wantConditionMessage(t, d.report, message)
