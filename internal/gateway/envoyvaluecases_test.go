@@ -257,6 +257,7 @@ var backendFields = []routeField{
 		each(refused("backendRef filter URLRewrite with several backendRefs"), []any{map[string]any{"type": "URLRewrite", "urlRewrite": map[string]any{"path": map[string]any{"type": "ReplaceFullPath", "replaceFullPath": "/a"}}}}),
 		each(refused("backendRef filter RequestMirror with several backendRefs"), []any{map[string]any{"type": "RequestMirror", "requestMirror": map[string]any{"backendRef": map[string]any{"name": "web", "port": 80}}}}),
 	)},
+	{"filters of a backendRef of weight 0", "HTTPRoute rules: [{backendRefs: [{name: web, port: 80, weight: 0, filters: VALUE}, {name: tls, port: 80}, {name: h2c, port: 80}]}]", weightZeroFilters},
 	{
 		"rewrites of rule and backendRef", "HTTPRoute rules: [{filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: VALUE}}}], " +
 			"backendRefs: [{name: web, port: 80, filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /b}}}]}]}]",
@@ -265,6 +266,12 @@ var backendFields = []routeField{
 	{"protocol", "HTTPRoute rules: [{backendRefs: [{name: VALUE, port: 80}]}]", words(served, "web tls h2c")},
 	{"gRPC protocol", "GRPCRoute rules: [{backendRefs: [{name: VALUE, port: 80}]}]", words(served, "web tls h2c")},
 }
+
+// weightZeroFilters are filters that no data plane supports for one of several backends.
+var weightZeroFilters = each(expectedToFail("Envoy's capabilities check filters without effect"),
+	[]any{map[string]any{"type": "RequestRedirect", "requestRedirect": map[string]any{}}},
+	[]any{map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": []any{"Host"}}}},
+)
 
 func ratio(numerator, denominator int) map[string]any {
 	return map[string]any{"numerator": numerator, "denominator": denominator}
