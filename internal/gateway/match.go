@@ -129,7 +129,7 @@ func (t translator) callPath(call *routing.Call) (routing.Path, int, error) {
 		return t.literalPath(routing.PathPrefix, "/"+service)
 	case service == "":
 		// The class refuses expressions of routes, and this is none.
-		return expressions{}.path("method", "/[^/]+/(?:" + regexp.QuoteMeta(method) + ")")
+		return expressions{}.path("method", "/[^/]+/(?:"+regexp.QuoteMeta(method)+")")
 	default:
 		return t.literalPath(routing.PathExact, "/"+service+"/"+method)
 	}
