@@ -100,7 +100,7 @@ control-plane: ## Build the control plane for the tests and the demo, once per m
 .PHONY: golden
 golden: ## Update the golden files; read the diff before you commit it
 	@echo "==> writing testdata/*.golden.*"
-	@go test ./internal/connector ./internal/gateway ./internal/cli -run Golden -update
+	@go test ./internal/connector ./internal/envoy ./internal/gateway ./internal/cli -run Golden -update
 	@go test -C $(CHART) -run 'Golden|Config|README' -update
 
 .PHONY: generate
