@@ -16,8 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// No route of a tenant changes what the routes of other tenants are rendered to, whatever
-// it contains. The tenant uses hostnames of its own, because the Gateway API lets it add
+// A route of a tenant does not change what the routes of other tenants are rendered to, with
+// any values. The tenant uses hostnames of its own, because the Gateway API lets it add
 // routes to hostnames that it shares.
 func TestRoutesOfATenantDoNotChangeThoseOfOthers(t *testing.T) {
 	rendered := 0
