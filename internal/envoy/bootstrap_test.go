@@ -29,7 +29,7 @@ var bootstrapOptions = envoy.BootstrapOptions{Controller: "tunnel-gateway-xds.tu
 func TestGoldenBootstrap(t *testing.T) {
 	got := asYAML(t, envoy.Bootstrap(bootstrapOptions))
 	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil { //nolint:gosec // part of the source tree, contains nothing private
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput() //nolint:gosec // the developer names the binary
+		output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput()
 		if err != nil {
 			t.Errorf("Envoy rejects the bootstrap: %v\n%s", err, output)
 		}

@@ -106,7 +106,7 @@ func envoyProblem(t *testing.T, binary string, tables map[string]*envoy.Resource
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput() //nolint:gosec // the developer names the binary
+	output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput()
 	if err == nil {
 		return ""
 	}
