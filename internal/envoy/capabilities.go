@@ -21,6 +21,7 @@ func Capabilities() routing.Capabilities {
 		Protocols:        []routing.Protocol{routing.ProtocolHTTP, routing.ProtocolHTTPS, routing.ProtocolH2C},
 		Path:             normalizePath,
 		RequestPath:      normalizePath,
+		Expression:       unsupportedExpression,
 		FollowsEndpoints: true,
 		NeedsClusterIP:   true,
 		RepeatsEntries:   true,
@@ -39,36 +40,15 @@ func errorStatus(kind string) int {
 
 func unsupportedFields(match gatewayv1.HTTPRouteMatch) []string {
 	var fields []string
-	add := func(problem string) {
-		if problem != "" {
+	for _, h := range match.Headers {
+		if problem := matchedHeaderProblem(string(h.Name)); problem != "" {
 			fields = append(fields, problem)
 		}
 	}
-	if p := match.Path; p != nil && ptr.Deref(p.Type, "") == gatewayv1.PathMatchRegularExpression {
-		add(emptyExpression("path", ptr.Deref(p.Value, "/")))
-	}
-	for _, h := range match.Headers {
-		add(matchedHeaderProblem(string(h.Name)))
-		if ptr.Deref(h.Type, "") == gatewayv1.HeaderMatchRegularExpression {
-			add(emptyExpression("header "+string(h.Name), h.Value))
-		}
-	}
-	for _, q := range match.QueryParams {
-		if ptr.Deref(q.Type, "") == gatewayv1.QueryParamMatchRegularExpression {
-			add(emptyExpression("query parameter "+string(q.Name), q.Value))
-		}
-	}
 	if match.Method != nil && *match.Method == gatewayv1.HTTPMethodConnect {
-		add("method CONNECT")
+		fields = append(fields, "method CONNECT")
 	}
 	return fields
-}
-
-func emptyExpression(field, value string) string {
-	if value == "" {
-		return field + ": empty regular expression"
-	}
-	return ""
 }
 
 func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
@@ -76,12 +56,13 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 	for _, f := range rule.Filters {
 		parts.addFilter("filter", f)
 	}
-	for _, backend := range rule.BackendRefs {
+	backends := weighted(rule)
+	for _, backend := range backends {
 		for _, f := range backend.Filters {
 			parts.addFilter("backendRef filter", f)
 		}
 	}
-	parts.addCombinations(rule)
+	parts.addCombinations(rule, backends)
 	if rule.Retry != nil {
 		parts.add("retry")
 	}
@@ -89,6 +70,12 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 		parts.add("sessionPersistence")
 	}
 	return parts
+}
+
+// weighted returns the backendRefs that get requests. The filters of the others have no
+// effect.
+func weighted(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
+	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), func(b gatewayv1.HTTPBackendRef) bool { return ptr.Deref(b.Weight, 1) == 0 })
 }
 
 // parts are the unsupported parts of an action, without repetition.
@@ -154,16 +141,10 @@ func corsProblem(f *gatewayv1.HTTPCORSFilter) string {
 }
 
 // addCombinations adds the combinations that one route of Envoy cannot express.
-func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule) {
-	weighted := 0
-	for _, backend := range rule.BackendRefs {
-		if ptr.Deref(backend.Weight, 1) > 0 {
-			weighted++
-		}
-	}
-	for _, backend := range rule.BackendRefs {
+func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule, backends []gatewayv1.HTTPBackendRef) {
+	for _, backend := range backends {
 		for _, f := range backend.Filters {
-			if weighted > 1 && isRouteFilter(f) {
+			if len(backends) > 1 && isRouteFilter(f) {
 				p.add(fmt.Sprintf("backendRef filter %s with several backendRefs", f.Type))
 			}
 			if rewritesPath(f) && slices.ContainsFunc(rule.Filters, rewritesPath) {
@@ -174,7 +155,7 @@ func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule) {
 	if hasFilter(rule, gatewayv1.HTTPRouteFilterCORS) && hasFilter(rule, gatewayv1.HTTPRouteFilterRequestRedirect) {
 		p.add(routing.IncompatibleFilters)
 	}
-	if replacesPrefix(rule) && slices.ContainsFunc(matchesOf(rule), hasNoPrefix) {
+	if replacesPrefix(rule.Filters, backends) && slices.ContainsFunc(matchesOf(rule), hasNoPrefix) {
 		p.add("ReplacePrefixMatch with a match that is not a PathPrefix")
 	}
 }
@@ -193,11 +174,11 @@ func rewritesPath(f gatewayv1.HTTPRouteFilter) bool {
 	return f.URLRewrite != nil && f.URLRewrite.Path != nil
 }
 
-func replacesPrefix(rule *gatewayv1.HTTPRouteRule) bool {
+func replacesPrefix(filters []gatewayv1.HTTPRouteFilter, backends []gatewayv1.HTTPBackendRef) bool {
 	replaces := func(f gatewayv1.HTTPRouteFilter) bool {
 		return f.URLRewrite != nil && isPrefixModifier(f.URLRewrite.Path) || f.RequestRedirect != nil && isPrefixModifier(f.RequestRedirect.Path)
 	}
-	return slices.ContainsFunc(rule.Filters, replaces) || slices.ContainsFunc(rule.BackendRefs, func(b gatewayv1.HTTPBackendRef) bool {
+	return slices.ContainsFunc(filters, replaces) || slices.ContainsFunc(backends, func(b gatewayv1.HTTPBackendRef) bool {
 		return slices.ContainsFunc(b.Filters, replaces)
 	})
 }

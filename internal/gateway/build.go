@@ -193,7 +193,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 	d.limiter.repeats, d.limiter.access = capabilities.RepeatsEntries, d.access
 	d.translator = translator{
 		capabilities: capabilities,
-		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused},
+		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused, unsupported: capabilities.Expression},
 		backends: backendResolver{
 			grants: grants, services: s.Services, slices: s.EndpointSlices, capabilities: capabilities,
 		},

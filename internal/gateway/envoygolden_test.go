@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // writeEnvoy writes the statuses of the routes, and the resources of Envoy, one route or
@@ -54,4 +59,30 @@ func oneLine(t *testing.T, m proto.Message) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// Envoy accepts the resources of every golden case.
+func TestEnvoyAcceptsEveryGoldenCase(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	tables := map[string]*envoy.Resources{}
+	for _, input := range inputs {
+		files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
+		if err != nil {
+			continue // a case about an invalid manifest
+		}
+		for _, d := range decide(t, files, v1alpha1.DataPlaneEnvoy) {
+			if d.result.Table == nil {
+				continue
+			}
+			name := fmt.Sprintf("%s %s", input, d.key)
+			tables[name] = envoy.Render(d.result.Table)
+			if err := resourcesProblem(tables[name]); err != nil {
+				t.Errorf("%s: the resources are not valid: %v", name, err)
+			}
+		}
+	}
+	wantEnvoyAccepts(t, tables)
 }

@@ -46,6 +46,9 @@ var (
 type expressions struct {
 	// refused reports whether the GatewayClass refuses regular expressions.
 	refused bool
+	// unsupported returns why the data plane does not support an expression, or an empty
+	// string. It is nil when the data plane supports every expression.
+	unsupported func(string) string
 }
 
 // translate puts an expression into a non-capturing group, and returns the group and
@@ -74,10 +77,21 @@ func (e expressions) translate(expression string) (enclosed string, size int, er
 	for _, end := range []string{")", `\E)`} {
 		enclosed = "(?:" + expression + end
 		if _, err := regexp.Compile(enclosed); err == nil {
-			return enclosed, size, nil
+			return enclosed, size, e.problem(expression)
 		}
 	}
 	return "", 0, fmt.Errorf("invalid RE2 expression %q", expression)
+}
+
+// problem returns why the data plane does not support the expression, or nil.
+func (e expressions) problem(expression string) error {
+	if e.unsupported == nil {
+		return nil
+	}
+	if problem := e.unsupported(expression); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
 }
 
 // expressionLength returns the number of bytes of the expression. A class such as \pL

@@ -89,8 +89,12 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 		fmt.Fprintln(&statuses, "# no managed Gateway")
 	}
 	for _, d := range decisions {
-		writeConfiguration(&configurations, d)
 		writeStatuses(&statuses, d.report)
+		if d.result.DataPlane == v1alpha1.DataPlaneEnvoy {
+			fmt.Fprintf(&configurations, "# %s: Envoy routes the requests\n", d.key)
+			continue
+		}
+		writeConfiguration(&configurations, d)
 		if c := ingress.Configuration(d.result.Table); c != nil {
 			if err := provider.Validate(*c); err != nil {
 				t.Errorf("the connector rejects the configuration: %v", err)

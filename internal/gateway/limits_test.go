@@ -205,9 +205,9 @@ func attackTenants(t *testing.T, seed uint64, plane v1alpha1.DataPlane, attack f
 	t.Helper()
 	c, limits := randomTenants(seed)
 	c.DataPlane = plane
-	before := gateway.Build(c.Snapshot, envoyOptions())
+	before := gateway.Build(c.Snapshot, options)
 	attack(c)
-	after := gateway.Build(c.Snapshot, envoyOptions())
+	after := gateway.Build(c.Snapshot, options)
 	if after.Usage.Rules > int(*limits.RulesPerTunnel) {
 		t.Errorf("%d rules of %d", after.Usage.Rules, *limits.RulesPerTunnel)
 	}

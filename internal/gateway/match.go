@@ -89,10 +89,13 @@ func (t translator) path(match *gatewayv1.HTTPPathMatch, call *routing.Call) (ro
 	case gatewayv1.PathMatchExact:
 		return t.literalPath(routing.PathExact, value)
 	case gatewayv1.PathMatchPathPrefix:
-		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix)
-		return t.literalPath(routing.PathPrefix, strings.TrimRight(value, "/"))
+		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix) The path of the
+		// data plane can end with a slash although the value does not: "/a/%2e" is "/a/".
+		path, size, err := t.literalPath(routing.PathPrefix, value)
+		path.Value = strings.TrimRight(path.Value, "/")
+		return path, size, err
 	case gatewayv1.PathMatchRegularExpression:
-		return t.expressions.path(value)
+		return t.expressions.path("path", value)
 	default:
 		return routing.Path{}, 0, fmt.Errorf("path type %s", kind)
 	}
@@ -103,9 +106,13 @@ func (t translator) literalPath(kind routing.PathKind, value string) (routing.Pa
 	return routing.Path{Kind: kind, Value: path}, 0, err
 }
 
-func (e expressions) path(value string) (routing.Path, int, error) {
+// path translates an expression of the field.
+func (e expressions) path(field, value string) (routing.Path, int, error) {
 	enclosed, size, err := e.translate(value)
-	return routing.Path{Kind: routing.PathExpression, Value: enclosed}, size, err
+	if err != nil {
+		return routing.Path{}, 0, fmt.Errorf("%s: %w", field, err)
+	}
+	return routing.Path{Kind: routing.PathExpression, Value: enclosed}, size, nil
 }
 
 // callPath translates a gRPC method match to a match of the path /<service>/<method>:
@@ -122,7 +129,7 @@ func (t translator) callPath(call *routing.Call) (routing.Path, int, error) {
 		return t.literalPath(routing.PathPrefix, "/"+service)
 	case service == "":
 		// The class refuses expressions of routes, and this is none.
-		return expressions{}.path("/[^/]+/(?:" + regexp.QuoteMeta(method) + ")")
+		return expressions{}.path("method", "/[^/]+/(?:"+regexp.QuoteMeta(method)+")")
 	default:
 		return t.literalPath(routing.PathExact, "/"+service+"/"+method)
 	}
@@ -136,11 +143,11 @@ func (t translator) callExpression(service, method string) (routing.Path, int, e
 			parts[i] = "[^/]+"
 			continue
 		}
-		enclosed, _, err := t.expressions.translate(part)
+		path, _, err := t.expressions.path([2]string{"service", "method"}[i], part)
 		if err != nil {
 			return routing.Path{}, 0, err
 		}
-		parts[i] = enclosed
+		parts[i] = path.Value
 	}
-	return t.expressions.path("/" + parts[0] + "/" + parts[1])
+	return t.expressions.path("method", "/"+parts[0]+"/"+parts[1])
 }

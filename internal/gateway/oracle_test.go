@@ -22,6 +22,7 @@ import (
 type oracle struct {
 	snapshot   *gateway.Snapshot
 	everything bool         // whether the data plane can express every match and action
+	envoy      bool         // whether the data plane is Envoy, which can express almost everything
 	claims     []*claim     // in order of precedence; sets that are not allowed come last
 	routes     []*specRoute // the oldest first
 	attached   map[*claim][]*specRoute
@@ -109,6 +110,14 @@ func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv
 		claims = append(claims, c)
 	}
 	return claims
+}
+
+// newEnvoyOracle returns the oracle for Envoy.
+func newEnvoyOracle(s *gateway.Snapshot) *oracle {
+	o := newOracleFor(s, true)
+	o.envoy, o.attached = true, map[*claim][]*specRoute{}
+	o.attachRoutes() // the kind of a route that is not served at all keeps no other route out
+	return o
 }
 
 func (o *oracle) allows(set *gatewayv1.ListenerSet) bool {

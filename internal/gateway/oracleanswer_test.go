@@ -210,7 +210,7 @@ func (o *oracle) candidates(route *specRoute, hostnames []string, r routing.Requ
 	for i, rule := range route.rules {
 		for j, match := range rule.matches {
 			if o.isMatchSupported(match) && o.matches(match, r) {
-				found = append(found, &candidate{route, i, j, append([]int{hostname}, match.precedence()...)})
+				found = append(found, &candidate{route, i, j, append([]int{hostname}, o.precedence(match)...)})
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (o *oracle) candidates(route *specRoute, hostnames []string, r routing.Requ
 // names follow. The API does not define the order of an HTTPRoute and a GRPCRoute
 // that share a hostname through different ports. The numbers of the other kind are
 // then 0.
-func (m specMatch) precedence() []int {
+func (o *oracle) precedence(m specMatch) []int {
 	service, method, path, prefix, verb := 0, 0, 0, 0, 0
 	switch kind, value := pathOf(m.HTTPRouteMatch); {
 	case m.call != nil && m.call.Type != nil && *m.call.Type == gatewayv1.GRPCMethodMatchRegularExpression:
@@ -235,7 +235,7 @@ func (m specMatch) precedence() []int {
 	case kind == gatewayv1.PathMatchRegularExpression:
 		path = 1
 	default:
-		literal, _ := url.PathUnescape(value)
+		literal, _ := o.literal(value)
 		prefix = len(strings.TrimSuffix(literal, "/"))
 	}
 	if m.Method != nil {
@@ -338,14 +338,34 @@ func pathOf(match gatewayv1.HTTPRouteMatch) (gatewayv1.PathMatchType, string) {
 	return kind, value
 }
 
-// pathMatches compares a match with the decoded path. A prefix consists of whole
+// literal returns a path in the form in which the data plane compares paths: decoded, or
+// for Envoy with all escapes in upper case except those of unreserved characters.
+func (o *oracle) literal(path string) (string, error) {
+	decoded, err := url.PathUnescape(path)
+	if !o.envoy {
+		return decoded, err
+	}
+	return pathEscape.ReplaceAllStringFunc(path, func(escape string) string {
+		if c, _ := url.PathUnescape(escape); unreserved.MatchString(c) {
+			return c
+		}
+		return strings.ToUpper(escape)
+	}), err
+}
+
+var (
+	pathEscape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+	unreserved = regexp.MustCompile("^[-A-Za-z0-9._~]$")
+)
+
+// pathMatches compares a match with the path in the form of the data plane. A prefix consists of whole
 // path elements, and its trailing slash is ignored.
 func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) bool {
 	pathType, value := pathOf(match)
 	if pathType == gatewayv1.PathMatchRegularExpression {
 		return o.matchesWhole(value, path)
 	}
-	literal, _ := url.PathUnescape(value)
+	literal, _ := o.literal(value)
 	if pathType == gatewayv1.PathMatchExact {
 		return literal == path
 	}
@@ -381,8 +401,11 @@ func (o *oracle) isMatchSupported(m specMatch) bool {
 	if slices.ContainsFunc(m.expressions(), func(expression string) bool { return o.compile(expression) == nil }) {
 		return false
 	}
+	if o.envoy && m.call == nil && slices.Contains(m.expressions(), "") {
+		return false
+	}
 	pathType, value := pathOf(m.HTTPRouteMatch)
-	if literal, err := url.PathUnescape(value); pathType != gatewayv1.PathMatchRegularExpression && (err != nil || !o.everything && !utf8.ValidString(literal)) {
+	if literal, err := o.literal(value); pathType != gatewayv1.PathMatchRegularExpression && (err != nil || !o.everything && !utf8.ValidString(literal)) {
 		return false
 	}
 	return o.everything || len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
@@ -491,6 +514,9 @@ func (o *oracle) isActionSupported(rule specRule) bool {
 			return false
 		}
 	}
+	if o.envoy && (rule.Retry != nil || rule.SessionPersistence != nil) {
+		return false
+	}
 	if o.everything {
 		return !slices.ContainsFunc(filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.Type == gatewayv1.HTTPRouteFilterExtensionRef })
 	}
@@ -542,7 +568,7 @@ func (o *oracle) urlOf(service *corev1.Service, port corev1.ServicePort) (string
 		protocol = *port.AppProtocol
 	}
 	scheme, reachable := schemes[protocol]
-	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+	if service.Spec.ClusterIP == corev1.ClusterIPNone && !o.envoy { // Envoy follows the EndpointSlices
 		reachable = reachable && port.TargetPort.Type == intstr.Int // a named port requires EndpointSlices
 		number = port.TargetPort.IntVal
 	}

@@ -6,17 +6,14 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// envoyOptions are options for decisions about Gateways with Envoy.
+// envoyOptions are options with which every Gateway has Envoy.
 func envoyOptions() gateway.Options {
 	o := randomOptions
-	c := envoy.Capabilities()
-	c.NeedsClusterIP = false
-	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: randomOptions.DataPlanes[v1alpha1.DataPlaneIngressRules], v1alpha1.DataPlaneEnvoy: c}
+	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: envoyOfFiles(), v1alpha1.DataPlaneEnvoy: envoyOfFiles()}
 	return o
 }
 

@@ -40,6 +40,10 @@ type Capabilities struct {
 	// NeedsClusterIP reports whether a Service that is not headless resolves only when it has
 	// a ClusterIP.
 	NeedsClusterIP bool
+	// Expression returns why the data plane does not support a regular expression that
+	// package regexp accepts, or an empty string. It is nil when the data plane uses that
+	// package.
+	Expression func(string) string
 	// RequestPath returns the path of a request, as it is in the URL, in the form in which
 	// the data plane compares paths.
 	RequestPath func(string) (string, error)

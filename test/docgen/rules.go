@@ -31,6 +31,7 @@ var ruleSections = []struct{ key, title string }{
 	{"5", "Status of Gateways and ListenerSets"},
 	{"6", "Routes"},
 	{"7", "Ingress rules of routes"},
+	{"envoy", "Routes with the data plane Envoy"},
 	{"settings", "Settings of the GatewayClass and the Gateway"},
 	{"seed", "Examples from the documentation of other projects, unchanged and completed"},
 }

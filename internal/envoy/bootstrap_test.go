@@ -1,0 +1,106 @@
+package envoy_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
+)
+
+// update makes the test write the golden file; make golden sets it.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const golden = "testdata/bootstrap.golden.yaml"
+
+var bootstrapOptions = envoy.BootstrapOptions{Controller: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.", ServesMetrics: true}
+
+// The bootstrap is the one in testdata/bootstrap.golden.yaml. Run make golden to update the
+// file, and read the diff.
+func TestGoldenBootstrap(t *testing.T) {
+	got := asYAML(t, envoy.Bootstrap(bootstrapOptions))
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (-want +got); run make golden to update it:\n%s", golden, diff)
+	}
+}
+
+// asYAML returns the message as YAML with stable spaces and sorted fields.
+func asYAML(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	text, err := protojson.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := yaml.JSONToYAML(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// Without permission, the metrics cannot be read through the port of the readiness probe.
+func TestBootstrapServesMetricsOnlyWithPermission(t *testing.T) {
+	for _, serves := range []bool{false, true} {
+		o := bootstrapOptions
+		o.ServesMetrics = serves
+		if got := strings.Contains(string(asYAML(t, envoy.Bootstrap(o))), "path: /stats/prometheus"); got != serves {
+			t.Errorf("the bootstrap serves the metrics: %t, want %t", got, serves)
+		}
+	}
+}
+
+// envoyBinary returns the path of Envoy. It downloads Envoy if necessary.
+func envoyBinary(t *testing.T) string {
+	t.Helper()
+	path, err := binaries.Envoy(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Envoy accepts the bootstrap.
+func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
+	binary, certificates := envoyBinary(t), t.TempDir()
+	for _, name := range []string{"sds-cert.yaml", "sds-ca.yaml"} { // Envoy rejects paths that do not exist
+		if err := os.WriteFile(filepath.Join(certificates, name), []byte("resources: []\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, serves := range []bool{false, true} {
+		o := bootstrapOptions
+		o.ServesMetrics = serves
+		file := filepath.Join(t.TempDir(), "bootstrap.json")
+		text, err := protojson.Marshal(envoy.Bootstrap(o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.ReplaceAll(text, []byte(`"`+envoy.CertificatesPath), []byte(`"`+certificates))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput()
+		if err != nil {
+			t.Errorf("Envoy rejects the bootstrap: %v\n%s", err, output)
+		}
+	}
+}

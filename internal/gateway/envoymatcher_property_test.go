@@ -1,0 +1,88 @@
+package gateway_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// forEachProtectedCluster checks a property for random clusters whose routes have all kinds
+// of matches and actions, and with random settings for Access.
+func forEachProtectedCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
+	t.Helper()
+	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 7)), snapshot: s} //nolint:gosec // the test must be reproducible
+		class, own := d.settings(), d.settings()
+		if s.ClassConfiguration != nil {
+			class.Hostnames = s.ClassConfiguration.Spec.Hostnames
+		}
+		setParametersRefs(s)
+		s.ClassConfiguration, s.GatewayConfiguration = configuration("platform", "defaults", class), configuration("infra", "own", own)
+		property(t, s, seed)
+	})
+}
+
+// Envoy answers random requests with the rendered routes as the table and the
+// specification require: on the listener that the Access of the hostname decides, and on
+// the other one with the status 404.
+func TestEnvoyGivesTheSpecifiedAnswer(t *testing.T) {
+	answers := map[string]int{}
+	forEachProtectedCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		o, table := newEnvoyOracle(s), gateway.Build(s, envoyOptions()).Table
+		if (table != nil) != o.accepted() {
+			t.Fatalf("has a table: %t, but the Gateway is accepted: %t", table != nil, o.accepted())
+		}
+		if table == nil {
+			return
+		}
+		resources := envoy.Render(table)
+		if err := resourcesProblem(resources); err != nil {
+			t.Fatal(err)
+		}
+		open, protected := newEnvoyMatcher(resources.Open, resources), newEnvoyMatcher(resources.Protected, resources)
+		dice := rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // the test must be reproducible
+		for _, request := range requestsFor(s, seed, true, 150) {
+			sent := request
+			request.Path, sent.Path = envoyPaths(t, o, dice, request.Path)
+			want, serving, other, listener := o.describeAnswer(request), open, protected, "open"
+			if required, _ := o.requiredAccess(request.Host); required != nil {
+				serving, other, listener = protected, open, "protected"
+			}
+			answer, _ := table.Answer(request)
+			if got := describeAnswer(answer); got != want {
+				t.Errorf("%s, headers %v: the table answers with %s, want %s", request, request.Headers, got, want)
+			}
+			if got := serving.describeAnswer(sent); got != withoutSource(want) {
+				t.Errorf("%s, headers %v: the %s listener answers with %s, want %s", sent, sent.Headers, listener, got, want)
+			}
+			if got := other.describeAnswer(sent); got != "no match" {
+				t.Errorf("%s: the listener that does not serve the hostname answers with %s", sent, got)
+			}
+			answers[kindOfAnswer(want)]++
+			answers[listener]++
+		}
+	})
+	for _, kind := range []string{"no match", "HTTPRoute", "GRPCRoute", "status 500", "status 503", "redirect", "several backends", "open", "protected"} {
+		if answers[kind] == 0 {
+			t.Errorf("no request of the clusters has the answer %q", kind)
+		}
+	}
+}
+
+// envoyPaths returns the path of a request in the form in which Envoy compares paths, and a
+// form with the same meaning after Envoy has normalized it: escapes in lower case.
+func envoyPaths(t *testing.T, o *oracle, dice *rand.Rand, path string) (normal, sent string) {
+	t.Helper()
+	raw := rawPath(path)
+	normal, err := o.literal(raw)
+	if got, problem := envoy.Capabilities().RequestPath(raw); got != normal || err != nil || problem != nil {
+		t.Fatalf("the path %q of a request is %q (%v) for Envoy, want %q (%v)", raw, got, problem, normal, err)
+	}
+	if dice.IntN(2) == 0 {
+		return normal, normal
+	}
+	return normal, pathEscape.ReplaceAllStringFunc(normal, strings.ToLower)
+}

@@ -1,0 +1,140 @@
+package gateway_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
+)
+
+// envoyBinary returns the path of Envoy. It downloads Envoy if necessary.
+func envoyBinary(t *testing.T) string {
+	t.Helper()
+	path, err := binaries.Envoy(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// messageProblem checks a message by its own rules, including the messages that are packed
+// in it.
+func messageProblem(m proto.Message) error {
+	var errs []error
+	check := func(m proto.Message) {
+		if v, ok := m.(interface{ ValidateAll() error }); ok {
+			errs = append(errs, v.ValidateAll())
+		}
+	}
+	check(m)
+	err := protorange.Range(m.ProtoReflect(), func(p protopath.Values) error {
+		if packed, ok := p.Index(-1).Value.Interface().(protoreflect.Message); ok && packed.Descriptor().FullName() == "google.protobuf.Any" {
+			unpacked, err := packed.Interface().(*anypb.Any).UnmarshalNew()
+			if err != nil {
+				return err
+			}
+			check(unpacked)
+		}
+		return nil
+	})
+	return errors.Join(append(errs, err)...)
+}
+
+// resourcesProblem checks all resources by their own rules.
+func resourcesProblem(r *envoy.Resources) error {
+	errs := []error{messageProblem(r.Open), messageProblem(r.Protected)}
+	for _, c := range r.Clusters {
+		errs = append(errs, messageProblem(c))
+	}
+	return errors.Join(errs...)
+}
+
+// wantEnvoyAccepts checks resources of independent tables with Envoy, all together. When
+// Envoy rejects them, it finds the names of the tables that Envoy rejects.
+func wantEnvoyAccepts(t *testing.T, tables map[string]*envoy.Resources) {
+	t.Helper()
+	binary := envoyBinary(t)
+	for name, problem := range rejectedByEnvoy(t, binary, tables, slices.Sorted(maps.Keys(tables))) {
+		t.Errorf("Envoy rejects %s: %s", name, problem)
+	}
+}
+
+// rejectedByEnvoy returns the named tables that Envoy rejects, with what Envoy reports.
+func rejectedByEnvoy(t *testing.T, binary string, tables map[string]*envoy.Resources, names []string) map[string]string {
+	t.Helper()
+	problem := envoyProblem(t, binary, tables, names)
+	switch {
+	case problem == "":
+		return nil
+	case len(names) == 1:
+		return map[string]string{names[0]: problem}
+	}
+	rejected := rejectedByEnvoy(t, binary, tables, names[:len(names)/2])
+	if rejected == nil {
+		rejected = map[string]string{}
+	}
+	maps.Copy(rejected, rejectedByEnvoy(t, binary, tables, names[len(names)/2:]))
+	return rejected
+}
+
+// envoyProblem returns why Envoy rejects a configuration with the named tables, each with
+// listeners of its own, or "".
+func envoyProblem(t *testing.T, binary string, tables map[string]*envoy.Resources, names []string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "envoy.json")
+	text, err := protojson.Marshal(joined(tables, names))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput()
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v: %s", err, strings.TrimSpace(string(output)))
+}
+
+// joined returns one configuration with the named tables.
+func joined(tables map[string]*envoy.Resources, names []string) *bootstrapv3.Bootstrap {
+	all := envoy.Static(&envoy.Resources{Open: &routev3.RouteConfiguration{}, Protected: &routev3.RouteConfiguration{}}, nil)
+	all.StaticResources.Listeners = nil
+	clusters := map[string]*clusterv3.Cluster{}
+	for _, name := range names {
+		b := envoy.Static(tables[name], nil)
+		for _, c := range b.StaticResources.Clusters {
+			clusters[c.Name] = c
+		}
+		if b.StaticResources.Secrets != nil {
+			all.StaticResources.Secrets = b.StaticResources.Secrets
+		}
+		for _, l := range b.StaticResources.Listeners {
+			l.Name = fmt.Sprintf("%s %s", name, l.Name)
+			l.Address.GetSocketAddress().Address = fmt.Sprintf("127.0.%d.%d", len(all.StaticResources.Listeners)/250, 1+len(all.StaticResources.Listeners)%250)
+			all.StaticResources.Listeners = append(all.StaticResources.Listeners, l)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		all.StaticResources.Clusters = append(all.StaticResources.Clusters, clusters[name])
+	}
+	return all
+}
