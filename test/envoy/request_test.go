@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -274,4 +275,56 @@ func differs(ok bool, format string, args ...any) string {
 		return ""
 	}
 	return fmt.Sprintf(format, args...)
+}
+
+// sendMany sends requests one after the other on a few connections, and counts the
+// responses by status and backend.
+func (b *bed) sendMany(t *testing.T, host, path string, n int) map[string]int {
+	t.Helper()
+	const connections = 4
+	results := make(chan string, n)
+	var group errgroup.Group
+	for i := range connections {
+		group.Go(func() error {
+			transport := &http.Transport{DisableCompression: true}
+			defer transport.CloseIdleConnections()
+			for range (n + i) / connections {
+				result, err := get(transport, b.open, host, path)
+				if err != nil {
+					return err
+				}
+				results <- result
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	close(results)
+	counts := map[string]int{}
+	for result := range results {
+		counts[result]++
+	}
+	return counts
+}
+
+// get returns the status and the backend of a request.
+func get(transport *http.Transport, address, host, path string) (string, error) {
+	r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return "", err
+	}
+	r.Host = host
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	var a arrival
+	body, err := io.ReadAll(response.Body)
+	if json.Unmarshal(body, &a) != nil {
+		return strconv.Itoa(response.StatusCode), err
+	}
+	return strconv.Itoa(response.StatusCode) + " " + a.Backend, err
 }
