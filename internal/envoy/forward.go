@@ -52,7 +52,6 @@ func (r *renderer) addBackends(action *routev3.RouteAction, e *routing.Entry) {
 	weights := make([]*routev3.WeightedCluster_ClusterWeight, len(backends))
 	for i := range backends {
 		weights[i] = r.clusterWeight(e, &backends[i])
-		action.AppendXForwardedHost = action.AppendXForwardedHost || weights[i].HostRewriteSpecifier != nil
 	}
 	if only := weights[0]; len(weights) == 1 && isPlain(only) {
 		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: only.Name}
@@ -74,13 +73,18 @@ func (r *renderer) clusterWeight(e *routing.Entry, b *routing.WeightedBackend) *
 		w.Name = r.clusters.name(e, b.Backend)
 	}
 	forward := e.Action.Forward
-	request := compose(requestChanges(forward.Filters), requestChanges(b.Filters))
+	var changes composition
+	if host := r.clusters.hostRewrite(e, b); host != "" {
+		w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
+		// Envoy ignores append_x_forwarded_host when a weighted cluster rewrites the host.
+		v := visitorHost()
+		changes.of(v.Key).append(v)
+	}
+	changes.apply(requestChanges(forward.Filters), requestChanges(b.Filters))
+	request := changes.headers()
 	w.RequestHeadersToAdd, w.RequestHeadersToRemove = request.add, request.remove
 	response := compose(b.Response, e.Action.Response)
 	w.ResponseHeadersToAdd, w.ResponseHeadersToRemove = response.add, response.remove
-	if host := r.clusters.hostRewrite(e, b); host != "" {
-		w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
-	}
 	return w
 }
 
