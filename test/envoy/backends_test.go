@@ -271,6 +271,7 @@ func (b *backend) handler(serverName string) http.Handler {
 		}
 		b.record(a)
 		answer, err := json.Marshal(a)
+		w.Header().Set("X-Backend-Protocol", r.Proto)
 		if _, writeErr := w.Write(answer); errors.Join(err, writeErr) != nil {
 			panic(http.ErrAbortHandler)
 		}

@@ -29,6 +29,7 @@ type row struct {
 	// want is the status, and after it, the name of the backend, the method and the path if
 	// the request arrived. These lines follow, each group in the order of the message:
 	//
+	//	TLS name         the name in the TLS handshake with the backend
 	//	> Name: value    the headers that arrived, if they are not those of the request
 	//	< Name: value    the headers of the response
 	//	. Name: value    the trailers of the response
@@ -143,6 +144,9 @@ func (o outcome) describe(r request) string {
 	lines := []string{strconv.Itoa(o.status)}
 	if o.arrival != nil {
 		lines[0] += " " + o.arrival.Backend + " " + strings.TrimSuffix(o.arrival.Start, " HTTP/1.1")
+		if o.arrival.ServerName != "" {
+			lines = append(lines, "TLS "+o.arrival.ServerName)
+		}
 		if arrived := o.headersThatArrived(r); !slices.Equal(arrived, r.lines) {
 			lines = append(lines, prefixed("> ", arrived)...)
 			if len(arrived) == 0 {
