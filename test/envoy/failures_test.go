@@ -28,7 +28,7 @@ func TestTimedOutRequestsAreSentOnce(t *testing.T) {
 		if o := send(t, b.open, parseRequest("POST failures.example.com"+path).text()); o.status != 504 {
 			t.Errorf("%s: status %d, want 504", path, o.status)
 		}
-		if n := len(slow.await(t, 1)); n != 1 {
+		if n := len(slow.await(t)); n != 1 {
 			t.Errorf("%s: the backend received %d requests, want 1", path, n)
 		}
 	}
@@ -57,7 +57,7 @@ func TestBackendsThatDoNotAnswer(t *testing.T) {
 	})
 }
 
-// TestNoRetryAfterAReset shows that a backend receives each request once, whatever its method.
+// TestNoRetryAfterAReset shows that a backend receives requests of all methods once.
 func TestNoRetryAfterAReset(t *testing.T) {
 	b := start(t)
 	resets := b.backends.byName["resets"]
@@ -68,7 +68,7 @@ func TestNoRetryAfterAReset(t *testing.T) {
 			r.body = "once"
 		}
 		o := send(t, b.open, r.text())
-		if n := len(resets.await(t, 1)); n != 1 || o.status != 503 {
+		if n := len(resets.await(t)); n != 1 || o.status != 503 {
 			t.Errorf("%s: the backend received %d requests, and the client the status %d; want 1 and 503", method, n, o.status)
 		}
 	}

@@ -40,7 +40,7 @@ func TestHostsAreComparedWithoutCasePortAndDot(t *testing.T) {
 
 func TestAccess(t *testing.T) {
 	b := start(t)
-	check := func(address string, rows []row) {
+	check := func(t *testing.T, address string, rows []row) {
 		for _, row := range rows {
 			t.Run(row.name(), func(t *testing.T) {
 				if problem := b.check(t, address, row); problem != "" {
@@ -50,7 +50,7 @@ func TestAccess(t *testing.T) {
 		}
 	}
 	t.Run("open", func(t *testing.T) {
-		check(b.open, []row{
+		check(t, b.open, []row{
 			{"GET admin.example.com/", "404"},
 			{"GET ADMIN.example.com/", "404"},
 			{"GET admin.example.com./", "404"},
@@ -62,7 +62,7 @@ func TestAccess(t *testing.T) {
 		})
 	})
 	t.Run("protected", func(t *testing.T) {
-		check(b.protected, []row{
+		check(t, b.protected, []row{
 			{"GET admin.example.com/", "200 one GET /"},
 			{"GET admin.example.com:8443/", "200 one GET /"},
 			{"GET ADMIN.example.com/", "403"},

@@ -35,7 +35,7 @@ func TestMirrorsReceiveCopies(t *testing.T) {
 				t.Fatalf("status %d from %v, want 200 from one", o.status, o.arrival)
 			}
 			for _, name := range test.mirrors {
-				copies := b.backends.byName[name].await(t, 1)
+				copies := b.backends.byName[name].await(t)
 				if len(copies) != 1 || copies[0].Start != test.start || copies[0].Body != r.body || !slices.Contains(copies[0].Lines, "host: "+test.host) {
 					t.Errorf("%s received %+v, want one request %q for %s", name, copies, test.start, test.host)
 				}
@@ -51,15 +51,15 @@ func TestMirrorsReceiveCopies(t *testing.T) {
 // lower case, without the header x-envoy-internal and without the address of Envoy itself,
 // which Envoy adds to copies.
 func linesOfCopy(all []string) []string {
-	var comparable []string
+	var result []string
 	for _, line := range without(all, "x-envoy-internal") {
 		name, value, _ := strings.Cut(line, ":")
 		if strings.EqualFold(name, "X-Forwarded-For") {
 			value, _, _ = strings.Cut(value, ",")
 		}
-		comparable = append(comparable, strings.ToLower(name)+":"+value)
+		result = append(result, strings.ToLower(name)+":"+value)
 	}
-	return slices.Sorted(slices.Values(comparable))
+	return slices.Sorted(slices.Values(result))
 }
 
 func TestMirrorsDoNotChangeTheResponse(t *testing.T) {
@@ -81,7 +81,7 @@ func TestMirrorsReceiveAFraction(t *testing.T) {
 		b.sendMany(t, "mirrors.example.com", "/one", 1)
 		count := 0
 		for last := ""; last != "GET /one HTTP/1.1"; {
-			for _, a := range mirror.await(t, 1) {
+			for _, a := range mirror.await(t) {
 				if last = a.Start; last == "GET "+path+" HTTP/1.1" {
 					count++
 				}

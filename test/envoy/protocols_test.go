@@ -60,7 +60,7 @@ func TestWebSockets(t *testing.T) {
 			if err != nil || o.status != 101 {
 				t.Fatalf("status %d, error %v, want 101", o.status, err)
 			}
-			a := b.backends.byName[test.backend].await(t, 1)
+			a := b.backends.byName[test.backend].await(t)
 			if arrived := strings.ToLower(strings.Join(a[0].Lines, "\n")); !strings.Contains(arrived, "upgrade: websocket") || !strings.Contains(arrived, "connection: upgrade") {
 				t.Errorf("these headers arrived:\n%s", arrived)
 			}

@@ -179,19 +179,6 @@ func run(t *testing.T, rows []row) {
 	}
 }
 
-// runExpectedToFail fails when the outcome of a row is the expected one.
-func runExpectedToFail(t *testing.T, reason string, rows []row) {
-	t.Helper()
-	b := start(t)
-	for _, row := range rows {
-		t.Run(row.name(), func(t *testing.T) {
-			if b.check(t, b.open, row) == "" {
-				t.Errorf("the outcome is the expected one; remove the mark %q", reason)
-			}
-		})
-	}
-}
-
 func (r row) name() string { return strings.Join(lines(r.request), ", ") }
 
 // check sends the request of a row to a listener, and returns how the outcome differs from
@@ -270,8 +257,8 @@ func compareForward(f *routing.Forward, o outcome) string {
 	for _, w := range f.Backends {
 		names[w.Backend.Service.Name] = true
 	}
-	answered := o.arrival == nil || names[o.arrival.Backend]
-	return differs(answered && o.status != http.StatusNotFound, "an entry forwards to %v", slices.Sorted(maps.Keys(names)))
+	ok := o.arrival == nil && o.status != http.StatusNotFound || o.arrival != nil && names[o.arrival.Backend]
+	return differs(ok, "an entry forwards to %v", slices.Sorted(maps.Keys(names)))
 }
 
 func differs(ok bool, format string, args ...any) string {

@@ -11,6 +11,8 @@ func TestRewrites(t *testing.T) {
 		{"GET rewrites.example.com/caf%C3%A9/x", "200 one GET /cafe/x"},
 		{"GET rewrites.example.com/caf%c3%a9/%c3%a9", "200 one GET /cafe/%c3%a9"},
 		{"GET rewrites.example.com/escaped/c%20d", "200 one GET /a%20b/c%20d"},
+		{"GET rewrites.example.com/a.b+(c)/x?q=1", "200 one GET /x?q=1"},
+		{"GET rewrites.example.com/aXb+(c)/x", "404"},
 		{"GET rewrites.example.com/42/x?q=1", "200 one GET /number?q=1"},
 		{"GET rewrites.example.com/regex\nX-Full: 1", "200 one GET /number"},
 	})
