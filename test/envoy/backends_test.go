@@ -123,7 +123,7 @@ func (all *backends) listen(b *backend, address string) error {
 
 func (all *backends) close() {
 	for _, l := range all.listeners {
-		l.Close()
+		_ = l.Close()
 	}
 }
 
@@ -160,7 +160,7 @@ func (b *backend) takeAll() []arrival {
 
 // serveConn answers the requests on a connection.
 func (b *backend) serveConn(conn net.Conn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	serverName := ""
 	protocol := ""
 	if b.name == "silent" {

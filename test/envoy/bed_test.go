@@ -138,7 +138,7 @@ func (b *bed) awaitPorts() error {
 		for {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 			if err == nil {
-				conn.Close()
+				_ = conn.Close()
 				break
 			}
 			select {

@@ -35,15 +35,21 @@ func TestMirrorsReceiveCopies(t *testing.T) {
 				t.Fatalf("status %d from %v, want 200 from one", o.status, o.arrival)
 			}
 			for _, name := range test.mirrors {
-				copies := b.backends.byName[name].await(t)
-				if len(copies) != 1 || copies[0].Start != test.start || copies[0].Body != r.body || !slices.Contains(copies[0].Lines, "host: "+test.host) {
-					t.Errorf("%s received %+v, want one request %q for %s", name, copies, test.start, test.host)
-				}
-				if diff := cmp.Diff(linesOfCopy(o.arrival.Lines), linesOfCopy(copies[0].Lines)); diff != "" {
-					t.Errorf("%s received other headers (-want +got):\n%s", name, diff)
-				}
+				checkCopy(t, b.backends.byName[name], test.start, test.host, o.arrival)
 			}
 		})
+	}
+}
+
+// checkCopy waits for a copy, and compares it with the request that arrived at the backend.
+func checkCopy(t *testing.T, mirror *backend, start, host string, request *arrival) {
+	t.Helper()
+	copies := mirror.await(t)
+	if len(copies) != 1 || copies[0].Start != start || copies[0].Body != request.Body || !slices.Contains(copies[0].Lines, "host: "+host) {
+		t.Fatalf("%s received %+v, want one request %q for %s", mirror.name, copies, start, host)
+	}
+	if diff := cmp.Diff(linesOfCopy(request.Lines), linesOfCopy(copies[0].Lines)); diff != "" {
+		t.Errorf("%s received other headers (-want +got):\n%s", mirror.name, diff)
 	}
 }
 

@@ -93,7 +93,7 @@ func (b *bed) upgrade(t *testing.T, path string) (net.Conn, *bufio.Reader) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
+	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(clientTimeout)); err != nil {
 		t.Fatal(err)
 	}

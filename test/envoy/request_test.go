@@ -97,7 +97,7 @@ func exchange(address, text string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(clientTimeout)); err != nil {
 		return outcome{}, err
 	}
@@ -117,6 +117,7 @@ func readOutcome(r *bufio.Reader, method string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	defer response.Body.Close()
 	o := outcome{status: response.StatusCode, headers: h.lines}
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return o, nil
