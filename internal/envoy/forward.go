@@ -57,7 +57,6 @@ func (r *renderer) addBackends(action *routev3.RouteAction, e *routing.Entry) {
 	weights := make([]*routev3.WeightedCluster_ClusterWeight, len(backends))
 	for i := range backends {
 		weights[i] = r.clusterWeight(e, &backends[i])
-		action.AppendXForwardedHost = action.AppendXForwardedHost || weights[i].HostRewriteSpecifier != nil
 	}
 	action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{Clusters: weights}}
 }
@@ -76,13 +75,18 @@ func (r *renderer) clusterWeight(e *routing.Entry, b *routing.WeightedBackend) *
 		w.Name = r.clusters.name(e, b.Backend)
 	}
 	forward := e.Action.Forward
-	request := compose(requestChanges(forward.Filters), requestChanges(b.Filters))
+	var changes composition
+	if host := r.clusters.hostRewrite(e, b); host != "" {
+		w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
+		// Envoy ignores append_x_forwarded_host when a weighted cluster rewrites the host.
+		v := visitorHost()
+		changes.of(v.Key).append(v)
+	}
+	changes.apply(requestChanges(forward.Filters), requestChanges(b.Filters))
+	request := changes.headers()
 	w.RequestHeadersToAdd, w.RequestHeadersToRemove = request.add, request.remove
 	response := compose(b.Response, e.Action.Response)
 	w.ResponseHeadersToAdd, w.ResponseHeadersToRemove = response.add, response.remove
-	if host := r.clusters.hostRewrite(e, b); host != "" {
-		w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
-	}
 	return w
 }
 

@@ -18,6 +18,12 @@ type headers struct {
 // other. Envoy itself would apply those of a backend before those of its route.
 func compose(all ...*routing.HeaderChanges) headers {
 	var c composition
+	c.apply(all...)
+	return c.headers()
+}
+
+// apply adds the changes to those that the composition has already.
+func (c *composition) apply(all ...*routing.HeaderChanges) {
 	for _, changes := range all {
 		if changes == nil {
 			continue
@@ -26,13 +32,22 @@ func compose(all ...*routing.HeaderChanges) headers {
 			c.of(name).replace()
 		}
 		for _, h := range changes.Set {
-			c.of(h.Name).replace(h)
+			c.of(h.Name).replace(literal(h))
 		}
 		for _, h := range changes.Add {
-			c.of(h.Name).append(h)
+			c.of(h.Name).append(literal(h))
 		}
 	}
-	return c.headers()
+}
+
+// literal returns a header whose value Envoy does not change.
+func literal(h routing.Header) *corev3.HeaderValue {
+	return &corev3.HeaderValue{Key: strings.ToLower(h.Name), Value: strings.ReplaceAll(h.Value, "%", "%%")} // Envoy expands "%"
+}
+
+// visitorHost is the host of the request before Envoy rewrites it.
+func visitorHost() *corev3.HeaderValue {
+	return &corev3.HeaderValue{Key: "x-forwarded-host", Value: "%REQ(:AUTHORITY)%"}
 }
 
 // composition has the effect of changes on each header, in the order of first mention.
@@ -45,12 +60,12 @@ type composition struct {
 // values are removed if they are replaced.
 type headerEffect struct {
 	replaced bool
-	values   []routing.Header
+	values   []*corev3.HeaderValue
 }
 
-func (e *headerEffect) replace(values ...routing.Header) { e.replaced, e.values = true, values }
+func (e *headerEffect) replace(values ...*corev3.HeaderValue) { e.replaced, e.values = true, values }
 
-func (e *headerEffect) append(value routing.Header) { e.values = append(e.values, value) }
+func (e *headerEffect) append(value *corev3.HeaderValue) { e.values = append(e.values, value) }
 
 func (c *composition) of(name string) *headerEffect {
 	key := strings.ToLower(name)
@@ -76,7 +91,7 @@ func (c *composition) headers() headers {
 			if effect.replaced && i == 0 {
 				action = corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
 			}
-			h.add = append(h.add, headerOption(value, action))
+			h.add = append(h.add, &corev3.HeaderValueOption{Header: value, AppendAction: action, KeepEmptyValue: true})
 		}
 	}
 	return h

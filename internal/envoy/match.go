@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
@@ -84,13 +83,4 @@ func isWide(hostname string) bool { return hostname == "" || strings.HasPrefix(h
 // redirect without a hostname contains that of the virtual host.
 func dependsOnHostname(e *routing.Entry) bool {
 	return e.Action.Redirect != nil && e.Action.Redirect.Hostname == ""
-}
-
-// headerOption returns a change of a header. Envoy expands "%" in values.
-func headerOption(h routing.Header, action corev3.HeaderValueOption_HeaderAppendAction) *corev3.HeaderValueOption {
-	return &corev3.HeaderValueOption{
-		Header:         &corev3.HeaderValue{Key: strings.ToLower(h.Name), Value: strings.ReplaceAll(h.Value, "%", "%%")},
-		AppendAction:   action,
-		KeepEmptyValue: true,
-	}
 }

@@ -272,7 +272,11 @@ func (o *oracle) matches(m specMatch, r routing.Request) bool {
 			return false
 		}
 	}
-	query, _ := url.ParseQuery(r.Query)
+	query := map[string][]string{} // not decoded
+	for part := range strings.SplitSeq(r.Query, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		query[name] = append(query[name], value)
+	}
 	for _, q := range m.QueryParams {
 		values := query[string(q.Name)]
 		if len(values) == 0 || !o.valueMatches(q.Type != nil && *q.Type == gatewayv1.QueryParamMatchRegularExpression, q.Value, values[0]) {

@@ -100,13 +100,9 @@ func (v ValueMatch) matches(value string) bool {
 
 // matchesQuery compares the first value of each parameter.
 func (m *Match) matchesQuery(r Request) bool {
-	if len(m.Query) == 0 {
-		return true
-	}
-	parameters := r.queryParameters()
 	return !slices.ContainsFunc(m.Query, func(q ValueMatch) bool {
-		values := parameters[q.Name]
-		return len(values) == 0 || !q.matches(values[0])
+		value, ok := r.parameter(q.Name)
+		return !ok || !q.matches(value)
 	})
 }
 

@@ -2,7 +2,6 @@ package routing
 
 import (
 	"cmp"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -23,7 +22,8 @@ func (c *PathChange) Apply(path string, match Path) string {
 }
 
 // Location returns the Location header of a redirect for a request that the entry
-// answers. A request without a scheme counts as https, which visitors of
+// answers. The data plane that serves redirects compares paths with their escapes, which
+// stay. A request without a scheme counts as https, which visitors of
 // Cloudflare's edge use.
 func (e *Entry) Location(r Request) string {
 	redirect := e.Action.Redirect
@@ -32,9 +32,9 @@ func (e *Entry) Location(r Request) string {
 	if port := redirect.LocationPort(); port != 0 {
 		location += ":" + strconv.Itoa(int(port))
 	}
-	path := (&url.URL{Path: r.Path}).EscapedPath()
+	path := r.Path
 	if redirect.Path != nil {
-		path = redirect.Path.Apply(path, e.Match.Path) // the replacement is escaped already
+		path = redirect.Path.Apply(path, e.Match.Path)
 	}
 	if location += path; r.Query != "" {
 		location += "?" + r.Query

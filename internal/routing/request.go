@@ -67,11 +67,21 @@ func (r Request) String() string {
 
 func (r Request) method() string { return cmp.Or(r.Method, "GET") }
 
-// queryParameters returns the query parameters, without parameters that cannot be decoded.
-func (r Request) queryParameters() url.Values {
-	values, _ := url.ParseQuery(r.Query)
-	return values
+// parameter returns the first value of a query parameter, and whether there is one. Names
+// and values are compared as they are in the URL, without decoding.
+func (r Request) parameter(name string) (string, bool) {
+	for part := range strings.SplitSeq(r.Query, "&") {
+		if key, value, _ := strings.Cut(part, "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // header returns the values of a header.
-func (r Request) header(name string) []string { return textproto.MIMEHeader(r.Headers).Values(name) }
+func (r Request) header(name string) []string {
+	if strings.EqualFold(name, "Host") {
+		return []string{r.Host}
+	}
+	return textproto.MIMEHeader(r.Headers).Values(name)
+}
