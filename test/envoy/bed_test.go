@@ -29,15 +29,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// findEnvoy returns the path of Envoy, or skips the test.
+// findEnvoy returns the path of Envoy. It downloads Envoy if necessary.
 func findEnvoy(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("ENVOY")
-	if path == "" {
-		t.Skip("ENVOY is not set; set it to the path of Envoy 1.40.0")
+	path, err := binaries.Envoy(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
