@@ -466,17 +466,8 @@ func (o *oracle) action(route *specRoute, rule specRule) specAction {
 	if !o.isActionSupported(rule) {
 		return failed
 	}
-	filters := slices.Clone(rule.Filters)
-	if weighted := weightedBackends(rule); len(weighted) == 1 {
-		filters = append(filters, weighted[0].Filters...)
-	}
-	for _, filter := range filters {
-		if filter.Type == gatewayv1.HTTPRouteFilterRequestRedirect {
-			if filter.RequestRedirect.StatusCode == nil {
-				return specAction{redirect: 302}
-			}
-			return specAction{redirect: *filter.RequestRedirect.StatusCode}
-		}
+	if status := redirectStatus(rule); status != 0 {
+		return specAction{redirect: status}
 	}
 	var backends []string
 	resolved := false
@@ -498,6 +489,24 @@ func (o *oracle) action(route *specRoute, rule specRule) specAction {
 	return specAction{backends: backends}
 }
 
+// redirectStatus returns the status of the redirect of a rule or of its only backend, or 0.
+func redirectStatus(rule specRule) int {
+	filters := slices.Clone(rule.Filters)
+	if weighted := weightedBackends(rule); len(weighted) == 1 {
+		filters = append(filters, weighted[0].Filters...)
+	}
+	for _, filter := range filters {
+		switch {
+		case filter.Type != gatewayv1.HTTPRouteFilterRequestRedirect:
+		case filter.RequestRedirect.StatusCode == nil:
+			return 302
+		default:
+			return *filter.RequestRedirect.StatusCode
+		}
+	}
+	return 0
+}
+
 func weightedBackends(rule specRule) []gatewayv1.HTTPBackendRef {
 	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), func(ref gatewayv1.HTTPBackendRef) bool {
 		return ref.Weight != nil && *ref.Weight == 0
@@ -512,9 +521,7 @@ func (o *oracle) isActionSupported(rule specRule) bool {
 	filters := slices.Clone(rule.Filters)
 	for _, ref := range weighted {
 		filters = append(filters, ref.Filters...)
-		if slices.ContainsFunc(ref.Filters, func(f gatewayv1.HTTPRouteFilter) bool {
-			return f.Type == gatewayv1.HTTPRouteFilterRequestRedirect && len(weighted) > 1 || f.Type == gatewayv1.HTTPRouteFilterCORS
-		}) {
+		if !areFiltersOfBackend(ref.Filters, len(weighted) == 1) {
 			return false
 		}
 	}
@@ -525,6 +532,13 @@ func (o *oracle) isActionSupported(rule specRule) bool {
 		return !slices.ContainsFunc(filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.Type == gatewayv1.HTTPRouteFilterExtensionRef })
 	}
 	return len(filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && rule.SessionPersistence == nil && len(weighted) <= 1
+}
+
+// areFiltersOfBackend reports whether a backend can have the filters.
+func areFiltersOfBackend(filters []gatewayv1.HTTPRouteFilter, isOnly bool) bool {
+	return !slices.ContainsFunc(filters, func(f gatewayv1.HTTPRouteFilter) bool {
+		return f.Type == gatewayv1.HTTPRouteFilterRequestRedirect && !isOnly || f.Type == gatewayv1.HTTPRouteFilterCORS
+	})
 }
 
 // isRuleSupported reports whether the data plane serves the rule as written.
