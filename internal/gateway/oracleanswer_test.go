@@ -466,7 +466,7 @@ func (o *oracle) action(route *specRoute, rule specRule) specAction {
 	if !o.isActionSupported(rule) {
 		return failed
 	}
-	if status := redirectStatus(rule); status != 0 {
+	if status := specRedirect(rule); status != 0 {
 		return specAction{redirect: status}
 	}
 	var backends []string
@@ -489,8 +489,8 @@ func (o *oracle) action(route *specRoute, rule specRule) specAction {
 	return specAction{backends: backends}
 }
 
-// redirectStatus returns the status of the redirect of a rule or of its only backend, or 0.
-func redirectStatus(rule specRule) int {
+// specRedirect returns the status of the redirect of a rule or of its only backend, or 0.
+func specRedirect(rule specRule) int {
 	filters := slices.Clone(rule.Filters)
 	if weighted := weightedBackends(rule); len(weighted) == 1 {
 		filters = append(filters, weighted[0].Filters...)
