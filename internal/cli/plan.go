@@ -158,6 +158,11 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if o.printsEnvoy() {
+		if err := result.RenderEnvoy(cmd.Context(), source); err != nil {
+			return err
+		}
+	}
 	var compareErr error
 	if o.diff.enabled {
 		compareErr = o.diff.compare(cmd.Context(), result, source, line)
@@ -320,6 +325,7 @@ func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 	if o.diff.enabled && o.output == "table" {
 		result.WriteProblems(w)
 	}
+	result.WriteEnvoyWarnings(w, plan.Style{Wide: o.wide})
 	if o.why == "" {
 		return false
 	}

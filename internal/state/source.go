@@ -30,12 +30,14 @@ type Source struct {
 	Warnings manifest.Errors
 	// Live reports whether a cluster was read.
 	Live bool
+	// HasManifests reports whether manifests were read.
+	HasManifests bool
 }
 
 func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
 	return &Source{
 		Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r),
-		Skipped: set.Skipped, SkippedDirectories: set.SkippedDirectories, Warnings: set.Warnings,
+		Skipped: set.Skipped, SkippedDirectories: set.SkippedDirectories, Warnings: set.Warnings, HasManifests: len(set.Objects) > 0,
 	}
 }
 
