@@ -76,7 +76,9 @@ const (
 var planFormats = []string{"table", "yaml", "json", formatEnvoy, formatEnvoyRoutes}
 
 // printsEnvoy reports whether the output is the configuration of Envoy.
-func (o *planOptions) printsEnvoy() bool { return o.output == formatEnvoy || o.output == formatEnvoyRoutes }
+func (o *planOptions) printsEnvoy() bool {
+	return o.output == formatEnvoy || o.output == formatEnvoyRoutes
+}
 
 // formatPrinter returns the function that prints in the given format. table prints
 // the table; value returns the value to encode in the other formats.
