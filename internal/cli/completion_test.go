@@ -52,8 +52,8 @@ func TestCompletionListsFlagValues(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"formats":                       {[]string{"plan", "--output", ""}, "table\nyaml\njson\n" + noFiles},
-		"formats, short flag":           {[]string{"plan", "-o", ""}, "table\nyaml\njson\n" + noFiles},
+		"formats":                       {[]string{"plan", "--output", ""}, "table\nyaml\njson\nenvoy\nenvoy-routes\n" + noFiles},
+		"formats, short flag":           {[]string{"plan", "-o", ""}, "table\nyaml\njson\nenvoy\nenvoy-routes\n" + noFiles},
 		"manifests":                     {[]string{"plan", "--filename", ""}, yaml},
 		"manifests, short flag":         {[]string{"plan", "-f", ""}, yaml},
 		"kubeconfigs":                   {[]string{"plan", "--kubeconfig", ""}, files},
@@ -110,7 +110,7 @@ func TestPluginPrintsItsCommand(t *testing.T) {
 			"help of controller":     {[]string{"controller", "--help"}, []string{"\n  kubectl tunnel_gateway controller [flags]\n"}},
 			"error":                  {[]string{"plan"}, []string{"kubectl tunnel_gateway: "}},
 			"unknown command":        {[]string{"serve"}, []string{`kubectl tunnel_gateway: unknown command "serve" for "kubectl tunnel_gateway"`}},
-			"completion for kubectl": {[]string{"__complete", "plan", "--output", "j"}, []string{"json\n:4\n"}},
+			"completion for kubectl": {[]string{"__complete", "plan", "--output", "j"}, []string{"envoy-routes\n:4\n"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				var out bytes.Buffer

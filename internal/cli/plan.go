@@ -158,9 +158,17 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if o.printsEnvoy() {
+		if err := result.RenderEnvoy(cmd.Context(), source); err != nil {
+			return err
+		}
+	}
 	var compareErr error
 	if o.diff.enabled {
 		compareErr = o.diff.compare(cmd.Context(), result, source, line)
+		if err := o.compareTables(cmd.Context(), result, source, line); err != nil {
+			return err
+		}
 	}
 	// The buffer prevents partial output if an error occurs.
 	var out bytes.Buffer
@@ -273,18 +281,46 @@ func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 // buildPlan builds the plan and applies --gateway.
 func (o *planOptions) buildPlan(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
 	defer line.Step("building the plan")()
-	options := plan.Options{
-		Options: gateway.Options{
-			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
-		},
-		ClusterID: o.clusterID, Account: o.diff.account(),
-	}
-	result, err := plan.Build(ctx, source, options, time.Now())
+	result, err := plan.Build(ctx, source, o.options(), time.Now())
 	if err != nil || o.gateway == "" {
 		return result, err
 	}
 	namespace, name, _ := strings.Cut(o.gateway, "/")
 	return result, result.Select(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// options returns the settings of the controller that the flags set.
+func (o *planOptions) options() plan.Options {
+	return plan.Options{
+		Options: gateway.Options{
+			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
+		},
+		ClusterID: o.clusterID, Account: o.diff.account(),
+	}
+}
+
+// compareTables compares the routing tables that Envoy serves with those of the cluster
+// without the manifests.
+func (o *planOptions) compareTables(ctx context.Context, result *plan.Plan, source *state.Source, line *progress.Line) error {
+	if !result.UsesEnvoy() {
+		return nil
+	}
+	defer line.Step("building the plan without the manifests")()
+	unchanged, err := source.WithoutManifests()
+	if err != nil {
+		return err
+	}
+	if unchanged == nil {
+		result.NoteTablesNotCompared(source.Live)
+		return nil
+	}
+	unchanged.Certificates.AssumeMissing = o.assumeSecrets
+	before, err := plan.Build(ctx, unchanged, o.options(), time.Now())
+	if err != nil {
+		return err
+	}
+	result.CompareTables(before)
+	return nil
 }
 
 // warnSource prints which manifests and Secrets the plan does not consider.
@@ -320,6 +356,7 @@ func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 	if o.diff.enabled && o.output == "table" {
 		result.WriteProblems(w)
 	}
+	result.WriteEnvoyWarnings(w, plan.Style{Wide: o.wide})
 	if o.why == "" {
 		return false
 	}

@@ -20,6 +20,12 @@ type printFunc func(io.Writer, *plan.Plan) error
 // differences, or the explanation of a request. stdout is the destination of the output.
 func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	style := o.style(stdout)
+	switch o.output {
+	case formatEnvoy:
+		return func(w io.Writer, p *plan.Plan) error { return p.WriteEnvoy(w) }, nil
+	case formatEnvoyRoutes:
+		return func(w io.Writer, p *plan.Plan) error { return p.WriteEnvoyRoutes(w) }, nil
+	}
 	if o.why == "" {
 		table := func(w io.Writer, p *plan.Plan) error { return p.WriteTable(w, style) }
 		if o.diff.enabled {
@@ -60,8 +66,19 @@ func (o *planOptions) request() (routing.Request, error) {
 	return request, nil
 }
 
+// The formats that print the configuration of Envoy instead of the plan.
+const (
+	formatEnvoy       = "envoy"
+	formatEnvoyRoutes = "envoy-routes"
+)
+
 // planFormats are the values of --output.
-var planFormats = []string{"table", "yaml", "json"}
+var planFormats = []string{"table", "yaml", "json", formatEnvoy, formatEnvoyRoutes}
+
+// printsEnvoy reports whether the output is the configuration of Envoy.
+func (o *planOptions) printsEnvoy() bool {
+	return o.output == formatEnvoy || o.output == formatEnvoyRoutes
+}
 
 // formatPrinter returns the function that prints in the given format. table prints
 // the table; value returns the value to encode in the other formats.

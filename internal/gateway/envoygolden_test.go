@@ -14,12 +14,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// writeEnvoy writes the statuses of the routes, and the resources of Envoy, one route or
-// cluster on each line.
+// writeEnvoy writes the statuses of the routes, the rules of the tunnel if Access needs
+// any, and the resources of Envoy, one route or cluster on each line.
 func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
 	t.Helper()
 	fmt.Fprintf(w, "# %s\n", d.key)
@@ -28,6 +30,13 @@ func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
 		return
 	}
 	writeRoutes(w, d.report)
+	c := ingress.EnvoyConfiguration(d.result.Table)
+	if err := provider.Validate(*c); err != nil {
+		t.Errorf("the connector rejects the configuration: %v", err)
+	}
+	if len(c.Ingress) > 1 || c.Ingress[0].OriginRequest.Access != nil {
+		writeRules(w, c)
+	}
 	r := envoy.Render(d.result.Table)
 	for _, c := range []*routev3.RouteConfiguration{r.Open, r.Protected} {
 		fmt.Fprintf(w, "%s:\n", c.Name)

@@ -210,6 +210,13 @@ func writeConfiguration(w *bytes.Buffer, d decision) {
 		fmt.Fprintln(w, "null # not accepted: the tunnel keeps its configuration")
 		return
 	}
+	writeRules(w, c)
+	if fields := originFields(c.OriginRequest); len(fields) > 0 {
+		fmt.Fprintf(w, "originRequest: {%s}\n", strings.Join(fields, ", "))
+	}
+}
+
+func writeRules(w *bytes.Buffer, c *provider.Configuration) {
 	fmt.Fprintln(w, "ingress:")
 	for _, rule := range c.Ingress {
 		var fields []string
@@ -222,9 +229,6 @@ func writeConfiguration(w *bytes.Buffer, d decision) {
 		fields = append(fields, fmt.Sprintf("service: %q", rule.Service))
 		fields = append(fields, originFields(rule.OriginRequest)...)
 		fmt.Fprintf(w, "- {%s}\n", strings.Join(fields, ", "))
-	}
-	if fields := originFields(c.OriginRequest); len(fields) > 0 {
-		fmt.Fprintf(w, "originRequest: {%s}\n", strings.Join(fields, ", "))
 	}
 }
 

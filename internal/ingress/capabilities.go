@@ -22,7 +22,7 @@ func Capabilities() routing.Capabilities {
 		ErrorStatus: func(string) int { return statusError },
 		Protocols:   []routing.Protocol{routing.ProtocolHTTP, routing.ProtocolHTTPS},
 		Path:        decodePath,
-		RequestPath: decodePath,
+		RequestPath: url.PathUnescape,
 		AccessGaps:  AccessGaps,
 	}
 }

@@ -18,11 +18,15 @@ type Diff struct {
 	Tunnel provider.TunnelID `json:"tunnel"`
 	// Version is the version of the tunnel's configuration; 0 if there is none.
 	Version provider.Version `json:"version"`
-	// Different reports whether a push would change the configuration of the tunnel.
+	// Different reports whether a push would change the configuration of the tunnel, or
+	// the manifests change the routing table.
 	Different bool `json:"different"`
 	// Unified is the unified diff of the configurations in YAML, with headers; empty
 	// if they are equal.
 	Unified string `json:"unified"`
+	// Routes is the unified diff of the routing tables without and with the manifests,
+	// with headers; empty if they are equal or were not compared.
+	Routes string `json:"routes"`
 	// Notes are remarks about the tunnel, such as the reason why the configuration is
 	// not pushed.
 	Notes []string `json:"notes"`
@@ -56,7 +60,8 @@ func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 }
 
 // HasChanges reports whether a push would change a tunnel, according to
-// [Plan.Compare].
+// [Plan.Compare], or the manifests change a routing table, according to
+// [Plan.CompareTables].
 func (p *Plan) HasChanges() bool {
 	for _, g := range p.Gateways {
 		if g.Diff != nil && g.Diff.Different {

@@ -240,11 +240,11 @@ func TestDiffInJSON(t *testing.T) {
 		manifests string
 		want      map[string]any
 	}{
-		"a difference":  {gatewayFor("new.example.com", "") + c.recorded(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": true, "unified": fmt.Sprintf(change, c.id), "notes": []any{}}},
-		"no difference": {gatewayFor("old.example.com", "") + c.recorded(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": false, "unified": "", "notes": []any{}}},
-		"a new tunnel": {gatewayFor("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition,
+		"a difference":  {gatewayFor("new.example.com", "") + c.recorded(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": true, "unified": fmt.Sprintf(change, c.id), "routes": "", "notes": []any{}}},
+		"no difference": {gatewayFor("old.example.com", "") + c.recorded(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": false, "unified": "", "routes": "", "notes": []any{}}},
+		"a new tunnel": {gatewayFor("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition, "routes": "",
 			"notes": []any{"The tunnel does not exist yet. The controller creates it with the name " + tunnel.DefaultClusterID("cluster", string(options.ControllerName)) + ".infra.g."}}},
-		"a Gateway that is not accepted": {rejected, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "",
+		"a Gateway that is not accepted": {rejected, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "", "routes": "",
 			"notes": []any{"The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value."}}},
 	} {
 		t.Run(name, func(t *testing.T) {

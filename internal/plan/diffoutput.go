@@ -47,12 +47,14 @@ func (g *Gateway) writeDiff(out io.Writer, color bool) {
 	for _, note := range g.Diff.Notes {
 		g.writeRemark(out, note)
 	}
-	switch {
-	case g.Diff.Different && color:
-		writeColored(out, escapeLines(g.Diff.Unified))
-	case g.Diff.Different:
-		fmt.Fprint(out, escapeLines(g.Diff.Unified))
-	case !g.Diff.notCompared:
+	for _, text := range []string{g.Diff.Unified, g.Diff.Routes} {
+		if color {
+			writeColored(out, escapeLines(text))
+		} else {
+			fmt.Fprint(out, escapeLines(text))
+		}
+	}
+	if !g.Diff.Different && !g.Diff.notCompared {
 		g.writeRemark(out, "no difference")
 	}
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -131,17 +132,31 @@ type OtherRoute struct {
 func (p *Plan) Explain(request routing.Request) *Explanation {
 	e := &Explanation{Request: request, Traces: []Trace{}, terminating: p.terminating}
 	for i := range p.Gateways {
-		found := p.Gateways[i].result.Trace(request)
-		if len(found.Listeners) > 0 {
-			e.Traces = append(e.Traces, p.Gateways[i].trace(found))
+		g := &p.Gateways[i]
+		capabilities := p.dataPlanes[g.DataPlane]
+		received, err := request.For(capabilities)
+		found := g.result.Trace(received)
+		if len(found.Listeners) == 0 {
+			continue
 		}
+		t := g.trace(found, capabilities)
+		if err != nil && t.Answer != nil {
+			t.reject(err)
+		}
+		e.Traces = append(e.Traces, t)
 	}
 	e.Detached = p.detachedRoutes(request.Host, e.Traces)
 	return e
 }
 
+// reject replaces the answer by that of a data plane that rejects the path.
+func (t *Trace) reject(err error) {
+	t.Answer = &Answer{Outcome: Outcome{Status: http.StatusBadRequest, Failure: err.Error()}, Via: []Attachment{}}
+	t.Shadowed, t.Unserved, t.Others = []ShadowedMatch{}, []UnservedRoute{}, []OtherRoute{}
+}
+
 // trace converts the trace of a request through this Gateway.
-func (g *Gateway) trace(found *gateway.Trace) Trace {
+func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities) Trace {
 	t := Trace{
 		Namespace: g.Namespace, Name: g.Name, Problem: g.outcome.Message,
 		Listeners: make([]MatchingListener, len(found.Listeners)), Shadowed: []ShadowedMatch{}, Unserved: []UnservedRoute{}, Others: []OtherRoute{},
@@ -154,7 +169,7 @@ func (g *Gateway) trace(found *gateway.Trace) Trace {
 		t.Listeners[i] = MatchingListener{Listener: row, ReceivesRequest: slices.Contains(found.Claimants, l), Message: messageOf(l)}
 	}
 	if g.result.Table != nil {
-		t.Answer = newAnswer(found, g.result.Table)
+		t.Answer = newAnswer(found, g.result.Table, capabilities)
 	}
 	for _, shadowed := range found.Shadowed {
 		t.Shadowed = append(t.Shadowed, ShadowedMatch{Entry: newEntry(shadowed.Entry), Reason: shadowed.Reason})
@@ -179,12 +194,14 @@ func messageOf(l *gateway.Listener) string {
 }
 
 // newAnswer converts the answer of a trace.
-func newAnswer(found *gateway.Trace, table *routing.Table) *Answer {
+func newAnswer(found *gateway.Trace, table *routing.Table, capabilities routing.Capabilities) *Answer {
 	a := &Answer{Outcome: newOutcome(found.Answer, found.Request, table.ClusterDomain), Via: []Attachment{}}
 	if found.Answer != nil {
 		a.Entry = new(newEntry(found.Answer))
 		a.Access = ingress.RenderAccess(table.Access.Of(found.Request.Host))
-		a.BypassThrough = bypassThrough(found.Request.Host, table)
+		if capabilities.AccessGaps != nil {
+			a.BypassThrough = bypassThrough(found.Request.Host, table, capabilities.AccessGaps(table))
+		}
 	}
 	for _, l := range found.Via {
 		a.Via = append(a.Via, Attachment{newOwner(l.Owner), string(l.Spec.Name)})
@@ -194,10 +211,10 @@ func newAnswer(found *gateway.Trace, table *routing.Table) *Answer {
 
 // bypassThrough returns the wider hostnames through which requests for the host bypass
 // Cloudflare Access, because connectors compare hostnames case-sensitively.
-func bypassThrough(host string, table *routing.Table) []string {
+func bypassThrough(host string, table *routing.Table, gaps []routing.AccessGap) []string {
 	decisive, _ := routing.MostSpecific(table.Access, host)
 	var through []string
-	for _, gap := range ingress.AccessGaps(table) {
+	for _, gap := range gaps {
 		if gap.Hostname == decisive {
 			through = append(through, orStar(gap.Through))
 		}

@@ -118,6 +118,9 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	switch {
 	case a == nil:
 		return
+	case a.Entry == nil && a.Failure != "":
+		printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, a.Failure)
+		return
 	case a.Entry == nil:
 		printf(out, "Answered with the status %d: no match of a route at these listeners applies"+problemMark+"\n", a.Status)
 		return

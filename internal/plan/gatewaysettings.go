@@ -18,7 +18,11 @@ import (
 // It prints nothing if they are not valid.
 func (g *Gateway) writeSettings(out io.Writer, style Style) {
 	if s := g.result.Settings; s != nil {
-		printf(out, "Settings: %s, protocol %s, %s\n", describeReplicas(s), s.Protocol(), describeAccess(g.result.Table, style))
+		plane := ""
+		if g.DataPlane != v1alpha1.DataPlaneIngressRules {
+			plane = fmt.Sprintf("data plane %s, ", g.DataPlane)
+		}
+		printf(out, "Settings: %s%s, protocol %s, %s\n", plane, describeReplicas(s), s.Protocol(), describeAccess(g.result.Table, style))
 	}
 }
 

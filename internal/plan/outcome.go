@@ -49,7 +49,7 @@ func newOutcome(entry *routing.Entry, request routing.Request, clusterDomain str
 		o.Status, o.Location = action.Redirect.Status, entry.Location(request)
 	case action.Forward != nil:
 		o.Backends = newShares(action.Forward.Backends, entry, request, clusterDomain)
-		o.Changes = append(requestChanges(action.Forward.Filters, entry, request, clusterDomain), policies(action.Forward)...)
+		o.Changes = append(requestChanges(action.Forward.Filters, changedPath(entry, request), clusterDomain), policies(action.Forward)...)
 	}
 	o.Changes = append(o.Changes, headerChanges("response", action.Response)...)
 	if action.CORS != nil {
@@ -87,13 +87,18 @@ func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request
 		if b.Status != 0 {
 			shares[i].Backend = fmt.Sprintf("status %d", b.Status)
 		}
-		shares[i].Changes = append(requestChanges(b.Filters, entry, request, clusterDomain), headerChanges("response", b.Response)...)
+		shares[i].Changes = append(requestChanges(b.Filters, changedPath(entry, request), clusterDomain), headerChanges("response", b.Response)...)
 	}
 	return shares
 }
 
+// changedPath returns a function that describes a change of the path of a request.
+func changedPath(entry *routing.Entry, request routing.Request) func(*routing.PathChange) string {
+	return func(c *routing.PathChange) string { return "path " + c.Apply(request.Path, entry.Match.Path) }
+}
+
 // requestChanges describes the changes of a request on its way to a backend.
-func requestChanges(f *routing.Filters, entry *routing.Entry, request routing.Request, clusterDomain string) []string {
+func requestChanges(f *routing.Filters, describePath func(*routing.PathChange) string, clusterDomain string) []string {
 	if f == nil {
 		return nil
 	}
@@ -102,7 +107,7 @@ func requestChanges(f *routing.Filters, entry *routing.Entry, request routing.Re
 		changes = append(changes, "host "+f.Rewrite.Hostname)
 	}
 	if f.Rewrite.Path != nil {
-		changes = append(changes, "path "+f.Rewrite.Path.Apply(request.Path, entry.Match.Path))
+		changes = append(changes, describePath(f.Rewrite.Path))
 	}
 	changes = append(changes, headerChanges("request", f.Request)...)
 	for _, m := range f.Mirrors {

@@ -20,7 +20,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -41,8 +40,10 @@ type Plan struct {
 	// terminating are the Gateways of this controller that are being deleted.
 	terminating []types.NamespacedName
 	// detached are the routes with a missing parent.
-	detached []detachedRoute
-	tunnels  *tunnels
+	detached   []detachedRoute
+	tunnels    *tunnels
+	dataPlanes routing.DataPlanes
+	envoy      *envoyOutput // of the only Gateway, after RenderEnvoy
 }
 
 // Options are the settings of the controller that affect a plan.
@@ -63,6 +64,11 @@ type Gateway struct {
 	Name                 string     `json:"name"`
 	AttachedListenerSets int32      `json:"attachedListenerSets"`
 	Listeners            []Listener `json:"listeners"`
+	// DataPlane is what routes the requests: IngressRules or Envoy.
+	DataPlane v1alpha1.DataPlane `json:"dataPlane"`
+	// Entries are the entries of the routing table that Envoy serves, by hostname; empty
+	// with IngressRules, for which Config contains the rules.
+	Entries []TableEntry `json:"entries"`
 	// Config is the configuration that the controller would push; nil if the Gateway
 	// is not accepted.
 	Config *provider.Configuration `json:"config"`
@@ -77,6 +83,7 @@ type Gateway struct {
 	Diff *Diff `json:"diff,omitempty"`
 
 	result          *gateway.Result
+	class           *gatewayv1.GatewayClass
 	facts           tunnel.Facts
 	outcome         tunnel.Outcome
 	sharedHostnames string                 // message about hostnames that other Gateways serve too
@@ -148,7 +155,7 @@ type Status struct {
 // Build builds the plan for all Gateways of the controller in the source. now is the
 // current time.
 func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
-	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities()}
+	o.DataPlanes = dataPlanes(source)
 	loader := state.Loader{
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
 	}
@@ -160,7 +167,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{unserved: map[types.NamespacedName]string{}, tunnels: tunnels}
+	plan := &Plan{unserved: map[types.NamespacedName]string{}, tunnels: tunnels, dataPlanes: o.DataPlanes}
 	plan.Mistakes, plan.detached = findMistakes(source)
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
@@ -179,7 +186,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		loaded.Snapshot.Now = now
 		result := gateway.Build(loaded.Snapshot, o.Options)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
-		decisions = append(decisions, decision{key, result, loaded.Gateway})
+		decisions = append(decisions, decision{key, result, loaded.Gateway, loaded.Snapshot.Class})
 	}
 	plan.Gateways = make([]Gateway, len(decisions))
 	for i, d := range decisions {
@@ -188,7 +195,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		report := d.result.Report(gateway.Outcome{Push: pushResult(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)})
 		g := newGateway(d.key, d.result, report)
 		g.reported = statuses.addGateway(d.key, report)
-		g.facts, g.outcome = facts, outcome
+		g.facts, g.outcome, g.class = facts, outcome, d.class
 		plan.Gateways[i] = g
 	}
 	plan.Statuses = statuses.sorted()
@@ -229,6 +236,7 @@ type decision struct {
 	key     state.Key
 	result  *gateway.Result
 	gateway *gatewayv1.Gateway
+	class   *gatewayv1.GatewayClass
 }
 
 // gatewayKeys returns the keys of all Gateways, and of missing parents that the
@@ -284,7 +292,9 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		Namespace: key.Namespace, Name: key.Name,
 		AttachedListenerSets: result.AttachedListenerSets(),
 		Listeners:            make([]Listener, len(result.Listeners)),
-		Config:               ingress.Configuration(result.Table),
+		DataPlane:            result.DataPlane,
+		Entries:              newTableEntries(result),
+		Config:               configurationOf(result),
 		Warnings:             newWarnings(result.Warnings),
 		Limits:               newLimits(result.Usage),
 		Tenants:              newTenants(result.Usage),

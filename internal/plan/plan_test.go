@@ -158,7 +158,7 @@ func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 		"":                              {"gateways", "mistakes", "statuses"},
 		".mistakes[]":                   {"message", "object"},
 		".mistakes[].object":            {"kind", "name", "namespace"},
-		".gateways[]":                   {"attachedListenerSets", "config", "limits", "listeners", "name", "namespace", "tenants", "warnings"},
+		".gateways[]":                   {"attachedListenerSets", "config", "dataPlane", "entries", "limits", "listeners", "name", "namespace", "tenants", "warnings"},
 		".gateways[].limits[]":          {"limit", "name", "tenant", "used"},
 		".gateways[].tenants[]":         {"instructions", "labeled", "listeners", "name", "refusedListeners", "refusedRoutes", "rules"},
 		".gateways[].listeners[]":       {"accepted", "attachedRoutes", "conflicted", "hostname", "name", "owner", "port", "programmed", "protocol", "reason", "resolvedRefs"},
@@ -181,7 +181,7 @@ metadata: {name: g}
 spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
 `))
 	want := map[string]any{
-		"namespace": "default", "name": "g", "attachedListenerSets": 0.0,
+		"namespace": "default", "name": "g", "attachedListenerSets": 0.0, "dataPlane": "IngressRules", "entries": []any{},
 		"listeners": []any{map[string]any{
 			"owner": map[string]any{"kind": "Gateway", "namespace": "default", "name": "g"},
 			"name":  "a", "hostname": "", "port": 80.0, "protocol": "HTTP",

@@ -9,7 +9,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // writeRouteProblems prints each problem of a route once, with all parents that have it.
@@ -81,7 +80,7 @@ func (g *Gateway) routeWarnings(style Style) []string {
 		claimed := &g.result.ClaimedHostnames[i]
 		warnings = append(warnings, fmt.Sprintf("%s: %s: %s", ownerOf(claimed.Route), gateway.ReasonHostnameClaimed, claimed.Message()))
 	}
-	for _, unreachable := range ingress.UnreachableRules(g.result.Table) {
+	for _, unreachable := range unreachableRules(g.result) {
 		before := make([]string, len(unreachable.Before))
 		for i, rule := range unreachable.Before {
 			before[i] = rule.Describe()

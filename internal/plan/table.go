@@ -8,6 +8,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
@@ -49,7 +50,11 @@ func (g *Gateway) write(out *columns, style Style) {
 		g.writeProblem(out, notAccepted(problem.Reason, problem.Message))
 	}
 	g.writeListeners(out)
-	if g.Config != nil {
+	switch {
+	case g.Config == nil:
+	case g.DataPlane == v1alpha1.DataPlaneEnvoy:
+		g.writeEntries(out)
+	default:
 		g.writeRules(out)
 	}
 	g.writeLimits(out)

@@ -17,7 +17,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -105,7 +104,7 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 	}
 	request := tunnel.Request{
 		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.ForSettings(result.Settings).Account,
-		Credentials: t.account.SecretReference(result.Settings), Configuration: ingress.Configuration(result.Table), ServesGRPC: result.ServesGRPC(),
+		Credentials: t.account.SecretReference(result.Settings), Configuration: configurationOf(result), ServesGRPC: result.ServesGRPC(),
 	}
 	if f.Object != nil {
 		// Without a cluster, neither UIDs nor the flags of the controller are known.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
@@ -48,8 +47,8 @@ func (p *Plan) similarHostnames(host string) []string {
 		if g.result.Table == nil {
 			continue
 		}
-		for _, rule := range ingress.Rules(g.result.Table) {
-			add(rule.Hostname)
+		for _, hostname := range servedHostnames(g.result.Table) {
+			add(hostname)
 		}
 	}
 	return all

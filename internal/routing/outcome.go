@@ -2,6 +2,7 @@ package routing
 
 import (
 	"cmp"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -32,7 +33,7 @@ func (e *Entry) Location(r Request) string {
 	if port := redirect.LocationPort(); port != 0 {
 		location += ":" + strconv.Itoa(int(port))
 	}
-	path := r.Path
+	path := escapedPath(r.Path)
 	if redirect.Path != nil {
 		path = redirect.Path.Apply(path, e.Match.Path)
 	}
@@ -40,6 +41,15 @@ func (e *Entry) Location(r Request) string {
 		location += "?" + r.Query
 	}
 	return location
+}
+
+// escapedPath returns the path of a request for a URL. A data plane compares paths either
+// decoded or with their escapes.
+func escapedPath(path string) string {
+	if decoded, err := url.PathUnescape(path); err == nil {
+		return (&url.URL{Path: decoded, RawPath: path}).EscapedPath()
+	}
+	return (&url.URL{Path: path}).EscapedPath()
 }
 
 // LocationPort returns the port in the Location header, or 0 for none. The header omits the

@@ -24,10 +24,26 @@ type Request struct {
 	Headers map[string][]string `json:"headers,omitempty"`
 	// Query is the query as in the URL, without the question mark.
 	Query string `json:"query,omitempty"`
+	// EscapedPath is the path as in the URL. It is empty when it is not known.
+	EscapedPath string `json:"-"`
+}
+
+// For returns the request with the path in the form in which the data plane compares paths.
+// The error is the reason why the data plane rejects the path.
+func (r Request) For(c Capabilities) (Request, error) {
+	if r.EscapedPath == "" {
+		return r, nil
+	}
+	path, err := c.RequestPath(r.EscapedPath)
+	if err != nil {
+		return r, err
+	}
+	r.Path = path
+	return r, nil
 }
 
 // ParseRequest parses HOST, HOST/PATH, or a URL, each with or without a query. The
-// path of the Request is decoded.
+// path of the Request is decoded; [Request.For] returns it in the form of a data plane.
 func ParseRequest(text string) (Request, error) {
 	rawURL := text
 	if scheme, _, ok := strings.Cut(text, "://"); !ok || strings.Contains(scheme, "/") {
@@ -50,7 +66,7 @@ func ParseRequest(text string) (Request, error) {
 	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
 		return Request{}, fmt.Errorf("%q is not a valid hostname, such as shop.example.com", host)
 	}
-	return Request{Host: host, Path: cmp.Or(u.Path, "/"), Query: u.RawQuery}, nil
+	return Request{Host: host, Path: cmp.Or(u.Path, "/"), Query: u.RawQuery, EscapedPath: cmp.Or(u.EscapedPath(), "/")}, nil
 }
 
 // String returns the host, the path and the query.

@@ -224,6 +224,19 @@ func TestLocation(t *testing.T) {
 	}
 }
 
+// The path of a request is decoded, or contains escapes.
+func TestLocationHasTheEscapesOfThePath(t *testing.T) {
+	e := entry("a.example.com", prefix(""))
+	e.Action = &routing.Action{Redirect: &routing.Redirect{Scheme: "http"}}
+	for path, want := range map[string]string{
+		"/a b": "/a%20b", "/a%20b": "/a%20b", "/a%2Fb": "/a%2Fb", "/100%": "/100%25", "/100%25": "/100%25", "/ä": "/%C3%A4",
+	} {
+		if got := e.Location(routing.Request{Host: "a.example.com", Path: path}); got != "http://a.example.com"+want {
+			t.Errorf("Location with the path %q = %q, want the path %q", path, got, want)
+		}
+	}
+}
+
 // Each row has two entries that match the request. The first entry takes precedence
 // by one criterion, and comes second by all less important criteria.
 func TestEachCriterionOfTheOrderPrecedesTheLessImportantOnes(t *testing.T) {
@@ -342,6 +355,10 @@ func TestParseRequest(t *testing.T) {
 		"shop.example.com/cart?":                      {Host: "shop.example.com", Path: "/cart"},
 	} {
 		got, err := routing.ParseRequest(text)
+		if got.EscapedPath == "" {
+			t.Errorf("ParseRequest(%q) returns no escaped path", text)
+		}
+		got.EscapedPath = ""
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("ParseRequest(%q) returns the error %v and differs (-want +got):\n%s", text, err, diff)
 		}

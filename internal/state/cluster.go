@@ -109,12 +109,23 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 		return nil, err
 	}
 	set = withoutTunnels(set)
-	objects := overlay(listed, set.Objects)
-	memory, err := NewMemory(append(slices.Clone(objects), missingNamespaces(objects)...), Indexes(c.ControllerName))
+	unchanged := slices.Clone(listed)
+	source, err := newClusterSource(c.Live, c.ControllerName, overlay(listed, set.Objects), set)
 	if err != nil {
 		return nil, err
 	}
-	source := newSource(&liveReader{Memory: memory, live: c.Live}, objects, set)
+	source.unchanged, source.live, source.controller = unchanged, c.Live, c.ControllerName
+	return source, nil
+}
+
+// newClusterSource returns the source of the objects. It reads Secrets and EndpointSlices
+// from live.
+func newClusterSource(live client.Reader, controller gatewayv1.GatewayController, objects []client.Object, set *manifest.Set) (*Source, error) {
+	memory, err := NewMemory(append(slices.Clone(objects), missingNamespaces(objects)...), Indexes(controller))
+	if err != nil {
+		return nil, err
+	}
+	source := newSource(&liveReader{Memory: memory, live: live}, objects, set)
 	source.Live = true
 	return source, nil
 }

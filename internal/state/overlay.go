@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,6 +63,9 @@ func overlay(cluster, changes []client.Object) []client.Object {
 // keepServerFields copies the fields that a user cannot write from the current object to the
 // change, and updates the generation.
 func keepServerFields(change, current client.Object) {
+	if service, ok := change.(*corev1.Service); ok {
+		keepAllocated(service, current.(*corev1.Service))
+	}
 	change.SetUID(current.GetUID())
 	change.SetCreationTimestamp(current.GetCreationTimestamp())
 	change.SetDeletionTimestamp(current.GetDeletionTimestamp())
@@ -70,6 +74,18 @@ func keepServerFields(change, current client.Object) {
 		change.SetGeneration(current.GetGeneration() + 1)
 	}
 	setStatus(change, fieldValue(current, "Status"))
+}
+
+// keepAllocated copies the addresses that the API server allocated. It keeps them when a
+// manifest has none.
+func keepAllocated(change, current *corev1.Service) {
+	if change.Spec.Type == corev1.ServiceTypeExternalName || change.Spec.ClusterIP != "" {
+		return
+	}
+	change.Spec.ClusterIP, change.Spec.ClusterIPs = current.Spec.ClusterIP, current.Spec.ClusterIPs
+	if len(change.Spec.IPFamilies) == 0 {
+		change.Spec.IPFamilies = current.Spec.IPFamilies
+	}
 }
 
 // initializeNew sets the metadata of a new object and removes its status. An object without

@@ -115,6 +115,40 @@ func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 	}
 }
 
+// The API server keeps the addresses of a Service when a manifest without addresses is
+// applied.
+func TestOverlayKeepsTheAddressesOfServices(t *testing.T) {
+	const service = `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}], clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4]}}`
+	const manifest = `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 8080}]}}`
+	for name, test := range map[string]struct{ manifest, want string }{
+		"no address":   {manifest, "10.0.0.1"},
+		"headless":     {strings.Replace(manifest, "ports:", "clusterIP: None, ports:", 1), corev1.ClusterIPNone},
+		"ExternalName": {strings.Replace(manifest, "ports:", "type: ExternalName, externalName: a.example.com, ports:", 1), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := fromCluster(t, newAPIServer(t, service), test.manifest)
+			if got := getFrom(t, source, "team", "web", &corev1.Service{}).Spec; got.ClusterIP != test.want || got.Ports[0].Port != 8080 {
+				t.Errorf("spec is %+v, want the clusterIP %q and the port of the manifest", got, test.want)
+			}
+		})
+	}
+}
+
+// The cluster without the manifests has the objects as they are.
+func TestWithoutManifests(t *testing.T) {
+	change := strings.Replace(copiedRoute, "spec: {", "spec: {hostnames: [a.example.com], ", 1) + strings.Replace(copiedRoute, "name: web", "name: new", 1)
+	unchanged, err := fromCluster(t, newAPIServer(t, clusterRoute), change).WithoutManifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if route := getFrom(t, unchanged, "team", "web", &gatewayv1.HTTPRoute{}); len(route.Spec.Hostnames) != 0 || len(unchanged.Objects) != 1 {
+		t.Errorf("%d objects with the spec %+v, want that of the cluster", len(unchanged.Objects), route.Spec)
+	}
+	if got, err := fromCluster(t, newAPIServer(t, clusterRoute), "").WithoutManifests(); got != nil || err != nil {
+		t.Errorf("a cluster without manifests: %v, %v, want none", got, err)
+	}
+}
+
 func TestOverlayIgnoresTunnels(t *testing.T) {
 	// A Tunnel in a manifest neither replaces nor adds a Tunnel, because only the controller
 	// writes Tunnels.

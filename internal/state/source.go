@@ -30,12 +30,28 @@ type Source struct {
 	Warnings manifest.Errors
 	// Live reports whether a cluster was read.
 	Live bool
+	// HasManifests reports whether manifests were read.
+	HasManifests bool
+
+	// unchanged are the objects of the cluster before the changes from manifests.
+	unchanged  []client.Object
+	live       client.Reader
+	controller gatewayv1.GatewayController
+}
+
+// WithoutManifests returns the cluster before the changes from manifests. It returns nil if
+// the input is not a cluster with manifests.
+func (s *Source) WithoutManifests() (*Source, error) {
+	if !s.Live || !s.HasManifests {
+		return nil, nil
+	}
+	return newClusterSource(s.live, s.controller, s.unchanged, &manifest.Set{})
 }
 
 func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
 	return &Source{
 		Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r),
-		Skipped: set.Skipped, SkippedDirectories: set.SkippedDirectories, Warnings: set.Warnings,
+		Skipped: set.Skipped, SkippedDirectories: set.SkippedDirectories, Warnings: set.Warnings, HasManifests: len(set.Objects) > 0,
 	}
 }
 

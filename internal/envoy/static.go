@@ -1,0 +1,112 @@
+package envoy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Assignments are the endpoints of clusters, by the name of the cluster.
+type Assignments map[string]*endpointv3.ClusterLoadAssignment
+
+// Assign returns the endpoints of all clusters in [Resources.Endpoints]. endpointSlices
+// returns the EndpointSlices of a Service.
+func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
+	assignments := make(Assignments, len(r.Endpoints))
+	for _, e := range r.Endpoints {
+		assignments[e.Cluster] = Assign(e, endpointSlices(e.Service), isReserved)
+	}
+	return assignments
+}
+
+// IsEmpty reports whether the cluster has no endpoints.
+func (a Assignments) IsEmpty(cluster string) bool { return len(a[cluster].GetEndpoints()) == 0 }
+
+// EncodeStatic returns the configuration of [Static] as JSON, which an Envoy can run.
+func EncodeStatic(r *Resources, a Assignments) ([]byte, error) {
+	text, err := encode(Static(r, a))
+	if err != nil {
+		return nil, err
+	}
+	return indent(text)
+}
+
+// EncodeDiscovery returns the resources as JSON in the form in which xDS serves them: each
+// with its name, its version and the URL of its type.
+func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
+	type resource struct {
+		Name    string          `json:"name"`
+		Version string          `json:"version"`
+		TypeURL string          `json:"typeUrl"`
+		Content json.RawMessage `json:"resource"`
+	}
+	all := struct {
+		Clusters  []resource `json:"clusters"`
+		Endpoints []resource `json:"endpoints"`
+		Routes    []resource `json:"routes"`
+	}{[]resource{}, []resource{}, []resource{}}
+	add := func(to *[]resource, name string, m proto.Message) error {
+		content, err := encode(m)
+		*to = append(*to, resource{Name: name, Version: version(m), TypeURL: pack(m).TypeUrl, Content: content})
+		return err
+	}
+	for _, c := range r.Clusters {
+		if err := add(&all.Clusters, c.Name, c); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range r.Endpoints {
+		if err := add(&all.Endpoints, e.Cluster, a[e.Cluster]); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range []interface {
+		proto.Message
+		GetName() string
+	}{r.Open, r.Protected} {
+		if err := add(&all.Routes, c.GetName(), c); err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, fmt.Errorf("encode resources: %w", err)
+	}
+	return indent(text)
+}
+
+// version returns the version of a resource, a hash of its content.
+func version(m proto.Message) string {
+	sum := sha256.Sum256(pack(m).Value)
+	return hex.EncodeToString(sum[:])
+}
+
+// encode returns the message as JSON without spaces, because protojson varies them.
+func encode(m proto.Message) ([]byte, error) {
+	text, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", m, err)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", m, err)
+	}
+	return b.Bytes(), nil
+}
+
+func indent(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return nil, fmt.Errorf("indent JSON: %w", err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}

@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// dataPlanes returns the data planes that a plan supports. The API server gives every
+// Service a ClusterIP, so only the Services of manifests can lack one.
+func dataPlanes(source *state.Source) routing.DataPlanes {
+	withEnvoy := envoy.Capabilities()
+	withEnvoy.NeedsClusterIP = !source.HasManifests
+	return routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: withEnvoy}
+}
+
+// configurationOf returns the configuration of the Gateway's tunnel. It returns nil if the
+// Gateway is not accepted.
+func configurationOf(r *gateway.Result) *provider.Configuration {
+	if r.DataPlane == v1alpha1.DataPlaneEnvoy {
+		return ingress.EnvoyConfiguration(r.Table)
+	}
+	return ingress.Configuration(r.Table)
+}
+
+// unreachableRules returns the rules of routes that no request reaches.
+func unreachableRules(r *gateway.Result) []routing.UnreachableRule {
+	if r.DataPlane == v1alpha1.DataPlaneEnvoy {
+		return r.Table.UnreachableRules()
+	}
+	return ingress.UnreachableRules(r.Table)
+}
+
+// servedHostnames returns the hostnames of the groups and the entries of a table.
+func servedHostnames(t *routing.Table) []string {
+	var all []string
+	for i := range t.Groups {
+		all = append(all, t.Groups[i].Hostname)
+		for j := range t.Groups[i].Entries {
+			all = append(all, t.Groups[i].Entries[j].Hostname)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+)
+
+// envoyOutput is the configuration of one Gateway's Envoy.
+type envoyOutput struct {
+	static, discovery []byte
+	// byName are the Services whose addresses Envoy looks up, with their DNS names, and
+	// unready the Services without endpoints.
+	byName, unready []string
+}
+
+// RenderEnvoy renders the configuration of Envoy for the only Gateway of the plan. It reads
+// EndpointSlices from objects.
+func (p *Plan) RenderEnvoy(ctx context.Context, objects client.Reader) error {
+	g, err := p.envoyGateway()
+	if err != nil {
+		return err
+	}
+	resources := envoy.Render(g.result.Table)
+	endpoints, err := readEndpoints(ctx, objects, resources.Endpoints)
+	if err != nil {
+		return err
+	}
+	isReserved := func(string) bool { return false } // a plan does not know the addresses of connectors
+	assignments := resources.Assign(func(service types.NamespacedName) []*discoveryv1.EndpointSlice { return endpoints[service] }, isReserved)
+	rendered := &envoyOutput{}
+	if rendered.static, err = envoy.EncodeStatic(resources, assignments); err != nil {
+		return err
+	}
+	if rendered.discovery, err = envoy.EncodeDiscovery(resources, assignments); err != nil {
+		return err
+	}
+	for _, b := range resources.ByName {
+		rendered.byName = append(rendered.byName, b.Service.String())
+	}
+	reported := map[types.NamespacedName]bool{}
+	for _, e := range resources.Endpoints {
+		if assignments.IsEmpty(e.Cluster) && !reported[e.Service] {
+			reported[e.Service] = true
+			rendered.unready = append(rendered.unready, e.Service.String())
+		}
+	}
+	p.envoy = rendered
+	return nil
+}
+
+// envoyGateway returns the only Gateway of the plan. The error is the reason why it has no
+// configuration of Envoy.
+func (p *Plan) envoyGateway() (*Gateway, error) {
+	switch len(p.Gateways) {
+	case 0:
+		return nil, errors.New(strings.TrimSuffix(p.noGatewayMessage(Style{}), "."))
+	case 1:
+	default:
+		names := make([]string, len(p.Gateways))
+		for i, g := range p.Gateways {
+			names[i] = g.Namespace + "/" + g.Name
+		}
+		return nil, fmt.Errorf("the configuration of Envoy is that of one Gateway; select it with --gateway: %s", strings.Join(names, ", "))
+	}
+	g := &p.Gateways[0]
+	name := fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)
+	switch rejected := g.result.Rejected; {
+	case rejected != nil:
+		return nil, fmt.Errorf("%s is not accepted, so it has no configuration of Envoy: %s: %s", name, rejected.Reason, strings.TrimSuffix(rejected.Message, "."))
+	case g.DataPlane != v1alpha1.DataPlaneEnvoy:
+		return nil, fmt.Errorf("%s has the data plane %s; %s", name, g.DataPlane, g.howToUseEnvoy())
+	default:
+		return g, nil
+	}
+}
+
+// howToUseEnvoy describes where to set the data plane.
+func (g *Gateway) howToUseEnvoy() string {
+	if object, ok := settings.ClassParameters(g.class); ok {
+		return fmt.Sprintf("set spec.dataPlane to Envoy in TunnelConfiguration %s of GatewayClass %s", object, g.class.Name)
+	}
+	return fmt.Sprintf("set spec.dataPlane to Envoy in a TunnelConfiguration, and name it in spec.parametersRef of GatewayClass %s", g.class.Name)
+}
+
+// readEndpoints returns the EndpointSlices of the Services.
+func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.EndpointsOf) (map[types.NamespacedName][]*discoveryv1.EndpointSlice, error) {
+	found := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	for _, e := range all {
+		if _, ok := found[e.Service]; ok {
+			continue
+		}
+		var list discoveryv1.EndpointSliceList
+		err := objects.List(ctx, &list, client.InNamespace(e.Service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: e.Service.Name})
+		if err != nil {
+			return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", e.Service, err)
+		}
+		found[e.Service] = []*discoveryv1.EndpointSlice{}
+		for i := range list.Items {
+			found[e.Service] = append(found[e.Service], &list.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// WriteEnvoy prints a configuration with which an Envoy serves the Gateway, after
+// [Plan.RenderEnvoy].
+func (p *Plan) WriteEnvoy(w io.Writer) error {
+	_, err := w.Write(p.envoy.static)
+	return err
+}
+
+// WriteEnvoyRoutes prints the resources that an Envoy gets by xDS, after
+// [Plan.RenderEnvoy].
+func (p *Plan) WriteEnvoyRoutes(w io.Writer) error {
+	_, err := w.Write(p.envoy.discovery)
+	return err
+}
+
+// WriteEnvoyWarnings prints what is missing in the input of [Plan.RenderEnvoy].
+func (p *Plan) WriteEnvoyWarnings(w io.Writer, style Style) {
+	if p.envoy == nil {
+		return
+	}
+	if services := p.envoy.byName; len(services) > 0 {
+		printf(w, "warning: no clusterIP in the manifests of these Services, so Envoy looks up their DNS names: %s\n", style.abbreviate(services))
+	}
+	if services := p.envoy.unready; len(services) > 0 {
+		printf(w, "warning: no endpoints in the EndpointSlices of these Services, so Envoy answers their requests with 503: %s\n", style.abbreviate(services))
+	}
+}

@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// UsesEnvoy reports whether Envoy serves a Gateway of the plan.
+func (p *Plan) UsesEnvoy() bool {
+	return slices.ContainsFunc(p.Gateways, func(g Gateway) bool { return g.DataPlane == v1alpha1.DataPlaneEnvoy })
+}
+
+// CompareTables compares the routing tables that Envoy serves with those of the plan before.
+// The configuration of a tunnel, which [Plan.Compare] compares, does not contain them.
+func (p *Plan) CompareTables(before *Plan) {
+	for i := range p.Gateways {
+		g := &p.Gateways[i]
+		if !g.servesTable() {
+			continue
+		}
+		var old *routing.Table
+		j := slices.IndexFunc(before.Gateways, func(b Gateway) bool { return b.Namespace == g.Namespace && b.Name == g.Name })
+		if j >= 0 {
+			old = before.Gateways[j].result.Table
+		}
+		if text := tableDiff(old, g.result.Table, fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)); text != "" {
+			g.ensureDiff()
+			g.Diff.Routes, g.Diff.Different = text, true
+		}
+	}
+}
+
+// NoteTablesNotCompared adds a note to the Gateways that Envoy serves, unless the plan is
+// that of a cluster without manifests, which has nothing to compare.
+func (p *Plan) NoteTablesNotCompared(isCluster bool) {
+	for i := range p.Gateways {
+		if g := &p.Gateways[i]; g.servesTable() && !isCluster {
+			g.ensureDiff()
+			g.Diff.Notes = append(g.Diff.Notes, "The routes are not compared, because plan reads no cluster. Add --context to compare the manifests with a cluster.")
+		}
+	}
+}
+
+// servesTable reports whether Envoy serves the routing table of the Gateway.
+func (g *Gateway) servesTable() bool {
+	return g.DataPlane == v1alpha1.DataPlaneEnvoy && g.result.Table != nil
+}
+
+// ensureDiff sets the Diff of a Gateway whose tunnel could not be compared.
+func (g *Gateway) ensureDiff() {
+	if g.Diff == nil {
+		g.Diff = &Diff{Notes: []string{"The configuration of the tunnel was not compared."}, notCompared: true}
+	}
+}
+
+// tableDiff returns the unified diff of two routing tables, with one line for each entry.
+// It is empty if they are equal.
+func tableDiff(before, after *routing.Table, name string) string {
+	from := "routes of " + name + " in the cluster"
+	if before == nil {
+		from = "no routes in the cluster"
+	}
+	_, text, _ := strings.Cut(string(diff.Diff(escape(from), tableText(before), escape("routes of "+name+" with the manifests"), tableText(after))), "\n")
+	return text
+}
+
+// tableText returns the table as text. It is empty for nil.
+func tableText(t *routing.Table) []byte {
+	if t == nil {
+		return nil
+	}
+	var b strings.Builder
+	if t.OriginRequest != nil {
+		fmt.Fprintf(&b, "originRequest %s\n", compact(t.OriginRequest))
+	}
+	rows := tableRows(t)
+	for i := range rows {
+		fmt.Fprintln(&b, escape(rows[i].line()))
+	}
+	return []byte(b.String())
+}

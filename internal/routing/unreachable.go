@@ -1,0 +1,111 @@
+package routing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// UnreachableRule is a rule of a route that no request can reach.
+type UnreachableRule struct {
+	// Rule is the rule. The index of its match is 0.
+	Rule Source
+	// Before are the rules that come before it and answer its requests. The indexes of
+	// their matches are 0.
+	Before []Source
+}
+
+// Reach records which entries of a table requests can reach.
+type Reach struct {
+	hidden    []UnreachableRule
+	index     map[Source]int // of hidden
+	reachable map[Source]bool
+}
+
+// NewReach returns a Reach without entries.
+func NewReach() *Reach { return &Reach{index: map[Source]int{}, reachable: map[Source]bool{}} }
+
+// Add records that requests can reach the entry.
+func (r *Reach) Add(e *Entry) { r.reachable[e.Source.rule()] = true }
+
+// Hide records that the entry before answers every request that the entry matches.
+func (r *Reach) Hide(e, before *Entry) {
+	rule, earlier := e.Source.rule(), before.Source.rule()
+	i, ok := r.index[rule]
+	if !ok {
+		i, r.hidden = len(r.hidden), append(r.hidden, UnreachableRule{Rule: rule})
+		r.index[rule] = i
+	}
+	if !slices.Contains(r.hidden[i].Before, earlier) {
+		r.hidden[i].Before = append(r.hidden[i].Before, earlier)
+	}
+}
+
+// UnreachableRules returns the rules with hidden entries only, in the order of the entries.
+func (r *Reach) UnreachableRules() []UnreachableRule {
+	return slices.DeleteFunc(r.hidden, func(u UnreachableRule) bool { return r.reachable[u.Rule] })
+}
+
+// rule returns the source without the match.
+func (s Source) rule() Source { return Source{Route: s.Route, Rule: s.Rule} }
+
+// UnreachableRules returns the rules of routes that no request can reach, for data planes
+// that serve the hosts of the table: earlier entries have the same matches, or match every
+// request for their hostname.
+func (t *Table) UnreachableRules() []UnreachableRule {
+	if t == nil {
+		return nil
+	}
+	reach := NewReach()
+	for _, h := range t.Hosts() {
+		// An entry that is hidden for its own hostname is hidden for each narrower one.
+		isOwn := func(e *Entry) bool { return e.Hostname == h.Hostname }
+		for _, e := range h.Reachable(func(e, before *Entry) {
+			if isOwn(e) {
+				reach.Hide(e, before)
+			}
+		}) {
+			if isOwn(e) {
+				reach.Add(e)
+			}
+		}
+	}
+	return reach.UnreachableRules()
+}
+
+// Reachable returns the entries of the host that requests can reach. For each other entry,
+// it calls hidden with the entry that comes before it and answers its requests.
+func (h *Host) Reachable(hidden func(e, before *Entry)) []*Entry {
+	reachable, byMatch := make([]*Entry, 0, len(h.Entries)), map[string]*Entry{}
+	var all *Entry // matches every request
+	for _, e := range h.Entries {
+		before := all
+		if key := e.Match.key(); before == nil {
+			if before = byMatch[key]; before == nil {
+				byMatch[key] = e
+			}
+		}
+		switch {
+		case before != nil:
+			hidden(e, before)
+			continue
+		case e.Match.MatchesAll():
+			all = e
+		}
+		reachable = append(reachable, e)
+	}
+	return reachable
+}
+
+// key identifies the requests that the match applies to.
+func (m *Match) key() string {
+	headers := make([]ValueMatch, len(m.Headers))
+	for i, h := range m.Headers {
+		headers[i] = ValueMatch{Name: strings.ToLower(h.Name), Value: h.Value, Expression: h.Expression}
+	}
+	query := slices.Clone(m.Query)
+	for _, conditions := range [][]ValueMatch{headers, query} {
+		slices.SortFunc(conditions, func(a, b ValueMatch) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return fmt.Sprintf("%d %q %q %q %q", m.Path.Kind, m.Path.Value, m.Method, headers, query)
+}
