@@ -111,9 +111,7 @@ func TestRouteThatLosesItsLastParentHasOneEvent(t *testing.T) {
 			}
 			test.change(h)
 			got := strings.Join(h.reconcileAll(), "\n")
-			// The reconcile of a deleted ListenerSet does not know its Gateway.
-			expectedToFail := strings.HasSuffix(name, "are deleted")
-			if (got != test.want) != expectedToFail {
+			if got != test.want {
 				t.Errorf("events = %q, want %q", got, test.want)
 			}
 			if again := h.reconcileAll(); len(again) > 0 {
@@ -148,5 +146,16 @@ func TestRouteThatLosesItsLastParentWhileTheControllerIsDownHasAnEvent(t *testin
 		if !strings.Contains(got[0], symptom) || !strings.Contains(text, symptom) {
 			t.Errorf("the event %q or the troubleshooting page does not contain %q", got[0], symptom)
 		}
+	}
+}
+
+func TestDeletedListenerSetsUseNoMemory(t *testing.T) {
+	h := newOrphanHarness(t)
+	h.reconcileAll()
+	h.delete(newListenerSet())
+	h.reconcileAll()
+	h.reconcileAll() // the status of the route has changed
+	if _, known := h.sets.last(types.NamespacedName{Namespace: "infra", Name: "team"}); known {
+		t.Error("the controller still has a record of the deleted ListenerSet")
 	}
 }
