@@ -150,7 +150,7 @@ func (f objects) rotationPhase() string {
 // Programmed, the configuration is in effect and the connectors have rolled out.
 func (f objects) serving(done string) effect {
 	connectors := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
-	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue
+	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue && connectors.ObservedGeneration == f.tunnel.Generation
 	accepted, programmed := f.falseCondition(gatewayv1.GatewayConditionAccepted), f.falseCondition(gatewayv1.GatewayConditionProgrammed)
 	switch {
 	case !f.gatewayObserved():
