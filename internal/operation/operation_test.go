@@ -258,9 +258,7 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 						test.controller(t, c)
 					}
 				})
-				// The wait does not check whether the controller manages the Gateway.
-				expectedToFail := name == "the Gateway moves to another controller" || name == "another Gateway gets the Tunnel"
-				if (got.err == nil || got.err.Error() != test.want || got.took != test.took) != expectedToFail {
+				if got.err == nil || got.err.Error() != test.want || got.took != test.took {
 					t.Errorf("got %v after %s, want %s after %s", got.err, got.took, test.want, test.took)
 				}
 			})
