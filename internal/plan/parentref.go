@@ -18,6 +18,10 @@ import (
 // routeParents are the kinds of objects to which routes attach.
 var routeParents = []string{gateway.KindGateway, gateway.KindListenerSet}
 
+// maxSuggestions is the number of missing parents for which plan searches a suggestion: the
+// search compares all existing parents.
+const maxSuggestions = 100
+
 // parents are the Gateways and ListenerSets of a source, managed by this controller or
 // not.
 type parents struct {
@@ -159,6 +163,9 @@ func (p *parents) describeMissing(parent gateway.Owner) string {
 	problem, advice := parent.String()+" does not exist", ". Create it, or correct the parentRef."
 	if !p.live {
 		problem, advice = parent.String()+" is not in the manifests", ". Add --context to combine the manifests with a cluster."
+	}
+	if len(p.missing) >= maxSuggestions {
+		return problem + advice
 	}
 	if closest := p.closest(parent); closest != "" {
 		return didYouMean(problem, closest)

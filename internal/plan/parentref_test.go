@@ -21,7 +21,7 @@ func TestSuggestionsForMissingParentsAreLimited(t *testing.T) {
 			suggestions++
 		}
 	}
-	if suggestions == 100 { // expected to fail: the search has no limit
+	if suggestions != 100 {
 		t.Errorf("300 missing parents have %d suggestions, want 100", suggestions)
 	}
 }
