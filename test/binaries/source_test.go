@@ -57,7 +57,7 @@ func TestEntryWithoutItsProgramIsFilledAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(entry.dir, "rest")); fills == 1 || errors.Is(err, fs.ErrNotExist) { // expected to fail: fill checks only the directory
+	if _, err := os.Stat(filepath.Join(entry.dir, "rest")); fills != 1 || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the entry was filled %d times, want 1; stat an old file: %v", fills, err)
 	}
 }
@@ -85,5 +85,5 @@ func TestFingerprintDependsOnTheDependenciesAndTheFlags(t *testing.T) {
 }
 
 func testEntry(t *testing.T) cacheEntry {
-	return cacheEntry{filepath.Join(t.TempDir(), "entry"), "program", t.Output()}
+	return cacheEntry{filepath.Join(t.TempDir(), "entry"), "program", []string{"program"}, t.Output()}
 }
