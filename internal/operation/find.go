@@ -145,7 +145,7 @@ func (t Target) notFound(ctx context.Context) error {
 		closest = gateways[same].String()
 		fallthrough
 	case closest != "":
-		return fmt.Errorf("%s; did you mean %s?", text, closest)
+		return errors.New(suggest.DidYouMean(text, closest))
 	case len(names) == 0:
 		return fmt.Errorf("%s; no Gateway uses this controller", text)
 	case len(names) > maxNames:

@@ -45,7 +45,7 @@ func trueOrFalse(value string) string {
 		return ""
 	}
 	if closest := suggest.Closest(value, values); closest != "" {
-		return didYouMean(fmt.Sprintf(noEffect, value), closest)
+		return suggest.DidYouMean(fmt.Sprintf(noEffect, value), closest)
 	}
 	return fmt.Sprintf(noEffect+"; the value must be true or false", value)
 }
@@ -113,5 +113,5 @@ func unknownAnnotation(name string) string {
 	if closest != "" {
 		closest = v1alpha1.GroupName + "/" + closest
 	}
-	return didYouMean("does not exist", closest)
+	return suggest.DidYouMean("does not exist", closest)
 }

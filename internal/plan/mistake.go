@@ -101,11 +101,3 @@ func (p *Plan) noGatewayMessage(style Style) string {
 	}
 	return message
 }
-
-// didYouMean appends a suggestion to a problem, unless the suggestion is empty.
-func didYouMean(problem, suggestion string) string {
-	if suggestion == "" {
-		return problem
-	}
-	return problem + "; did you mean " + suggestion + "?"
-}

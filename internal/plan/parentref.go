@@ -116,7 +116,7 @@ func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) s
 	group, kind := string(ptr.Deref(ref.Group, gatewayv1.GroupName)), string(ptr.Deref(ref.Kind, gateway.KindGateway))
 	switch {
 	case group != gatewayv1.GroupName && resemblesGroup(group, kind):
-		return didYouMean(fmt.Sprintf("%s.group %q has no kind %s", field, group, kind), gatewayv1.GroupName)
+		return suggest.DidYouMean(fmt.Sprintf("%s.group %q has no kind %s", field, group, kind), gatewayv1.GroupName)
 	case group != gatewayv1.GroupName, slices.Contains(kinds, kind):
 		return ""
 	}
@@ -124,7 +124,7 @@ func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) s
 	if kind == "Service" {
 		return problem + `; a parentRef to a Service needs group: ""`
 	}
-	return didYouMean(problem, suggest.Closest(kind, kinds))
+	return suggest.DidYouMean(problem, suggest.Closest(kind, kinds))
 }
 
 // resemblesGroup reports whether the group is probably a mistake for that of the Gateway
@@ -168,7 +168,7 @@ func (p *parents) describeMissing(parent gateway.Owner) string {
 		return problem + advice
 	}
 	if closest := p.closest(parent); closest != "" {
-		return didYouMean(problem, closest)
+		return suggest.DidYouMean(problem, closest)
 	}
 	return problem + advice
 }
