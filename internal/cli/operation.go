@@ -124,9 +124,6 @@ func (o *operationOptions) run(cmd *cobra.Command, argument string) error {
 		w.Timeout = o.timeout
 	}
 	message, err := target.Run(cmd.Context(), o.operation, w)
-	if errors.Is(err, operation.ErrInterrupted) {
-		return fmt.Errorf("%w; the request stays in effect", errInterrupted)
-	}
 	if err != nil {
 		return err
 	}
@@ -211,9 +208,7 @@ func (o *operationOptions) completeGateway(cmd *cobra.Command, arguments []strin
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	cluster := state.Cluster{
-		Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace, Progress: func(string) func() { return func() {} },
-	}
+	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace}
 	names, err := cluster.GatewayNames(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

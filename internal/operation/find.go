@@ -128,7 +128,7 @@ const maxNames = 10
 // user may have meant.
 func (t Target) notFound(ctx context.Context) error {
 	text := fmt.Sprintf("%s: not found", t)
-	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace, Progress: func(string) func() { return func() {} }}
+	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace}
 	gateways, err := cluster.GatewayNames(ctx)
 	if err != nil {
 		return fmt.Errorf("%s", text) // the user may not list the Gateways
@@ -160,13 +160,7 @@ func explain(attempted string, object client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	kind := "Tunnel"
-	switch object.(type) {
-	case *gatewayv1.Gateway:
-		kind = "Gateway"
-	case *gatewayv1.GatewayClass:
-		kind = "GatewayClass"
-	}
+	kind := state.KindOf(object)
 	name := strings.TrimPrefix(client.ObjectKeyFromObject(object).String(), "/")
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s %s %s: %w; docs/tunnels.md contains the required role", attempted, kind, name, err)

@@ -270,8 +270,8 @@ func TestInterruptedOperationStaysRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := clusterWith()
-		if got := c.run(ctx, Reconcile, func() { <-time.After(time.Second); cancel() }); !errors.Is(got.err, ErrInterrupted) {
-			t.Errorf("got %+v, want ErrInterrupted", got)
+		if got := c.run(ctx, Reconcile, func() { <-time.After(time.Second); cancel() }); !errors.Is(got.err, ErrStillRequested) {
+			t.Errorf("got %+v, want ErrStillRequested", got)
 		}
 	})
 }
@@ -328,7 +328,7 @@ func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages := pausedMessage + ErrInterrupted.Error()
+	messages := pausedMessage + ErrStillRequested.Error()
 	for _, row := range effectRows() {
 		messages += row.want.refused + row.want.lost + row.want.outstanding
 	}

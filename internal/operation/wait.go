@@ -28,9 +28,9 @@ const (
 // errTimeout is the cause of the end of the context after the timeout.
 var errTimeout = errors.New("timeout")
 
-// ErrInterrupted is the error of an operation that was requested and whose wait the
+// ErrStillRequested is the error of an operation that was requested and whose wait the
 // caller has canceled.
-var ErrInterrupted = errors.New("interrupted; the request stays in effect")
+var ErrStillRequested = errors.New("interrupted; the request stays in effect")
 
 // wait waits until the operation is in effect, a user must act or the context ends.
 func (t Target) wait(ctx context.Context, o Operation, w Waiting) (string, error) {
@@ -77,7 +77,7 @@ func (t Target) result(e effect) (string, error) {
 // unfinished returns the error of a wait that has ended before the operation was in effect.
 func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration) error {
 	if !errors.Is(context.Cause(ctx), errTimeout) {
-		return ErrInterrupted
+		return ErrStillRequested
 	}
 	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, e.lost, notProcessed))
 }

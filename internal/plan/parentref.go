@@ -70,7 +70,10 @@ func (p *parents) add(owner gateway.Owner) {
 // object.
 func (p *parents) problems(object client.Object) []string {
 	if set, ok := object.(*gatewayv1.ListenerSet); ok {
-		return p.refProblems("spec.parentRef", set.Namespace, parentOfSet(set), gateway.KindGateway)
+		if problem := p.refProblem("spec.parentRef", set.Namespace, parentOfSet(set), gateway.KindGateway); problem != "" {
+			return []string{problem}
+		}
+		return nil
 	}
 	spec, _, ok := gateway.CommonRoute(object)
 	if !ok {
@@ -81,11 +84,10 @@ func (p *parents) problems(object client.Object) []string {
 	}
 	var problems []string
 	for i, ref := range spec.ParentRefs {
-		for _, problem := range p.refProblems(fmt.Sprintf("spec.parentRefs[%d]", i), object.GetNamespace(), ref, routeParents...) {
-			// Several parentRefs can name sections of one missing parent.
-			if !slices.Contains(problems, problem) {
-				problems = append(problems, problem)
-			}
+		problem := p.refProblem(fmt.Sprintf("spec.parentRefs[%d]", i), object.GetNamespace(), ref, routeParents...)
+		// Several parentRefs can name sections of one missing parent.
+		if problem != "" && !slices.Contains(problems, problem) {
+			problems = append(problems, problem)
 		}
 	}
 	return problems
@@ -97,17 +99,14 @@ func parentOfSet(set *gatewayv1.ListenerSet) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// refProblems returns the problem of a parentRef in the field of an object, or nil. kinds
-// are the kinds that the parent can have.
-func (p *parents) refProblems(field, namespace string, ref gatewayv1.ParentReference, kinds ...string) []string {
+// refProblem describes the problem of a parentRef in the field of an object, or returns "".
+// kinds are the kinds that the parent can have.
+func (p *parents) refProblem(field, namespace string, ref gatewayv1.ParentReference, kinds ...string) string {
 	problem := kindProblem(field, ref, kinds...)
 	if owner, ok := gateway.OwnerOf(ref, namespace); ok && problem == "" {
 		problem = p.existenceProblem(owner)
 	}
-	if problem == "" {
-		return nil
-	}
-	return []string{problem}
+	return problem
 }
 
 // kindProblem describes the mistake in the group or the kind of a parentRef, or returns

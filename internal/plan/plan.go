@@ -39,7 +39,7 @@ type Plan struct {
 	// terminating are the Gateways of this controller that are being deleted.
 	terminating []types.NamespacedName
 	// detached are the routes with a missing parent.
-	detached []detachedRoute
+	detached []DetachedRoute
 	tunnels  *tunnels
 }
 
