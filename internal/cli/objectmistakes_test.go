@@ -82,7 +82,7 @@ func objectMistakes() map[string]struct{ old, changed, message string } {
 		"one of two parents":                     {teamRef, teamRef + ", {kind: ListenerSet, name: other}", "HTTPRoute team/web: ListenerSet team/other" + addContext},
 		"Gateway of a ListenerSet":               {setRef, "{name: shred, namespace: infra}", "HTTPRoute team/web, ListenerSet team/team-set: Gateway infra/shred is not in the manifests; did you mean Gateway infra/shared?"},
 		"kind of a ListenerSet's parent":         {setRef, "{kind: Gateay, name: shared, namespace: infra}", "ListenerSet team/team-set: spec.parentRef.kind must be Gateway, got Gateay; did you mean Gateway?"},
-		"route of a ListenerSet without Gateway": {setRef, "{kind: Gateay, name: shared, namespace: infra}", "HTTPRoute team/web: ListenerSet team/team-set refers to no Gateway. Correct its spec.parentRef."},
+		"route of a ListenerSet without Gateway": {setRef, "{kind: Gateay, name: shared, namespace: infra}", "HTTPRoute team/web: ListenerSet team/team-set does not refer to a Gateway. Correct its spec.parentRef."},
 		"ListenerSet as a ListenerSet's parent":  {setRef, "{kind: ListenerSet, name: shared, namespace: infra}", "ListenerSet team/team-set: spec.parentRef.kind must be Gateway, got ListenerSet\n"},
 		"group of a ListenerSet's parent":        {setRef, "{group: gateway.networkin.k8s.io, kind: Gateway, name: shared, namespace: infra}", `ListenerSet team/team-set: spec.parentRef.group "gateway.networkin.k8s.io" has no kind Gateway; did you mean gateway.networking.k8s.io?`},
 

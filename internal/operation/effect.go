@@ -12,11 +12,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// effect is how far an operation is. Exactly one field is set.
+// effect is the progress of an operation. Exactly one field is set.
 type effect struct {
 	// done is the result of an operation that is in effect.
 	done string
-	// refused is why the operation does not come into effect until a user acts.
+	// refused is the problem that a user must fix first.
 	refused string
 	// lost is why the operation is no longer requested.
 	lost string
@@ -103,7 +103,7 @@ func (f objects) reconcile() effect {
 	case f.gateway == nil && tunnel.RequiresAction(f.reason()):
 		return effect{refused: f.readyMessage()}
 	case f.gateway == nil:
-		return effect{outstanding: "the Gateway is gone, and the controller deletes its tunnel"}
+		return effect{outstanding: "the Gateway was deleted; the controller is deleting its tunnel"}
 	case f.tunnel.Spec.Paused && f.applied():
 		return effect{done: "reconciled: the configuration is in effect, and the Gateway is paused"}
 	case f.tunnel.Spec.Paused:

@@ -131,7 +131,7 @@ func effectRows() []effectRow {
 		{"a Tunnel that was deleted", Reconcile, all(tunnelGone), effect{outstanding: "the controller has not created the Tunnel yet"}},
 		{"a retained Tunnel", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelRetained)), effect{done: "reconciled: the Gateway is gone, and its tunnel is retained"}},
 		{"a tunnel that cannot be deleted", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelBlocked), notReady("PrivateRoutes", "Routes exist.")), effect{refused: "Routes exist"}},
-		{"a tunnel that is being deleted", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelDeleting), notReady("Pending", "Wait.")), effect{outstanding: "the Gateway is gone, and the controller deletes its tunnel"}},
+		{"a tunnel that is being deleted", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelDeleting), notReady("Pending", "Wait.")), effect{outstanding: "the Gateway was deleted; the controller is deleting its tunnel"}},
 		{"a tunnel that was deleted", Reconcile, all(gatewayGone, tunnelGone), effect{done: "reconciled: the Gateway is gone, and its Tunnel was deleted"}},
 
 		{"a pause that the Tunnel does not record", Pause, all(pauseRequested), effect{outstanding: notProcessed}},

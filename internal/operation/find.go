@@ -80,7 +80,7 @@ func (t Target) classProblem(ctx context.Context, g *gatewayv1.Gateway) (string,
 	case !exists:
 		return fmt.Sprintf("GatewayClass %q not found", g.Spec.GatewayClassName), nil
 	case class.Spec.ControllerName != t.ControllerName:
-		return fmt.Sprintf("GatewayClass %q belongs to controller %s; set --controller-name if that is meant", class.Name, class.Spec.ControllerName), nil
+		return fmt.Sprintf("GatewayClass %q belongs to controller %s; set --controller-name to use that controller", class.Name, class.Spec.ControllerName), nil
 	}
 	return "", nil
 }
@@ -106,7 +106,7 @@ func (t Target) tunnelProblem(object *v1alpha1.Tunnel) string {
 	if spec.ControllerName == string(t.ControllerName) && spec.Gateway == (v1alpha1.GatewayReference{Namespace: t.Gateway.Namespace, Name: t.Gateway.Name}) {
 		return ""
 	}
-	return fmt.Sprintf("Tunnel %s belongs to Gateway %s/%s of controller %s, so %s cannot use it; see its condition Programmed",
+	return fmt.Sprintf("Tunnel %s belongs to Gateway %s/%s of controller %s, so %[5]s cannot use it; see the condition Programmed of %[5]s",
 		t.tunnelKey(), spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName, t)
 }
 

@@ -1,5 +1,4 @@
-// Package operation asks the controller to do something with a Gateway and its Tunnel,
-// and waits until that is in effect.
+// Package operation requests operations on a Gateway and waits until they are in effect.
 package operation
 
 import (

@@ -145,7 +145,7 @@ func resemblesGroup(group, kind string) bool {
 func (p *parents) existenceProblem(parent gateway.Owner) string {
 	if g, ok := p.gatewayOf[parent]; ok {
 		if g == (gateway.Owner{}) {
-			return fmt.Sprintf("%s refers to no Gateway. Correct its spec.parentRef.", parent)
+			return fmt.Sprintf("%s does not refer to a Gateway. Correct its spec.parentRef.", parent)
 		}
 		parent = g
 	}
