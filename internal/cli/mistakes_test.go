@@ -105,7 +105,7 @@ func mistakes(dir string) map[string]mistake {
 		"empty Gateway":                   {stdin: all, arguments: plan("--gateway="), status: 1, stderr: "--gateway must not be empty"},
 		"burst without a rate":            {arguments: []string{"controller", "--kube-api-burst=3"}, status: 1, stderr: "--kube-api-burst requires --kube-api-qps"},
 		"no Gateway":                      {arguments: []string{"pause"}, status: 1, stderr: `pause requires the name of a Gateway; see "tunnel-gateway pause --help"`},
-		"two Gateways":                    {arguments: []string{"resume", "a", "b"}, status: 1, stderr: `resume accepts one Gateway, got "b" too; see "tunnel-gateway resume --help"`},
+		"two Gateways":                    {arguments: []string{"resume", "a", "b"}, status: 1, stderr: `resume accepts one Gateway, got 2: "a", "b"; see "tunnel-gateway resume --help"`},
 		"Gateway with two slashes":        {arguments: []string{"reconcile", "gateway/a/b"}, status: 1, stderr: `GATEWAY must be of the form name or namespace/name, got "gateway/a/b"`},
 		"Gateway without a name":          {arguments: []string{"reconcile", "a/"}, status: 1, stderr: `GATEWAY must be of the form name or namespace/name, got "a/"`},
 		"two namespaces":                  {arguments: []string{"reconcile", "a/b", "-n", "a"}, status: 1, stderr: "--namespace has no effect with GATEWAY a/b, which contains a namespace\n"},
@@ -166,8 +166,8 @@ var symptoms = []string{
 	"the input is empty", "the file is empty", "contains no object", "URLs are not supported", "skipped subdirectories:", "without quotes as a boolean",
 	"must be a hostname in lower case without a port", "has no effect with", "requires --diff", "must not be empty",
 	"Routes that would serve the hostname if their parent existed", ".kind must be Gateway or ListenerSet, got", "spec.parentRef.kind must be Gateway, got", `a parentRef to a Service needs group: ""`,
-	"; did you mean gateway.networking.k8s.io?", "spec.parentRefs is empty", "is not in the manifests", "refers to no Gateway", " does not exist",
-	"has no effect on kind", "; it belongs on kind", "has no effect with the value", "which permits nothing", "has no effect; it is an annotation",
+	"; did you mean gateway.networking.k8s.io?", "spec.parentRefs is empty", "is not in the manifests", "does not refer to a Gateway", " does not exist",
+	"has no effect on kind", "; it belongs on kind", "has no effect with the value", "which permits nothing", "has no effect; set it as an annotation",
 	"--timeout has no effect with --wait=false", "--namespace has no effect with GATEWAY",
 }
 

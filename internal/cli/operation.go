@@ -39,7 +39,7 @@ var operationTexts = []struct {
 	operation   operation.Operation
 	short, long string
 }{
-	{operation.Reconcile, "End the controller's backoffs for a Gateway, and read everything again", `Ends the controller's backoffs for the Gateway, and makes it read the tunnel's
+	{operation.Reconcile, "Retry a Gateway now and read its tunnel again", `Ends the controller's backoffs for the Gateway, and makes it read the tunnel's
 configuration, token and connections again. reconcile annotates the Tunnel.
 
 If the Gateway is paused, the controller only reads. If the Gateway is gone and its
@@ -105,7 +105,7 @@ func oneGateway(cmd *cobra.Command, arguments []string) error {
 	case len(arguments) == 0:
 		return withHelp(cmd, fmt.Errorf("%s requires the name of a Gateway", cmd.Name()), "")
 	case len(arguments) > 1:
-		return withHelp(cmd, fmt.Errorf("%s accepts one Gateway, got %q too", cmd.Name(), arguments[1]), "")
+		return withHelp(cmd, fmt.Errorf(`%s accepts one Gateway, got %d: "%s"`, cmd.Name(), len(arguments), strings.Join(arguments, `", "`)), "")
 	}
 	return nil
 }
@@ -124,9 +124,6 @@ func (o *operationOptions) run(cmd *cobra.Command, argument string) error {
 		w.Timeout = o.timeout
 	}
 	message, err := target.Run(cmd.Context(), o.operation, w)
-	if errors.Is(err, operation.ErrInterrupted) {
-		return fmt.Errorf("%w; the request stays in effect", errInterrupted)
-	}
 	if err != nil {
 		return err
 	}
@@ -211,9 +208,7 @@ func (o *operationOptions) completeGateway(cmd *cobra.Command, arguments []strin
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	cluster := state.Cluster{
-		Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace, Progress: func(string) func() { return func() {} },
-	}
+	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace}
 	names, err := cluster.GatewayNames(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

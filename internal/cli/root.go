@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/operation"
 )
 
 // Exit statuses.
@@ -101,7 +103,7 @@ func exitStatus(err error) int {
 		return exitUnexpectedCondition
 	case errors.Is(err, errChanges):
 		return exitChanges
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, errInterrupted), errors.Is(err, operation.ErrStillRequested):
 		return exitInterrupted
 	default:
 		return exitFailure

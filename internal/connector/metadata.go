@@ -12,11 +12,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
+// The labels of this project on the objects of connectors.
 const (
-	tunnelLabel           = "tunnelgateway.dev/tunnel"
-	gatewayNamespaceLabel = "tunnelgateway.dev/gateway-namespace"
-	nameLabel             = "app.kubernetes.io/name"
-	managedByLabel        = "app.kubernetes.io/managed-by"
+	// TunnelLabel contains the name of the Tunnel.
+	TunnelLabel = "tunnelgateway.dev/tunnel"
+	// GatewayNamespaceLabel contains the namespace of the Gateway.
+	GatewayNamespaceLabel = "tunnelgateway.dev/gateway-namespace"
+)
+
+const (
+	nameLabel      = "app.kubernetes.io/name"
+	managedByLabel = "app.kubernetes.io/managed-by"
 
 	managedBy     = "tunnel-gateway"
 	containerName = "cloudflared"
@@ -29,7 +35,7 @@ func Selector(t *v1alpha1.Tunnel) map[string]string {
 	return map[string]string{
 		nameLabel:      containerName,
 		managedByLabel: managedBy,
-		tunnelLabel:    t.Name,
+		TunnelLabel:    t.Name,
 	}
 }
 
@@ -44,7 +50,7 @@ func labels(in Input) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, in.Labels)
 	gateway := in.Tunnel.Spec.Gateway
-	labels[gatewayNamespaceLabel] = gateway.Namespace
+	labels[GatewayNamespaceLabel] = gateway.Namespace
 	labels[gatewayv1.GatewayNameLabelKey] = tunnel.Shorten(gateway.Name, validation.LabelValueMaxLength, gateway.Name)
 	maps.Copy(labels, Selector(in.Tunnel))
 	return labels

@@ -100,6 +100,8 @@ func TestRouteThatLosesItsLastParentHasOneEvent(t *testing.T) {
 			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/other"} })
 			h.delete(h.gateway())
 		}, ""},
+		"its ListenerSet and then its Gateway are deleted": {func(h *harness) { h.delete(newListenerSet()); h.delete(h.gateway()) }, ""},
+		"its Gateway and then its ListenerSet are deleted": {func(h *harness) { h.delete(h.gateway()); h.delete(newListenerSet()) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newOrphanHarness(t)
@@ -144,5 +146,16 @@ func TestRouteThatLosesItsLastParentWhileTheControllerIsDownHasAnEvent(t *testin
 		if !strings.Contains(got[0], symptom) || !strings.Contains(text, symptom) {
 			t.Errorf("the event %q or the troubleshooting page does not contain %q", got[0], symptom)
 		}
+	}
+}
+
+func TestDeletedListenerSetsUseNoMemory(t *testing.T) {
+	h := newOrphanHarness(t)
+	h.reconcileAll()
+	h.delete(newListenerSet())
+	h.reconcileAll()
+	h.reconcileAll() // the status of the route has changed
+	if _, known := h.sets.last(types.NamespacedName{Namespace: "infra", Name: "team"}); known {
+		t.Error("the controller still has a record of the deleted ListenerSet")
 	}
 }

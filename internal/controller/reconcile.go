@@ -33,6 +33,7 @@ type reconciler struct {
 	warnings     *hostnameWarnings
 	writer       *status.Writer
 	observer     *observer
+	sets         listenerSetGateways
 	now          func() time.Time
 }
 
@@ -107,6 +108,7 @@ func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loa
 
 // reconcileManaged updates the tunnel and the statuses of a managed Gateway.
 func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
+	r.sets.record(key.NamespacedName, loaded.Snapshot.ListenerSets)
 	result, configuration := r.build(ctx, key, loaded)
 	shared, err := r.hostnames.update(ctx, loaded.Gateway, result.Hostnames())
 	if err != nil {
@@ -233,7 +235,7 @@ func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write fun
 func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
 	if key.Kind != gateway.KindGateway {
 		summary.unmanaged = true
-		r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
+		r.reconcileListenerSet(ctx, key, loaded.Snapshot)
 		return 0, nil
 	}
 	// Another controller may write the statuses now.

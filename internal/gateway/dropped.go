@@ -56,7 +56,7 @@ func (d DroppedRule) outcome() string {
 	case len(matches) == 0:
 		return fails
 	case d.LeftOut && len(d.Actions) > 0:
-		return fmt.Sprintf(wordingRuleLeftOut, omitted) + "; with a supported match, " + fails
+		return fmt.Sprintf(wordingRuleLeftOut, omitted) + "; if you fix the match, " + fails
 	case d.LeftOut:
 		return fmt.Sprintf(wordingRuleLeftOut, omitted)
 	}

@@ -43,7 +43,7 @@ func TestEachOutcomeOfADroppedRuleHasItsWording(t *testing.T) {
 		},
 		"the rule is left out and has an unsupported action": {
 			gatewayv1.HTTPRouteRule{Matches: matches(header), Filters: filters},
-			"the rule is left out because of match 0 (not supported: headers), and its requests go to the next matching rule; with a supported match, the rule answers 500 (not supported: filter RequestHeaderModifier)",
+			"the rule is left out because of match 0 (not supported: headers), and its requests go to the next matching rule; if you fix the match, the rule answers 500 (not supported: filter RequestHeaderModifier)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

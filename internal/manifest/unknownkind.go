@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,14 +58,14 @@ func unknownKind(gvk schema.GroupVersionKind) error {
 		return nil
 	}
 	if _, misplaced := kinds[schema.GroupKind{Group: gatewayv1.GroupName, Kind: gvk.Kind}]; misplaced {
-		return didYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), gatewayv1.GroupName)
+		return errors.New(suggest.DidYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), gatewayv1.GroupName))
 	}
 	closest := suggest.Closest(gvk.Kind, inGroup)
 	switch {
 	case slices.Contains(projectGroups, gvk.Group):
-		return didYouMean(fmt.Sprintf("kind %s does not exist in %s", gvk.Kind, gvk.Group), closest)
+		return errors.New(suggest.DidYouMean(fmt.Sprintf("kind %s does not exist in %s", gvk.Kind, gvk.Group), closest))
 	case closest != "":
-		return didYouMean(fmt.Sprintf("kind %s does not exist in apiVersion %s", gvk.Kind, gvk.GroupVersion()), closest)
+		return errors.New(suggest.DidYouMean(fmt.Sprintf("kind %s does not exist in apiVersion %s", gvk.Kind, gvk.GroupVersion()), closest))
 	}
 	return nil // the list of core kinds is not complete
 }
@@ -83,19 +84,11 @@ func unknownGroup(gvk schema.GroupVersionKind) error {
 	if closest == "" {
 		return nil
 	}
-	return didYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), closest)
+	return errors.New(suggest.DidYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), closest))
 }
 
 // isKubernetesGroup reports whether the group belongs to Kubernetes or contains the
 // experimental kinds of the Gateway API, whose names begin with X.
 func isKubernetesGroup(group string) bool {
 	return group == ExperimentalGroup || strings.HasSuffix(group, ".k8s.io")
-}
-
-// didYouMean returns an error with a suggestion, unless the suggestion is empty.
-func didYouMean(problem, suggestion string) error {
-	if suggestion != "" {
-		problem += fmt.Sprintf("; did you mean %s?", suggestion)
-	}
-	return fmt.Errorf("%s", problem)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// effect is how far an operation is. Exactly one field is set.
+// effect is the progress of an operation. Exactly one field is set.
 type effect struct {
 	// done is the result of an operation that is in effect.
 	done string
-	// refused is why the operation does not come into effect until a user acts.
+	// refused is the problem that a user must fix first.
 	refused string
 	// lost is why the operation is no longer requested.
 	lost string
@@ -103,7 +103,7 @@ func (f objects) reconcile() effect {
 	case f.gateway == nil && tunnel.RequiresAction(f.reason()):
 		return effect{refused: f.readyMessage()}
 	case f.gateway == nil:
-		return effect{outstanding: "the Gateway is gone, and the controller deletes its tunnel"}
+		return effect{outstanding: "the Gateway was deleted; the controller is deleting its tunnel"}
 	case f.tunnel.Spec.Paused && f.applied():
 		return effect{done: "reconciled: the configuration is in effect, and the Gateway is paused"}
 	case f.tunnel.Spec.Paused:
@@ -150,7 +150,7 @@ func (f objects) rotationPhase() string {
 // Programmed, the configuration is in effect and the connectors have rolled out.
 func (f objects) serving(done string) effect {
 	connectors := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
-	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue
+	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue && connectors.ObservedGeneration == f.tunnel.Generation
 	accepted, programmed := f.falseCondition(gatewayv1.GatewayConditionAccepted), f.falseCondition(gatewayv1.GatewayConditionProgrammed)
 	switch {
 	case !f.gatewayObserved():

@@ -114,6 +114,10 @@ func effectRows() []effectRow {
 		},
 		{"a problem from before the reconcile", Reconcile, all(newReconcile, notReady("Contested", "It is contested.")), effect{outstanding: notProcessed}},
 		{"a reconcile after which a user must act", Reconcile, all(notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
+		{
+			"connectors from before the last change", Reconcile, all(specChanged, tunnelIs(v1alpha1.TunnelReady, "True", "Serving", ""), tunnelIs(v1alpha1.TunnelConfigurationApplied, "True", "Serving", "")),
+			effect{outstanding: "the configuration is not in effect yet"},
+		},
 		{"a reconcile during an outage", Reconcile, all(notApplied, notReady("CloudflareUnavailable", "It is down.")), effect{outstanding: "It is down"}},
 		{"a blocked rotation does not concern a reconcile", Reconcile, all(notReady("RotationBlocked", "It is blocked.")), effect{done: "reconciled" + inEffect}},
 		{
@@ -127,7 +131,7 @@ func effectRows() []effectRow {
 		{"a Tunnel that was deleted", Reconcile, all(tunnelGone), effect{outstanding: "the controller has not created the Tunnel yet"}},
 		{"a retained Tunnel", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelRetained)), effect{done: "reconciled: the Gateway is gone, and its tunnel is retained"}},
 		{"a tunnel that cannot be deleted", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelBlocked), notReady("PrivateRoutes", "Routes exist.")), effect{refused: "Routes exist"}},
-		{"a tunnel that is being deleted", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelDeleting), notReady("Pending", "Wait.")), effect{outstanding: "the Gateway is gone, and the controller deletes its tunnel"}},
+		{"a tunnel that is being deleted", Reconcile, all(gatewayGone, phase(v1alpha1.TunnelDeleting), notReady("Pending", "Wait.")), effect{outstanding: "the Gateway was deleted; the controller is deleting its tunnel"}},
 		{"a tunnel that was deleted", Reconcile, all(gatewayGone, tunnelGone), effect{done: "reconciled: the Gateway is gone, and its Tunnel was deleted"}},
 
 		{"a pause that the Tunnel does not record", Pause, all(pauseRequested), effect{outstanding: notProcessed}},

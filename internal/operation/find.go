@@ -2,6 +2,7 @@ package operation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,28 +57,32 @@ func (t Target) findGateway(ctx context.Context) (*gatewayv1.Gateway, error) {
 	if exists, err := t.read(ctx, t.Gateway, g); err != nil || !exists {
 		return nil, err
 	}
-	return g, t.checkGateway(ctx, g)
+	if !g.DeletionTimestamp.IsZero() {
+		return nil, fmt.Errorf("%s: being deleted", t)
+	}
+	problem, err := t.classProblem(ctx, g)
+	if problem != "" {
+		err = fmt.Errorf("%s: %s", t, problem)
+	}
+	return g, err
 }
 
-// checkGateway returns an error if the controller does not manage the Gateway. It skips the
+// classProblem returns why the controller does not manage the Gateway, or "". It skips the
 // check if the user may not read the GatewayClass.
-func (t Target) checkGateway(ctx context.Context, g *gatewayv1.Gateway) error {
-	if !g.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("%s: being deleted", t)
-	}
+func (t Target) classProblem(ctx context.Context, g *gatewayv1.Gateway) (string, error) {
 	class := &gatewayv1.GatewayClass{}
 	exists, err := t.read(ctx, types.NamespacedName{Name: string(g.Spec.GatewayClassName)}, class)
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil
+		return "", nil
 	case err != nil:
-		return err
+		return "", err
 	case !exists:
-		return fmt.Errorf("%s: GatewayClass %q not found", t, g.Spec.GatewayClassName)
+		return fmt.Sprintf("GatewayClass %q not found", g.Spec.GatewayClassName), nil
 	case class.Spec.ControllerName != t.ControllerName:
-		return fmt.Errorf("%s: GatewayClass %q belongs to controller %s; set --controller-name if that is meant", t, class.Name, class.Spec.ControllerName)
+		return fmt.Sprintf("GatewayClass %q belongs to controller %s; set --controller-name to use that controller", class.Name, class.Spec.ControllerName), nil
 	}
-	return nil
+	return "", nil
 }
 
 // findTunnel reads the Tunnel, unless the operation does not need it.
@@ -89,11 +94,20 @@ func (t Target) findTunnel(ctx context.Context, o Operation, waits bool) (*v1alp
 	if exists, err := t.read(ctx, t.tunnelKey(), object); err != nil || !exists {
 		return nil, err
 	}
-	if object.Spec.ControllerName != string(t.ControllerName) || object.Spec.Gateway != (v1alpha1.GatewayReference{Namespace: t.Gateway.Namespace, Name: t.Gateway.Name}) {
-		return nil, fmt.Errorf("%s belongs to Gateway %s/%s of controller %s, so %s cannot use it; see its condition Programmed",
-			"Tunnel "+t.tunnelKey().String(), object.Spec.Gateway.Namespace, object.Spec.Gateway.Name, object.Spec.ControllerName, t)
+	if problem := t.tunnelProblem(object); problem != "" {
+		return nil, errors.New(problem)
 	}
 	return object, nil
+}
+
+// tunnelProblem returns why the Tunnel is not that of the Gateway, or "".
+func (t Target) tunnelProblem(object *v1alpha1.Tunnel) string {
+	spec := object.Spec
+	if spec.ControllerName == string(t.ControllerName) && spec.Gateway == (v1alpha1.GatewayReference{Namespace: t.Gateway.Namespace, Name: t.Gateway.Name}) {
+		return ""
+	}
+	return fmt.Sprintf("Tunnel %s belongs to Gateway %s/%s of controller %s, so %[5]s cannot use it; see the condition Programmed of %[5]s",
+		t.tunnelKey(), spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName, t)
 }
 
 // noTunnel returns the error about a Gateway without a Tunnel.
@@ -114,7 +128,7 @@ const maxNames = 10
 // user may have meant.
 func (t Target) notFound(ctx context.Context) error {
 	text := fmt.Sprintf("%s: not found", t)
-	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace, Progress: func(string) func() { return func() {} }}
+	cluster := state.Cluster{Live: t.Client, ControllerName: t.ControllerName, ControllerNamespace: t.ControllerNamespace}
 	gateways, err := cluster.GatewayNames(ctx)
 	if err != nil {
 		return fmt.Errorf("%s", text) // the user may not list the Gateways
@@ -131,7 +145,7 @@ func (t Target) notFound(ctx context.Context) error {
 		closest = gateways[same].String()
 		fallthrough
 	case closest != "":
-		return fmt.Errorf("%s; did you mean %s?", text, closest)
+		return errors.New(suggest.DidYouMean(text, closest))
 	case len(names) == 0:
 		return fmt.Errorf("%s; no Gateway uses this controller", text)
 	case len(names) > maxNames:
@@ -146,13 +160,7 @@ func explain(attempted string, object client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	kind := "Tunnel"
-	switch object.(type) {
-	case *gatewayv1.Gateway:
-		kind = "Gateway"
-	case *gatewayv1.GatewayClass:
-		kind = "GatewayClass"
-	}
+	kind := state.KindOf(object)
 	name := strings.TrimPrefix(client.ObjectKeyFromObject(object).String(), "/")
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s %s %s: %w; docs/tunnels.md contains the required role", attempted, kind, name, err)

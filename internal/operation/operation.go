@@ -1,8 +1,8 @@
-// Package operation asks the controller to do something with a Gateway and its Tunnel,
-// and waits until that is in effect.
+// Package operation requests operations on a Gateway and waits until they are in effect.
 package operation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,6 +45,9 @@ type Target struct {
 // String returns the kind, namespace and name of the Gateway.
 func (t Target) String() string { return "Gateway " + t.Gateway.String() }
 
+// requestTimeout is the timeout of an operation without waiting.
+const requestTimeout = 30 * time.Second
+
 // Waiting determines how long to wait for an operation.
 type Waiting struct {
 	// Timeout is the maximum time to wait; 0 means not to wait.
@@ -63,16 +66,13 @@ type objects struct {
 // Run requests the operation and waits until it is in effect. It returns a message about
 // the result.
 func (t Target) Run(ctx context.Context, o Operation, w Waiting) (string, error) {
-	waits := w.Timeout > 0
-	if waits {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, w.Timeout, errTimeout)
-		defer cancel()
-	}
+	waits, timeout := w.Timeout > 0, cmp.Or(w.Timeout, requestTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
 	message, err := t.start(ctx, o, waits)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
-		return "", fmt.Errorf("%s: timed out after %s: %w", t, w.Timeout, err)
+		return "", fmt.Errorf("%s: timed out after %s: %w", t, timeout, err)
 	case err != nil || message != "":
 		return message, err
 	default:

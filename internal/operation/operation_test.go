@@ -229,6 +229,25 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 				})
 			}, "Gateway infra/shared: The token cannot be rotated: connector.enabled is false. The request stays in effect", time.Second,
 		},
+		"the Gateway moves to another controller": {
+			Reconcile, nil, func(t *testing.T, c *cluster) {
+				synctest.Wait()
+				g := &gatewayv1.Gateway{}
+				if err := c.Get(t.Context(), c.target().Gateway, g); err != nil {
+					t.Fatal(err)
+				}
+				g.Spec.GatewayClassName = "other"
+				if err := c.Update(t.Context(), g); err != nil {
+					t.Fatal(err)
+				}
+			}, `Gateway infra/shared: the request is lost: GatewayClass "other" belongs to controller example.com/other; set --controller-name to use that controller`, time.Second,
+		},
+		"another Gateway gets the Tunnel": {
+			Reconcile, nil, func(t *testing.T, c *cluster) {
+				synctest.Wait()
+				c.changeTunnel(t, func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" })
+			}, "Gateway infra/shared: the request is lost: Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/other of controller tunnelgateway.dev/controller, so Gateway infra/shared cannot use it; see the condition Programmed of Gateway infra/shared", time.Second,
+		},
 		"a paused Gateway rotates no token": {RotateToken, all(paused), nil, pausedMessage, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,8 +270,8 @@ func TestInterruptedOperationStaysRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := clusterWith()
-		if got := c.run(ctx, Reconcile, func() { <-time.After(time.Second); cancel() }); !errors.Is(got.err, ErrInterrupted) {
-			t.Errorf("got %+v, want ErrInterrupted", got)
+		if got := c.run(ctx, Reconcile, func() { <-time.After(time.Second); cancel() }); !errors.Is(got.err, ErrStillRequested) {
+			t.Errorf("got %+v, want ErrStillRequested", got)
 		}
 	})
 }
@@ -274,11 +293,11 @@ func unusableGateways() map[string]unusable {
 		"another namespace":                 {renamed("platform-team", "shared"), "", "Gateway infra/shared: not found; did you mean platform-team/shared?"},
 		"another name":                      {renamed("infra", "internal"), "", "Gateway infra/shared: not found; Gateways of this controller: infra/internal"},
 		"no Gateway":                        {all(tunnelGone, gatewayGone), "", "Gateway infra/shared: not found; no Gateway uses this controller"},
-		"a class of another controller":     {all(func(f *objects) { f.gateway.Spec.GatewayClassName = "other" }), "", `Gateway infra/shared: GatewayClass "other" belongs to controller example.com/other; set --controller-name if that is meant`},
+		"a class of another controller":     {all(func(f *objects) { f.gateway.Spec.GatewayClassName = "other" }), "", `Gateway infra/shared: GatewayClass "other" belongs to controller example.com/other; set --controller-name to use that controller`},
 		"a missing class":                   {all(func(f *objects) { f.gateway.Spec.GatewayClassName = "none" }), "", `Gateway infra/shared: GatewayClass "none" not found`},
 		"no Tunnel":                         {all(tunnelGone), "", yet + "; set --controller-namespace if the controller runs in another namespace"},
 		"no Tunnel, not accepted":           {all(tunnelGone, gatewayIs("Accepted", "False", "No account.")), "", yet + ": No account"},
-		"a Tunnel of another controller":    {all(func(f *objects) { f.tunnel.Spec.ControllerName = "example.com/other" }), "", "Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/shared of controller example.com/other, so Gateway infra/shared cannot use it; see its condition Programmed"},
+		"a Tunnel of another controller":    {all(func(f *objects) { f.tunnel.Spec.ControllerName = "example.com/other" }), "", "Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/shared of controller example.com/other, so Gateway infra/shared cannot use it; see the condition Programmed of Gateway infra/shared"},
 		"no permission to read the Gateway": {nil, "get gateways", `read Gateway infra/shared: gateways "shared" is forbidden: User "jane" cannot get resource "gateways"; docs/tunnels.md contains the required role`},
 		"no permission to read the Tunnel":  {nil, "get tunnels", `read Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot get resource "tunnels"; docs/tunnels.md contains the required role`},
 		"no permission to annotate":         {nil, "patch tunnels", `annotate Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot patch resource "tunnels"; docs/tunnels.md contains the required role`},
@@ -309,7 +328,7 @@ func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages := pausedMessage + ErrInterrupted.Error()
+	messages := pausedMessage + ErrStillRequested.Error()
 	for _, row := range effectRows() {
 		messages += row.want.refused + row.want.lost + row.want.outstanding
 	}

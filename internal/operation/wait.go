@@ -28,9 +28,9 @@ const (
 // errTimeout is the cause of the end of the context after the timeout.
 var errTimeout = errors.New("timeout")
 
-// ErrInterrupted is the error of an operation that was requested and whose wait the
+// ErrStillRequested is the error of an operation that was requested and whose wait the
 // caller has canceled.
-var ErrInterrupted = errors.New("interrupted; the request stays in effect")
+var ErrStillRequested = errors.New("interrupted; the request stays in effect")
 
 // wait waits until the operation is in effect, a user must act or the context ends.
 func (t Target) wait(ctx context.Context, o Operation, w Waiting) (string, error) {
@@ -77,7 +77,7 @@ func (t Target) result(e effect) (string, error) {
 // unfinished returns the error of a wait that has ended before the operation was in effect.
 func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration) error {
 	if !errors.Is(context.Cause(ctx), errTimeout) {
-		return ErrInterrupted
+		return ErrStillRequested
 	}
 	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, e.lost, notProcessed))
 }
@@ -85,24 +85,36 @@ func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration)
 // observe reads the objects and returns how far the operation is. A failed read does not
 // end the wait, unless a permission is missing.
 func (t Target) observe(ctx context.Context, o Operation) (effect, error) {
-	found := objects{gateway: &gatewayv1.Gateway{}, tunnel: &v1alpha1.Tunnel{}}
-	exists, err := t.read(ctx, t.Gateway, found.gateway)
-	if !exists {
-		found.gateway = nil
-	}
-	if err == nil {
-		if exists, err = t.read(ctx, t.tunnelKey(), found.tunnel); !exists {
-			found.tunnel = nil
-		}
-	}
+	found, lost, err := t.readObjects(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
 		return effect{}, err
 	case err != nil:
 		return effect{outstanding: err.Error()}, nil
+	case lost != "":
+		return effect{lost: lost}, nil
 	default:
 		return o.effect(found), nil
 	}
+}
+
+// readObjects reads the Gateway and the Tunnel. It returns why the controller does not
+// manage them any longer, or "".
+func (t Target) readObjects(ctx context.Context) (found objects, lost string, err error) {
+	g, object := &gatewayv1.Gateway{}, &v1alpha1.Tunnel{}
+	exists, err := t.read(ctx, t.Gateway, g)
+	if exists {
+		found.gateway = g
+		lost, err = t.classProblem(ctx, g)
+	}
+	if err != nil || lost != "" {
+		return found, lost, err
+	}
+	if exists, err = t.read(ctx, t.tunnelKey(), object); exists {
+		found.tunnel = object
+		lost = t.tunnelProblem(object)
+	}
+	return found, lost, err
 }
 
 // changes returns a channel that receives a value after a change of the objects, until the

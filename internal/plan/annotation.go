@@ -35,6 +35,9 @@ var annotations = []annotation{
 	{connector.TokenVersionAnnotation, "Pod", notEmpty},
 }
 
+// labels are all labels of this project. The controller sets them.
+var labels = []string{connector.TunnelLabel, connector.GatewayNamespaceLabel}
+
 // noEffect begins the description of a value that has no effect. The API server accepts
 // very long values.
 const noEffect = "has no effect with the value %.80q"
@@ -45,7 +48,7 @@ func trueOrFalse(value string) string {
 		return ""
 	}
 	if closest := suggest.Closest(value, values); closest != "" {
-		return didYouMean(fmt.Sprintf(noEffect, value), closest)
+		return suggest.DidYouMean(fmt.Sprintf(noEffect, value), closest)
 	}
 	return fmt.Sprintf(noEffect+"; the value must be true or false", value)
 }
@@ -74,12 +77,28 @@ func annotationProblems(kind string, object client.Object) []string {
 			problems = append(problems, fmt.Sprintf("annotation %s %s", name, problem))
 		}
 	}
-	for _, a := range annotations {
-		if _, labeled := object.GetLabels()[a.name]; labeled {
-			problems = append(problems, fmt.Sprintf("label %s has no effect; it is an annotation", a.name))
+	for _, name := range slices.Sorted(maps.Keys(object.GetLabels())) {
+		if problem := labelProblem(name); problem != "" {
+			problems = append(problems, fmt.Sprintf("label %s %s", name, problem))
 		}
 	}
 	return problems
+}
+
+// labelProblem describes the problem of a label, as a predicate whose subject is the label.
+// It returns "" for a label of another project.
+func labelProblem(name string) string {
+	switch closest, ofProject := closestAnnotation(name); {
+	case slices.Contains(labels, name):
+		return ""
+	case closest == name:
+		return "has no effect; set it as an annotation"
+	case closest != "":
+		return suggest.DidYouMean("does not exist", "the annotation "+closest)
+	case ofProject:
+		return "does not exist"
+	}
+	return ""
 }
 
 // annotationProblem describes the problem of one annotation, as a predicate whose subject
@@ -88,30 +107,30 @@ func annotationProblem(kind, name, value string) string {
 	i := slices.IndexFunc(annotations, func(a annotation) bool { return a.name == name })
 	switch {
 	case i < 0:
-		return unknownAnnotation(name)
+		if closest, ofProject := closestAnnotation(name); ofProject {
+			return suggest.DidYouMean("does not exist", closest)
+		}
+		return ""
 	case annotations[i].kind != kind:
 		return fmt.Sprintf("has no effect on kind %s; it belongs on kind %s", kind, annotations[i].kind)
 	}
 	return annotations[i].check(value)
 }
 
-// unknownAnnotation describes an annotation whose domain is that of this project, or that
-// resembles an annotation of this project. It returns "" for any other annotation.
-func unknownAnnotation(name string) string {
+// closestAnnotation returns the annotation of this project that the name resembles, or "".
+// It also returns whether the name must be an annotation of this project, because it has the
+// domain of this project or resembles one.
+func closestAnnotation(name string) (closest string, ofProject bool) {
 	domain, name, found := strings.Cut(name, "/")
 	if !found || suggest.Closest(domain, []string{v1alpha1.GroupName}) == "" {
-		return ""
+		return "", false
 	}
 	var names []string
 	for _, a := range annotations {
 		names = append(names, strings.TrimPrefix(a.name, v1alpha1.GroupName+"/"))
 	}
-	closest := suggest.Closest(name, names)
-	if closest == "" && domain != v1alpha1.GroupName {
-		return ""
+	if closest = suggest.Closest(name, names); closest != "" {
+		return v1alpha1.GroupName + "/" + closest, true
 	}
-	if closest != "" {
-		closest = v1alpha1.GroupName + "/" + closest
-	}
-	return didYouMean("does not exist", closest)
+	return "", domain == v1alpha1.GroupName
 }

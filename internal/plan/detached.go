@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// DetachedRoute is a route that would serve the host of a request if all of its parents
-// existed.
+// DetachedRoute is a route with a missing parent. In an Explanation, it would serve the host
+// of the request if all of its parents existed.
 type DetachedRoute struct {
 	Route Owner `json:"route"`
 	// Hostnames are the hostnames of the route; empty if it has the hostnames of its
@@ -20,16 +20,9 @@ type DetachedRoute struct {
 	Problems []string `json:"problems"`
 }
 
-// detachedRoute is a route with a missing parent.
-type detachedRoute struct {
-	route     Owner
-	hostnames []string
-	problems  []string
-}
-
 // newDetachedRoute returns the detached route for the problems of its parents, and none
 // for an object of another kind.
-func newDetachedRoute(owner Owner, object client.Object, problems []string) []detachedRoute {
+func newDetachedRoute(owner Owner, object client.Object, problems []string) []DetachedRoute {
 	var hostnames []gatewayv1.Hostname
 	switch o := object.(type) {
 	case *gatewayv1.HTTPRoute:
@@ -39,11 +32,11 @@ func newDetachedRoute(owner Owner, object client.Object, problems []string) []de
 	default:
 		return nil
 	}
-	route := detachedRoute{route: owner, hostnames: make([]string, len(hostnames)), problems: slices.Clone(problems)}
+	route := DetachedRoute{Route: owner, Hostnames: make([]string, len(hostnames)), Problems: slices.Clone(problems)}
 	for i, hostname := range hostnames {
-		route.hostnames[i] = string(hostname)
+		route.Hostnames[i] = string(hostname)
 	}
-	return []detachedRoute{route}
+	return []DetachedRoute{route}
 }
 
 // detachedRoutes returns the routes with a missing parent that would serve the host. A
@@ -57,9 +50,9 @@ func (p *Plan) detachedRoutes(host string, traces []Trace) []DetachedRoute {
 	}
 	found := []DetachedRoute{}
 	for _, d := range p.detached {
-		covers := slices.ContainsFunc(d.hostnames, func(hostname string) bool { return routing.Covers(hostname, host) })
-		if covers && !answering[d.route] || len(d.hostnames) == 0 && len(answering) == 0 {
-			found = append(found, DetachedRoute{d.route, d.hostnames, d.problems})
+		covers := slices.ContainsFunc(d.Hostnames, func(hostname string) bool { return routing.Covers(hostname, host) })
+		if covers && !answering[d.Route] || len(d.Hostnames) == 0 && len(answering) == 0 {
+			found = append(found, d)
 		}
 	}
 	return found

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -24,11 +22,11 @@ type Mistake struct {
 
 // findMistakes returns the mistakes in the objects of the source, sorted by kind,
 // namespace and name, and the routes with a missing parent.
-func findMistakes(source *state.Source) ([]Mistake, []detachedRoute) {
-	mistakes, detached := []Mistake{}, []detachedRoute(nil)
+func findMistakes(source *state.Source) ([]Mistake, []DetachedRoute) {
+	mistakes, detached := []Mistake{}, []DetachedRoute(nil)
 	parents := newParents(source)
 	for _, object := range source.Objects {
-		owner := Owner{Kind: kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
+		owner := Owner{Kind: state.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 		problems := parents.problems(object)
 		if len(problems) > 0 {
 			detached = append(detached, newDetachedRoute(owner, object, problems)...)
@@ -38,17 +36,13 @@ func findMistakes(source *state.Source) ([]Mistake, []detachedRoute) {
 		}
 	}
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return compareOwners(a.Object, b.Object) })
-	slices.SortStableFunc(detached, func(a, b detachedRoute) int { return compareOwners(a.route, b.route) })
+	slices.SortStableFunc(detached, func(a, b DetachedRoute) int { return compareOwners(a.Route, b.Route) })
 	return mistakes, detached
 }
 
 func compareOwners(a, b Owner) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
-
-// kindOf returns the kind of an object. The kind is determined by the type, because the
-// API server omits it in lists.
-func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // WriteMistakes prints a line for each mistake, with all objects that have it. Each line
 // begins with the prefix.
@@ -100,12 +94,4 @@ func (p *Plan) noGatewayMessage(style Style) string {
 		message += fmt.Sprintf(" %s.", style.abbreviate(reasons))
 	}
 	return message
-}
-
-// didYouMean appends a suggestion to a problem, unless the suggestion is empty.
-func didYouMean(problem, suggestion string) string {
-	if suggestion == "" {
-		return problem
-	}
-	return problem + "; did you mean " + suggestion + "?"
 }

@@ -18,6 +18,10 @@ import (
 // routeParents are the kinds of objects to which routes attach.
 var routeParents = []string{gateway.KindGateway, gateway.KindListenerSet}
 
+// maxSuggestions is the number of missing parents for which plan searches a suggestion: the
+// search compares all existing parents.
+const maxSuggestions = 100
+
 // parents are the Gateways and ListenerSets of a source, managed by this controller or
 // not.
 type parents struct {
@@ -66,7 +70,10 @@ func (p *parents) add(owner gateway.Owner) {
 // object.
 func (p *parents) problems(object client.Object) []string {
 	if set, ok := object.(*gatewayv1.ListenerSet); ok {
-		return p.refProblems("spec.parentRef", set.Namespace, parentOfSet(set), gateway.KindGateway)
+		if problem := p.refProblem("spec.parentRef", set.Namespace, parentOfSet(set), gateway.KindGateway); problem != "" {
+			return []string{problem}
+		}
+		return nil
 	}
 	spec, _, ok := gateway.CommonRoute(object)
 	if !ok {
@@ -77,11 +84,10 @@ func (p *parents) problems(object client.Object) []string {
 	}
 	var problems []string
 	for i, ref := range spec.ParentRefs {
-		for _, problem := range p.refProblems(fmt.Sprintf("spec.parentRefs[%d]", i), object.GetNamespace(), ref, routeParents...) {
-			// Several parentRefs can name sections of one missing parent.
-			if !slices.Contains(problems, problem) {
-				problems = append(problems, problem)
-			}
+		problem := p.refProblem(fmt.Sprintf("spec.parentRefs[%d]", i), object.GetNamespace(), ref, routeParents...)
+		// Several parentRefs can name sections of one missing parent.
+		if problem != "" && !slices.Contains(problems, problem) {
+			problems = append(problems, problem)
 		}
 	}
 	return problems
@@ -93,17 +99,14 @@ func parentOfSet(set *gatewayv1.ListenerSet) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// refProblems returns the problem of a parentRef in the field of an object, or nil. kinds
-// are the kinds that the parent can have.
-func (p *parents) refProblems(field, namespace string, ref gatewayv1.ParentReference, kinds ...string) []string {
+// refProblem describes the problem of a parentRef in the field of an object, or returns "".
+// kinds are the kinds that the parent can have.
+func (p *parents) refProblem(field, namespace string, ref gatewayv1.ParentReference, kinds ...string) string {
 	problem := kindProblem(field, ref, kinds...)
 	if owner, ok := gateway.OwnerOf(ref, namespace); ok && problem == "" {
 		problem = p.existenceProblem(owner)
 	}
-	if problem == "" {
-		return nil
-	}
-	return []string{problem}
+	return problem
 }
 
 // kindProblem describes the mistake in the group or the kind of a parentRef, or returns
@@ -112,7 +115,7 @@ func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) s
 	group, kind := string(ptr.Deref(ref.Group, gatewayv1.GroupName)), string(ptr.Deref(ref.Kind, gateway.KindGateway))
 	switch {
 	case group != gatewayv1.GroupName && resemblesGroup(group, kind):
-		return didYouMean(fmt.Sprintf("%s.group %q has no kind %s", field, group, kind), gatewayv1.GroupName)
+		return suggest.DidYouMean(fmt.Sprintf("%s.group %q has no kind %s", field, group, kind), gatewayv1.GroupName)
 	case group != gatewayv1.GroupName, slices.Contains(kinds, kind):
 		return ""
 	}
@@ -120,7 +123,7 @@ func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) s
 	if kind == "Service" {
 		return problem + `; a parentRef to a Service needs group: ""`
 	}
-	return didYouMean(problem, suggest.Closest(kind, kinds))
+	return suggest.DidYouMean(problem, suggest.Closest(kind, kinds))
 }
 
 // resemblesGroup reports whether the group is probably a mistake for that of the Gateway
@@ -142,7 +145,7 @@ func resemblesGroup(group, kind string) bool {
 func (p *parents) existenceProblem(parent gateway.Owner) string {
 	if g, ok := p.gatewayOf[parent]; ok {
 		if g == (gateway.Owner{}) {
-			return fmt.Sprintf("%s refers to no Gateway. Correct its spec.parentRef.", parent)
+			return fmt.Sprintf("%s does not refer to a Gateway. Correct its spec.parentRef.", parent)
 		}
 		parent = g
 	}
@@ -160,8 +163,11 @@ func (p *parents) describeMissing(parent gateway.Owner) string {
 	if !p.live {
 		problem, advice = parent.String()+" is not in the manifests", ". Add --context to combine the manifests with a cluster."
 	}
+	if len(p.missing) >= maxSuggestions {
+		return problem + advice
+	}
 	if closest := p.closest(parent); closest != "" {
-		return didYouMean(problem, closest)
+		return suggest.DidYouMean(problem, closest)
 	}
 	return problem + advice
 }

@@ -40,7 +40,7 @@ type Plan struct {
 	// terminating are the Gateways of this controller that are being deleted.
 	terminating []types.NamespacedName
 	// detached are the routes with a missing parent.
-	detached   []detachedRoute
+	detached   []DetachedRoute
 	tunnels    *tunnels
 	dataPlanes routing.DataPlanes
 	envoy      *envoyOutput // of the only Gateway, after RenderEnvoy

@@ -20,10 +20,7 @@ func (p *Plan) Unserved(request routing.Request) string {
 	if len(traces) > 0 {
 		message = fmt.Sprintf("no route answers %s", request)
 	}
-	if closest := suggest.Closest(request.Host, p.similarHostnames(request.Host)); closest != "" {
-		message += fmt.Sprintf("; did you mean %s?", closest)
-	}
-	return message
+	return suggest.DidYouMean(message, suggest.Closest(request.Host, p.similarHostnames(request.Host)))
 }
 
 // similarHostnames returns the hostnames of listeners and rules other than host. It

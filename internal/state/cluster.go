@@ -37,7 +37,7 @@ type Cluster struct {
 	// ControllerNamespace is the namespace of the Tunnels.
 	ControllerNamespace string
 	// Progress is called before a kind is read. The returned function is called after
-	// the kind was read.
+	// the kind was read. Progress can be nil.
 	Progress func(name string) (done func())
 }
 
@@ -193,7 +193,9 @@ func refusedUser(err error) string {
 
 // list lists all objects of a kind, page by page.
 func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, error) {
-	defer c.Progress("reading " + kind.name + " from the cluster")()
+	if c.Progress != nil {
+		defer c.Progress("reading " + kind.name + " from the cluster")()
+	}
 	namespace := ""
 	if kind == tunnels {
 		namespace = c.ControllerNamespace

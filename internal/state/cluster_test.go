@@ -98,7 +98,6 @@ func newAPIServer(t *testing.T, manifests string) *apiServer {
 func newCluster(live client.Reader) state.Cluster {
 	return state.Cluster{
 		Live: live, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
-		Progress: func(string) func() { return func() {} },
 	}
 }
 

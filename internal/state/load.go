@@ -223,6 +223,10 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 	return nil
 }
 
+// KindOf returns the kind of an object. The kind is determined by the type, because the API
+// server omits it in lists.
+func KindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
+
 // get reads one object. It returns nil if the object does not exist.
 func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, object T) (T, error) {
 	var zero T
@@ -231,7 +235,7 @@ func get[T client.Object](ctx context.Context, r client.Reader, name types.Names
 		return zero, nil
 	}
 	if err != nil {
-		return zero, fmt.Errorf("read %s %s: %w", reflect.TypeOf(object).Elem().Name(), name, err)
+		return zero, fmt.Errorf("read %s %s: %w", KindOf(object), name, err)
 	}
 	return object, nil
 }

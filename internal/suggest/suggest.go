@@ -32,3 +32,11 @@ func maxDistance(word string) int {
 	}
 	return 3
 }
+
+// DidYouMean appends a suggestion to a problem, unless the suggestion is empty.
+func DidYouMean(problem, suggestion string) string {
+	if suggestion == "" {
+		return problem
+	}
+	return problem + "; did you mean " + suggestion + "?"
+}

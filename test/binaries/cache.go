@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -30,7 +31,8 @@ func cacheDir() (string, error) {
 // cacheEntry is a directory in the cache. All clones and processes share it.
 type cacheEntry struct {
 	dir      string
-	title    string // what the directory contains, in progress messages
+	title    string   // what the directory contains, in progress messages
+	programs []string // the files of a complete entry
 	progress io.Writer
 }
 
@@ -40,7 +42,12 @@ func (c cacheEntry) has(program string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// fill creates the entry with create, unless it exists. create writes to a directory
+// isComplete reports whether the entry contains all of its programs.
+func (c cacheEntry) isComplete() bool {
+	return !slices.ContainsFunc(c.programs, func(program string) bool { return !c.has(program) })
+}
+
+// fill creates the entry with create, unless it is complete. create writes to a directory
 // that is renamed at the end, so that an interrupted call never looks complete.
 // Other processes wait meanwhile.
 func (c cacheEntry) fill(ctx context.Context, create func(dir string) error) error {
@@ -52,7 +59,7 @@ func (c cacheEntry) fill(ctx context.Context, create func(dir string) error) err
 		return err
 	}
 	defer unlock()
-	if _, err := os.Stat(c.dir); err == nil {
+	if c.isComplete() {
 		return nil
 	}
 	partial := c.dir + ".partial"
@@ -63,6 +70,10 @@ func (c cacheEntry) fill(ctx context.Context, create func(dir string) error) err
 		return err
 	}
 	if err := create(partial); err != nil {
+		return err
+	}
+	// Cleanup tools may have deleted programs from the directory.
+	if err := os.RemoveAll(c.dir); err != nil {
 		return err
 	}
 	return os.Rename(partial, c.dir)

@@ -117,7 +117,7 @@ func (t *target) parsedVersion() *version.Version { return version.MustParseSema
 
 // findInstalled adds the installed programs to found, and returns the missing ones.
 func (s search) findInstalled(ctx context.Context, targets []*target, found map[string]string) (missing []*target) {
-	var later uint // by which a found API server is newer than the pinned one
+	var later uint // the number of minor versions by which the installed API server is newer
 	for _, t := range targets {
 		required := newMinorRange(t.parsedVersion(), 1)
 		if t.Name == ControllerManager {

@@ -54,9 +54,9 @@ func Envoy(ctx context.Context, progress io.Writer) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s%s/%s", envoyRequirement, runtime.GOOS, runtime.GOARCH))
-	entry := cacheEntry{filepath.Join(cache, envoyName, envoyVersion+"-"+hex.EncodeToString(sum[:])[:12]), envoyName, progress}
+	entry := cacheEntry{filepath.Join(cache, envoyName, envoyVersion+"-"+hex.EncodeToString(sum[:])[:12]), envoyName, []string{envoyName}, progress}
 	path := filepath.Join(entry.dir, envoyName)
-	if entry.has(envoyName) {
+	if entry.isComplete() {
 		reportFound(progress, envoyName, "the cache", path)
 		return path, nil
 	}

@@ -43,8 +43,8 @@ func (r releases) find(ctx context.Context, progress io.Writer, kubernetes *vers
 	series := fmt.Sprintf("%d.%d", kubernetes.Major(), kubernetes.Minor())
 	programs := strings.Join(releasedPrograms, " and ")
 	dir := filepath.Join(cache, "releases", fmt.Sprintf("%s-%s-%s", series, runtime.GOOS, runtime.GOARCH))
-	entry := cacheEntry{dir, programs, progress}
-	if entry.has(APIServer) && entry.has(Etcd) {
+	entry := cacheEntry{dir, programs, releasedPrograms, progress}
+	if entry.isComplete() {
 		return entry, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, r.limit)

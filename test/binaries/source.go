@@ -94,7 +94,7 @@ func (s Source) target(root string, progress io.Writer) (*target, error) {
 		return nil, err
 	}
 	dir := filepath.Join(cache, s.Name, version+"-"+s.fingerprint(goMod, version))
-	return &target{Source: s, version: version, moduleDir: moduleDir, entry: cacheEntry{dir, s.Name, progress}}, nil
+	return &target{Source: s, version: version, moduleDir: moduleDir, entry: cacheEntry{dir, s.Name, []string{s.Name}, progress}}, nil
 }
 
 // requiredVersion returns the version of the program that goMod requires.

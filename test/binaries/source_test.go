@@ -40,6 +40,28 @@ func TestSecondProcessWaitsForTheFirst(t *testing.T) {
 	}
 }
 
+func TestEntryWithoutItsProgramIsFilledAgain(t *testing.T) {
+	entry := testEntry(t)
+	if err := os.Mkdir(entry.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(entry.dir, "rest"), "of an old entry")
+	fills := 0
+	for range 2 {
+		err := entry.fill(t.Context(), func(dir string) error {
+			fills++
+			writeFile(t, filepath.Join(dir, "program"), "program")
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(entry.dir, "rest")); fills != 1 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the entry was filled %d times, want 1; stat an old file: %v", fills, err)
+	}
+}
+
 func TestRequiredVersionIsThatOfTheModule(t *testing.T) {
 	got, err := testSource.requiredVersion([]byte("module m\nrequire (\nexample.com/other v1.4.5\nexample.com/program v1.2.3\n)\n"))
 	if err != nil || got != "v1.2.3" {
@@ -63,5 +85,5 @@ func TestFingerprintDependsOnTheDependenciesAndTheFlags(t *testing.T) {
 }
 
 func testEntry(t *testing.T) cacheEntry {
-	return cacheEntry{filepath.Join(t.TempDir(), "entry"), "program", t.Output()}
+	return cacheEntry{filepath.Join(t.TempDir(), "entry"), "program", []string{"program"}, t.Output()}
 }

@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// listenerSetGateways contains the last managed Gateway of each ListenerSet. The status
+// entry of a route names only the ListenerSet, which may not exist any longer.
+type listenerSetGateways struct {
+	mu     sync.Mutex
+	lastOf map[types.NamespacedName]types.NamespacedName
+}
+
+// record records the name of the Gateway of the ListenerSets.
+func (l *listenerSetGateways) record(name types.NamespacedName, sets []*gatewayv1.ListenerSet) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lastOf == nil {
+		l.lastOf = map[types.NamespacedName]types.NamespacedName{}
+	}
+	for _, set := range sets {
+		l.lastOf[client.ObjectKeyFromObject(set)] = name
+	}
+}
+
+// last returns the last recorded Gateway of the ListenerSet, and whether there is one.
+func (l *listenerSetGateways) last(set types.NamespacedName) (types.NamespacedName, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name, ok := l.lastOf[set]
+	return name, ok
+}
+
+// forget removes the record of the ListenerSet.
+func (l *listenerSetGateways) forget(set types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.lastOf, set)
+}
+
+// reconcileListenerSet removes the status entries of routes for a ListenerSet without a
+// Gateway.
+func (r *reconciler) reconcileListenerSet(ctx context.Context, key state.Key, s *gateway.Snapshot) {
+	last, known := r.sets.last(key.NamespacedName)
+	if known && len(s.Orphans) > 0 && r.lifecycle.gateways.read(ctx, last).State == tunnel.GatewayGone {
+		s.Orphans = nil // the Gateway was deleted too, so its routes need no events
+	}
+	r.withdraw(ctx, key, gateway.ResetReport(key, s))
+	if len(s.HTTPRoutes)+len(s.GRPCRoutes) > 0 {
+		return // the removal of the entries can fail
+	}
+	if err := r.loader.Reader.Get(ctx, key.NamespacedName, &gatewayv1.ListenerSet{}); apierrors.IsNotFound(err) {
+		r.sets.forget(key.NamespacedName)
+	}
+}
