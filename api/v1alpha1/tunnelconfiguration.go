@@ -65,8 +65,10 @@ type TunnelConfigurationSpec struct {
 
 	// DataPlane determines what routes the requests of the Gateways: IngressRules
 	// means the connectors, by ingress rules; Envoy means an Envoy proxy beside each
-	// connector, which supports more features of the Gateway API. Default:
-	// IngressRules. Only the TunnelConfiguration of a GatewayClass may set it.
+	// connector, which supports more features of the Gateway API. The controller does
+	// not run Envoy yet and does not accept Gateways with this value; the command plan
+	// supports both. Default: IngressRules. Only the TunnelConfiguration of a
+	// GatewayClass may set it.
 	//
 	// +optional
 	DataPlane *DataPlane `json:"dataPlane,omitempty"`
@@ -210,9 +212,11 @@ type Limits struct {
 	TenantLabel *string `json:"tenantLabel,omitempty"`
 
 	// RulesPerTunnel is the maximum number of ingress rules of one Gateway, without
-	// the rule at the end of the configuration. Routes that would exceed the limit
-	// are not accepted: the controller first serves the namespace of the Gateway,
-	// and then divides the remaining rules fairly among the tenants. Default: 1000.
+	// the rule at the end of the configuration. With dataPlane Envoy, it is the number
+	// of Envoy's routes. Routes that would exceed the limit are not accepted: the
+	// controller first serves the namespace of the Gateway, and then divides the
+	// remaining rules fairly among the tenants. Default: 1000, and 20000 with dataPlane
+	// Envoy.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1

@@ -64,6 +64,10 @@ counts and skips manifests of other kinds. If it reads no cluster and the
 manifests contain no GatewayClass, plan assumes that the GatewayClass
 ` + config.DefaultClassName + ` belongs to the controller.
 
+With -o envoy, plan prints a configuration of Envoy for a Gateway with the data plane
+Envoy, which "envoy -c FILE" runs. With -o envoy-routes, it prints the resources that
+Envoy gets from a controller. The controller does not run Envoy yet.
+
 With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission
 Cloudflare Tunnel: Read is sufficient. A flag with a name in brackets can also be
@@ -76,7 +80,7 @@ Exit status:
      warning, another listener claims a hostname of a route, a parent of a route
      or ListenerSet does not exist, an object or a manifest has a mistake, or no
      route answers the request of --why
-  3  --diff: a push would change a tunnel
+  3  --diff: a push would change a tunnel, or manifests change the routes of Envoy
   130  Ctrl-C ended the command`
 
 // planCommand returns the command plan. program is the name of the program for the
@@ -93,6 +97,7 @@ func planCommand(program string) *cobra.Command {
   PROGRAM plan -f teams/ --context production
   PROGRAM plan -f teams/ --context production --diff
   PROGRAM plan --why shop.example.com/cart
+  PROGRAM plan -f gateway.yaml --gateway platform/shared -o envoy >envoy.json
   PROGRAM plan --why shop.example.com/cart --method POST --header x-version:2
   kustomize build . | PROGRAM plan -f - --strict`, "PROGRAM", program),
 		Args:              noManifests,

@@ -10,6 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
 // With Envoy, no request for a protected hostname gets an answer of a route except through
@@ -17,49 +19,78 @@ import (
 // without access leads to the open listener, which has no routes for the hostname. A
 // request for an open hostname needs no token.
 func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
-	protected, otherForms, open := 0, 0, 0
+	var total envoyAccessCheck
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		s.DataPlane = v1alpha1.DataPlaneEnvoy
 		withoutConnectorFields(s)
-		result := gateway.Build(s, options)
-		if result.Table == nil {
+		table := gateway.Build(s, options).Table
+		if table == nil {
 			return
 		}
-		configuration, o, served := ingress.EnvoyConfiguration(result.Table), newOracle(s), openHosts(result.Table)
-		rules, dice := compile(t, configuration), rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the test must be reproducible
+		c := &envoyAccessCheck{oracle: newOracle(s), configuration: ingress.EnvoyConfiguration(table), served: openHosts(table)}
+		c.rules = compile(t, c.configuration)
+		dice := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the test must be reproducible
 		hosts := append(hostsAround(s), accessHosts()...)
 		for range 400 {
-			host := otherForm(dice, hosts[dice.IntN(len(hosts))])
-			index, _, _ := rules.Match(host.sent, "/")
-			rule := configuration.Ingress[index]
-			if isOpen := rule.OriginRequest.Access == nil; isOpen != strings.HasSuffix(rule.Service, ":10080") {
-				t.Fatalf("rule %+v leads to the wrong listener", rule)
-			}
-			hostname, isServed := routing.MostSpecific(served, host.canonical)
-			required, _ := o.requiredAccess(host.canonical)
-			switch {
-			case !isServed:
-			case required == nil && host.isCanonical():
-				open++
-				if rule.OriginRequest.Access != nil {
-					t.Errorf("request %q for an open hostname meets rule %+v", host.sent, rule)
-				}
-			case required == nil:
-			case rule.OriginRequest.Access == nil:
-				otherForms++
-				if host.isCanonical() || served[hostname] {
-					t.Errorf("request %q for a protected hostname gets an answer of a route through rule %+v", host.sent, rule)
-				}
-			case host.isCanonical():
-				protected++
-				if got := accessOf(rule); !got.Equal(required) {
-					t.Errorf("request %q meets rule %+v with access %+v, want %+v", host.sent, rule, got, required)
-				}
-			}
+			c.check(t, otherForm(dice, hosts[dice.IntN(len(hosts))]))
 		}
+		total.protected += c.protected
+		total.onOpen += c.onOpen
+		total.open += c.open
 	})
-	if protected == 0 || otherForms == 0 || open == 0 {
-		t.Errorf("the clusters do not have every case: %d protected requests, %d in another form on the open listener, %d open ones", protected, otherForms, open)
+	if total.protected == 0 || total.onOpen == 0 || total.open == 0 {
+		t.Errorf("the clusters do not have every case: %d protected requests, %d in another form on the open listener, %d open ones", total.protected, total.onOpen, total.open)
+	}
+}
+
+// envoyAccessCheck checks the requests of one cluster.
+type envoyAccessCheck struct {
+	oracle        *oracle
+	rules         *simulator.Rules
+	configuration *provider.Configuration
+	// served reports for each hostname of the table whether the open listener has routes.
+	served map[string]bool
+	// protected and open count the requests with a canonical host, and onOpen those for
+	// protected hostnames that reach the open listener.
+	protected, onOpen, open int
+}
+
+func (c *envoyAccessCheck) check(t *testing.T, host requestHost) {
+	t.Helper()
+	index, _, _ := c.rules.Match(host.sent, "/")
+	rule := c.configuration.Ingress[index]
+	isOpen := rule.OriginRequest.Access == nil
+	if isOpen != strings.HasSuffix(rule.Service, ":10080") {
+		t.Errorf("rule %+v leads to the wrong listener", rule)
+	}
+	hostname, ok := routing.MostSpecific(c.served, host.canonical)
+	if !ok {
+		return
+	}
+	if required, _ := c.oracle.requiredAccess(host.canonical); required != nil {
+		c.checkProtected(t, host, rule, required, c.served[hostname])
+	} else if host.isCanonical() {
+		c.open++
+		if !isOpen {
+			t.Errorf("request %q for an open hostname meets rule %+v", host.sent, rule)
+		}
+	}
+}
+
+func (c *envoyAccessCheck) checkProtected(t *testing.T, host requestHost, rule provider.IngressRule, required *v1alpha1.Access, hasOpenRoutes bool) {
+	t.Helper()
+	isOpen := rule.OriginRequest.Access == nil
+	if isOpen {
+		c.onOpen++
+		if hasOpenRoutes {
+			t.Errorf("request %q for a protected hostname gets an answer of a route through rule %+v", host.sent, rule)
+		}
+	}
+	if host.isCanonical() {
+		c.protected++
+		if got := accessOf(rule); !got.Equal(required) {
+			t.Errorf("request %q meets rule %+v with access %+v, want %+v", host.sent, rule, got, required)
+		}
 	}
 }
 

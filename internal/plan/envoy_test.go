@@ -3,6 +3,7 @@ package plan_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -66,22 +67,12 @@ func TestJSONContainsTheDataPlaneAndItsEntries(t *testing.T) {
 }
 
 func TestEnvoyRunsWithoutAController(t *testing.T) {
-	source := read(t, "", "testdata/envoy.yaml")
-	p := buildPlan(t, source, now)
-	if err := p.RenderEnvoy(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
-	var out, warnings bytes.Buffer
-	if err := p.WriteEnvoy(&out); err != nil {
-		t.Fatal(err)
-	}
-	var indented bytes.Buffer
+	p := renderEnvoy(t, envoyManifests(t))
+	var out, warnings, indented bytes.Buffer
+	var bootstrap map[string]any
+	decodeOutput(t, &out, p.WriteEnvoy, &bootstrap)
 	if err := json.Indent(&indented, bytes.TrimSpace(out.Bytes()), "", "  "); err != nil || indented.String()+"\n" != out.String() {
 		t.Errorf("the output is not JSON with stable spaces (%v)", err)
-	}
-	var bootstrap map[string]any
-	if err := json.Unmarshal(out.Bytes(), &bootstrap); err != nil {
-		t.Fatal(err)
 	}
 	for _, field := range []string{"admin", "dynamicResources", "node"} {
 		if bootstrap[field] != nil {
@@ -106,41 +97,53 @@ func TestEnvoyRunsWithoutAController(t *testing.T) {
 	}
 }
 
-func TestEnvoyRoutesHaveNamesVersionsAndTypes(t *testing.T) {
-	text, err := os.ReadFile("testdata/envoy.yaml")
+// renderEnvoy returns the plan of manifests with its configuration of Envoy.
+func renderEnvoy(t *testing.T, manifests string) *plan.Plan {
+	t.Helper()
+	source := read(t, manifests, "-")
+	p := buildPlan(t, source, now)
+	if err := p.RenderEnvoy(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// decodeOutput decodes the output of write, and keeps it in out.
+func decodeOutput(t *testing.T, out *bytes.Buffer, write func(io.Writer) error, into any) {
+	t.Helper()
+	err := write(out)
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), into)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions := func(manifests string) map[string]string {
-		source := read(t, manifests, "-")
-		p := buildPlan(t, source, now)
-		if err := p.RenderEnvoy(t.Context(), source); err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := p.WriteEnvoyRoutes(&out); err != nil {
-			t.Fatal(err)
-		}
-		var lists map[string][]struct {
-			Name, Version, TypeURL string
-			Resource               map[string]any
-		}
-		if err := json.Unmarshal(out.Bytes(), &lists); err != nil {
-			t.Fatal(err)
-		}
-		all := map[string]string{}
-		for kind, list := range lists {
-			for _, r := range list {
-				if !strings.HasPrefix(r.TypeURL, "type.googleapis.com/envoy.config.") || len(r.Resource) == 0 {
-					t.Errorf("%s %s has the type %q and the content %v", kind, r.Name, r.TypeURL, r.Resource)
-				}
-				all[kind+" "+r.Name] = r.Version
-			}
-		}
-		return all
+}
+
+// resourceVersions returns the versions of the resources for manifests, by kind and name.
+func resourceVersions(t *testing.T, manifests string) map[string]string {
+	t.Helper()
+	var out bytes.Buffer
+	var lists map[string][]struct {
+		Name, Version, TypeURL string
+		Resource               map[string]any
 	}
-	before, after := versions(string(text)), versions(strings.Replace(string(text), "192.0.2.13", "192.0.2.14", 1))
-	changed := []string{}
+	decodeOutput(t, &out, renderEnvoy(t, manifests).WriteEnvoyRoutes, &lists)
+	versions := map[string]string{}
+	for kind, list := range lists {
+		for _, r := range list {
+			if !strings.HasPrefix(r.TypeURL, "type.googleapis.com/envoy.config.") || len(r.Resource) == 0 {
+				t.Errorf("%s %s has the type %q and the content %v", kind, r.Name, r.TypeURL, r.Resource)
+			}
+			versions[kind+" "+r.Name] = r.Version
+		}
+	}
+	return versions
+}
+
+func TestVersionsOfEnvoyRoutesDependOnTheContent(t *testing.T) {
+	before, after := resourceVersions(t, envoyManifests(t)), resourceVersions(t, envoyManifests(t, "192.0.2.13", "192.0.2.14"))
+	var changed []string
 	for name := range before {
 		if before[name] != after[name] {
 			changed = append(changed, name[:strings.LastIndex(name, ".")])
@@ -155,19 +158,15 @@ func TestEnvoyRoutesHaveNamesVersionsAndTypes(t *testing.T) {
 }
 
 func TestEnvoyRequiresOneGatewayWithThatDataPlane(t *testing.T) {
-	text, err := os.ReadFile("testdata/envoy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	withIngressRules := strings.Replace(string(text), "dataPlane: Envoy", "dataPlane: IngressRules", 1)
-	const envoyClass = `
+	withIngressRules := envoyManifests(t, "dataPlane: Envoy", "dataPlane: IngressRules")
+	const other = `
 {apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: other, namespace: infra}, spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}}
 `
 	for name, test := range map[string]struct{ manifests, want string }{
 		"ingress rules":    {withIngressRules, "Gateway infra/web has the data plane IngressRules; set spec.dataPlane to Envoy in TunnelConfiguration platform/defaults of GatewayClass cloudflare-tunnel"},
 		"no configuration": {shared, "Gateway infra/shared has the data plane IngressRules; set spec.dataPlane to Envoy in a TunnelConfiguration, and name it in spec.parametersRef of GatewayClass cloudflare-tunnel"},
 		"not accepted":     {rejected, `Gateway infra/rejected is not accepted, so it has no configuration of Envoy: UnsupportedAddress: spec.addresses[0] requests "192.0.2.1", but Cloudflare assigns the address of a tunnel. Remove the value`},
-		"several":          {string(text) + "\n---" + envoyClass, "the configuration of Envoy is that of one Gateway; select it with --gateway: infra/other, infra/web"},
+		"several":          {envoyManifests(t) + "\n---" + other, "the configuration of Envoy is that of one Gateway; select it with --gateway: infra/other, infra/web"},
 		"none":             {teams, "No Gateway uses this controller"},
 	} {
 		t.Run(name, func(t *testing.T) {

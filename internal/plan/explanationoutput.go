@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -118,11 +119,8 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	switch {
 	case a == nil:
 		return
-	case a.Entry == nil && a.Failure != "":
-		printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, a.Failure)
-		return
 	case a.Entry == nil:
-		printf(out, "Answered with the status %d: no match of a route at these listeners applies"+problemMark+"\n", a.Status)
+		printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, "no match of a route at these listeners applies"))
 		return
 	case a.Location != "":
 		printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)

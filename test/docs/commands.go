@@ -45,6 +45,7 @@ var knownPrograms = map[string]func([]string) error{
 	"cosign":                 nil,
 	"docker":                 nil,
 	"echo":                   nil,
+	"envoy":                  nil,
 	"export":                 nil,
 	"grep":                   nil,
 	"jq":                     nil,
