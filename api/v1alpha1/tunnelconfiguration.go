@@ -135,19 +135,6 @@ type TunnelConfigurationSpec struct {
 	ListenerConfigurations []ListenerConfiguration `json:"listenerConfigurations,omitempty"`
 }
 
-// DataPlane is what routes the requests of a Gateway.
-//
-// +kubebuilder:validation:Enum=IngressRules;Envoy
-type DataPlane string
-
-const (
-	// DataPlaneIngressRules means that the connectors route requests by the ingress
-	// rules of the tunnel's remote configuration.
-	DataPlaneIngressRules DataPlane = "IngressRules"
-	// DataPlaneEnvoy means that an Envoy proxy beside each connector routes requests.
-	DataPlaneEnvoy DataPlane = "Envoy"
-)
-
 // GatewayField is the name of a field of a TunnelConfiguration.
 //
 // +kubebuilder:validation:Enum=originRequest;listenerConfigurations;tunnel.deletionPolicy;tunnel.existing;connector.enabled;connector.replicas;connector.autoscaling;connector.protocol;connector.logLevel;connector.resources;connector.nodeSelector;connector.tolerations;connector.affinity;connector.topologySpreadConstraints;connector.podAnnotations;connector.podLabels;connector.gracePeriod;connector.podDisruptionBudget;connector.tokenRotation
