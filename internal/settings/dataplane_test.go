@@ -1,0 +1,68 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// Envoy, and not the connector, connects to the backends. A setting that only connectors
+// implement must not be ignored.
+func TestSettingsWithoutEffectOnEnvoyAreRefused(t *testing.T) {
+	origin := func(set func(*v1alpha1.OriginRequest)) spec {
+		o := &v1alpha1.OriginRequest{}
+		set(o)
+		return spec{OriginRequest: o}
+	}
+	for field, settings := range map[string]spec{
+		"spec.originRequest.keepAliveConnections":   origin(func(o *v1alpha1.OriginRequest) { o.KeepAliveConnections = new(int32(5)) }),
+		"spec.originRequest.noHappyEyeballs":        origin(func(o *v1alpha1.OriginRequest) { o.NoHappyEyeballs = new(true) }),
+		"spec.originRequest.matchSNItoHost":         origin(func(o *v1alpha1.OriginRequest) { o.MatchSNIToHost = new(true) }),
+		"spec.originRequest.disableChunkedEncoding": origin(func(o *v1alpha1.OriginRequest) { o.DisableChunkedEncoding = new(true) }),
+		"spec.originRequest.caPool":                 origin(func(o *v1alpha1.OriginRequest) { o.CAPool = new("/etc/ca.crt") }),
+		"spec.originRequest.proxyType":              origin(func(o *v1alpha1.OriginRequest) { o.ProxyType = new(v1alpha1.ProxyTypeSOCKS) }),
+		"spec.listenerConfigurations[HTTP:80].originRequest.caPool": {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
+			ProtocolPort: "HTTP:80", OriginRequest: &v1alpha1.OriginRequest{CAPool: new("/etc/ca.crt")},
+		}}},
+		"spec.connector.enabled": connector(func(c *v1alpha1.Connector) { c.Enabled = new(false) }),
+	} {
+		if _, problem := resolve(&settings, spec{}); problem != nil {
+			t.Errorf("%s with ingress rules: %s", field, problem.Message)
+		}
+		settings.DataPlane = new(v1alpha1.DataPlaneEnvoy)
+		if _, problem := resolve(&settings, spec{}); problem == nil || !strings.Contains(problem.Message, field) {
+			t.Errorf("%s with Envoy: got problem %+v, want one that names the field", field, problem)
+		}
+	}
+}
+
+// The fields of originRequest that both data planes implement, and the defaults of the
+// others, are valid with Envoy.
+func TestSettingsThatEnvoyImplementsAreValid(t *testing.T) {
+	class := spec{DataPlane: new(v1alpha1.DataPlaneEnvoy), OriginRequest: &v1alpha1.OriginRequest{
+		ConnectTimeout: new(v1alpha1.Duration("5s")), TLSTimeout: new(v1alpha1.Duration("5s")), TCPKeepAlive: new(v1alpha1.Duration("5s")),
+		KeepAliveTimeout: new(v1alpha1.Duration("5s")), NoTLSVerify: new(true), HTTP2Origin: new(true), HTTPHostHeader: new("a"), OriginServerName: new("a"),
+		NoHappyEyeballs: new(false), MatchSNIToHost: new(false), DisableChunkedEncoding: new(false), CAPool: new(""), ProxyType: new(v1alpha1.ProxyTypeNone),
+	}}
+	s, problem := resolve(&class, spec{})
+	if problem != nil {
+		t.Fatal(problem.Message)
+	}
+	if s.DataPlane() != v1alpha1.DataPlaneEnvoy {
+		t.Errorf("got data plane %s", s.DataPlane())
+	}
+}
+
+// Envoy has memory for more rules than a connector.
+func TestRulesPerTunnelDependsOnTheDataPlane(t *testing.T) {
+	for plane, want := range map[v1alpha1.DataPlane]int{v1alpha1.DataPlaneIngressRules: 1000, v1alpha1.DataPlaneEnvoy: 20_000} {
+		s, problem := resolve(&spec{DataPlane: &plane}, spec{})
+		if problem != nil {
+			t.Fatal(problem.Message)
+		}
+		if got := s.Limits().RulesPerTunnel; got != want {
+			t.Errorf("%s: got %d rules, want %d", plane, got, want)
+		}
+	}
+}
