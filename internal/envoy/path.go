@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -44,8 +45,8 @@ func decodeUnreserved(path string) (string, error) {
 	return b.String(), nil
 }
 
-// resolveSegments resolves the segments "." and ".." (RFC 3986, section 5.2.4), and merges
-// repeated slashes. A trailing slash stays.
+// resolveSegments resolves the segments "." and ".." (RFC 3986, section 5.2.4), and then
+// merges repeated slashes: ".." removes a segment that is empty, too. A trailing slash stays.
 func resolveSegments(path string) string {
 	if !strings.Contains(path, "//") && !strings.Contains(path, "/.") {
 		return path // most paths
@@ -53,21 +54,22 @@ func resolveSegments(path string) string {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	var kept []string
 	for i, segment := range segments {
-		last := i == len(segments)-1
 		switch segment {
 		case "..":
 			kept = kept[:max(0, len(kept)-1)]
-		case ".", "":
+		case ".":
 		default:
 			kept = append(kept, segment)
 			continue
 		}
-		if last {
+		if i == len(segments)-1 {
 			kept = append(kept, "") // a path that ends in a dot segment ends with a slash
 		}
 	}
-	return "/" + strings.Join(kept, "/")
+	return repeatedSlashes.ReplaceAllString("/"+strings.Join(kept, "/"), "/")
 }
+
+var repeatedSlashes = regexp.MustCompile("/{2,}")
 
 // lowerEscapes returns the path with lower-case digits in all escapes.
 func lowerEscapes(path string) string {
