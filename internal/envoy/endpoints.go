@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // EndpointsOf is a cluster whose addresses are those of the pods of a Service.
@@ -32,7 +34,7 @@ type address struct {
 
 // Assign returns the endpoints of a cluster from the EndpointSlices of its Service: the
 // ready ones, or, when none is ready, those that still serve while they terminate.
-// isReserved reports addresses that no Service may lead to, such as those of the
+// isReserved reports canonical addresses that no Service may lead to, such as those of the
 // connectors' own pods: the owner of a Service can write its EndpointSlices.
 func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) *endpointv3.ClusterLoadAssignment {
 	ready, terminating := map[address]struct{}{}, map[address]struct{}{}
@@ -86,9 +88,10 @@ func portOf(slice *discoveryv1.EndpointSlice, name string) (int32, bool) {
 func collect(e *discoveryv1.Endpoint, port int32, isReserved func(string) bool, ready, terminating map[address]struct{}) {
 	isReady := ptr.Deref(e.Conditions.Ready, true)
 	stillServes := ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false)
-	for _, ip := range e.Addresses {
+	for _, text := range e.Addresses {
+		ip := routing.CanonicalIP(text)
 		switch {
-		case isReserved(ip):
+		case ip == "", isReserved(ip):
 		case isReady:
 			ready[address{ip, port}] = struct{}{}
 		case stillServes:
