@@ -65,7 +65,7 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 		backend.Family = service.Spec.IPFamilies[0]
 	}
 	if !backend.Headless {
-		backend.ClusterIP = service.Spec.ClusterIP
+		backend.ClusterIP = routing.CanonicalIP(service.Spec.ClusterIP)
 	}
 	if r.capabilities.NeedsClusterIP && !backend.Headless && backend.ClusterIP == "" {
 		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no ClusterIP yet", name)

@@ -20,8 +20,13 @@ import (
 	"google.golang.org/protobuf/reflect/protorange"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
@@ -137,4 +142,29 @@ func joined(tables map[string]*envoy.Resources, names []string) *bootstrapv3.Boo
 		all.StaticResources.Clusters = append(all.StaticResources.Clusters, clusters[name])
 	}
 	return all
+}
+
+// The API server accepts a ClusterIP with leading zeros. Envoy rejects the whole table for
+// an address in that form.
+func TestClusterIPsAreCanonical(t *testing.T) {
+	c := newTenantCluster(0)
+	c.HTTPRoutes = nil
+	c.addNamespace("shop", "")
+	c.addRoute("shop", "", 1, "").Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
+		BackendObjectReference: gatewayv1.BackendObjectReference{Name: "cart", Port: new(gatewayv1.PortNumber(80))},
+	}}}}}
+	c.Services[types.NamespacedName{Namespace: "shop", Name: "cart"}] = &corev1.Service{
+		Spec: corev1.ServiceSpec{ClusterIP: "010.096.0.05", Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	c.DataPlane = v1alpha1.DataPlaneEnvoy
+	resources := envoy.Render(gateway.Build(c.Snapshot, envoyOptions()).Table)
+	if len(resources.Clusters) == 0 {
+		t.Fatal("no clusters")
+	}
+	for _, cluster := range resources.Clusters {
+		address := cluster.LoadAssignment.Endpoints[0].LbEndpoints[0].GetEndpoint().Address.GetSocketAddress().Address
+		if address != "10.96.0.5" {
+			t.Errorf("cluster %s has the address %q, want 10.96.0.5", cluster.Name, address)
+		}
+	}
 }
