@@ -137,6 +137,9 @@ const (
 	defaultConnectTimeout = 30 * time.Second
 	defaultTLSTimeout     = 10 * time.Second
 	defaultKeepAlive      = 30 * time.Second
+	// maxKeepAlive is the longest time that Linux accepts. With a longer one, Envoy does not
+	// connect.
+	maxKeepAlive = 32767 * time.Second
 	// defaultIdleTimeout is below the 5 seconds after which common servers close idle
 	// connections: a request on a connection that the server closes fails.
 	defaultIdleTimeout = 4 * time.Second
@@ -150,7 +153,7 @@ func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 		serverName:     cmp.Or(ptr.Deref(s.OriginServerName, ""), dnsName),
 		unverified:     ptr.Deref(s.NoTLSVerify, false),
 		connectTimeout: duration(s.ConnectTimeout, defaultConnectTimeout),
-		keepAlive:      duration(s.TCPKeepAlive, defaultKeepAlive),
+		keepAlive:      min(duration(s.TCPKeepAlive, defaultKeepAlive), maxKeepAlive),
 		dnsName:        dnsName,
 	}
 	conn.idleTimeout = duration(s.KeepAliveTimeout, defaultIdleTimeout)
