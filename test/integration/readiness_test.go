@@ -43,7 +43,9 @@ var _ = Describe("the readiness of the controller", func() {
 			reason := func() string { _, body := fetch(address, "/readyz/watch-"+kind); return body }
 			Eventually(reason).Should(ContainSubstring(`cannot list resource "` + kind + `"`))
 		}
-		Eventually(func() int { return getStatusCode("http://" + address + "/readyz/watch-httproutes") }).Should(Equal(http.StatusOK))
+		for _, kind := range []string{"httproutes", "gateways"} {
+			Eventually(func() int { return getStatusCode("http://" + address + "/readyz/watch-" + kind) }).Should(Equal(http.StatusOK))
+		}
 		status, body := fetch(address, "/readyz")
 		Expect(status).To(Equal(http.StatusInternalServerError))
 		Expect(body).To(And(ContainSubstring("[-]watch-services failed"), ContainSubstring("[+]watch-gateways ok")))
