@@ -155,7 +155,7 @@ func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule, backends []gatewa
 	if hasFilter(rule, gatewayv1.HTTPRouteFilterCORS) && hasFilter(rule, gatewayv1.HTTPRouteFilterRequestRedirect) {
 		p.add(routing.IncompatibleFilters)
 	}
-	if replacesPrefix(rule.Filters, backends) && slices.ContainsFunc(matchesOf(rule), hasNoPrefix) {
+	if replacesPrefix(rule.Filters, backends) && slices.ContainsFunc(rule.Matches, hasNoPrefix) {
 		p.add("ReplacePrefixMatch with a match that is not a PathPrefix")
 	}
 }
@@ -187,15 +187,7 @@ func isPrefixModifier(m *gatewayv1.HTTPPathModifier) bool {
 	return m != nil && m.Type == gatewayv1.PrefixMatchHTTPPathModifier
 }
 
-// matchesOf returns the matches of a rule, which are one for every path by default.
-// (HTTPRouteRule.Matches)
-func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
-	if len(rule.Matches) == 0 {
-		return []gatewayv1.HTTPRouteMatch{{}}
-	}
-	return rule.Matches
-}
-
+// hasNoPrefix reports whether the match is not a prefix match, which is the default.
 func hasNoPrefix(m gatewayv1.HTTPRouteMatch) bool {
 	return m.Path != nil && ptr.Deref(m.Path.Type, gatewayv1.PathMatchPathPrefix) != gatewayv1.PathMatchPathPrefix
 }

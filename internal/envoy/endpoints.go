@@ -33,7 +33,7 @@ type address struct {
 }
 
 // Assign returns the endpoints of a cluster from the EndpointSlices of its Service: the
-// ready ones, or, when none is ready, those that still serve while they terminate.
+// ready endpoints, or, when none is ready, the endpoints that still serve while they terminate.
 // isReserved reports canonical addresses that no Service may lead to, such as those of the
 // connectors' own pods: the owner of a Service can write its EndpointSlices.
 func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) *endpointv3.ClusterLoadAssignment {
@@ -84,7 +84,7 @@ func portOf(slice *discoveryv1.EndpointSlice, name string) (int32, bool) {
 	return 0, false
 }
 
-// collect adds the addresses of an endpoint to those that are ready or terminating.
+// collect adds the addresses of an endpoint to the ready or the terminating addresses.
 func collect(e *discoveryv1.Endpoint, port int32, isReserved func(string) bool, ready, terminating map[address]struct{}) {
 	isReady := ptr.Deref(e.Conditions.Ready, true)
 	stillServes := ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false)

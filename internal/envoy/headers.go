@@ -22,7 +22,7 @@ func compose(all ...*routing.HeaderChanges) headers {
 	return c.headers()
 }
 
-// apply adds the changes to those that the composition has already.
+// apply adds the changes to the composition.
 func (c *composition) apply(all ...*routing.HeaderChanges) {
 	for _, changes := range all {
 		if changes == nil {

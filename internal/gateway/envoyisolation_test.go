@@ -99,7 +99,7 @@ func (d *randomizer) addTenant() {
 // addValues adds rules with values that the data plane must refuse or serve.
 func (d *randomizer) addValues(r *gatewayv1.HTTPRoute) {
 	value := func(values []routeValue) string { return pick(d, values...).value.(string) }
-	texts := headerValues[:len(headerValues)-2] // without those that the API refuses
+	texts := headerValues[:len(headerValues)-2] // the API refuses the last two
 	for range d.IntN(4) {
 		expression := gatewayv1.PathMatchRegularExpression
 		r.Spec.Rules = append(r.Spec.Rules, gatewayv1.HTTPRouteRule{

@@ -17,7 +17,7 @@ func envoyOptions() gateway.Options {
 	return o
 }
 
-// With Envoy, the rules that count are those that Envoy gets, including repeated ones.
+// With Envoy, every rule that Envoy gets counts, including repeated rules.
 func TestRepeatedRulesCount(t *testing.T) {
 	repeated := 0
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {

@@ -15,7 +15,7 @@ func TestSuggestionsForMissingParentsAreLimited(t *testing.T) {
 	p.add(state.GatewayKey("infra", "shared"))
 	suggestions := 0
 	for i := range 300 {
-		// The parent with this name in another namespace is the only one that resembles it.
+		// Only the parent with this name in another namespace has a similar name.
 		problem := p.existenceProblem(state.GatewayKey(fmt.Sprintf("team-%d", i), "shared"))
 		if strings.Contains(problem, "did you mean Gateway infra/shared?") {
 			suggestions++

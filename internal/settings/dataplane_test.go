@@ -32,7 +32,7 @@ func TestSettingsWithoutEffectOnEnvoyAreRefused(t *testing.T) {
 		}
 		settings.DataPlane = new(v1alpha1.DataPlaneEnvoy)
 		if _, problem := resolve(&settings, spec{}); problem == nil || !strings.Contains(problem.Message, field) {
-			t.Errorf("%s with Envoy: got problem %+v, want one that names the field", field, problem)
+			t.Errorf("%s with Envoy: got problem %+v, want a problem that names the field", field, problem)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func readOutcome(r *bufio.Reader, method string) (outcome, error) {
 	return o, nil
 }
 
-// headersThatArrived returns the header lines without those that every request has.
+// headersThatArrived returns the header lines without the headers that every request has.
 func (o outcome) headersThatArrived(r request) []string {
 	standard := append(slices.Clone(connectorHeaders), "Host: "+r.host, "content-length: 0")
 	return slices.DeleteFunc(slices.Clone(o.arrival.Lines), func(line string) bool { return slices.Contains(standard, line) })
