@@ -56,7 +56,7 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 	for _, f := range rule.Filters {
 		parts.addFilter("filter", f)
 	}
-	backends := weighted(rule)
+	backends := routing.WeightedBackends(rule) // the filters of the others have no effect
 	for _, backend := range backends {
 		for _, f := range backend.Filters {
 			parts.addFilter("backendRef filter", f)
@@ -70,12 +70,6 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 		parts.add("sessionPersistence")
 	}
 	return parts
-}
-
-// weighted returns the backendRefs that get requests. The filters of the others have no
-// effect.
-func weighted(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
-	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), func(b gatewayv1.HTTPBackendRef) bool { return ptr.Deref(b.Weight, 1) == 0 })
 }
 
 // parts are the unsupported parts of an action, without repetition.

@@ -107,7 +107,7 @@ func unsupportedParts(rule *gatewayv1.HTTPRouteRule, c routing.Capabilities) []s
 			a.refuse(fmt.Sprintf("filter %s", filter.Type))
 		}
 	}
-	weighted := weightedBackends(rule)
+	weighted := routing.WeightedBackends(rule)
 	for _, backend := range weighted {
 		for _, filter := range backend.Filters {
 			isShared := filter.Type == gatewayv1.HTTPRouteFilterCORS || filter.Type == gatewayv1.HTTPRouteFilterRequestRedirect && len(weighted) > 1
@@ -123,22 +123,12 @@ func unsupportedParts(rule *gatewayv1.HTTPRouteRule, c routing.Capabilities) []s
 // 1." (BackendRef.Weight)
 func weight(backend gatewayv1.HTTPBackendRef) int32 { return ptr.Deref(backend.Weight, 1) }
 
-// weightedBackends returns the backends that receive requests.
-func weightedBackends(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
-	if !slices.ContainsFunc(rule.BackendRefs, hasNoWeight) {
-		return rule.BackendRefs // most rules
-	}
-	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), hasNoWeight)
-}
-
-func hasNoWeight(b gatewayv1.HTTPBackendRef) bool { return weight(b) == 0 }
-
 // redirectOf returns the redirect of a rule or of its only backend, or nil.
 func redirectOf(rule *gatewayv1.HTTPRouteRule) *gatewayv1.HTTPRequestRedirectFilter {
 	if redirect := redirectIn(rule.Filters); redirect != nil {
 		return redirect
 	}
-	if weighted := weightedBackends(rule); len(weighted) == 1 {
+	if weighted := routing.WeightedBackends(rule); len(weighted) == 1 {
 		return redirectIn(weighted[0].Filters)
 	}
 	return nil

@@ -1,6 +1,9 @@
 package routing
 
 import (
+	"slices"
+
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -53,4 +56,14 @@ type Capabilities struct {
 	// AccessGaps returns the protected hostnames of a table whose requests can reach a
 	// backend without a token, in order.
 	AccessGaps func(*Table) []AccessGap
+}
+
+// WeightedBackends returns the backendRefs that receive requests: "If unspecified, weight
+// defaults to 1." (BackendRef.Weight)
+func WeightedBackends(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
+	hasNoWeight := func(b gatewayv1.HTTPBackendRef) bool { return ptr.Deref(b.Weight, 1) == 0 }
+	if !slices.ContainsFunc(rule.BackendRefs, hasNoWeight) {
+		return rule.BackendRefs // most rules
+	}
+	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), hasNoWeight)
 }
