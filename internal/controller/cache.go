@@ -9,12 +9,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
 // Scope defines the namespaces that the controller watches. The controller always
@@ -65,8 +68,16 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 		// Readiness covers only the kinds that are watched from the start.
 		o.ReaderFailOnMissingInformer = true
 		o.ByObject = map[client.Object]cache.ByObject{}
+		connectorPods, err := labels.Parse(connector.TunnelLabel)
+		if err != nil {
+			return nil, err
+		}
 		for _, object := range managedKinds() {
-			o.ByObject[object] = watchedIn(scope.ControllerNamespace)
+			by := watchedIn(scope.ControllerNamespace)
+			if _, isPod := object.(*corev1.Pod); isPod {
+				by.Label, by.Transform = connectorPods, stripPod
+			}
+			o.ByObject[object] = by
 		}
 		if !scope.AllSecrets {
 			o.ByObject[&corev1.Secret{}] = watchedIn(scope.ControllerNamespace, scope.SecretNamespaces...)
@@ -78,6 +89,18 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 		found, err := cache.New(config, o)
 		return &scopedCache{Cache: found, scope: scope}, err
 	}
+}
+
+// stripPod removes all fields of a connector's pod but its addresses.
+func stripPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Pod{
+		TypeMeta: pod.TypeMeta, Status: corev1.PodStatus{PodIPs: pod.Status.PodIPs},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels},
+	}, nil
 }
 
 // watchedIn limits the watch of a kind to the namespaces.

@@ -31,12 +31,16 @@ type applied struct {
 }
 
 // connectorInput returns the input from which the connector objects are built.
-func connectorInput(f tunnel.Facts, result *gateway.Result) connector.Input {
+func (c *connectors) connectorInput(f tunnel.Facts, result *gateway.Result) connector.Input {
 	metadata := result.Settings.Metadata
-	return connector.Input{
+	in := connector.Input{
 		Tunnel: f.Object, Labels: metadata.Labels, Annotations: metadata.Annotations,
 		Settings: connectorSettings(result), TokenVersion: f.Token.Version, HTTP2: f.Object.Status.HTTP2,
 	}
+	if result.DataPlane == v1alpha1.DataPlaneEnvoy {
+		in.Envoy = &connector.Envoy{Controller: c.xdsHost}
+	}
+	return in
 }
 
 // hashObjects returns a hash of newly built objects. It must be called before the
@@ -54,7 +58,8 @@ func hashObjects(objects connector.Objects) (string, error) {
 // is the hash of the objects that this reconcile has applied; the cache may not
 // contain them yet.
 func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
-	objects, err := connector.Build(connectorInput(f, result))
+	in := c.connectorInput(f, result)
+	objects, err := connector.Build(in)
 	if err != nil {
 		return false, nil // RunConnectors reports the error
 	}
@@ -67,7 +72,10 @@ func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gatew
 		return false, nil
 	}
 	versions, err := c.versions(ctx, f.Object)
-	return slices.Equal(versions, last.versions), err
+	if err != nil || !slices.Equal(versions, last.versions) || in.Envoy == nil || objects.Deployment == nil {
+		return err == nil && slices.Equal(versions, last.versions), err
+	}
+	return c.identities.IsCurrent(ctx, f.Object)
 }
 
 func (c *connectors) lastApplied(name string) applied {
@@ -79,7 +87,7 @@ func (c *connectors) lastApplied(name string) applied {
 // apply creates, updates and deletes the connector objects as desired. It returns the
 // hash of the desired objects.
 func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.Result) (string, error) {
-	in := connectorInput(f, result)
+	in := c.connectorInput(f, result)
 	objects, err := connector.Build(in)
 	if err != nil {
 		return "", err
@@ -90,6 +98,11 @@ func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.
 	}
 	if err := c.transferReplicas(ctx, in); err != nil {
 		return "", err
+	}
+	if in.Envoy != nil && objects.Deployment != nil { // a pod does not start without its Secret
+		if err := c.identities.Write(ctx, f.Object); err != nil {
+			return "", err
+		}
 	}
 	var versions []string
 	for _, kind := range connector.Kinds() {

@@ -21,10 +21,21 @@ import (
 // fieldOwner is the field manager of the controller.
 const fieldOwner = client.FieldOwner("tunnel-gateway")
 
+// identities writes the Secrets with the certificates by which the Envoys of Tunnels identify
+// themselves. [authority.Authority] implements it.
+type identities interface {
+	IsCurrent(context.Context, *v1alpha1.Tunnel) (bool, error)
+	Write(context.Context, *v1alpha1.Tunnel) error
+}
+
 // connectors applies, checks and deletes the connector objects of Tunnels.
 type connectors struct {
 	client client.Client
 	live   client.Reader
+	// identities writes the certificates of Envoys, and xdsHost is the name at which they
+	// find the controller.
+	identities identities
+	xdsHost    string
 
 	mu sync.Mutex
 	// applied describes the objects that were last applied, by the name of the Tunnel.

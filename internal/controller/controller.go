@@ -70,6 +70,11 @@ type Options struct {
 	// InventoryInterval is the interval between two inventories of the accounts'
 	// tunnels.
 	InventoryInterval time.Duration
+	// XDSAddress is the address on which the leader serves the configurations of Envoys.
+	XDSAddress string
+	// XDSService is the name of the Service at which Envoys find the leader. It is in the
+	// controller's own namespace.
+	XDSService string
 	// Metrics records every reconcile.
 	Metrics *metrics.Metrics
 	// Tracer creates a span for every reconcile and its phases.
@@ -103,8 +108,12 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		}
 	}
 	l := newLifecycle(m, o, writer, recorder)
+	envoys, err := setupEnvoys(m, o, l, requeue)
+	if err != nil {
+		return err
+	}
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: l.accounts.readsSecret}
-	r := newReconciler(m, o, writer, l)
+	r := newReconciler(m, o, writer, l, envoys)
 	r.hostnames = &sharedHostnames{listManaged: w.managedGateways, requeue: requeue, hostnames: gateway.NewHostnames()}
 	r.warnings = &hostnameWarnings{events: recorder, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
 	inventory := &inventory{
@@ -200,7 +209,7 @@ func failureEvents(recorder events.EventRecorder) func(client.Object, error) {
 	}
 }
 
-func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifecycle) *reconciler {
+func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifecycle, e *envoys) *reconciler {
 	return &reconciler{
 		loader: state.Loader{
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
@@ -208,12 +217,13 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 		},
 		buildOptions: gateway.Options{
 			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
-			DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities()},
+			DataPlanes: dataPlanes(),
 		},
 		writer:    writer,
 		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
 		now:       time.Now,
 		lifecycle: l,
+		envoys:    e,
 	}
 }
 

@@ -1,28 +1,250 @@
 package controller
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The controller does not run Envoy: it does not accept the Gateway, and the tunnel keeps
-// its configuration.
-func TestDataPlaneEnvoyIsNotAccepted(t *testing.T) {
-	h := newServedHarness(t)
+// newEnvoyHarness returns a harness whose Gateway is served by Envoy.
+func newEnvoyHarness(t *testing.T) *harness {
+	t.Helper()
+	h := newHarness(t)
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.DataPlane, s.Connector = new(v1alpha1.DataPlaneEnvoy), nil
 	})
+	h.reconcileFor(driftInterval / 2)
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
+	h.cloud.ResetCalls()
+	h.drainWrites()
+	return h
+}
+
+// On the first start, the routes of a Gateway are published for its new Tunnel, the tunnel
+// leads all requests to Envoy, and the certificate exists before the Deployment.
+func TestEnvoyServesNewGateway(t *testing.T) {
+	h := newHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.DataPlane, s.Connector = new(v1alpha1.DataPlaneEnvoy), nil
+	})
+	deploymentExists := func() bool {
+		return h.kube.Get(t.Context(), connectorKey(h.tunnelObject()), &appsv1.Deployment{}) == nil
+	}
+	h.identities.before = func() {
+		if deploymentExists() {
+			t.Error("the Deployment was applied before the certificate was written")
+		}
+	}
+	h.reconcileFor(driftInterval / 2)
+
+	object := h.tunnelObject()
+	if object.Status.DataPlane != v1alpha1.DataPlaneEnvoy {
+		t.Errorf("the Tunnel records the data plane %q, want Envoy", object.Status.DataPlane)
+	}
+	p := h.xds.last(t)
+	if p.Tunnel != object.UID || p.Generation != h.gateway().Generation || served(p.Resources.Open) != "a.example.com" {
+		t.Errorf("published %q for Tunnel %q and generation %d, want a.example.com for %q and %d",
+			served(p.Resources.Open), p.Tunnel, p.Generation, object.UID, h.gateway().Generation)
+	}
+	configuration, _ := h.cloud.StoredConfiguration(h.tunnelID())
+	if len(configuration.Ingress) != 1 || configuration.Ingress[0].Service != "http://127.0.0.1:10080" {
+		t.Errorf("the tunnel has the rules %+v, want one rule that leads to Envoy", configuration.Ingress)
+	}
+	if !slices.Contains(h.identities.written, object.UID) || !deploymentExists() {
+		t.Errorf("certificates were written for %q, and the Deployment exists: %t; want both", h.identities.written, deploymentExists())
+	}
+}
+
+// A change of a route reaches Envoy without a request to Cloudflare.
+func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
+	h := newEnvoyHarness(t)
+	route := &gatewayv1.HTTPRoute{}
+	h.change("infra", "web", route, func() {
+		route.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{
+			Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To("/changed"),
+		}}}
+	})
+	h.reconcileOnce()
+	h.wantCalls()
+	routes := h.xds.last(t).Resources.Open.VirtualHosts[0].Routes
+	if len(routes) != 1 || routes[0].GetMatch().GetPath() != "/changed" {
+		t.Errorf("published the routes %v, want one route for /changed", routes)
+	}
+	if len(h.xds.awaited) != 0 {
+		t.Error("the reconcile waited for an acknowledgement")
+	}
+}
+
+// A Gateway that is not accepted publishes nothing: its Envoys keep what they have.
+func TestEnvoyKeepsRoutesOfRejectedGateway(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.OriginRequest = &v1alpha1.OriginRequest{CAPool: ptr.To("/ca.pem")}
+	})
+	published := len(h.xds.publications)
 	h.setHostname("b.example.com")
 	h.reconcileFor(driftInterval / 2)
-	const want = "spec.dataPlane of the GatewayClass's TunnelConfiguration is Envoy, which this version of the controller does not run. Set it to IngressRules."
-	accepted := meta.FindStatusCondition(h.gateway().Status.Conditions, "Accepted")
-	if accepted == nil || accepted.Status != "False" || accepted.Reason != "InvalidParameters" || accepted.Message != want {
-		t.Errorf("condition Accepted is %+v, want InvalidParameters with the message %q", accepted, want)
+	if n := len(h.xds.publications); n != published || len(h.xds.removed) > 0 {
+		t.Errorf("published %d times and removed %q, want nothing", n-published, h.xds.removed)
 	}
-	if got := h.servedHostname(); got != "a.example.com" {
-		t.Errorf("the tunnel serves %s, want a.example.com as before", got)
+}
+
+// The data plane of a Gateway is fixed when its Tunnel is created. The recorded data plane
+// keeps serving changes.
+func TestDataPlaneIsFixed(t *testing.T) {
+	t.Run("Envoy", func(t *testing.T) {
+		h := newEnvoyHarness(t)
+		h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.DataPlane = nil })
+		h.setHostname("b.example.com")
+		h.reconcileFor(driftInterval / 2)
+		h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "dataPlane")
+		if got := served(h.xds.last(t).Resources.Open); got != "b.example.com" {
+			t.Errorf("Envoy serves %q, want b.example.com", got)
+		}
+	})
+	t.Run("IngressRules", func(t *testing.T) {
+		h := newServedHarness(t)
+		h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+			s.DataPlane, s.Connector = new(v1alpha1.DataPlaneEnvoy), nil
+		})
+		h.setHostname("b.example.com")
+		h.reconcileFor(driftInterval / 2)
+		h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "dataPlane")
+		if got := h.servedHostname(); got != "b.example.com" {
+			t.Errorf("the tunnel serves %s, want b.example.com", got)
+		}
+		if len(h.xds.publications) > 0 {
+			t.Errorf("published %d times, want nothing", len(h.xds.publications))
+		}
+	})
+}
+
+// requireAccess makes the class require Access for all hostnames.
+func (h *harness) requireAccess() {
+	h.t.Helper()
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.ListenerConfigurations = []v1alpha1.ListenerConfiguration{{
+			Hostname: "*.example.com", Access: &v1alpha1.Access{Required: ptr.To(true), TeamName: "team", AUDTag: []string{"tag"}},
+		}}
+	})
+}
+
+// A hostname whose Access changes is served by both listeners until Cloudflare has
+// acknowledged the new rules.
+func TestEnvoyServesMovingHostnameOnBothListeners(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccess()
+	h.reconcileFor(driftInterval / 2)
+	p := h.xds.last(t).Resources
+	if open, protected := served(p.Open), served(p.Protected); open != "a.example.com" || protected != "a.example.com" {
+		t.Errorf("while the Gateway is paused, the listeners serve %q and %q, want a.example.com on both", open, protected)
+	}
+	if !strings.Contains(h.gatewayMessage("tunnelgateway.dev/DataPlaneReady"), "a.example.com") {
+		t.Errorf("DataPlaneReady is %q, want a message that names a.example.com", h.gatewayMessage("tunnelgateway.dev/DataPlaneReady"))
+	}
+
+	h.annotate(v1alpha1.PausedAnnotation, "false")
+	h.xds.awaited = nil
+	h.reconcileFor(driftInterval / 2)
+	if len(h.xds.awaited) == 0 {
+		t.Error("the push did not wait until Envoys had the routes on both listeners")
+	}
+	p = h.xds.last(t).Resources
+	if open, protected := served(p.Open), served(p.Protected); open != "" || protected != "a.example.com" {
+		t.Errorf("after the push, the listeners serve %q and %q, want a.example.com on the protected one", open, protected)
+	}
+}
+
+// A new hostname that requires Access is never served without it.
+func TestEnvoyNeverServesNewProtectedHostnameOpen(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccess()
+	h.setHostname("b.example.com")
+	h.reconcileFor(driftInterval / 2)
+	p := h.xds.last(t).Resources
+	if open, protected := served(p.Open), served(p.Protected); open != "" || protected != "b.example.com" {
+		t.Errorf("the listeners serve %q and %q, want b.example.com on the protected one", open, protected)
+	}
+}
+
+// When the Tunnel object is deleted by mistake, the routes are published for the new one.
+func TestEnvoyServesRecreatedTunnel(t *testing.T) {
+	h := newEnvoyHarness(t)
+	old := h.tunnelObject()
+	h.delete(old)
+	h.reconcileFor(driftInterval / 2)
+	if got, want := h.xds.last(t).Tunnel, h.tunnelObject().UID; got != want || want == old.UID {
+		t.Errorf("published for Tunnel %q, want the new one, %q", got, want)
+	}
+}
+
+// While the Tunnel retires, its Envoys keep what they have. Their streams end with the
+// Tunnel object.
+func TestEnvoyServesUntilTunnelIsGone(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.delete(h.gateway())
+	published := len(h.xds.publications)
+	h.reconcileOnce()
+	if len(h.xds.removed) > 0 || len(h.xds.publications) > published {
+		t.Errorf("removed %q and published %d times before the Tunnel was gone", h.xds.removed, len(h.xds.publications)-published)
+	}
+	h.reconcileFor(driftInterval / 2)
+	if h.tunnelObject() == nil {
+		h.reconcileOnce()
+	}
+	if !slices.Contains(h.xds.removed, "infra/shared") {
+		t.Errorf("removed %q, want infra/shared", h.xds.removed)
+	}
+}
+
+// The endpoints of a Service are published without a reconcile of the Gateway, and never
+// contain the address of a connector.
+func TestEnvoyFollowsEndpoints(t *testing.T) {
+	h := newEnvoyHarness(t)
+	service := &corev1.Service{}
+	h.change("infra", "web", service, func() { service.Spec.ClusterIP = corev1.ClusterIPNone })
+	h.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "connector"},
+		Status:     corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.244.0.9"}}},
+	})
+	h.reconcileOnce()
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "infra", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.7"}}, {Addresses: []string{"10.244.0.9"}}},
+		Ports: []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To[int32](8080)}},
+	}
+	h.create(slice)
+	want := followed{gateway: h.key.NamespacedName, service: client.ObjectKey{Namespace: "infra", Name: "web"}}
+	if found := h.reconciler.envoys.fromEndpointSlice(t.Context(), slice); len(found) != 1 || found[0] != want {
+		t.Fatalf("the EndpointSlice affects %v, want %v", found, want)
+	}
+	if err := h.reconciler.envoys.publishEndpoints(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.xds.endpoints) != 1 {
+		t.Fatalf("published endpoints %d times, want once", len(h.xds.endpoints))
+	}
+	for cluster, assignment := range h.xds.endpoints[0] {
+		text := assignment.String()
+		if !strings.Contains(text, "10.244.0.7") || strings.Contains(text, "10.244.0.9") {
+			t.Errorf("cluster %s has the endpoints %s, want only 10.244.0.7", cluster, text)
+		}
+	}
+	other := slice.DeepCopy()
+	other.Labels[discoveryv1.LabelServiceName] = "other"
+	if found := h.reconciler.envoys.fromEndpointSlice(t.Context(), other); len(found) != 0 {
+		t.Errorf("the EndpointSlice of another Service affects %v", found)
 	}
 }

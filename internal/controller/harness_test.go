@@ -22,9 +22,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -45,10 +43,12 @@ var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 type harness struct {
 	*reconciler
 	*apiServer
-	registry *prometheus.Registry
-	cloud    *fakeprovider.Provider
-	events   *events.FakeRecorder
-	key      state.Key
+	registry   *prometheus.Registry
+	cloud      *fakeprovider.Provider
+	events     *events.FakeRecorder
+	key        state.Key
+	xds        *fakeXDS
+	identities *fakeIdentities
 	// wallTime and uptime are the times that the clock of the controller returns.
 	wallTime time.Time
 	uptime   time.Duration
@@ -75,7 +75,7 @@ func newHarness(t *testing.T, objects ...client.Object) *harness {
 	}, objects...)
 	h := &harness{
 		apiServer: newAPIServer(t, all...), cloud: fakeprovider.New(), events: events.NewFakeRecorder(1000),
-		key: state.GatewayKey("infra", "shared"), wallTime: startTime,
+		key: state.GatewayKey("infra", "shared"), wallTime: startTime, identities: &fakeIdentities{},
 	}
 	h.cloud.SetClock(func() time.Time { return h.wallTime })
 	h.restart()
@@ -115,6 +115,7 @@ func newService() *corev1.Service {
 // restart replaces the controller process. The new process has no state in memory.
 func (h *harness) restart() {
 	h.uptime = 0
+	h.xds = &fakeXDS{}
 	h.registry = prometheus.NewRegistry()
 	c, live := h.client(), h.kube
 	recorded := metrics.New(h.registry)
@@ -126,7 +127,7 @@ func (h *harness) restart() {
 		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},
 		gateways:   gatewayReader{live: live, controllerName: controllerName, inScope: func(string) bool { return true }},
 		tokens:     tokenSecrets{client: c, live: live},
-		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
+		connectors: &connectors{client: c, live: live, identities: h.identities, xdsHost: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.", applied: map[string]applied{}},
 		accounts: &accounts{
 			defaults: credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
 			connect:  func(string, string) (provider.Provider, error) { return h.cloud, nil }, metadata: c, live: live,
@@ -146,8 +147,9 @@ func (h *harness) restart() {
 		},
 		buildOptions: gateway.Options{
 			ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace,
-			DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities()},
+			DataPlanes: dataPlanes(),
 		},
+		envoys:    newEnvoys(h.xds, c, controllerNamespace),
 		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },
 	}
@@ -203,6 +205,15 @@ func (h *harness) gateway() *gatewayv1.Gateway {
 		h.t.Fatal(err)
 	}
 	return g
+}
+
+// gatewayMessage returns the message of a condition of the Gateway, or "".
+func (h *harness) gatewayMessage(kind string) string {
+	h.t.Helper()
+	if c := meta.FindStatusCondition(h.gateway().Status.Conditions, kind); c != nil {
+		return c.Message
+	}
+	return ""
 }
 
 // delete deletes an object.

@@ -35,7 +35,7 @@ func inputKinds() []client.Object {
 
 // managedKinds returns the kinds that the controller watches only in its own namespace.
 func managedKinds() []client.Object {
-	kinds := []client.Object{&v1alpha1.Tunnel{}}
+	kinds := []client.Object{&v1alpha1.Tunnel{}, &corev1.Pod{}}
 	for _, kind := range connector.Kinds() {
 		kinds = append(kinds, kind.New())
 	}

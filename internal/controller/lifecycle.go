@@ -222,8 +222,18 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	return tunnel.NewDesired(l.options, tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
 		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
-		Configuration: t.configuration, ServesGRPC: t.result.ServesGRPC(),
+		Configuration: t.configuration, ServesGRPC: t.result.ServesGRPC(), DataPlane: s.DataPlane(),
 	})
+}
+
+// currentConfiguration returns the configuration of the Gateway's tunnel as Cloudflare last
+// reported it, or nil if it is unknown.
+func (l *lifecycle) currentConfiguration(key state.Key) *provider.Configuration {
+	remote := &l.tunnelFor(key).memory.Remote.Configuration
+	if !remote.Known {
+		return nil
+	}
+	return &remote.Configuration
 }
 
 // accountProblem returns a message if no Cloudflare account is configured, or "".

@@ -33,6 +33,7 @@ type reconciler struct {
 	warnings     *hostnameWarnings
 	writer       *status.Writer
 	observer     *observer
+	envoys       *envoys
 	sets         listenerSetGateways
 	now          func() time.Time
 }
@@ -40,8 +41,9 @@ type reconciler struct {
 // Reconcile updates the tunnel and the statuses of a key.
 func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Result, error) {
 	// Changes in quick succession are pushed together, because connectors drop
-	// their connections to the backends at every push.
-	if wait := r.lifecycle.writeDelay(key); wait > 0 {
+	// their connections to the backends at every push. Envoy does not: a change of its
+	// routes does not wait for the pushes of Access rules.
+	if wait := r.lifecycle.writeDelay(key); wait > 0 && !r.envoys.serve(key.NamespacedName) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	requeueAfter, err := r.observe(ctx, key)
@@ -97,13 +99,22 @@ func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loa
 	_, end := r.observer.span(ctx, "build", key)
 	loaded.Snapshot.Now = r.now()
 	result := gateway.Build(loaded.Snapshot, r.buildOptions)
-	configuration, rules := ingress.Configuration(result.Table), 0
+	configuration, rules := configurationFor(result), 0
 	if configuration != nil {
 		rules = len(configuration.Ingress)
 	}
 	end(nil, attribute.Int("gateway.listeners", len(result.Listeners)), attribute.Int("gateway.routes", len(result.Routes)),
 		attribute.Int("tunnel.rules", rules), attribute.Bool("gateway.accepted", result.Rejected == nil))
 	return result, configuration
+}
+
+// configurationFor returns the configuration of the tunnel, or nil when the Gateway is not
+// accepted.
+func configurationFor(result *gateway.Result) *provider.Configuration {
+	if result.DataPlane == v1alpha1.DataPlaneEnvoy {
+		return ingress.EnvoyConfiguration(result.Table)
+	}
+	return ingress.Configuration(result.Table)
 }
 
 // reconcileManaged updates the tunnel and the statuses of a managed Gateway.
@@ -124,9 +135,16 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if configuration != nil {
 		summary.configurationHash = configuration.Hash()
 	}
+	moving, err := r.publish(ctx, t, loaded.Tunnel)
+	if err != nil {
+		return 0, err
+	}
 	interim := r.outcome(ctx, t, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, loaded.Tunnel)
 	outcome, requeueAfter, err := r.manageTunnel(ctx, t, interim)
 	if outcome == nil {
+		return 0, err
+	}
+	if err := r.publishAgain(ctx, t, loaded.Tunnel, moving); err != nil {
 		return 0, err
 	}
 	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
@@ -145,7 +163,36 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 	return gateway.Outcome{
 		Push: pushResult(t.result, o, r.lifecycle.accountProblem(t)), Tunnel: o.Tunnel, Shared: shared,
 		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
+		Envoys:     r.envoys.state(t, object, r.lifecycle.currentConfiguration(t.key)),
 	}
+}
+
+// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel exists. It
+// reports whether hostnames move from one listener to the other: Their Envoys have the
+// routes before the tunnel's configuration changes.
+func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (moving bool, err error) {
+	if object == nil || t.result.DataPlane != v1alpha1.DataPlaneEnvoy || t.result.Table == nil {
+		return false, nil
+	}
+	ctx, end := r.observer.span(ctx, "publish", t.key)
+	moving, err = r.envoys.publish(ctx, t, object.UID, r.lifecycle.currentConfiguration(t.key))
+	if moving {
+		r.envoys.server.Await(ctx, t.key.NamespacedName)
+	}
+	end(err, attribute.Bool("envoy.moving", moving))
+	return moving, err
+}
+
+// publishAgain publishes the routes after the lifecycle of the tunnel, if it has created the
+// Tunnel object, or if hostnames move: once the tunnel has the desired configuration, one
+// listener serves each of them.
+func (r *reconciler) publishAgain(ctx context.Context, t target, before *v1alpha1.Tunnel, moving bool) error {
+	object := r.lifecycle.tunnelFor(t.key).object
+	if object == nil || !moving && before != nil && before.UID == object.UID {
+		return nil
+	}
+	_, err := r.publish(ctx, t, object)
+	return err
 }
 
 // pushResult converts the outcome for the tunnel to the result of the push.
@@ -263,6 +310,7 @@ func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, load
 		return r.unknownRetry(key, loaded), nil
 	}
 	summary.unmanaged = true
+	r.envoys.remove(key.NamespacedName)
 	r.lifecycle.forget(key)
 	r.withdraw(ctx, key, r.withdrawal(key, loaded))
 	return 0, nil

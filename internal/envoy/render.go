@@ -21,7 +21,7 @@ const (
 // be changed.
 type Resources struct {
 	// Open and Protected are the routes of the two listeners. Each has a virtual host for
-	// every hostname of the table. On the listener that does not serve the hostname, the
+	// every hostname of the table. On a listener that does not serve the hostname, the
 	// virtual host has no routes, so that a wider virtual host does not answer.
 	Open, Protected *routev3.RouteConfiguration
 	// Clusters are the clusters of all backends, by name.
@@ -34,7 +34,12 @@ type Resources struct {
 }
 
 // Render returns the resources of a table. The same table gives the same resources.
-func Render(t *routing.Table) *Resources {
+func Render(t *routing.Table) *Resources { return RenderMoving(t, nil) }
+
+// RenderMoving returns the resources of a table while hostnames move from one listener to
+// the other, because their Access changes: Both listeners serve these hostnames, so that
+// their requests are answered whether or not the connectors have the new ingress rules.
+func RenderMoving(t *routing.Table, moving map[string]bool) *Resources {
 	hosts := t.Hosts()
 	r := &renderer{
 		clusters: newClusters(t),
@@ -45,15 +50,36 @@ func Render(t *routing.Table) *Resources {
 	protected := make([]*routev3.VirtualHost, len(hosts))
 	for i := range hosts {
 		serving, empty := r.virtualHost(&hosts[i]), emptyVirtualHost(hosts[i].Hostname)
-		if hosts[i].Access != nil {
+		switch {
+		case moving[hosts[i].Hostname]:
+			open[i], protected[i] = serving, serving
+		case hosts[i].Access != nil:
 			open[i], protected[i] = empty, serving
-		} else {
+		default:
 			open[i], protected[i] = serving, empty
 		}
 	}
 	resources := &Resources{Open: routeConfiguration(ListenerOpen, open), Protected: routeConfiguration(ListenerProtected, protected)}
 	r.clusters.addTo(resources)
 	return resources
+}
+
+// Served returns the hostnames of the virtual hosts of each listener, and whether they have
+// routes. The hostname of the virtual host for all other requests is empty.
+func (r *Resources) Served() (open, protected map[string]bool) {
+	return served(r.Open), served(r.Protected)
+}
+
+func served(c *routev3.RouteConfiguration) map[string]bool {
+	hostnames := make(map[string]bool, len(c.VirtualHosts))
+	for _, host := range c.VirtualHosts {
+		name := host.Name
+		if name == "*" {
+			name = ""
+		}
+		hostnames[name] = len(host.Routes) > 0
+	}
+	return hostnames
 }
 
 func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -37,6 +38,8 @@ const (
 	// the TunnelConfiguration in their parametersRef. A reference of a class is not
 	// an index value of its Gateways; use [IndexClass] to find them.
 	IndexParameters = "parameters"
+	// IndexService indexes EndpointSlices by the "namespace/name" of their Service.
+	IndexService = "service"
 )
 
 // Index defines an indexed field of a kind.
@@ -54,6 +57,9 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 		}},
 		{&v1alpha1.Tunnel{}, IndexGatewayNamespace, func(o client.Object) []string {
 			return []string{o.(*v1alpha1.Tunnel).Spec.Gateway.Namespace}
+		}},
+		{&discoveryv1.EndpointSlice{}, IndexService, func(o client.Object) []string {
+			return []string{o.GetNamespace() + "/" + o.GetLabels()[discoveryv1.LabelServiceName]}
 		}},
 		{&gatewayv1.ListenerSet{}, IndexParentGateway, func(o client.Object) []string {
 			if key, ok := ParentGateway(o.(*gatewayv1.ListenerSet)); ok {

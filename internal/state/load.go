@@ -134,6 +134,7 @@ func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error 
 	if loaded.Tunnel != nil {
 		loaded.Snapshot.Tunnel = provider.TunnelID(loaded.Tunnel.Status.TunnelID)
 	}
+	loaded.Snapshot.DataPlane = tunnel.RecordedDataPlane(loaded.Tunnel)
 	class, err := get(ctx, l.Reader, types.NamespacedName{Name: string(object.Spec.GatewayClassName)}, &gatewayv1.GatewayClass{})
 	if err != nil {
 		return err

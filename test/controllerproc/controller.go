@@ -52,7 +52,8 @@ type Options struct {
 	// AccountID and Token default to "account" and "token".
 	AccountID, Token string
 	// Flags are additional flags. They override the defaults: the controller runs
-	// without leader election, and serves neither metrics nor probes.
+	// without leader election, serves neither metrics nor probes, and serves xDS on a
+	// free port of the loopback address.
 	Flags []string
 	// Output receives the controller's log. The caller may close a file after Start
 	// has returned.
@@ -67,7 +68,7 @@ func Start(o Options) (*Process, error) {
 	}
 	command := exec.Command(o.Binary, append([]string{
 		"controller", "--kubeconfig=" + o.Kubeconfig, "--controller-namespace=" + o.ControllerNamespace, "--cluster-id=" + o.ClusterID,
-		"--leader-election=false", "--metrics-address=0", "--health-address=0",
+		"--leader-election=false", "--metrics-address=0", "--health-address=0", "--xds-bind-address=127.0.0.1:0",
 	}, o.Flags...)...)
 	command.Env = append(os.Environ(),
 		"CLOUDFLARE_ACCOUNT_ID="+cmp.Or(o.AccountID, "account"),

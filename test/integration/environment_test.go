@@ -51,10 +51,17 @@ const environmentPrefix = "env"
 
 // newEnvironment creates an environment without a running controller.
 func newEnvironment() *environment {
+	env := &environment{}
+	env.prepare(simulator.Options{Dial: simulator.NamedOrigins(serviceName)})
+	return env
+}
+
+// prepare starts the simulator and creates the objects that all specs need.
+func (env *environment) prepare(o simulator.Options) {
 	addConnectorKinds()
 	id := uniqueName(environmentPrefix)
-	env := &environment{controllerName: "tunnelgateway.dev/" + id, className: id, namespace: id, controllerNamespace: id + "-system"}
-	env.cloudflare = simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceName)})
+	env.controllerName, env.className, env.namespace, env.controllerNamespace = "tunnelgateway.dev/"+id, id, id, id+"-system"
+	env.cloudflare = simulator.New(o)
 	server := httptest.NewServer(env.cloudflare.API())
 	env.apiURL = server.URL + "/client/v4"
 	DeferCleanup(func() {
@@ -71,7 +78,6 @@ func newEnvironment() *environment {
 		ObjectMeta: metav1.ObjectMeta{Name: env.className},
 		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(env.controllerName)},
 	})
-	return env
 }
 
 func (env *environment) create(objects ...client.Object) {

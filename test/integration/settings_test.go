@@ -227,8 +227,15 @@ func (env *environment) connectorImage() string {
 }
 
 func acceptedMessage(g *gatewayv1.Gateway) string {
-	c := meta.FindStatusCondition(latest(g).Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
-	return c.Message
+	return conditionMessage(latest(g).Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
+}
+
+// conditionMessage returns the message of a condition, or "".
+func conditionMessage(conditions []metav1.Condition, kind string) string {
+	if c := meta.FindStatusCondition(conditions, kind); c != nil {
+		return c.Message
+	}
+	return ""
 }
 
 // gatewaySettings returns a TunnelConfiguration in the namespace of the Gateways.

@@ -1,0 +1,220 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// xdsServer serves resources to the Envoys of Gateways. [xds.Server] implements it.
+type xdsServer interface {
+	Publish(xds.Publication) error
+	PublishEndpoints(gateway types.NamespacedName, tunnel types.UID, a envoy.Assignments)
+	// Await returns when every connected Envoy has acknowledged the last publication, and
+	// after two seconds at the latest.
+	Await(ctx context.Context, gateway types.NamespacedName)
+	Remove(gateway types.NamespacedName)
+	State(gateway types.NamespacedName) xds.State
+}
+
+// envoys publishes what the Envoys of Gateways serve.
+type envoys struct {
+	server xdsServer
+	reader client.Reader // the cache
+	// namespace is the controller's own namespace, which contains the connectors.
+	namespace string
+
+	mu        sync.Mutex
+	published map[types.NamespacedName]*publication
+}
+
+// publication is what was published for a Gateway.
+type publication struct {
+	// mu orders the publications: the newest contains the newest EndpointSlices. The cache
+	// and the server do no I/O.
+	mu        sync.Mutex
+	tunnel    types.UID
+	resources *envoy.Resources // nil before the first publication
+	// services are the clusters whose endpoints are those of a Service.
+	services map[types.NamespacedName][]envoy.EndpointsOf
+}
+
+func newEnvoys(server xdsServer, reader client.Reader, namespace string) *envoys {
+	return &envoys{server: server, reader: reader, namespace: namespace, published: map[types.NamespacedName]*publication{}}
+}
+
+// of returns the publication of the Gateway, and creates it if necessary.
+func (e *envoys) of(gateway types.NamespacedName) *publication {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.published[gateway]
+	if p == nil {
+		p = &publication{}
+		e.published[gateway] = p
+	}
+	return p
+}
+
+// publish publishes the routing table of the target for the Envoys of its Tunnel. current is
+// the configuration of the tunnel at Cloudflare, or nil if it is unknown. It reports whether
+// hostnames move from one listener to the other; both serve them until the tunnel has the
+// desired configuration.
+func (e *envoys) publish(ctx context.Context, t target, uid types.UID, current *provider.Configuration) (moving bool, err error) {
+	p := e.of(t.key.NamespacedName)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hostnames := p.moving(t, uid, current)
+	resources := envoy.RenderMoving(t.result.Table, hostnames)
+	p.tunnel, p.resources = uid, resources
+	p.services = make(map[types.NamespacedName][]envoy.EndpointsOf, len(resources.Endpoints))
+	for _, cluster := range resources.Endpoints {
+		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
+	}
+	assignments, err := e.assign(ctx, resources.Endpoints)
+	if err != nil {
+		return false, err
+	}
+	err = e.server.Publish(xds.Publication{
+		Gateway: t.key.NamespacedName, Tunnel: uid, Generation: t.gateway.Generation, Resources: resources, Assignments: assignments,
+	})
+	if err != nil {
+		return false, fmt.Errorf("publish the routes of %s to Envoy: %w", t.key, err)
+	}
+	return len(hostnames) > 0, nil
+}
+
+// moving returns the hostnames that both listeners serve for now.
+func (p *publication) moving(t target, uid types.UID, current *provider.Configuration) map[string]bool {
+	if current != nil && current.Hash() == t.configuration.Hash() {
+		return nil
+	}
+	var served ingress.Served
+	if p.tunnel == uid && p.resources != nil {
+		served.Open, served.Protected = p.resources.Served()
+	}
+	return ingress.Moving(t.result.Table, current, served)
+}
+
+// publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
+func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
+	e.mu.Lock()
+	p := e.published[f.gateway]
+	e.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	assignments, err := e.assign(ctx, p.services[f.service])
+	if err == nil && len(assignments) > 0 {
+		e.server.PublishEndpoints(f.gateway, p.tunnel, assignments)
+	}
+	return err
+}
+
+// assign returns the endpoints of the clusters from the EndpointSlices in the cache.
+func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
+	if len(clusters) == 0 {
+		return nil, nil
+	}
+	reserved, err := e.connectorAddresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	assignments := make(envoy.Assignments, len(clusters))
+	for _, cluster := range clusters {
+		var list discoveryv1.EndpointSliceList
+		if err := e.reader.List(ctx, &list, client.MatchingFields{state.IndexService: cluster.Service.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", cluster.Service, err)
+		}
+		slices := make([]*discoveryv1.EndpointSlice, len(list.Items))
+		for i := range list.Items {
+			slices[i] = &list.Items[i]
+		}
+		assignments[cluster.Cluster] = envoy.Assign(cluster, slices, func(ip string) bool { return reserved[ip] })
+	}
+	return assignments, nil
+}
+
+// connectorAddresses returns the addresses of the connectors' pods. No Service may lead to
+// them: the owner of a Service can write its EndpointSlices.
+func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error) {
+	var pods corev1.PodList
+	if err := e.reader.List(ctx, &pods, client.InNamespace(e.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the pods of the connectors: %w", err)
+	}
+	addresses := map[string]bool{}
+	for i := range pods.Items {
+		for _, ip := range pods.Items[i].Status.PodIPs {
+			addresses[routing.CanonicalIP(ip.IP)] = true
+		}
+	}
+	return addresses, nil
+}
+
+// serve reports whether routes of the Gateway were published for Envoy.
+func (e *envoys) serve(gateway types.NamespacedName) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.published[gateway] != nil
+}
+
+// remove ends the streams of a Gateway without a Tunnel.
+func (e *envoys) remove(gateway types.NamespacedName) {
+	e.mu.Lock()
+	delete(e.published, gateway)
+	e.mu.Unlock()
+	e.server.Remove(gateway)
+}
+
+// followers returns the selected Services to whose pods Envoys connect, for each Gateway.
+func (e *envoys) followers(selected func(service types.NamespacedName) bool) []followed {
+	e.mu.Lock()
+	all := maps.Clone(e.published)
+	e.mu.Unlock()
+	var found []followed
+	for gateway, p := range all {
+		p.mu.Lock()
+		for service := range p.services {
+			if selected(service) {
+				found = append(found, followed{gateway, service})
+			}
+		}
+		p.mu.Unlock()
+	}
+	return found
+}
+
+// state returns the state of the Gateway's Envoys for its conditions, or nil when it has none.
+func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Configuration) *gateway.Envoys {
+	if t.result.DataPlane != v1alpha1.DataPlaneEnvoy {
+		return nil
+	}
+	s := e.server.State(t.key.NamespacedName)
+	found := &gateway.Envoys{
+		Connected: s.Connected, Known: s.Known, Published: s.Published, Rejected: s.Rejected,
+		Acknowledged: s.Acknowledged >= t.gateway.Generation,
+	}
+	if object != nil {
+		found.Wanted = int(object.Status.Connectors.Desired)
+	}
+	if t.configuration != nil && current != nil {
+		found.AccessPending = ingress.PendingAccess(*t.configuration, *current)
+	}
+	return found
+}

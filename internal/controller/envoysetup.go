@@ -1,0 +1,55 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
+)
+
+// dataPlanes returns what the data planes can express.
+func dataPlanes() routing.DataPlanes {
+	return routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: envoy.Capabilities()}
+}
+
+// setupEnvoys adds the authority, the xDS server and the controller of endpoints to the
+// manager. The connectors of the lifecycle get their certificates from the authority.
+func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.Key)) (*envoys, error) {
+	issuer := authority.New(authority.Options{
+		Client: m.GetClient(), Metadata: m.GetClient(), Live: liveReader{m.GetAPIReader()},
+		Namespace: o.Namespace, Name: o.XDSService + "-ca", ClusterID: o.ClusterID, Now: time.Now, FieldOwner: fieldOwner,
+	})
+	l.connectors.identities = issuer
+	l.connectors.xdsHost = fmt.Sprintf("%s.%s.svc.%s.", o.XDSService, o.Namespace, o.ClusterDomain)
+	server := xds.NewServer(xds.Options{
+		Address: o.XDSAddress, TLS: issuer.ServerConfig(), Identify: authority.PeerIdentity,
+		IsCurrent: func(id authority.Identity) bool {
+			return id.ClusterID == o.ClusterID && l.objects.isCurrent(id.Gateway, id.Tunnel)
+		},
+		Changed: func(gateway types.NamespacedName) { requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
+	})
+	e := newEnvoys(server, m.GetClient(), o.Namespace)
+	for _, runnable := range []manager.Runnable{issuer, server} {
+		if err := m.Add(runnable); err != nil {
+			return nil, err
+		}
+	}
+	return e, setupEndpoints(m, e)
+}
+
+// isCurrent reports whether the Gateway's Tunnel in the cache has the UID.
+func (o tunnelObjects) isCurrent(gateway types.NamespacedName, uid types.UID) bool {
+	object, err := o.read(context.Background(), o.client, gateway)
+	return err == nil && object != nil && object.UID == uid &&
+		object.Spec.Gateway == v1alpha1.GatewayReference{Namespace: gateway.Namespace, Name: gateway.Name}
+}

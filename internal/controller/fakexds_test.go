@@ -1,0 +1,84 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
+)
+
+// fakeXDS records what is published for Envoys.
+type fakeXDS struct {
+	publications []xds.Publication
+	endpoints    []envoy.Assignments
+	removed      []string
+	// awaited is the number of publications at each wait for acknowledgements.
+	awaited []int
+	state   xds.State
+}
+
+func (f *fakeXDS) Publish(p xds.Publication) error {
+	f.publications = append(f.publications, p)
+	return nil
+}
+
+func (f *fakeXDS) PublishEndpoints(_ types.NamespacedName, _ types.UID, a envoy.Assignments) {
+	f.endpoints = append(f.endpoints, a)
+}
+
+func (f *fakeXDS) Await(context.Context, types.NamespacedName) {
+	f.awaited = append(f.awaited, len(f.publications))
+}
+
+func (f *fakeXDS) Remove(gateway types.NamespacedName) {
+	f.removed = append(f.removed, gateway.String())
+}
+
+func (f *fakeXDS) State(types.NamespacedName) xds.State { return f.state }
+
+// last returns the last publication.
+func (f *fakeXDS) last(t *testing.T) xds.Publication {
+	t.Helper()
+	if len(f.publications) == 0 {
+		t.Fatal("nothing was published")
+	}
+	return f.publications[len(f.publications)-1]
+}
+
+// served returns the hostnames with routes in a RouteConfiguration.
+func served(c *routev3.RouteConfiguration) string {
+	var hostnames []string
+	for _, host := range c.VirtualHosts {
+		if len(host.Routes) > 0 {
+			hostnames = append(hostnames, host.Name)
+		}
+	}
+	slices.Sort(hostnames)
+	return strings.Join(hostnames, " ")
+}
+
+// fakeIdentities records the Tunnels whose certificates are written.
+type fakeIdentities struct {
+	written []types.UID
+	// before is called before each write.
+	before func()
+}
+
+func (f *fakeIdentities) IsCurrent(_ context.Context, t *v1alpha1.Tunnel) (bool, error) {
+	return slices.Contains(f.written, t.UID), nil
+}
+
+func (f *fakeIdentities) Write(_ context.Context, t *v1alpha1.Tunnel) error {
+	if f.before != nil {
+		f.before()
+	}
+	f.written = append(f.written, t.UID)
+	return nil
+}

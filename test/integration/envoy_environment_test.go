@@ -1,0 +1,208 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// xdsAddress is the address on which controllers serve Envoys. All specs with Envoys run in one
+// network namespace, one after the other.
+const xdsAddress = "127.0.0.1:18000"
+
+// edges routes the registration of connectors to the simulator of the running spec, because the
+// node has one address of the edge.
+type edges struct {
+	mu      sync.Mutex
+	current http.Handler
+}
+
+func (e *edges) set(handler http.Handler) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.current = handler
+}
+
+func (e *edges) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	handler := e.current
+	e.mu.Unlock()
+	if handler == nil {
+		http.Error(w, "no spec is running", http.StatusServiceUnavailable)
+		return
+	}
+	handler.ServeHTTP(w, r)
+}
+
+// bed is the node on which the pods of connectors run, and the edge to which they connect.
+type bed struct {
+	*node.Node
+	edges *edges
+}
+
+// startBed starts the node on its first call. The pods of connectors are the stand-in for
+// cloudflared and the real Envoy.
+var startBed = sync.OnceValue(func() *bed {
+	GinkgoHelper()
+	envoy, err := binaries.Envoy(context.Background(), GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	dir, err := os.MkdirTemp("", "tg-bed-")
+	Expect(err).NotTo(HaveOccurred())
+	for _, program := range []string{"connector", "envoy"} {
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, program), "../edge/"+program)
+		output, err := build.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(output))
+	}
+	b := &bed{edges: &edges{}}
+	edge := httptest.NewServer(b.edges)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	b.Node, err = node.Start(context.Background(), config, node.Options{ServeAddresses: true, Images: map[string]node.Image{
+		"docker.io/cloudflare/cloudflared": {
+			Command: []string{filepath.Join(dir, "connector")}, Program: "cloudflared",
+			Environment: []string{"TUNNEL_EDGE=" + edge.URL}, Ports: map[int32]string{2000: "METRICS_PORT"},
+		},
+		"docker.io/envoyproxy/envoy": {
+			Command:     []string{filepath.Join(dir, "envoy")},
+			Environment: []string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress},
+			Ports:       map[int32]string{10080: "OPEN_PORT", 10081: "PROTECTED_PORT", 2001: "READY_PORT"},
+		},
+	}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		err := b.Stop()
+		edge.CloseClientConnections()
+		edge.Close()
+		Expect(errors.Join(err, os.RemoveAll(dir))).To(Succeed())
+	})
+	return b
+})
+
+// newEnvoyEnvironment returns an environment whose class has the data plane Envoy. Requests go
+// through the simulator to the Envoys of the connectors' pods, and from there to real servers.
+func newEnvoyEnvironment() *environment {
+	GinkgoHelper()
+	env := &environment{}
+	b := startBed()
+	env.prepare(simulator.Options{
+		Dial: b.Dial,
+		DialConnector: func(ctx context.Context, connector, _, address string) (net.Conn, error) {
+			_, port, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			number, err := strconv.ParseInt(port, 10, 32)
+			if err != nil {
+				return nil, err
+			}
+			return b.DialPod(ctx, types.NamespacedName{Namespace: env.controllerNamespace, Name: connector}, int32(number))
+		},
+	})
+	b.edges.set(env.cloudflare.Edge())
+	DeferCleanup(func() { b.edges.set(nil) })
+	env.create(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{
+		DataPlane: ptr.To(v1alpha1.DataPlaneEnvoy), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](2)},
+	}))
+	env.useClassSettings("envoy")
+	return env
+}
+
+// startWithEnvoy starts a controller that serves Envoys.
+func (env *environment) startWithEnvoy(arguments ...string) {
+	GinkgoHelper()
+	env.start(append([]string{"--xds-bind-address=" + xdsAddress}, arguments...)...)
+}
+
+// backendAddresses are the addresses of the servers of specs. They are local in the network
+// namespace, and no pod of the node has them.
+var backendAddresses struct {
+	sync.Mutex
+	next int
+}
+
+// backend starts a server that answers every request with the name, and creates a Service for it.
+// It returns the EndpointSlice of the Service.
+func (env *environment) backend(name string, change ...func(*corev1.Service)) *discoveryv1.EndpointSlice {
+	GinkgoHelper()
+	service := env.service(name)
+	for _, c := range change {
+		c(service)
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: env.namespace, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{env.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))},
+		Ports:       []discoveryv1.EndpointPort{{Port: ptr.To[int32](80)}},
+	}
+	env.create(service, slice)
+	return slice
+}
+
+// serve starts a server on port 80 of an address of its own, and returns its endpoint.
+func (env *environment) serve(handler http.Handler) discoveryv1.Endpoint {
+	GinkgoHelper()
+	backendAddresses.Lock()
+	backendAddresses.next++
+	address := fmt.Sprintf("192.0.2.%d", backendAddresses.next)
+	backendAddresses.Unlock()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "80"))
+	Expect(err).NotTo(HaveOccurred())
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: handler, Protocols: protocols} // #nosec G112 -- Envoy is the only client
+	go func() { _ = server.Serve(listener) }()
+	DeferCleanup(server.Close)
+	return discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}
+}
+
+// visit is like get, with request headers as "Name: value".
+func (env *environment) visit(gateway, host, path string, headers ...string) string {
+	GinkgoHelper()
+	request := httptest.NewRequest(http.MethodGet, "http://"+gateway+path, http.NoBody)
+	request.Host = host
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Set(name, value)
+	}
+	id := env.tunnel(gateway)
+	if id == "" {
+		return "no tunnel"
+	}
+	recorder := httptest.NewRecorder()
+	env.cloudflare.Tunnel(id).ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusOK {
+		return strconv.Itoa(recorder.Code)
+	}
+	return recorder.Body.String()
+}
+
+// dataPlaneReady returns the condition of the Gateway about its Envoys as "Status Reason".
+func dataPlaneReady(g *gatewayv1.Gateway) func() string {
+	return gatewayCondition(g, "tunnelgateway.dev/DataPlaneReady")
+}
