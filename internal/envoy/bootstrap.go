@@ -194,10 +194,10 @@ func xdsTLS() *corev3.TransportSocket {
 	}
 	common := &tlsv3.CommonTlsContext{
 		TlsParams:                      &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3},
-		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: "client", SdsConfig: file("sds-cert.yaml")}},
+		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secretClient, SdsConfig: file(sdsCertificateFile)}},
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 			DefaultValidationContext:         certificateFor(ServerName),
-			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: "ca", SdsConfig: file("sds-ca.yaml")},
+			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secretCA, SdsConfig: file(sdsCAFile)},
 		}},
 	}
 	return &corev3.TransportSocket{

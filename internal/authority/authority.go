@@ -1,0 +1,219 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
+)
+
+// Options configure an Authority.
+type Options struct {
+	// Client writes Secrets, and reads Tunnels from the cache.
+	Client client.Client
+	// Metadata reads the metadata of Secrets from the cache.
+	Metadata client.Reader
+	// Live reads Secrets from the API server.
+	Live client.Reader
+	// Namespace and Name are those of the Secret with the certificate authorities. The
+	// Tunnels are in the same namespace.
+	Namespace, Name string
+	// ClusterID is the cluster ID in the identities.
+	ClusterID string
+	// Now returns the time.
+	Now        func() time.Time
+	FieldOwner client.FieldOwner
+	// Due is called for each Tunnel whose Secret exists or existed and is not current. It
+	// may be called again until Write has written the Secret.
+	Due func(*v1alpha1.Tunnel)
+}
+
+// Authority issues the certificates of the Envoys beside connectors and of the controller.
+type Authority struct {
+	o Options
+	// flight prevents that one process accesses the Secret with the authorities concurrently.
+	flight singleflight.Group
+	// stored is the last known state of this Secret; nil before the first read.
+	stored atomic.Pointer[stored]
+
+	mu sync.Mutex
+	// issued contains the Secrets of Tunnels, by the names of the Tunnels.
+	issued map[string]issued
+	// server is the certificate of the controller; nil before the first connection.
+	server *signer
+	// checked is the result of the last check of all Tunnels.
+	checked check
+}
+
+// check describes a check of all Tunnels. It is zero before the first one.
+type check struct {
+	at     time.Time
+	bundle string
+}
+
+// New returns an Authority. It does not access the API server yet.
+func New(o Options) *Authority { return &Authority{o: o, issued: map[string]issued{}} }
+
+const (
+	// checkInterval is the interval at which the leader checks that the Secret with the
+	// authorities is unchanged.
+	checkInterval = time.Minute
+	// tunnelInterval is the interval at which the leader checks the Secrets of all Tunnels.
+	tunnelInterval = time.Hour
+)
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*Authority) NeedLeaderElection() bool { return true }
+
+// Start maintains the certificate authorities, and calls Due for Tunnels whose Secrets must
+// be written, until the context is canceled. It implements manager.Runnable.
+func (a *Authority) Start(ctx context.Context) error {
+	ticker := time.NewTicker(checkInterval)
+	defer ticker.Stop()
+	for {
+		// The manager does not recover from a panic.
+		if err := recovery.Call(ctx, func() error { return a.maintain(ctx) }); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Info("failed to maintain the certificate authority", "cause", err.Error(), "retryAfter", checkInterval.String())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// maintain restores the Secret with the authorities if it has changed. Once an hour, and
+// when the bundle has changed, it checks all Tunnels.
+func (a *Authority) maintain(ctx context.Context) error {
+	s, err := a.refresh(ctx)
+	if err != nil {
+		return err
+	}
+	last, now := a.lastCheck(), a.o.Now()
+	if age := now.Sub(last.at); last.bundle == string(s.bundle()) && age >= 0 && age < tunnelInterval {
+		return nil
+	}
+	return a.checkTunnels(ctx)
+}
+
+// refresh returns the authorities. It reads them if the Secret has changed.
+func (a *Authority) refresh(ctx context.Context) (*authorities, error) {
+	known, cached := a.stored.Load(), secretMetadata(a.key())
+	err := a.o.Metadata.Get(ctx, a.key(), cached)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the metadata of Secret %s: %w", a.key(), err)
+	}
+	if known != nil && err == nil && cached.ResourceVersion == known.resourceVersion {
+		return a.current(ctx)
+	}
+	return a.synchronize(ctx, false)
+}
+
+// checkTunnels advances the authorities, and calls Due for Tunnels whose Secrets must be
+// written.
+func (a *Authority) checkTunnels(ctx context.Context) error {
+	before, err := a.current(ctx)
+	if err != nil {
+		return err
+	}
+	tunnels, err := a.listIssued(ctx)
+	if err != nil {
+		return err
+	}
+	distributed, err := a.isDistributed(ctx, before, tunnels)
+	s, failure := a.synchronize(ctx, distributed)
+	if failure != nil {
+		return errors.Join(err, failure)
+	}
+	now := a.o.Now()
+	for n := range tunnels {
+		if found, _ := a.issuedFor(&tunnels[n]); !found.isCurrent(s, now) && ctx.Err() == nil {
+			a.o.Due(&tunnels[n])
+		}
+	}
+	if err == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.checked = check{at: now, bundle: string(s.bundle())}
+	}
+	return err
+}
+
+// listIssued returns the Tunnels whose Secrets exist, or have existed.
+func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
+	list := &v1alpha1.TunnelList{}
+	if err := a.o.Client.List(ctx, list, client.InNamespace(a.o.Namespace)); err != nil {
+		return nil, fmt.Errorf("list Tunnels: %w", err)
+	}
+	var tunnels []v1alpha1.Tunnel
+	names := map[string]bool{}
+	for n := range list.Items {
+		t := &list.Items[n]
+		_, known := a.issuedFor(t)
+		err := a.o.Metadata.Get(ctx, secretKey(t), secretMetadata(secretKey(t)))
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("read the metadata of Secret %s: %w", secretKey(t), err)
+		case err == nil || known:
+			tunnels, names[t.Name] = append(tunnels, *t), true
+		}
+	}
+	a.forgetOthers(names)
+	return tunnels, nil
+}
+
+// isDistributed reports whether the Secrets of all Tunnels contain the bundle. It reads the
+// Secrets whose metadata has changed.
+func (a *Authority) isDistributed(ctx context.Context, s *authorities, tunnels []v1alpha1.Tunnel) (bool, error) {
+	distributed := true
+	var errs []error
+	for n := range tunnels {
+		found, err := a.look(ctx, &tunnels[n])
+		errs = append(errs, err)
+		distributed = distributed && err == nil && (found.tunnel == "" || s.hasBundle(found.bundle))
+	}
+	return distributed, errors.Join(errs...)
+}
+
+func (a *Authority) lastCheck() check {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.checked
+}
+
+// Expiry contains times at which certificates end.
+type Expiry struct {
+	// Authority is the end of the active certificate authority. It is zero before this
+	// process has read it.
+	Authority time.Time
+	// Client is the end of the client certificate that ends first. It is zero if there is
+	// none.
+	Client time.Time
+}
+
+// Expiry returns the times at which certificates end, for metrics.
+func (a *Authority) Expiry() Expiry {
+	var e Expiry
+	if s := a.stored.Load(); s != nil {
+		e.Authority = s.active.certificate.NotAfter
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, i := range a.issued {
+		if c := i.certificate; c != nil && (e.Client.IsZero() || c.NotAfter.Before(e.Client)) {
+			e.Client = c.NotAfter
+		}
+	}
+	return e
+}

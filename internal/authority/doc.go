@@ -1,0 +1,41 @@
+// Package authority issues the certificates by which the Envoys beside connectors and the
+// controller know each other.
+//
+// # Identity
+//
+// The client certificate of an Envoy has exactly one name, the URI
+//
+//	spiffe://<cluster ID>/gateway/<namespace>/<name>/tunnel/<UID of the Tunnel>
+//
+// and nothing else identifies an Envoy. The controller's certificate is for
+// [envoy.ServerName]. Its private key exists only in the memory of the leader.
+//
+// # Lifetimes
+//
+//   - A certificate is valid for 90 days. It is renewed after 60.
+//   - A certificate authority is valid for 3 years. Its successor is created one year before
+//     the end, and added to the bundle of every Tunnel's Secret. The successor signs
+//     nothing until all bundles have contained it for 24 hours.
+//   - If a bundle cannot be written, the successor takes over 90 days before the end.
+//   - A replaced authority stays in the bundles for 91 days, until no certificate from it
+//     is valid. Its private key is deleted at once.
+//
+// Every certificate begins one hour before its creation, for nodes whose clocks are slow.
+//
+// # The Secrets
+//
+// The Secret of the authorities contains the active authority, its successor and the
+// replaced ones. The content of the Secret is decisive: when another process has changed it,
+// this process adopts the change. If the Secret is deleted or damaged, the leader restores
+// it from memory within a minute. If the leader also restarts before that, it creates a new
+// authority, and all Secrets of Tunnels are written again. Envoys that are connected stay
+// connected. The other ones cannot connect, and keep their configuration, until the kubelet
+// has updated their files.
+//
+// The authority is replaced at once, without the 24 hours, if it is not valid at the current
+// time. This happens only after the clock has jumped by more than an hour to before its
+// creation, or to after its end, when no Envoy could connect anyway.
+//
+// A Tunnel's Secret that was edited or deleted is written again. A certificate that is still
+// valid stays when only another part of the Secret was changed.
+package authority

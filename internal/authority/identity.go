@@ -1,0 +1,67 @@
+package authority
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// Identity is the Tunnel whose Envoys have a certificate.
+type Identity struct {
+	ClusterID string
+	Gateway   types.NamespacedName
+	Tunnel    types.UID
+}
+
+const scheme = "spiffe"
+
+// uri returns the identity as the name in a certificate.
+func (i Identity) uri() *url.URL {
+	path := fmt.Sprintf("/gateway/%s/%s/tunnel/%s", i.Gateway.Namespace, i.Gateway.Name, i.Tunnel)
+	return &url.URL{Scheme: scheme, Host: i.ClusterID, Path: path}
+}
+
+// parseIdentity returns the identity of a name. It accepts only names that uri returns.
+func parseIdentity(name *url.URL) (Identity, error) {
+	parts := strings.Split(name.Path, "/")
+	if len(parts) != 6 || parts[2] == "" || parts[3] == "" || parts[5] == "" || name.Host == "" {
+		return Identity{}, fmt.Errorf("%q is not the name of a Tunnel", name)
+	}
+	i := Identity{
+		ClusterID: name.Host, Gateway: types.NamespacedName{Namespace: parts[2], Name: parts[3]}, Tunnel: types.UID(parts[5]),
+	}
+	if i.uri().String() != name.String() {
+		return Identity{}, fmt.Errorf("%q is not the name of a Tunnel", name)
+	}
+	return i, nil
+}
+
+// identityIn returns the identity in a certificate, which must have no other name.
+func identityIn(c *x509.Certificate) (Identity, error) {
+	if c.IsCA || len(c.URIs) != 1 || len(c.DNSNames)+len(c.EmailAddresses)+len(c.IPAddresses) > 0 {
+		return Identity{}, errors.New("the certificate does not have exactly one URI as its name")
+	}
+	return parseIdentity(c.URIs[0])
+}
+
+// PeerIdentity returns the identity in the client certificate of a connection. It returns an
+// error if the certificate has not been verified or is not that of a Tunnel.
+func PeerIdentity(state tls.ConnectionState) (Identity, error) {
+	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return Identity{}, errors.New("the client has no verified certificate")
+	}
+	return identityIn(state.VerifiedChains[0][0])
+}
+
+// identityOf returns the identity of the Tunnel.
+func (a *Authority) identityOf(t *v1alpha1.Tunnel) Identity {
+	gateway := types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name}
+	return Identity{ClusterID: a.o.ClusterID, Gateway: gateway, Tunnel: t.UID}
+}

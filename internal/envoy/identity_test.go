@@ -1,0 +1,45 @@
+package envoy_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// The files of the identity are the ones in testdata/identity.golden.yaml. Run make golden to
+// update the file, and read the diff.
+func TestGoldenSDSFiles(t *testing.T) {
+	const golden = "testdata/identity.golden.yaml"
+	files, err := envoy.SDSFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents := map[string]any{}
+	for name, text := range files {
+		var content any
+		if err := yaml.Unmarshal(text, &content); err != nil {
+			t.Fatalf("%s is not YAML: %v", name, err)
+		}
+		contents[name] = content
+	}
+	got, err := yaml.Marshal(contents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (-want +got); run make golden to update it:\n%s", golden, diff)
+	}
+}
