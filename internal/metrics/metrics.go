@@ -109,6 +109,22 @@ var (
 		"Tunnels of this installation without a Tunnel object in the last two inventories.")
 )
 
+// The definitions of the metrics of the Envoys and of the server of their configuration.
+// The buckets reach the 60 seconds after which the server ends a stream.
+var (
+	connectedEnvoys = gauge("connected_envoys", "Envoys",
+		"Envoys beside the Gateway's connectors that have a stream to the controller. Absent if no Envoy has connected and the controller has no configuration for them.")
+	xdsPushes = gatewayCounter("xds_pushes_total", "responses",
+		"Responses with changed or removed resources that the controller sent to an Envoy of the Gateway.", labelXDSResources)
+	xdsRejections = gatewayCounter("xds_rejections_total", "responses",
+		"Responses that an Envoy of the Gateway rejected. A rejection is a defect of the controller.", labelXDSResources)
+	xdsAcknowledgement = histogram("xds_acknowledgement_seconds",
+		"Time from sending resources to an Envoy until it has acknowledged them. Rejections are not included.",
+		[]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60}, labelXDSResources)
+	certificateExpiry = Metric{Name: namePrefix + "xds_certificate_expiry_timestamp_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{labelCertificate},
+		Help: "Unix time at which a certificate expires with which the controller and the Envoys identify each other. Absent without Envoys."}
+)
+
 // accountGauge defines a gauge of an account.
 func accountGauge(name, unit, help string) Metric {
 	return Metric{Name: namePrefix + name, Type: Gauge, Unit: unit, Labels: []Label{labelAccount}, Help: help}
@@ -116,7 +132,8 @@ func accountGauge(name, unit, help string) Metric {
 
 // All contains the definitions of all metrics in the order of their documentation.
 var All = append(gauges(),
-	changeToPush, pushes, pushedBytes, configurationChanges, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait)
+	changeToPush, pushes, pushedBytes, configurationChanges, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait,
+	connectedEnvoys, xdsPushes, xdsRejections, xdsAcknowledgement, certificateExpiry)
 
 // Metrics records the controller's metrics. Its methods are safe for concurrent use, but
 // calls for the same Gateway must not overlap.
@@ -127,6 +144,9 @@ type Metrics struct {
 	configurationChanges                   *prometheus.CounterVec
 	driftRepairs, driftFights, errors      *prometheus.CounterVec
 	accountTunnels, orphanedTunnels        *prometheus.GaugeVec
+	xdsPushes, xdsRejections               *prometheus.CounterVec
+	xdsAcknowledgement                     *prometheus.HistogramVec
+	connectedEnvoys, certificateExpiry     *prometheus.GaugeVec
 
 	vectors   []vector
 	collector *gatewayCollector
@@ -148,7 +168,9 @@ func New(registry prometheus.Registerer) *Metrics {
 	m.configurationChanges = m.counter(registry, configurationChanges)
 	m.driftRepairs, m.driftFights = m.counter(registry, driftRepairs), m.counter(registry, driftFights)
 	m.errors = m.counter(registry, reconcileErrors)
-	m.accountTunnels, m.orphanedTunnels = accountVec(registry, accountTunnels), accountVec(registry, orphanedTunnels)
+	m.accountTunnels, m.orphanedTunnels = gaugeVec(registry, accountTunnels), gaugeVec(registry, orphanedTunnels)
+	m.xdsPushes, m.xdsRejections, m.xdsAcknowledgement = m.counter(registry, xdsPushes), m.counter(registry, xdsRejections), m.histogram(registry, xdsAcknowledgement)
+	m.connectedEnvoys, m.certificateExpiry = gaugeVec(registry, connectedEnvoys), gaugeVec(registry, certificateExpiry)
 	registry.MustRegister(m.collector)
 	m.changeToPush.WithLabelValues()
 	return m
@@ -162,8 +184,8 @@ func (m *Metrics) counter(registry prometheus.Registerer, d Metric) *prometheus.
 	return v
 }
 
-// accountVec registers a gauge of accounts.
-func accountVec(registry prometheus.Registerer, d Metric) *prometheus.GaugeVec {
+// gaugeVec registers a gauge.
+func gaugeVec(registry prometheus.Registerer, d Metric) *prometheus.GaugeVec {
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.Name, Help: d.Help}, d.LabelNames())
 	registry.MustRegister(v)
 	return v

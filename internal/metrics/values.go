@@ -79,6 +79,16 @@ const (
 	LimitedListener LimitedKind = "listener"
 )
 
+// XDSResources are the resources in a response of the xDS server.
+type XDSResources string
+
+// The types of resources.
+const (
+	XDSClusters  XDSResources = "clusters"
+	XDSEndpoints XDSResources = "endpoints"
+	XDSRoutes    XDSResources = "routes"
+)
+
 // Label is a label of a metric.
 type Label struct {
 	Name string
@@ -166,6 +176,15 @@ var (
 	labelKind = Label{Name: "kind", Help: "the kind of the objects", Values: []Value{
 		{string(LimitedRoute), "HTTPRoutes and GRPCRoutes"},
 		{string(LimitedListener), "listeners of ListenerSets"},
+	}}
+	labelXDSResources = Label{Name: "resources", Help: "the type of the resources", Values: []Value{
+		{string(XDSClusters), "clusters, without their endpoints"},
+		{string(XDSEndpoints), "the endpoints of clusters that follow EndpointSlices"},
+		{string(XDSRoutes), "the routes of the two listeners"},
+	}}
+	labelCertificate = Label{Name: "certificate", Help: "the certificate", Values: []Value{
+		{certificateEnvoy, "the client certificate of an Envoy that expires first"},
+		{certificateAuthority, "the certificate authority that signs certificates"},
 	}}
 	labelReason = Label{Name: "reason", Help: "the reason of the failure, as in the conditions", Values: reasons()}
 )
