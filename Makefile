@@ -7,9 +7,11 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT := $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknown)
 CLI := github.com/tunnel-gateway/tunnel-gateway/internal/cli
 CONNECTOR := github.com/tunnel-gateway/tunnel-gateway/internal/connector
-# The digest of the default image of the connectors. A release sets it.
+# The digests of the default images of the connectors and of Envoy. A release sets them.
 CONNECTOR_DIGEST ?=
-LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CONNECTOR).defaultImageDigest=$(CONNECTOR_DIGEST)
+ENVOY_DIGEST ?=
+LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) \
+	-X $(CONNECTOR).defaultImageDigest=$(CONNECTOR_DIGEST) -X $(CONNECTOR).defaultEnvoyImageDigest=$(ENVOY_DIGEST)
 
 # Go builds each tool on its first use and keeps it in the build cache.
 export TOOL := go tool -modfile=test/tools/go.mod

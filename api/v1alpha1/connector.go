@@ -52,16 +52,22 @@ type Connector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+(:[0-9]+)?/)?[0-9a-z]+([._/-]+[0-9a-z]+)*(:[0-9A-Za-z_][0-9A-Za-z_.-]*)?(@sha256:[0-9a-f]{64})?$')",message="must be an image reference, such as docker.io/cloudflare/cloudflared:2026.8.2"
 	Image *string `json:"image,omitempty"`
 
+	// Envoy configures the Envoy proxy beside each connector. It has no effect with
+	// dataPlane IngressRules. Only the TunnelConfiguration of a GatewayClass may set it.
+	//
+	// +optional
+	Envoy *EnvoyProxy `json:"envoy,omitempty"`
+
 	// Protocol is the transport between a connector and Cloudflare's edge.
-	// Default: auto, which uses QUIC and falls back to HTTP/2. Once the Gateway has
-	// served a GRPCRoute, auto uses HTTP/2 only, because QUIC drops the trailers that
-	// gRPC requires.
+	// Default: auto, which uses QUIC and falls back to HTTP/2. With dataPlane Envoy,
+	// and once the Gateway has served a GRPCRoute, auto uses HTTP/2 only, because QUIC
+	// drops the trailers that gRPC requires.
 	//
 	// +optional
 	Protocol *Protocol `json:"protocol,omitempty"`
 
-	// LogLevel is the minimum severity of the messages that a connector logs.
-	// Default: info.
+	// LogLevel is the minimum severity of the messages that a connector and the Envoy
+	// beside it log. Default: info.
 	//
 	// +optional
 	LogLevel *LogLevel `json:"logLevel,omitempty"`
@@ -69,15 +75,16 @@ type Connector struct {
 	// Metrics determines where a connector serves its metrics port. Pod serves it on
 	// the address of the pod. Loopback serves it on 127.0.0.1 in the pod, so that no
 	// other pod can connect, even if the network plugin does not enforce
-	// NetworkPolicies; the kubelet then runs the probes in the container. Default:
-	// Pod. Only the TunnelConfiguration of a GatewayClass may set it.
+	// NetworkPolicies; the kubelet then runs the probes in the container, and Envoy
+	// serves no metrics. Default: Pod. Only the TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
 
 	// MetricsFrom selects the pods that may connect to the metrics port of the
-	// connectors. The port serves not only metrics but also the configuration of
-	// the tunnel and profiles. The restriction requires a network plugin that
+	// connectors and, with dataPlane Envoy, to the metrics of Envoy. The port of the
+	// connectors serves not only metrics but also the configuration of the tunnel and
+	// profiles. The restriction requires a network plugin that
 	// enforces NetworkPolicies. It cannot be set if metrics is Loopback. Default:
 	// none, so that no pod may connect. Only the TunnelConfiguration of a
 	// GatewayClass may set it.
@@ -179,6 +186,33 @@ type Connector struct {
 	PodDisruptionBudget *PodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
 }
 
+// EnvoyProxy configures the Envoy proxy beside a connector.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.claims)",message="connector.envoy.resources has claims, which are not supported: set only limits and requests"
+type EnvoyProxy struct {
+	// Image is the container image of Envoy. Default: the official image without a
+	// shell, in the version that the controller was tested with.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+(:[0-9]+)?/)?[0-9a-z]+([._/-]+[0-9a-z]+)*(:[0-9A-Za-z_][0-9A-Za-z_.-]*)?(@sha256:[0-9a-f]{64})?$')",message="must be an image reference, such as docker.io/envoyproxy/envoy:distroless-v1.40.0"
+	Image *string `json:"image,omitempty"`
+
+	// Concurrency is the number of threads that serve requests. Default: 2.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	Concurrency *int32 `json:"concurrency,omitempty"`
+
+	// Resources are the resource requests and limits of an Envoy. With dataPlane Envoy,
+	// connector.autoscaling requires a request for cpu here too, because a
+	// HorizontalPodAutoscaler considers all containers of a pod. Default: none.
+	//
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
 // Metrics is the address on which a connector serves its metrics port.
 //
 // +kubebuilder:validation:Enum=Pod;Loopback
@@ -231,7 +265,8 @@ type Autoscaling struct {
 
 	// TargetCPUUtilizationPercentage is the target average CPU utilization of the
 	// connectors, in percent of their CPU request. It requires a request for cpu in
-	// connector.resources. Default: 80.
+	// connector.resources, and with dataPlane Envoy also in connector.envoy.resources.
+	// Default: 80.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -265,8 +300,8 @@ type PodDisruptionBudget struct {
 type Protocol string
 
 const (
-	// ProtocolAuto uses QUIC and falls back to HTTP/2, or uses HTTP/2 only once the
-	// Gateway has served a GRPCRoute.
+	// ProtocolAuto uses QUIC and falls back to HTTP/2, or uses HTTP/2 only with
+	// dataPlane Envoy and once the Gateway has served a GRPCRoute.
 	ProtocolAuto Protocol = "auto"
 	// ProtocolHTTP2 is HTTP/2 over TCP.
 	ProtocolHTTP2 Protocol = "http2"

@@ -65,10 +65,8 @@ type TunnelConfigurationSpec struct {
 
 	// DataPlane determines what routes the requests of the Gateways: IngressRules
 	// means the connectors, by ingress rules; Envoy means an Envoy proxy beside each
-	// connector, which supports more features of the Gateway API. The controller does
-	// not run Envoy yet and does not accept Gateways with this value; the command plan
-	// supports both. Default: IngressRules. Only the TunnelConfiguration of a
-	// GatewayClass may set it.
+	// connector, which supports more features of the Gateway API. Default:
+	// IngressRules. Only the TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional
 	DataPlane *DataPlane `json:"dataPlane,omitempty"`
@@ -76,7 +74,7 @@ type TunnelConfigurationSpec struct {
 	// AllowedGatewayFields lists the fields that the TunnelConfiguration of a
 	// Gateway may set. Possible values are originRequest, listenerConfigurations,
 	// tunnel.deletionPolicy, tunnel.existing, and connector.<field> for every field
-	// of connector except image, metrics, metricsFrom and allowedMetadataPrefixes.
+	// of connector except image, envoy, metrics, metricsFrom and allowedMetadataPrefixes.
 	// Default: originRequest, listenerConfigurations, tunnel.deletionPolicy and
 	// connector.replicas. Only the TunnelConfiguration of a GatewayClass may set it.
 	//

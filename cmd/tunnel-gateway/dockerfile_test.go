@@ -22,7 +22,7 @@ func TestDockerfileBuildIsReproducible(t *testing.T) {
 	}
 	dockerfile := strings.ReplaceAll(string(text), "\\\n", " ")
 	build := regexp.MustCompile(`make build .*`).FindString(dockerfile)
-	build = strings.NewReplacer("${VERSION}", "v9.9.9", "${COMMIT}", "abcdef", "${CONNECTOR_DIGEST}", "sha256:0123").Replace(build)
+	build = strings.NewReplacer("${VERSION}", "v9.9.9", "${COMMIT}", "abcdef", "${CONNECTOR_DIGEST}", "sha256:0123", "${ENVOY_DIGEST}", "sha256:4567").Replace(build)
 	var binaries [][]byte
 	for range 2 {
 		dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestDockerfileBuildIsReproducible(t *testing.T) {
 		}
 		binaries = append(binaries, binary)
 		version, err := exec.CommandContext(t.Context(), filepath.Join(dir, "bin/tunnel-gateway"), "version").Output()
-		if want := regexp.MustCompile(`^tunnel-gateway v9\.9\.9\ncommit abcdef\ngo1\..*\nGateway API v1\..*\nconnectors .*@sha256:0123\n$`); err != nil || !want.Match(version) {
+		if want := regexp.MustCompile(`^tunnel-gateway v9\.9\.9\ncommit abcdef\ngo1\..*\nGateway API v1\..*\nconnectors .*@sha256:0123\nenvoy .*@sha256:4567\n$`); err != nil || !want.Match(version) {
 			t.Errorf("the command version prints %q (%v), want a match for %s", version, err, want)
 		}
 	}

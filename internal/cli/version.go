@@ -20,7 +20,7 @@ var (
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of tunnel-gateway, Go, the Gateway API and the image of the connectors",
+		Short: "Print the versions of tunnel-gateway, Go and the Gateway API, and the images of the connectors and of Envoy",
 		Args:  noArguments,
 		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), versionText()) },
 	}
@@ -28,6 +28,6 @@ func versionCommand() *cobra.Command {
 
 // versionText returns the output of the command version and of --version.
 func versionText() string {
-	return fmt.Sprintf("tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\nconnectors %s\n",
-		version, commit, runtime.Version(), consts.BundleVersion, connector.DefaultImage())
+	return fmt.Sprintf("tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\nconnectors %s\nenvoy %s\n",
+		version, commit, runtime.Version(), consts.BundleVersion, connector.DefaultImage(), connector.DefaultEnvoyImage())
 }

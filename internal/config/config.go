@@ -23,6 +23,7 @@ type Config struct {
 	Cloudflare Cloudflare
 	Gateway    Gateway
 	Kubernetes Kubernetes
+	XDS        XDS
 	Serving    Serving
 }
 
@@ -117,7 +118,7 @@ var LogFormats = []string{"json", "console"}
 // its environment variable.
 func (c *Config) Validate() error {
 	return errors.Join(
-		c.Cloudflare.validate(), c.Gateway.validate(), c.Kubernetes.validate(), c.Serving.validate(),
+		c.Cloudflare.validate(), c.Gateway.validate(), c.Kubernetes.validate(), c.XDS.validate(), c.Serving.validate(),
 	)
 }
 
@@ -354,17 +355,20 @@ func checkEndpoint(flag, endpoint string) error {
 // checkAddress validates that address is of the form host:port, or "0", which
 // disables the endpoint.
 func checkAddress(flag, address string) error {
-	if address == "0" {
+	if address == "0" || isHostPort(address) {
 		return nil
 	}
+	return invalid(flag, "must be of the form host:port, or 0 to disable it, got %q", address)
+}
+
+// isHostPort reports whether address is of the form host:port. The host can be empty.
+func isHostPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
-	if err == nil && port != "" {
-		_, err = net.LookupPort("tcp", port)
-	}
 	if err != nil || port == "" {
-		return invalid(flag, "must be of the form host:port, or 0 to disable it, got %q", address)
+		return false
 	}
-	return nil
+	_, err = net.LookupPort("tcp", port)
+	return err == nil
 }
 
 // oneOf validates that value is one of the allowed values.

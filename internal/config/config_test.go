@@ -84,6 +84,8 @@ var nonDefault = map[string]string{
 	"leader-election":             "false",
 	"leader-election-id":          "lease",
 	"leader-election-namespace":   "system",
+	"xds-service":                 "other-xds",
+	"xds-bind-address":            "127.0.0.1:18001",
 	"metrics-address":             "0",
 	"health-address":              "127.0.0.1:9000",
 	"pprof":                       "true",
@@ -205,6 +207,8 @@ func TestValidateErrorsNameTheFlagAndTheVariable(t *testing.T) {
 		"leader-election-id":        {"", "Lease", "a/b"},
 		"controller-namespace":      {"Not A Namespace", "a.b"},
 		"leader-election-namespace": {"Not A Namespace", "a.b"},
+		"xds-service":               {"", "Xds", "a.b", "1a", strings.Repeat("a", 64)},
+		"xds-bind-address":          {"", "0", "18000", "localhost:", ":99999"},
 		"metrics-address":           {"", "8080", "localhost", "localhost:", "localhost:99999", "localhost:8080:1"},
 		"health-address":            {"", "8081", "localhost:", ":-1"},
 		"tracing-endpoint":          {"collector", "collector:4317", "http://collector", "grpc://collector:4317", "http://:4317", "http://collector:4317/v1/traces", "http://user:s3cr3t@collector:4317"},
@@ -236,6 +240,7 @@ func TestValidateAcceptsValidValues(t *testing.T) {
 		"--cluster-domain=k8s", "--drift-interval=10s", "--kube-api-qps=0.5", "--kube-api-qps=0",
 		"--namespaces=team-a", "--namespaces=team-a,team-b", "--validate-certificates=false", "--certificate-namespaces=team-a,team-b",
 		"--metrics-address=0", "--health-address=[::1]:0", "--metrics-address=:http",
+		"--xds-service=a", "--xds-bind-address=[::1]:0", "--xds-bind-address=10.0.0.1:18000",
 		"--log-level=warn", "--log-format=console",
 		"--pprof", "--tracing-endpoint=http://collector.tracing.svc:4317", "--tracing-endpoint=https://[::1]:4317",
 	} {
@@ -295,7 +300,7 @@ func TestValidateReturnsAllErrors(t *testing.T) {
 	err := c.Validate()
 	for _, flag := range []string{
 		"--controller-name", "--cluster-domain", "--drift-interval", "--workers", "--kube-api-burst",
-		"--metrics-address", "--health-address", "--log-level", "--log-format",
+		"--xds-service", "--xds-bind-address", "--metrics-address", "--health-address", "--log-level", "--log-format",
 	} {
 		if !strings.Contains(message(err), flag) {
 			t.Errorf("the error %q does not contain %s", err, flag)

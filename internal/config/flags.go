@@ -21,6 +21,7 @@ func (c *Config) Flags() []Group {
 		c.Cloudflare.Flags("Edit"),
 		{"Gateways", c.Gateway.flags()},
 		{"Kubernetes", c.Kubernetes.flags()},
+		{"Envoy", c.XDS.flags()},
 		{"Endpoints and log", c.Serving.flags()},
 	}
 }
@@ -75,6 +76,13 @@ func (k *Kubernetes) flags() *pflag.FlagSet {
 	f.BoolVar(&k.LeaderElection, "leader-election", true, "elect a leader, so that only one of several replicas is active")
 	f.StringVar(&k.LeaderElectionID, "leader-election-id", "tunnel-gateway.tunnelgateway.dev", "`name` of the Lease for leader election")
 	f.StringVar(&k.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the Lease for leader election (default the value of --controller-namespace)")
+	return f
+}
+
+func (x *XDS) flags() *pflag.FlagSet {
+	f := pflag.NewFlagSet("xds", pflag.ContinueOnError)
+	f.StringVar(&x.Service, "xds-service", "tunnel-gateway-xds", "`name` of the headless Service in the controller's namespace through which Envoys connect to port 18000 of the controller; the Secret with their certificate authority has this name and the suffix -ca")
+	f.StringVar(&x.BindAddress, "xds-bind-address", ":18000", "`address` on which the leader serves the configuration of Envoys, as host:port")
 	return f
 }
 

@@ -1,5 +1,5 @@
 // Package connector builds the objects that run the connectors of a Tunnel: a Deployment of
-// unmodified cloudflared and related objects. It also derives the readiness of the
+// unmodified cloudflared, optionally with an Envoy in each pod, and related objects. It also derives the readiness of the
 // connectors from the status of the Deployment. The package is pure: the caller merges the
 // settings and writes the objects.
 //
@@ -40,6 +40,9 @@ type Input struct {
 	// HTTP2 reports whether the Gateway has or had a GRPCRoute. The protocol auto then
 	// becomes http2, because gRPC trailers are lost over QUIC.
 	HTTP2 bool
+	// Envoy is the Envoy beside each connector, or nil if the connectors route requests.
+	// The Secret of IdentitySecretName must exist, or the pods wait for it.
+	Envoy *Envoy
 }
 
 // Objects are the objects that run the connectors of a Tunnel. All have the name

@@ -34,24 +34,28 @@ func argument(t *testing.T, o connector.Objects, flag string) string {
 	return args[index+1]
 }
 
-func TestProtocolDependsOnSettingsAndGRPC(t *testing.T) {
+func TestProtocolDependsOnSettingsGRPCAndEnvoy(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		set   *v1alpha1.Protocol
 		http2 bool
+		envoy *connector.Envoy
 		want  string
 	}{
-		{"not set", nil, false, "auto"},
-		{"not set, with gRPC", nil, true, "http2"},
-		{"auto", ptr.To(v1alpha1.ProtocolAuto), false, "auto"},
-		{"auto, with gRPC", ptr.To(v1alpha1.ProtocolAuto), true, "http2"},
-		{"quic", ptr.To(v1alpha1.ProtocolQUIC), false, "quic"},
-		{"quic, with gRPC", ptr.To(v1alpha1.ProtocolQUIC), true, "quic"},
-		{"http2", ptr.To(v1alpha1.ProtocolHTTP2), false, "http2"},
+		{"not set", nil, false, nil, "auto"},
+		{"not set, with gRPC", nil, true, nil, "http2"},
+		{"not set, with Envoy", nil, false, &connector.Envoy{}, "http2"},
+		{"auto", ptr.To(v1alpha1.ProtocolAuto), false, nil, "auto"},
+		{"auto, with gRPC", ptr.To(v1alpha1.ProtocolAuto), true, nil, "http2"},
+		{"auto, with Envoy", ptr.To(v1alpha1.ProtocolAuto), false, &connector.Envoy{}, "http2"},
+		{"quic", ptr.To(v1alpha1.ProtocolQUIC), false, nil, "quic"},
+		{"quic, with gRPC", ptr.To(v1alpha1.ProtocolQUIC), true, nil, "quic"},
+		{"quic, with Envoy", ptr.To(v1alpha1.ProtocolQUIC), false, &connector.Envoy{}, "quic"},
+		{"http2", ptr.To(v1alpha1.ProtocolHTTP2), false, nil, "http2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := inputOf("web")
-			in.Settings.Protocol, in.HTTP2 = c.set, c.http2
+			in.Settings.Protocol, in.HTTP2, in.Envoy = c.set, c.http2, c.envoy
 			if got := argument(t, build(t, in), "--protocol"); got != c.want {
 				t.Errorf("--protocol %s, want %s", got, c.want)
 			}

@@ -28,8 +28,8 @@ type Kind struct {
 }
 
 // Kinds returns the kinds of objects that run connectors, in the order in which to apply
-// them: objects that restrict the pods come before the Deployment. The Secret of TokenSecret
-// is not included, because Secrets are not cached.
+// them: objects that restrict the pods come before the Deployment. The Secrets of TokenSecret
+// and IdentitySecretName are not included, because Secrets are not cached.
 func Kinds() []Kind {
 	return []Kind{
 		{

@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
 // networkPolicy allows connections from connectors to Cloudflare and to backends, and
-// connections from the peers of the settings to the metrics port. It needs no rule for
+// connections from the peers of the settings to the metrics ports. It needs no rule for
 // probes, because NetworkPolicies never block the node of a pod. NetworkPolicies are
 // additive: to allow backends outside the cluster's pod network, an administrator creates
 // another policy for the same pods.
@@ -23,6 +25,9 @@ func networkPolicy(in Input) (*networkingv1ac.NetworkPolicyApplyConfiguration, e
 	// A rule without peers would allow every sender.
 	if len(in.Settings.MetricsFrom) > 0 {
 		rule := networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(corev1.ProtocolTCP, metricsPort))
+		if in.Envoy != nil {
+			rule.WithPorts(port(corev1.ProtocolTCP, envoy.PortReady))
+		}
 		for _, peer := range in.Settings.MetricsFrom {
 			from, err := applied[networkingv1ac.NetworkPolicyPeerApplyConfiguration](peer)
 			if err != nil {
@@ -52,7 +57,7 @@ func toCloudflare() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 // toBackends allows all ports of all pods in the cluster. A narrower rule would have to be
 // updated with every change of a route, and requests to a new backend would be dropped until
 // the update. Services need no rule, because NetworkPolicies apply to the pod and the target
-// port behind a Service.
+// port behind a Service. The rule also allows the connections of Envoys to the controller.
 func toBackends() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	return networkingv1ac.NetworkPolicyEgressRule().
 		WithTo(networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()))

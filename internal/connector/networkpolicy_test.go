@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
 // metricsPort is the port on which cloudflared serves its metrics and its configuration.
@@ -23,7 +25,12 @@ type sender struct {
 // networkPolicySpec returns the policy of the connectors with these settings.
 func networkPolicySpec(t *testing.T, c v1alpha1.Connector) networkingv1.NetworkPolicySpec {
 	t.Helper()
-	text, err := yaml.Marshal(buildSettings(t, c).NetworkPolicy.Spec)
+	return networkPolicySpecOf(t, buildSettings(t, c))
+}
+
+func networkPolicySpecOf(t *testing.T, o connector.Objects) networkingv1.NetworkPolicySpec {
+	t.Helper()
+	text, err := yaml.Marshal(o.NetworkPolicy.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,4 +109,43 @@ func TestAnEmptyNamespaceSelectorSelectsAllNamespaces(t *testing.T) {
 	if !admits(t, policy, sender{}, metricsPort) {
 		t.Error("a pod cannot reach the metrics port although the selector selects its namespace")
 	}
+}
+
+func TestOnlySelectedPodsCanReachTheMetricsOfEnvoy(t *testing.T) {
+	prometheus := sender{namespace: labels.Set{"kubernetes.io/metadata.name": "monitoring"}}
+	for _, c := range []struct {
+		name  string
+		peers []v1alpha1.MetricsPeer
+		envoy *connector.Envoy
+		want  bool
+	}{
+		{"with Envoy", []v1alpha1.MetricsPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: prometheus.namespace}}}, &connector.Envoy{}, true},
+		{"without Envoy", []v1alpha1.MetricsPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: prometheus.namespace}}}, nil, false},
+		{"without metricsFrom", nil, &connector.Envoy{}, false},
+	} {
+		in := inputOf("web")
+		in.Settings.MetricsFrom, in.Envoy = c.peers, c.envoy
+		policy := networkPolicySpecOf(t, build(t, in))
+		if got := admits(t, policy, prometheus, envoy.PortReady); got != c.want {
+			t.Errorf("%s: the selected pod reaches port %d: %t, want %t", c.name, envoy.PortReady, got, c.want)
+		}
+		for _, port := range []int{envoy.PortOpen, envoy.PortProtected} {
+			if admits(t, policy, prometheus, port) || admits(t, policy, sender{}, envoy.PortReady) {
+				t.Errorf("%s: the policy admits pods to port %d, or pods that metricsFrom does not select", c.name, port)
+			}
+		}
+	}
+}
+
+// Envoys connect to the pods of the controller, whose port no Service translates.
+func TestEnvoyCanReachTheController(t *testing.T) {
+	in := inputOf("web")
+	in.Envoy = &connector.Envoy{}
+	for _, rule := range networkPolicySpecOf(t, build(t, in)).Egress {
+		toAll := len(rule.To) == 1 && rule.To[0].PodSelector == nil && rule.To[0].NamespaceSelector != nil && matches(t, rule.To[0].NamespaceSelector, nil)
+		if toAll && len(rule.Ports) == 0 {
+			return
+		}
+	}
+	t.Errorf("no egress rule allows port %d of the controller's pods", envoy.PortXDS)
 }

@@ -23,11 +23,14 @@ const defaultImageTag = "docker.io/cloudflare/cloudflared:2026.8.2"
 var defaultImageDigest string
 
 // DefaultImage returns the image of the connectors unless a class sets another image.
-func DefaultImage() string {
-	if defaultImageDigest == "" {
-		return defaultImageTag
+func DefaultImage() string { return withDigest(defaultImageTag, defaultImageDigest) }
+
+// withDigest appends the digest to the image unless it is empty.
+func withDigest(image, digest string) string {
+	if digest == "" {
+		return image
 	}
-	return defaultImageTag + "@" + defaultImageDigest
+	return image + "@" + digest
 }
 
 const (
@@ -70,6 +73,11 @@ func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err := setScheduling(pod, in); err != nil {
 		return nil, err
 	}
+	if in.Envoy != nil {
+		if err := addEnvoy(pod, in); err != nil {
+			return nil, err
+		}
+	}
 	container, err := container(in, grace)
 	if err != nil {
 		return nil, err
@@ -105,29 +113,28 @@ func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, er
 		WithEnv(corev1ac.EnvVar().WithName("TUNNEL_TOKEN").WithValueFrom(corev1ac.EnvVarSource().
 			WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(name(in.Tunnel)).WithKey(TokenKey)))).
 		WithReadinessProbe(readiness(in.Settings)).
-		WithLivenessProbe(liveness(in.Settings)).
-		WithSecurityContext(corev1ac.SecurityContext().
-			WithReadOnlyRootFilesystem(true).
-			WithAllowPrivilegeEscalation(false).
-			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+		WithLivenessProbe(liveness(in)).
+		WithSecurityContext(restricted())
 	if !onLoopback(in.Settings) {
 		c.WithPorts(corev1ac.ContainerPort().
 			WithName(metricsName).WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP))
 	}
-	if in.Settings.Resources == nil {
-		return c, nil
-	}
-	resources, err := applied[corev1ac.ResourceRequirementsApplyConfiguration](in.Settings.Resources)
-	if err != nil {
-		return nil, fmt.Errorf("resources: %w", err)
-	}
-	return c.WithResources(resources), nil
+	return c, setResources(c, "resources", in.Settings.Resources)
 }
 
-// protocol returns the protocol between connectors and the edge.
+// restricted returns a security context without privileges.
+func restricted() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().
+		WithReadOnlyRootFilesystem(true).
+		WithAllowPrivilegeEscalation(false).
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}
+
+// protocol returns the protocol between connectors and the edge. With Envoy, auto never
+// depends on routes, because a GRPCRoute must not replace the pods.
 func protocol(in Input) v1alpha1.Protocol {
 	configured := ptr.Deref(in.Settings.Protocol, v1alpha1.ProtocolAuto)
-	if configured == v1alpha1.ProtocolAuto && in.HTTP2 {
+	if configured == v1alpha1.ProtocolAuto && (in.HTTP2 || in.Envoy != nil) {
 		return v1alpha1.ProtocolHTTP2
 	}
 	return configured
@@ -164,8 +171,11 @@ func readiness(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
 // connectors of all Tunnels, and all would reconnect at the same time. After ten minutes the
 // kubelet also resets the backoff of restarts, so connectors start without delay at the end
 // of the outage.
-func liveness(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
-	return probe(settings).WithPeriodSeconds(60).WithTimeoutSeconds(5).WithFailureThreshold(10)
+func liveness(in Input) *corev1ac.ProbeApplyConfiguration {
+	if in.Envoy != nil {
+		return envoyLiveness()
+	}
+	return probe(in.Settings).WithPeriodSeconds(60).WithTimeoutSeconds(5).WithFailureThreshold(10)
 }
 
 // probe returns a probe that requests /ready. The kubelet cannot connect to the loopback

@@ -39,7 +39,9 @@ const (
 const ServerName = "tunnel-gateway-xds"
 
 const (
-	adminSocket = "/run/envoy/admin.sock"
+	// RunPath is the folder of the socket of the admin interface.
+	RunPath     = "/run/envoy"
+	adminSocket = RunPath + "/admin.sock"
 	// CertificatesPath is the folder of the Secret with the files of the identity.
 	CertificatesPath = "/etc/xds"
 	// CAPath is the file with the certificate authorities in Envoy's image.

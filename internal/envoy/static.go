@@ -30,6 +30,10 @@ func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*
 // IsEmpty reports whether the cluster has no endpoints.
 func (a Assignments) IsEmpty(cluster string) bool { return len(a[cluster].GetEndpoints()) == 0 }
 
+// EncodeBootstrap returns the configuration of [Bootstrap] as JSON in one line, which is the
+// same for the same options.
+func EncodeBootstrap(o BootstrapOptions) ([]byte, error) { return encode(Bootstrap(o)) }
+
 // EncodeStatic returns the configuration of [Static] as JSON, which an Envoy can run.
 func EncodeStatic(r *Resources, a Assignments) ([]byte, error) {
 	text, err := encode(Static(r, a))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -18,8 +19,9 @@ func (s *Settings) DataPlane() v1alpha1.DataPlane {
 	return ptr.Deref(s.Spec.DataPlane, v1alpha1.DataPlaneIngressRules)
 }
 
-// checkDataPlane rejects merged settings that have no effect with Envoy. Envoy, and not
-// the connector, connects to the backends.
+// checkDataPlane rejects merged settings that have no effect with Envoy, because Envoy,
+// and not the connector, connects to the backends. It also rejects an autoscaler that
+// could not scale.
 func (s *Settings) checkDataPlane() string {
 	if s.DataPlane() != v1alpha1.DataPlaneEnvoy {
 		return ""
@@ -27,13 +29,28 @@ func (s *Settings) checkDataPlane() string {
 	if s.Spec.Connector != nil && !ptr.Deref(s.Spec.Connector.Enabled, true) {
 		return "spec.connector.enabled is false, but dataPlane Envoy requires the connectors of the controller. Set enabled to true, or dataPlane to IngressRules."
 	}
-	violation := checkEnvoyFields("spec.originRequest", s.Spec.OriginRequest)
+	violation := cmp.Or(s.checkEnvoyCPU(), checkEnvoyFields("spec.originRequest", s.Spec.OriginRequest))
 	for _, level := range [][]v1alpha1.ListenerConfiguration{s.Listeners.Class, s.Listeners.Gateway} {
 		for i := range level {
 			violation = cmp.Or(violation, checkEnvoyFields(pathOf(&level[i])+".originRequest", level[i].OriginRequest))
 		}
 	}
 	return violation
+}
+
+// checkEnvoyCPU requires a CPU request of Envoy for autoscaling. A HorizontalPodAutoscaler
+// computes no utilization while a container of a pod, also a sidecar, has no request.
+func (s *Settings) checkEnvoyCPU() string {
+	c := s.connector()
+	if c.Autoscaling == nil {
+		return ""
+	}
+	if c.Envoy != nil && c.Envoy.Resources != nil {
+		if _, ok := c.Envoy.Resources.Requests[corev1.ResourceCPU]; ok {
+			return ""
+		}
+	}
+	return "spec.connector.autoscaling with dataPlane Envoy requires spec.connector.envoy.resources.requests.cpu of the GatewayClass. Set the request, or remove autoscaling."
 }
 
 // checkEnvoyFields rejects the fields that only connectors implement. A field with the

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
@@ -52,6 +55,41 @@ func TestSettingsThatEnvoyImplementsAreValid(t *testing.T) {
 	if s.DataPlane() != v1alpha1.DataPlaneEnvoy {
 		t.Errorf("got data plane %s", s.DataPlane())
 	}
+}
+
+// The autoscaler of Kubernetes considers the CPU requests of all containers of a pod.
+func TestAutoscalingRequiresACPURequestOfEnvoy(t *testing.T) {
+	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+	for name, test := range map[string]struct {
+		class, gateway v1alpha1.Connector
+		valid          bool
+	}{
+		"no autoscaling":                        {v1alpha1.Connector{}, v1alpha1.Connector{}, true},
+		"no settings of Envoy":                  {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}, v1alpha1.Connector{}, false},
+		"no resources of Envoy":                 {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}, Envoy: &v1alpha1.EnvoyProxy{}}, v1alpha1.Connector{}, false},
+		"a request of the connectors only":      {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}, Resources: &corev1.ResourceRequirements{Requests: cpu}}, v1alpha1.Connector{}, false},
+		"a request of Envoy":                    {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}, Envoy: envoyWith(cpu)}, v1alpha1.Connector{}, true},
+		"autoscaling of the Gateway":            {v1alpha1.Connector{}, v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))}}, false},
+		"autoscaling of the Gateway, a request": {v1alpha1.Connector{Envoy: envoyWith(cpu)}, v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))}}, true},
+	} {
+		class := spec{AllowedGatewayFields: []v1alpha1.GatewayField{"connector.autoscaling"}, Connector: &test.class}
+		if _, problem := resolve(&class, spec{Connector: &test.gateway}); problem != nil {
+			t.Errorf("%s, with ingress rules: %s", name, problem.Message)
+		}
+		class.DataPlane = new(v1alpha1.DataPlaneEnvoy)
+		_, problem := resolve(&class, spec{Connector: &test.gateway})
+		if test.valid {
+			if problem != nil {
+				t.Errorf("%s: %s", name, problem.Message)
+			}
+			continue
+		}
+		wantProblem(t, name, problem, "spec.connector.envoy.resources.requests.cpu")
+	}
+}
+
+func envoyWith(requests corev1.ResourceList) *v1alpha1.EnvoyProxy {
+	return &v1alpha1.EnvoyProxy{Resources: &corev1.ResourceRequirements{Requests: requests}}
 }
 
 // Envoy has memory for more rules than a connector.

@@ -75,6 +75,7 @@ func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
 		Replicas:       cmp.Or(first.Replicas, second.Replicas),
 		Autoscaling:    mergeBlocks(first.Autoscaling, second.Autoscaling, mergeAutoscalings),
 		Image:          cmp.Or(first.Image, second.Image),
+		Envoy:          cmp.Or(first.Envoy, second.Envoy),
 		Protocol:       cmp.Or(first.Protocol, second.Protocol),
 		LogLevel:       cmp.Or(first.LogLevel, second.LogLevel),
 		Metrics:        cmp.Or(first.Metrics, second.Metrics),

@@ -71,6 +71,7 @@ var classFields = []classField{
 		"it permits replacing a configuration that the controller did not write",
 	},
 	{"connector.image", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
+	{"connector.envoy", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Envoy != nil }), "its image receives all requests of the Gateway"},
 	{
 		"connector.metrics", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Metrics != nil }),
 		"it decides which pods can read the configuration of the tunnel",

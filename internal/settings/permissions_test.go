@@ -56,6 +56,7 @@ var fieldValues = map[string]spec{
 	"connector.replicas":                  connector(func(c *v1alpha1.Connector) { c.Replicas = new(int32(2)) }),
 	"connector.autoscaling":               connector(func(c *v1alpha1.Connector) { c.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))} }),
 	"connector.image":                     connector(func(c *v1alpha1.Connector) { c.Image = new("i") }),
+	"connector.envoy":                     connector(setConnectorField("Envoy")),
 	"connector.protocol":                  connector(func(c *v1alpha1.Connector) { c.Protocol = new(v1alpha1.ProtocolQUIC) }),
 	"connector.logLevel":                  connector(func(c *v1alpha1.Connector) { c.LogLevel = new(v1alpha1.LogLevelWarn) }),
 	"connector.resources":                 connector(setConnectorField("Resources")),
@@ -91,6 +92,9 @@ func setConnectorField(field string) func(*v1alpha1.Connector) {
 		set(reflect.ValueOf(c).Elem().FieldByName(field), 1)
 		if c.Resources != nil {
 			c.Resources.Claims = nil
+		}
+		if c.Envoy != nil {
+			c.Envoy.Resources.Claims = nil
 		}
 	}
 }

@@ -139,6 +139,21 @@ func TestClassCannotAdmitPodsToTheLoopbackAddress(t *testing.T) {
 	wantInvalid(t, in, "", "")
 }
 
+func TestResourcesOfEnvoyAreValidated(t *testing.T) {
+	amount := func(n int64) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
+	}
+	for part, r := range map[string]corev1.ResourceRequirements{
+		"": {Requests: amount(1), Limits: amount(1)},
+		"spec.connector.envoy.resources.claims is not supported": {Claims: []corev1.ResourceClaim{{Name: "a"}}},
+		"spec.connector.envoy.resources requests more cpu":       {Requests: amount(2), Limits: amount(1)},
+	} {
+		class := configuration("platform", "defaults", specOf{Connector: &v1alpha1.Connector{Envoy: &v1alpha1.EnvoyProxy{Resources: &r}}})
+		in := inputOf(class, configuration("infra", "own", specOf{}))
+		wantInvalid(t, in, "GatewayClass tunnel is not accepted: TunnelConfiguration platform/defaults of spec.parametersRef is not valid: ", part)
+	}
+}
+
 // wantInvalid checks that the settings are rejected, with the prefix and the part in
 // the message. An empty part means that the settings must be valid.
 func wantInvalid(t *testing.T, in settings.Input, prefix, part string) {

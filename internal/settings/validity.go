@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -72,20 +73,32 @@ func checkAutoscalingFields(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// checkResources checks the resources of the connectors. The API server rejects a
-// pod that requests more of a resource than its limit.
+// checkResources checks the resources of the containers of a connector.
 func checkResources(spec *v1alpha1.TunnelConfigurationSpec) string {
-	if spec.Connector == nil || spec.Connector.Resources == nil {
+	c := spec.Connector
+	if c == nil {
 		return ""
 	}
-	r := spec.Connector.Resources
+	violation := checkContainerResources("spec.connector.resources", c.Resources)
+	if c.Envoy != nil {
+		violation = cmp.Or(violation, checkContainerResources("spec.connector.envoy.resources", c.Envoy.Resources))
+	}
+	return violation
+}
+
+// checkContainerResources checks the resources of a container. The API server rejects a
+// pod that requests more of a resource than its limit.
+func checkContainerResources(path string, r *corev1.ResourceRequirements) string {
+	if r == nil {
+		return ""
+	}
 	if len(r.Claims) > 0 {
-		return "spec.connector.resources.claims is not supported. Set only limits and requests."
+		return path + ".claims is not supported. Set only limits and requests."
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request := r.Requests[name]
 		if limit, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
-			return fmt.Sprintf("spec.connector.resources requests more %s than its limit. Lower the request, or raise the limit.", name)
+			return fmt.Sprintf("%s requests more %s than its limit. Lower the request, or raise the limit.", path, name)
 		}
 	}
 	return ""

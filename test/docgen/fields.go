@@ -44,6 +44,7 @@ var (
 		kubernetesTypes: map[string]string{
 			"spec.connector.affinity":                    "Affinity",
 			"spec.connector.resources":                   "ResourceRequirements",
+			"spec.connector.envoy.resources":             "ResourceRequirements",
 			"spec.connector.tolerations[]":               "Toleration",
 			"spec.connector.topologySpreadConstraints[]": "TopologySpreadConstraint",
 		},

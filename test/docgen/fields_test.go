@@ -68,6 +68,9 @@ func connectorSchema() schema {
 		if list, found := strings.CutSuffix(name, "[]"); found {
 			name, field = list, schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "object"}}}
 		}
+		if block, inner, nested := strings.Cut(name, "."); nested {
+			name, field = block, schema{Type: "object", Properties: map[string]schema{inner: field}}
+		}
 		connector.Properties[name] = field
 	}
 	return connector
@@ -111,6 +114,7 @@ func TestFieldTablesShowTypesMeaningsAndValidation(t *testing.T) {
 | Field | Type | Meaning | Validation |
 |---|---|---|---|
 | ` + "`affinity`" + ` | Affinity (Kubernetes) |  |  |
+| ` + "`envoy` | [`spec.connector.envoy`](#specconnectorenvoy)" + ` |  |  |
 | ` + "`many`" + ` | integer |  | at least 0; at most 25 |
 | ` + "`resources`" + ` | ResourceRequirements (Kubernetes) |  |  |
 | ` + "`tolerations`" + ` | list of Toleration (Kubernetes) |  |  |
@@ -124,6 +128,12 @@ Validation error: name \| kind.
 |---|---|---|---|
 | ` + "`kind` | string |  | one of `\"\"`, `socks`" + ` |
 | ` + "`name`" + ` | string, required |  | length at most 9; must be \* |
+
+## ` + "`spec.connector.envoy`" + `
+
+| Field | Type | Meaning | Validation |
+|---|---|---|---|
+| ` + "`resources`" + ` | ResourceRequirements (Kubernetes) |  |  |
 
 ## ` + "`status`" + `
 

