@@ -223,6 +223,8 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 		RetirementDelay:   c.Gateway.RetirementDelay,
 		DriftInterval:     c.Gateway.DriftInterval,
 		InventoryInterval: c.Gateway.InventoryInterval,
+		XDSAddress:        c.XDS.BindAddress,
+		XDSService:        c.XDS.Service,
 		Metrics:           recorded,
 		Tracer:            tracer,
 	}

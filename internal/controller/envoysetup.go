@@ -28,6 +28,7 @@ func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.
 	issuer := authority.New(authority.Options{
 		Client: m.GetClient(), Metadata: m.GetClient(), Live: liveReader{m.GetAPIReader()},
 		Namespace: o.Namespace, Name: o.XDSService + "-ca", ClusterID: o.ClusterID, Now: time.Now, FieldOwner: fieldOwner,
+		Due: func(t *v1alpha1.Tunnel) { go requeue(gatewayOf(t)) },
 	})
 	l.connectors.identities = issuer
 	l.connectors.xdsHost = fmt.Sprintf("%s.%s.svc.%s.", o.XDSService, o.Namespace, o.ClusterDomain)
