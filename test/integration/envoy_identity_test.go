@@ -1,0 +1,143 @@
+package integration
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net/url"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// identity is the content of a Secret by which Envoys identify themselves.
+type identity struct {
+	certificates []tls.Certificate
+	authorities  *x509.CertPool
+}
+
+// identityOf returns the identity of the Gateway's Envoys.
+func (env *environment) identityOf(g *gatewayv1.Gateway) identity {
+	GinkgoHelper()
+	secret := &corev1.Secret{ObjectMeta: env.objectMeta(connector.IdentitySecretName(env.tunnelObject(g)))}
+	secret.Namespace = env.controllerNamespace
+	latest(secret)
+	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+	Expect(err).NotTo(HaveOccurred())
+	pool := x509.NewCertPool()
+	Expect(pool.AppendCertsFromPEM(secret.Data["ca.crt"])).To(BeTrue())
+	return identity{[]tls.Certificate{pair}, pool}
+}
+
+// selfSigned returns a certificate with the same names as the certificate of the identity, from
+// another authority.
+func (i identity) selfSigned() tls.Certificate {
+	GinkgoHelper()
+	original, err := x509.ParseCertificate(i.certificates[0].Certificate[0])
+	Expect(err).NotTo(HaveOccurred())
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "forged"}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, URIs: []*url.URL{original.URIs[0]},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
+}
+
+// discover asks the controller for all clusters and for the routes, as the node with the ID, and
+// returns all that the controller sends within the time.
+func discover(i identity, nodeID string, duration time.Duration) string {
+	GinkgoHelper()
+	config := &tls.Config{Certificates: i.certificates, RootCAs: i.authorities, ServerName: envoy.ServerName, MinVersion: tls.VersionTLS13}
+	connection, err := grpc.NewClient(xdsAddress, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	Expect(err).NotTo(HaveOccurred())
+	defer connection.Close() //nolint:errcheck // the test reads everything before
+	ctx, cancel := context.WithTimeout(context.Background(), duration)
+	defer cancel()
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(connection).DeltaAggregatedResources(ctx)
+	if err != nil {
+		return ""
+	}
+	for _, request := range []*discoveryv3.DeltaDiscoveryRequest{
+		{TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Node: &corev3.Node{Id: nodeID, Cluster: nodeID}},
+		{TypeUrl: "type.googleapis.com/envoy.config.route.v3.RouteConfiguration", ResourceNamesSubscribe: []string{"open", "protected"}},
+	} {
+		if err := stream.Send(request); err != nil {
+			break // Recv returns the reason
+		}
+	}
+	var received strings.Builder
+	for {
+		response, err := stream.Recv()
+		if err != nil {
+			return received.String()
+		}
+		received.WriteString(response.String())
+		request := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}
+		if err := stream.Send(request); err != nil {
+			return received.String()
+		}
+	}
+}
+
+var _ = Describe("the xDS server of the controller", withEnvoy, func() {
+	const wait = time.Second
+
+	It("sends an Envoy the routes of its own Gateway only, whatever it says of itself", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		one, _ := env.serveWithEnvoy("a.example.com", "a.example.com")
+		other := env.gateway("other", "secret.example.org")
+		env.create(other, env.route("other", "two", gatewayParent("other")))
+		Eventually(programmed(other)).Should(Equal("True Programmed"))
+		Eventually(dataPlaneReady(other)).Should(Equal("True Ready"))
+
+		for _, nodeID := range []string{"connector", env.namespace + "/other", env.tunnelObject(other).Name, string(env.tunnelObject(other).UID)} {
+			received := discover(env.identityOf(one), nodeID, wait)
+			Expect(received).To(ContainSubstring("a.example.com"))
+			Expect(received).NotTo(Or(ContainSubstring("secret.example.org"), ContainSubstring(".two.")))
+		}
+		Expect(discover(env.identityOf(other), "connector", wait)).To(ContainSubstring("secret.example.org"))
+	})
+
+	It("sends nothing without a valid certificate of an existing Tunnel", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		g, _ := env.serveWithEnvoy("a.example.com", "a.example.com")
+		valid := env.identityOf(g)
+		Expect(discover(valid, "connector", wait)).To(ContainSubstring("a.example.com"))
+		Expect(discover(identity{nil, valid.authorities}, "connector", wait)).To(BeEmpty())
+		Expect(discover(identity{[]tls.Certificate{valid.selfSigned()}, valid.authorities}, "connector", wait)).To(BeEmpty())
+
+		// The Tunnel is deleted by mistake: its certificate is refused, and that of the new
+		// Tunnel is accepted.
+		old := env.tunnelObject(g)
+		env.delete(old)
+		Eventually(func() bool {
+			current := env.tunnelObject(g)
+			return current != nil && current.UID != old.UID
+		}).Should(BeTrue())
+		Eventually(discover).WithArguments(valid, "connector", wait).Should(BeEmpty())
+		Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
+		Expect(discover(env.identityOf(g), "connector", wait)).To(ContainSubstring("a.example.com"))
+		Expect(discover(valid, "connector", wait)).To(BeEmpty())
+	})
+})
