@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -26,6 +29,9 @@ const (
 	clusterID       = "prod-eu"
 	gatewayOfTunnel = "infra"
 )
+
+// startTime is the time at which a cluster starts.
+var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // cluster simulates an API server and a clock.
 type cluster struct {
@@ -49,7 +55,7 @@ func newCluster(t *testing.T) *cluster {
 		}
 	}
 	return &cluster{
-		t: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), beforeWrite: func() {},
+		t: t, now: startTime, beforeWrite: func() {},
 		kube: fake.NewClientBuilder().WithScheme(scheme).Build(),
 	}
 }
@@ -217,3 +223,8 @@ func (c *cluster) wantAccepted(a *Authority, t *v1alpha1.Tunnel) {
 }
 
 func (i Identity) String() string { return fmt.Sprintf("%s %s %s", i.ClusterID, i.Gateway, i.Tunnel) }
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
