@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Hostnames",type=integer,JSONPath=`.status.hostnames`,description="The number of hostnames that the tunnel serves"
 // +kubebuilder:printcolumn:name="Connectors",type=string,JSONPath=`.status.connectors.summary`,description="Ready and desired connectors"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="The phase of the tunnel's lifecycle"
+// +kubebuilder:printcolumn:name="Data Plane",type=string,priority=1,JSONPath=`.status.dataPlane`,description="The data plane that serves the Gateway"
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -192,12 +193,20 @@ type TunnelStatus struct {
 	// +optional
 	Contested bool `json:"contested,omitempty"`
 
-	// HTTP2 is true once the Gateway has served a GRPCRoute with the protocol auto.
-	// Its connectors then use HTTP/2, because QUIC drops the trailers that gRPC
-	// requires.
+	// HTTP2 is true once the Gateway has served a GRPCRoute with ingress rules and the
+	// protocol auto. Its connectors then use HTTP/2, because QUIC drops the trailers
+	// that gRPC requires.
 	//
 	// +optional
 	HTTP2 bool `json:"http2,omitempty"`
+
+	// DataPlane is the data plane that serves the Gateway. The controller records the
+	// data plane of the settings before it uses the tunnel, and does not change it while
+	// the Tunnel exists. A Tunnel with a tunnelID and without a dataPlane has ingress
+	// rules.
+	//
+	// +optional
+	DataPlane DataPlane `json:"dataPlane,omitempty"`
 
 	// Configuration records which configurations the controller has written. The
 	// controller updates it before each request that replaces the configuration.

@@ -222,7 +222,8 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	return tunnel.NewDesired(l.options, tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
 		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
-		Configuration: t.configuration, ServesGRPC: t.result.ServesGRPC(), DataPlane: s.DataPlane(),
+		DataPlane: s.DataPlane(), Configuration: t.configuration, ConfigurationDataPlane: t.result.DataPlane,
+		Hostnames: len(t.result.Hostnames()), ServesGRPC: t.result.ServesGRPC(),
 	})
 }
 

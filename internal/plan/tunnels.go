@@ -104,7 +104,8 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 	}
 	request := tunnel.Request{
 		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.ForSettings(result.Settings).Account,
-		Credentials: t.account.SecretReference(result.Settings), Configuration: configurationOf(result), ServesGRPC: result.ServesGRPC(),
+		Credentials: t.account.SecretReference(result.Settings), ServesGRPC: result.ServesGRPC(),
+		DataPlane: result.Settings.DataPlane(), Configuration: configurationOf(result), ConfigurationDataPlane: result.DataPlane,
 	}
 	if f.Object != nil {
 		// Without a cluster, neither UIDs nor the flags of the controller are known.

@@ -12,8 +12,11 @@ import (
 // applyConfiguration applies the desired configuration. The remote configuration is read
 // after a start, after an error and at the drift interval, and written only if it differs.
 func applyConfiguration(f Facts) Step {
-	if f.Desired == nil || f.Desired.Configuration == nil {
+	switch {
+	case f.Desired == nil || f.Desired.Configuration == nil:
 		return Step{}
+	case f.hasOtherDataPlane():
+		return waitFor(minBackoff) // the next reconcile builds the configuration again
 	}
 	if step := readConfiguration(f); step.Action != "" {
 		return step

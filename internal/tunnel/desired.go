@@ -1,6 +1,8 @@
 package tunnel
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -22,8 +24,15 @@ type Request struct {
 	// Credentials refer to the Secret with the API token in the settings; nil for the
 	// controller's token.
 	Credentials *v1alpha1.SecretKeyReference
+	// DataPlane is the data plane that the settings ask for; empty for ingress rules.
+	DataPlane v1alpha1.DataPlane
 	// Configuration is the desired configuration; nil if the Gateway is not accepted.
 	Configuration *provider.Configuration
+	// ConfigurationDataPlane is the data plane that Configuration was built for; empty for
+	// ingress rules. It differs from DataPlane if the Tunnel records another data plane.
+	ConfigurationDataPlane v1alpha1.DataPlane
+	// Hostnames is the number of hostnames that the routes serve.
+	Hostnames int
 	// ServesGRPC reports whether a GRPCRoute is served.
 	ServesGRPC bool
 }
@@ -43,7 +52,9 @@ func NewDesired(o Options, r Request) *Desired {
 			AccountID: r.AccountID, Name: RemoteName(o.ClusterID, r.Gateway),
 			DeletionPolicy: s.DeletionPolicy(), Credentials: r.Credentials, Paused: r.Paused,
 		},
-		Configuration: r.Configuration,
+		DataPlane:     cmp.Or(r.DataPlane, v1alpha1.DataPlaneIngressRules),
+		Configuration: r.Configuration, ConfigurationDataPlane: cmp.Or(r.ConfigurationDataPlane, v1alpha1.DataPlaneIngressRules),
+		Hostnames: r.Hostnames,
 		// gRPC trailers are lost over QUIC.
 		NeedsHTTP2:    r.ServesGRPC && s.Protocol() == v1alpha1.ProtocolAuto,
 		RunConnectors: s.RunsConnectors(), TokenRotation: s.TokenRotation(),

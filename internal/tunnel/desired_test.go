@@ -29,7 +29,8 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 				Gateway: v1alpha1.GatewayReference{Namespace: "infra", Name: "web"}, ControllerName: "example.com/c", ClusterUID: "uid",
 				AccountID: "account", Name: "prod.infra.web", DeletionPolicy: v1alpha1.DeletionPolicyDelete,
 			},
-			Configuration: configuration, Hash: configuration.Hash(), RunConnectors: true,
+			DataPlane: v1alpha1.DataPlaneIngressRules, Configuration: configuration, ConfigurationDataPlane: v1alpha1.DataPlaneIngressRules,
+			Hash: configuration.Hash(), RunConnectors: true,
 			Updates: tunnel.UpdateLimit{Burst: 20, Interval: 20 * time.Second},
 		}
 		change(d)
@@ -65,6 +66,14 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 			spec:   overHTTP2,
 			change: func(r *tunnel.Request) { r.ServesGRPC = true },
 			want:   want(func(d *tunnel.Desired) { d.RunConnectors = false }),
+		},
+		"Envoy": {
+			change: func(r *tunnel.Request) {
+				r.DataPlane, r.ConfigurationDataPlane, r.Hostnames = v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneEnvoy, 7
+			},
+			want: want(func(d *tunnel.Desired) {
+				d.DataPlane, d.ConfigurationDataPlane, d.Hostnames = v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneEnvoy, 7
+			}),
 		},
 		"a limit on the writes": {
 			spec: v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{ConfigurationUpdates: &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](5), Interval: ptr.To[v1alpha1.Duration]("1m")}}},

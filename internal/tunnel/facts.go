@@ -98,12 +98,20 @@ type Gateway struct {
 type Desired struct {
 	// Spec is the desired spec of the Tunnel.
 	Spec v1alpha1.TunnelSpec
+	// DataPlane is the data plane that the settings ask for. It applies only to a Tunnel
+	// that has recorded none.
+	DataPlane v1alpha1.DataPlane
 	// Configuration is the desired configuration. It is nil if the Gateway is not
 	// accepted; the configuration is then not changed.
 	Configuration *provider.Configuration
+	// ConfigurationDataPlane is the data plane that Configuration is for.
+	ConfigurationDataPlane v1alpha1.DataPlane
 	// Hash is the hash of Configuration.
 	Hash string
-	// NeedsHTTP2 reports whether a GRPCRoute is served and the protocol is auto.
+	// Hostnames is the number of hostnames that the routes serve.
+	Hostnames int
+	// NeedsHTTP2 reports whether a GRPCRoute is served and the protocol is auto. It has
+	// an effect only with ingress rules: with Envoy, auto means HTTP/2 from the start.
 	NeedsHTTP2 bool
 	// RunConnectors reports whether the controller runs the connectors.
 	RunConnectors bool

@@ -56,13 +56,16 @@ func serving(changes ...change) Facts {
 			ObjectMeta: metav1.ObjectMeta{Name: "infra.shared", Generation: 3},
 			Spec:       spec,
 			Status: v1alpha1.TunnelStatus{
-				TunnelID: testTunnelID, GatewayUID: testGatewayUID, Phase: v1alpha1.TunnelServing,
+				TunnelID: testTunnelID, GatewayUID: testGatewayUID, DataPlane: v1alpha1.DataPlaneIngressRules, Phase: v1alpha1.TunnelServing,
 				Configuration: v1alpha1.ConfigurationRecord{Hash: desired.Hash()},
 				Token:         v1alpha1.TokenStatus{RotatedAt: timeAt(-48 * time.Hour)},
 			},
 		},
-		Gateway:     Gateway{State: GatewayExists, UID: testGatewayUID},
-		Desired:     &Desired{Spec: *spec.DeepCopy(), Configuration: &desired, Hash: desired.Hash(), RunConnectors: true},
+		Gateway: Gateway{State: GatewayExists, UID: testGatewayUID},
+		Desired: &Desired{
+			Spec: *spec.DeepCopy(), DataPlane: v1alpha1.DataPlaneIngressRules, Configuration: &desired, ConfigurationDataPlane: v1alpha1.DataPlaneIngressRules,
+			Hash: desired.Hash(), Hostnames: 1, RunConnectors: true,
+		},
 		Credentials: Credentials{State: CredentialsUsable, Version: "1"},
 		Token:       TokenSecret{State: TokenPresent, Version: "1"},
 		Connectors: Connectors{
@@ -172,7 +175,19 @@ func withRetain(f *Facts) {
 // routesChanged changes the desired configuration.
 func routesChanged(f *Facts) {
 	c := changedConfiguration
-	f.Desired.Configuration, f.Desired.Hash = &c, c.Hash()
+	f.Desired.Configuration, f.Desired.Hash, f.Desired.Hostnames = &c, c.Hash(), 2
+}
+
+// notRecordedDataPlane is a Tunnel that records no data plane.
+func notRecordedDataPlane(f *Facts) { f.Object.Status.DataPlane = "" }
+
+// wantsEnvoy changes the settings to Envoy.
+func wantsEnvoy(f *Facts) { f.Desired.DataPlane = v1alpha1.DataPlaneEnvoy }
+
+// withEnvoy is a Tunnel whose Gateway Envoy serves.
+func withEnvoy(f *Facts) {
+	wantsEnvoy(f)
+	f.Object.Status.DataPlane, f.Desired.ConfigurationDataPlane = v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneEnvoy
 }
 
 // limited permits three writes, and one more every 20 seconds.
@@ -193,7 +208,7 @@ func withUptime(d time.Duration) change { return func(f *Facts) { f.Uptime = d }
 
 // withoutTunnel is a Tunnel that was just claimed and has no tunnel yet.
 func withoutTunnel(f *Facts) {
-	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: testGatewayUID}
+	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: testGatewayUID, DataPlane: v1alpha1.DataPlaneIngressRules}
 	f.Memory = Memory{CredentialsVersion: f.Credentials.Version}
 	f.Token = TokenSecret{State: TokenMissing}
 	f.Connectors = Connectors{GracePeriod: 30 * time.Second}

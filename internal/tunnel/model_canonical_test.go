@@ -69,6 +69,7 @@ func decisionHash(t *v1alpha1.Tunnel) uint64 {
 	r := t.Status
 	h.string(r.TunnelID)
 	h.string(r.GatewayUID)
+	h.string(string(r.DataPlane))
 	h.bools(r.Creating, r.Deleting, r.Contested, r.HTTP2, r.Token.RotatedAt != nil)
 	h.string(r.Configuration.Hash)
 	h.string(r.Configuration.Previous)
@@ -157,7 +158,7 @@ func (h *hasher) view(m *model, actor *actor, v *view) {
 
 func (h *hasher) gateway(g gatewayObject) {
 	h.bools(g.exists, g.otherClass, g.unknown, g.paused, g.settings.retain, g.settings.takeover, g.settings.invalid, g.settings.grpc, g.settings.connectorsDisabled, g.settings.unaccepted,
-		g.settings.limited)
+		g.settings.limited, g.settings.envoy)
 	h.int(g.uid<<16 | int(g.settings.identity)<<8 | int(g.settings.routes))
 }
 

@@ -38,6 +38,7 @@ func describeRecord(r v1alpha1.TunnelStatus) string {
 	}
 	flag(r.TunnelID != "", "tunnel "+r.TunnelID)
 	flag(r.GatewayUID != "", "gateway "+r.GatewayUID)
+	flag(r.DataPlane != "", string(r.DataPlane))
 	flag(r.Creating, "creating")
 	flag(r.Deleting, "deleting")
 	flag(r.Contested, "contested")

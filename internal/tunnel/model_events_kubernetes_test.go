@@ -122,10 +122,15 @@ func settingsEvents() (list []event) {
 	list = append(list, toggle("a GRPCRoute is attached", "the GRPCRoute is detached", func(g *gatewayObject) *bool { return &g.settings.grpc })...)
 	list = append(list, toggle("connector.enabled becomes false", "connector.enabled is true again", func(g *gatewayObject) *bool { return &g.settings.connectorsDisabled })...)
 	list = append(list, toggle("the Gateway is no longer accepted", "the Gateway is accepted again", func(g *gatewayObject) *bool { return &g.settings.unaccepted })...)
+	list = append(list, dataPlaneEvents()...)
 	list = append(list, selectTunnel("the cluster ID is changed", identityOtherName))
 	list = append(list, selectTunnel("the account is changed", identityOtherAccount))
 	list = append(list, selectTunnel("tunnel.existing.id is changed", identityOtherTunnel))
 	return append(list, changeRoute())
+}
+
+func dataPlaneEvents() []event {
+	return toggle("the class selects Envoy", "the class selects ingress rules", func(g *gatewayObject) *bool { return &g.settings.envoy })
 }
 
 func changeRoute() event {
@@ -201,6 +206,7 @@ func objectEvents() []event {
 		objectDeleted(),
 		restored("the Tunnel object is restored from a backup", func(*v1alpha1.Tunnel) {}),
 		restored("the Tunnel object is restored from a backup without its status", func(t *v1alpha1.Tunnel) { t.Status = v1alpha1.TunnelStatus{} }),
+		restored("the Tunnel object is restored from a backup without its data plane", func(t *v1alpha1.Tunnel) { t.Status.DataPlane = "" }),
 		restored("the Tunnel object is restored from a backup of another cluster", func(t *v1alpha1.Tunnel) { t.Spec.ClusterUID = "elsewhere" }),
 		objectEvent("an administrator sets deletionPolicy of the Tunnel to Retain", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
 			if actor.gateway.exists || t.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {

@@ -1,11 +1,14 @@
 package tunnel
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // state returns the state of the Gateway according to a live read.
@@ -54,7 +57,7 @@ func (m *model) gather(a int) Facts {
 	}
 	f.Gateway = seen.gateway.facts()
 	if f.Gateway.State == GatewayExists {
-		f.Desired = desired(a, seen.gateway.settings)
+		f.Desired = desired(a, seen.gateway.settings, cached.builtDataPlane(seen.gateway.settings))
 	}
 	f.Credentials = m.credentials()
 	if seen.object != nil {
@@ -70,6 +73,15 @@ func (m *model) gather(a int) Facts {
 	f.Token = seen.tokenFacts()
 	f.Connectors = seen.connectorFacts(f)
 	return f
+}
+
+// builtDataPlane returns the data plane that the configuration is built for. The build reads
+// the Tunnel from the cache.
+func (v view) builtDataPlane(s settings) v1alpha1.DataPlane {
+	if v.object == nil {
+		return s.dataPlane()
+	}
+	return cmp.Or(RecordedDataPlane(&v.object.Tunnel), s.dataPlane())
 }
 
 func (m *model) credentials() Credentials {

@@ -20,6 +20,9 @@ func scenarios() []scenario {
 			startNamed(m)
 			m.actors[0].gateway.settings.retain = true
 		}, events: slices.Concat(everything, restore)},
+		{name: "a created tunnel with Envoy", depth: 1, start: startWithEnvoy(startNamed), events: slices.Concat(everything, restore)},
+		{name: "an adopted tunnel with Envoy", depth: 1, start: startWithEnvoy(startAdopted(settings{takeover: true})), events: slices.Concat(outside, adoption)},
+		{name: "faults while the data plane changes", depth: 2, start: startNamed, events: slices.Concat(processEvents(), dataPlaneEvents(), []event{changeRoute(), objectDeleted()})},
 		{name: "an existing tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, false), events: slices.Concat(everything, restore)},
 		{name: "a locally managed tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, true), events: slices.Concat(everything, restore)},
 		{name: "an adopted tunnel that is locally managed", depth: 1, start: func(m *model) {
@@ -56,6 +59,14 @@ const nameOfActor = 0
 func startNamed(m *model) {
 	m.actors[0].gateway = gatewayObject{exists: true, uid: 1}
 	m.actors[0].reconcileDue = true
+}
+
+// startWithEnvoy changes the settings at the start to Envoy.
+func startWithEnvoy(start func(m *model)) func(m *model) {
+	return func(m *model) {
+		start(m)
+		m.actors[0].gateway.settings.envoy = true
+	}
 }
 
 // startExisting starts with such a Gateway and an existing tunnel.

@@ -155,6 +155,15 @@ type settings struct {
 	connectorsDisabled bool // connector.enabled: false
 	unaccepted         bool
 	limited            bool // limits.configurationUpdates is updateLimit
+	envoy              bool // dataPlane: Envoy
+}
+
+// dataPlane returns the data plane that the settings ask for.
+func (s settings) dataPlane() v1alpha1.DataPlane {
+	if s.envoy {
+		return v1alpha1.DataPlaneEnvoy
+	}
+	return v1alpha1.DataPlaneIngressRules
 }
 
 type identity uint8
@@ -246,11 +255,11 @@ func (m *model) newUID() int {
 	return m.uids
 }
 
-// configurations are the configurations of the model: an empty one, two for each actor, and
-// one of another writer.
+// configurations are the configurations of the model: an empty one, two for each actor with
+// ingress rules, one of another writer, and one for each actor with Envoy.
 var configurations = func() []provider.Configuration {
 	list := []provider.Configuration{{}}
-	for _, host := range []string{"a0", "a1", "b0", "b1", "external"} {
+	for _, host := range []string{"a0", "a1", "b0", "b1", "external", "ea", "eb"} {
 		list = append(list, provider.Configuration{Ingress: []provider.IngressRule{
 			{Hostname: host + ".example.com", Service: "http://backend:80"}, {Service: "http_status:404"},
 		}})
@@ -268,7 +277,22 @@ var configurationHashes = func() []string {
 	return list
 }()
 
-func desiredConfiguration(a int, s settings) int { return 1 + 2*a + int(s.routes) }
+// desiredConfiguration returns the index of the configuration of an actor. With Envoy, it
+// does not depend on the routes.
+func desiredConfiguration(a int, s settings, plane v1alpha1.DataPlane) int {
+	if plane == v1alpha1.DataPlaneEnvoy {
+		return externalConfigurationIndex + 1 + a
+	}
+	return 1 + 2*a + int(s.routes)
+}
+
+// dataPlaneOf returns the data plane of a desired configuration.
+func dataPlaneOf(hash string) v1alpha1.DataPlane {
+	if configurationOf(hash) > externalConfigurationIndex {
+		return v1alpha1.DataPlaneEnvoy
+	}
+	return v1alpha1.DataPlaneIngressRules
+}
 
 func configurationOf(hash string) int {
 	for i, h := range configurationHashes {
@@ -280,18 +304,20 @@ func configurationOf(hash string) int {
 }
 
 type desiredKey struct {
-	a int
-	s settings
+	a     int
+	s     settings
+	plane v1alpha1.DataPlane
 }
 
 var desiredOf = map[desiredKey]*Desired{}
 
-// desired returns the desired state for the settings of an actor.
-func desired(a int, s settings) *Desired {
+// desired returns the desired state for the settings of an actor, with the configuration for
+// the data plane.
+func desired(a int, s settings, plane v1alpha1.DataPlane) *Desired {
 	if s.invalid {
 		return nil
 	}
-	key := desiredKey{a, s}
+	key := desiredKey{a, s, plane}
 	if d := desiredOf[key]; d != nil {
 		return d
 	}
@@ -314,8 +340,11 @@ func desired(a int, s settings) *Desired {
 	if s.retain {
 		spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
 	}
-	n := desiredConfiguration(a, s)
-	d := &Desired{Spec: spec, Configuration: &configurations[n], Hash: configurationHashes[n], NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled}
+	n := desiredConfiguration(a, s, plane)
+	d := &Desired{
+		Spec: spec, DataPlane: s.dataPlane(), Configuration: &configurations[n], ConfigurationDataPlane: plane, Hash: configurationHashes[n],
+		NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled,
+	}
 	if s.limited {
 		d.Updates = updateLimit
 	}

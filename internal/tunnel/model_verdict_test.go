@@ -101,7 +101,7 @@ func (m *model) verdictServing(a int, f Facts, s Step) string {
 		return m.verdictFailed(a, s, p)
 	case m.problemJustified(a, s):
 		return ""
-	case p.Reason == ReasonSettingsNotApplied && actor.object.Status.Configuration.Hash == "":
+	case actor.object.Status.Configuration.Hash == "" && Disagreement(actor.object.Spec, f.Desired.Spec) != "":
 		return ""
 	default:
 		return m.verdictEffect(a, f, s, p)
@@ -129,7 +129,12 @@ func (m *model) verdictFailed(a int, s Step, p Outcome) string {
 func (m *model) verdictEffect(a int, f Facts, s Step, p Outcome) string {
 	actor := &m.actors[a]
 	t := m.recordedTunnel(a)
+	agrees := Disagreement(actor.object.Spec, f.Desired.Spec) == "" && actor.object.Status.DataPlane == actor.gateway.settings.dataPlane()
 	switch {
+	case agrees == (p.Reason == ReasonSettingsNotApplied):
+		return fmt.Sprintf("the settings agree with the Tunnel: %t, but the outcome is %v %s", agrees, p.State, p.Reason)
+	case dataPlaneOf(f.Desired.Hash) != actor.object.Status.DataPlane:
+		return fmt.Sprintf("the desired configuration is not for %s, which the Tunnel records", actor.object.Status.DataPlane)
 	case t == nil:
 		return fmt.Sprintf("the Gateway exists, but its tunnel does not; next step: %s", s.describe())
 	case configurationHashes[t.configuration] != f.Desired.Hash:

@@ -72,8 +72,8 @@ type Entry struct {
 // Catalogue describes the reasons of problems, in the order of the documentation.
 // Conditions, metrics and the documentation use it.
 var Catalogue = []Entry{
-	{ReasonSettingsNotApplied, "The settings select a different account, name or existing tunnel than the Tunnel records. The recorded tunnel keeps serving.",
-		"Restore the setting. To switch, delete the Tunnel object; the old tunnel then stays at Cloudflare.", true},
+	{ReasonSettingsNotApplied, "The settings select a different account, name, existing tunnel or data plane than the Tunnel records. The recorded tunnel and its data plane keep serving.",
+		"Restore the setting. To switch, delete the Tunnel object, which interrupts the traffic; after a switch to another tunnel, the old one stays at Cloudflare.", true},
 	{ReasonObjectMismatch, "The Tunnel object with the name of this Gateway belongs to another Gateway or controller, so the controller does not use it.",
 		"Delete the Tunnel object.", true},
 	{ReasonOtherCluster, "The Tunnel object was created in another cluster, for example because it was restored from a backup. The controller does not change its tunnel.",

@@ -63,6 +63,9 @@ func (f Facts) servingOutcome() Outcome {
 				"The setting %s selects a different tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
 				setting, f.Object.Name)}
 		}
+		if message := f.dataPlaneDisagreement(); message != "" {
+			return Outcome{State: OutcomeFailed, Reason: ReasonSettingsNotApplied, Message: message}
+		}
 	}
 	return f.outcome(f.servingProblem())
 }

@@ -61,6 +61,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 		runSequence(t, serving(noObject), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
 			{want: want{Action: Record, Record: "gatewayUID=uid-1"}},
+			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: tunnel}},
 			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelCreated}},
@@ -155,6 +156,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 		runSequence(t, serving(func(f *Facts) { f.Object, f.Token.State, f.Connectors = nil, TokenMissing, Connectors{} }), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
 			{want: want{Action: Record, Record: "gatewayUID=uid-1"}},
+			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
 			{want: want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: EventTunnelFound}},
 			{want: want{Action: ReadConfiguration}, result: read},

@@ -17,7 +17,7 @@ type rule func(Facts) Step
 // run in order: each must be satisfied before the next rule runs. The rules passed to
 // firstStep are independent of each other.
 func serve(f Facts) Step {
-	for _, r := range []rule{applySpec, recordGateway, pause, claim, locate} {
+	for _, r := range []rule{applySpec, recordGateway, recordDataPlane, pause, claim, locate} {
 		if step := r(f); step.Action != "" {
 			return step
 		}

@@ -117,6 +117,14 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			"settings that are not applied do not affect ConfigurationApplied",
 			otherAccount, served("False SettingsNotApplied", applied), "The setting account ",
 		},
+		{
+			"a data plane that is not applied does not affect ConfigurationApplied",
+			wantsEnvoy, served("False SettingsNotApplied", applied), "The setting dataPlane ",
+		},
+		{
+			"a new configuration of the recorded data plane is pending while the settings ask for another one",
+			combine(wantsEnvoy, routesChanged), served("False SettingsNotApplied", "False Pending"), "The setting dataPlane ",
+		},
 		{"a paused Tunnel serves but is not ready", paused, served("False Paused", applied), "The Gateway is paused"},
 		{
 			"a paused Tunnel whose routes changed reports the pause",
@@ -255,12 +263,9 @@ func TestStatusReportsPrintedFields(t *testing.T) {
 	equal("the connectors are printed as ready/desired", v1alpha1.ConnectorsStatus{Desired: 3, Ready: 1, Summary: "1/3"},
 		status(func(f *Facts) { f.Connectors.Desired, f.Connectors.Ready = 3, 1 }).Connectors)
 	equal("stopped connectors are printed as 0/0", "0/0", status(retiring()).Connectors.Summary)
-	equal("the hostnames of the configuration are counted", hostnames(1), status().Hostnames)
-	equal("a hostname with several rules is counted once", hostnames(2), status(func(f *Facts) {
-		c := configurationFor("a.example.com", "b.example.com", "a.example.com")
-		f.Desired.Configuration, f.Desired.Hash, f.Memory.InEffect = &c, c.Hash(), c.Hash()
-	}).Hostnames)
-	equal("hostnames are counted in the configuration in effect, not in the desired configuration", hostnames(7), status(routesChanged, reported(7)).Hostnames)
+	equal("the hostnames of the routes are counted", hostnames(1), status().Hostnames)
+	equal("with Envoy, hostnames without a rule are counted", hostnames(40), status(withEnvoy, func(f *Facts) { f.Desired.Hostnames = 40 }).Hostnames)
+	equal("hostnames are counted when their configuration is in effect", hostnames(7), status(routesChanged, reported(7)).Hostnames)
 	equal("hostnames are kept when the Gateway is gone", hostnames(7), status(gatewayGone(time.Minute), reported(7)).Hostnames)
 	equal("the time since which the Gateway is missing is recorded", timeAt(0), status(gatewayIs(GatewayGone)).MissingSince)
 	equal("the time since which the Gateway is missing is kept after a restart", timeAt(-time.Hour), status(gatewayIs(GatewayGone), func(f *Facts) {

@@ -1,0 +1,65 @@
+package tunnel
+
+import (
+	"fmt"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// RecordedDataPlane returns the data plane that the Tunnel records. A Tunnel with a tunnel
+// or a configuration, but without a recorded data plane, has ingress rules. The result is
+// empty for a Tunnel that has recorded nothing and for nil: the data plane of the settings
+// then applies.
+func RecordedDataPlane(t *v1alpha1.Tunnel) v1alpha1.DataPlane {
+	switch {
+	case t == nil:
+		return ""
+	case t.Status.DataPlane != "":
+		return t.Status.DataPlane
+	case t.Status.TunnelID != "" || t.Status.Configuration.Hash != "":
+		return v1alpha1.DataPlaneIngressRules
+	default:
+		return ""
+	}
+}
+
+// recordDataPlane records the data plane before the first claim and before the first
+// request to Cloudflare. It never replaces a recorded data plane. Without valid settings,
+// a Tunnel that has recorded nothing waits, because it must not be located before its data
+// plane is known.
+func recordDataPlane(f Facts) Step {
+	if f.Object.Status.DataPlane != "" {
+		return Step{}
+	}
+	plane := RecordedDataPlane(f.Object)
+	if plane == "" && f.Desired != nil {
+		plane = f.Desired.DataPlane
+	}
+	switch {
+	case plane != "":
+		return Step{Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.DataPlane = plane })}
+	case f.Object.Spec.Paused:
+		return Step{} // the next rule is pause
+	default:
+		return Step{Action: None}
+	}
+}
+
+// dataPlaneDisagreement returns the message about settings that ask for another data plane
+// than the Tunnel records, or "".
+func (f Facts) dataPlaneDisagreement() string {
+	recorded := RecordedDataPlane(f.Object)
+	if recorded == "" || recorded == f.Desired.DataPlane {
+		return ""
+	}
+	return fmt.Sprintf("The setting dataPlane selects %s, but Tunnel %s records %s, which keeps serving. Set dataPlane in the TunnelConfiguration of the GatewayClass to %s again, "+
+		"or ask an administrator to delete the Tunnel object to switch, which interrupts the traffic until new connectors run.",
+		f.Desired.DataPlane, f.Object.Name, recorded, recorded)
+}
+
+// hasOtherDataPlane reports whether the desired configuration is for another data plane
+// than the Tunnel records. It was then built from an outdated Tunnel.
+func (f Facts) hasOtherDataPlane() bool {
+	recorded := RecordedDataPlane(f.Object)
+	return recorded != "" && recorded != f.Desired.ConfigurationDataPlane
+}
