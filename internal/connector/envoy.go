@@ -32,10 +32,6 @@ type Envoy struct {
 	Controller string
 }
 
-// IdentitySecretName returns the name of the Secret with the certificate by which the
-// controller identifies the Envoys of the Tunnel.
-func IdentitySecretName(t *v1alpha1.Tunnel) string { return name(t) + "-xds" }
-
 const (
 	envoyName      = "envoy"
 	identityVolume = "identity"

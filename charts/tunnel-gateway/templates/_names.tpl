@@ -56,6 +56,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default .Values.gatewayClass.name .Values.tunnelConfiguration.name -}}
 {{- end -}}
 
+{{/* The Service through which Envoys connect to the controller. */}}
+{{- define "tunnel-gateway.xdsService" -}}
+{{ include "tunnel-gateway.fullname" . }}-xds
+{{- end -}}
+
+{{/* The spec of the TunnelConfiguration, with the values that have names of their own. */}}
+{{- define "tunnel-gateway.configurationSpec" -}}
+{{- $values := .Values.tunnelConfiguration -}}
+{{- $spec := deepCopy (default dict $values.spec) -}}
+{{- with $values.dataPlane -}}
+{{- $_ := set $spec "dataPlane" . -}}
+{{- end -}}
+{{- with $values.images.cloudflared -}}
+{{- $spec = merge $spec (dict "connector" (dict "image" .)) -}}
+{{- end -}}
+{{- with $values.images.envoy -}}
+{{- $spec = merge $spec (dict "connector" (dict "envoy" (dict "image" .))) -}}
+{{- end -}}
+{{- toYaml $spec -}}
+{{- end -}}
+
 {{/*
 The environment variables that set the memory limit of the Go runtime, so that it
 collects garbage before the kernel kills the process. Megabytes instead of mebibytes

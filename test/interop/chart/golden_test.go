@@ -83,6 +83,13 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"a token without an account":                                     {[]string{"cloudflare.existingSecret=cloudflare"}, []string{"cloudflare.accountID is missing"}},
 		"an account without a token":                                     {[]string{"cloudflare.accountID=account"}, []string{"cloudflare.existingSecret is missing"}},
 		"a TunnelConfiguration without a GatewayClass":                   {[]string{"tunnelConfiguration.create=true", "gatewayClass.create=false"}, []string{"tunnelConfiguration.create requires gatewayClass.create"}},
+		"a data plane without a TunnelConfiguration":                     {[]string{"tunnelConfiguration.dataPlane=Envoy"}, []string{"tunnelConfiguration.dataPlane requires tunnelConfiguration.create"}},
+		"an image of Envoy without a TunnelConfiguration":                {[]string{"tunnelConfiguration.images.envoy=a"}, []string{"tunnelConfiguration.images.envoy requires tunnelConfiguration.create"}},
+		"an unknown data plane":                                          {[]string{"tunnelConfiguration.create=true,tunnelConfiguration.dataPlane=envoy"}, []string{"/tunnelConfiguration/dataPlane", "'IngressRules', 'Envoy'"}},
+		"an invalid image of Envoy":                                      {[]string{"tunnelConfiguration.create=true,tunnelConfiguration.images.envoy=a b"}, []string{"/tunnelConfiguration/images/envoy"}},
+		"two data planes":                                                {[]string{"tunnelConfiguration.create=true,tunnelConfiguration.dataPlane=Envoy,tunnelConfiguration.spec.dataPlane=Envoy"}, []string{"tunnelConfiguration.spec.dataPlane are mutually exclusive"}},
+		"two images of the connectors":                                   {[]string{"tunnelConfiguration.create=true,tunnelConfiguration.images.cloudflared=a,tunnelConfiguration.spec.connector.image=b"}, []string{"tunnelConfiguration.spec.connector.image are mutually exclusive"}},
+		"two images of Envoy":                                            {[]string{"tunnelConfiguration.create=true,tunnelConfiguration.images.envoy=a,tunnelConfiguration.spec.connector.envoy.image=b"}, []string{"tunnelConfiguration.spec.connector.envoy.image are mutually exclusive"}},
 		"a ServiceMonitor without metrics":                               {[]string{"metrics.enabled=false", "metrics.serviceMonitor.enabled=true"}, []string{"requires metrics.enabled"}},
 		"alerts without metrics":                                         {[]string{"metrics.enabled=false", "metrics.prometheusRule.enabled=true"}, []string{"metrics.prometheusRule.enabled requires metrics.enabled"}},
 		"profiling without metrics":                                      {[]string{"metrics.enabled=false", "metrics.pprof=true"}, []string{"metrics.pprof requires metrics.enabled"}},
@@ -123,6 +130,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"no leader election":                                             {[]string{"controller.extraArgs={--leader-election=false}"}, []string{"--leader-election=false", "controller.extraArgs"}},
 		"no leader election, by a variable":                              {[]string{"controller.extraEnv[0].name=TUNNEL_GATEWAY_LEADER_ELECTION"}, []string{"TUNNEL_GATEWAY_LEADER_ELECTION", "controller.extraEnv"}},
 		"another controller namespace":                                   {[]string{"controller.extraArgs={--controller-namespace=x}"}, []string{"--controller-namespace=x", "controller.extraArgs"}},
+		"another xDS Service":                                            {[]string{"controller.extraArgs={--xds-service=x}"}, []string{"--xds-service=x", "controller.extraArgs"}},
 		"no ServiceAccount":                                              {[]string{"serviceAccount.create=false"}, []string{"serviceAccount.name is required"}},
 	} {
 		t.Run(name, func(t *testing.T) {
