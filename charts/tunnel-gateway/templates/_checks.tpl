@@ -40,21 +40,19 @@
 {{- if and .Values.tunnelConfiguration.create (not .Values.gatewayClass.create) -}}
 {{- fail "tunnelConfiguration.create requires gatewayClass.create: set it to true, because only the GatewayClass of the chart refers to the TunnelConfiguration" -}}
 {{- end -}}
-{{- with .Values.tunnelConfiguration -}}
-{{- range $name, $value := dict "dataPlane" .dataPlane "images.cloudflared" .images.cloudflared "images.envoy" .images.envoy -}}
-{{- if and $value (not $.Values.tunnelConfiguration.create) -}}
-{{- fail (printf "tunnelConfiguration.%s requires tunnelConfiguration.create: set it to true, or set the field in your own TunnelConfiguration" $name) -}}
+{{- $spec := default dict .Values.tunnelConfiguration.spec -}}
+{{- with .Values.gatewayClass -}}
+{{- if and (or .dataPlane .images.cloudflared .images.envoy) (not .create) -}}
+{{- fail "gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create: set it to true, or set the fields in your own TunnelConfiguration" -}}
 {{- end -}}
-{{- end -}}
-{{- $spec := default dict .spec -}}
 {{- if and .dataPlane (dig "dataPlane" "" $spec) -}}
-{{- fail "tunnelConfiguration.dataPlane and tunnelConfiguration.spec.dataPlane are mutually exclusive: remove one of them" -}}
+{{- fail "gatewayClass.dataPlane and tunnelConfiguration.spec.dataPlane are mutually exclusive: remove one of them" -}}
 {{- end -}}
 {{- if and .images.cloudflared (dig "connector" "image" "" $spec) -}}
-{{- fail "tunnelConfiguration.images.cloudflared and tunnelConfiguration.spec.connector.image are mutually exclusive: remove one of them" -}}
+{{- fail "gatewayClass.images.cloudflared and tunnelConfiguration.spec.connector.image are mutually exclusive: remove one of them" -}}
 {{- end -}}
 {{- if and .images.envoy (dig "connector" "envoy" "image" "" $spec) -}}
-{{- fail "tunnelConfiguration.images.envoy and tunnelConfiguration.spec.connector.envoy.image are mutually exclusive: remove one of them" -}}
+{{- fail "gatewayClass.images.envoy and tunnelConfiguration.spec.connector.envoy.image are mutually exclusive: remove one of them" -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.metrics -}}

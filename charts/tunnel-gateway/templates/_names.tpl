@@ -61,18 +61,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "tunnel-gateway.fullname" . }}-xds
 {{- end -}}
 
-{{/* The spec of the TunnelConfiguration, with the values that have names of their own. */}}
+{{/* Not empty if the chart creates a TunnelConfiguration. */}}
+{{- define "tunnel-gateway.hasConfiguration" -}}
+{{- with .Values.gatewayClass -}}
+{{- if or $.Values.tunnelConfiguration.create .dataPlane .images.cloudflared .images.envoy -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The spec of the TunnelConfiguration, with the settings in gatewayClass. */}}
 {{- define "tunnel-gateway.configurationSpec" -}}
-{{- $values := .Values.tunnelConfiguration -}}
-{{- $spec := deepCopy (default dict $values.spec) -}}
-{{- with $values.dataPlane -}}
-{{- $_ := set $spec "dataPlane" . -}}
+{{- $spec := deepCopy (default dict .Values.tunnelConfiguration.spec) -}}
+{{- with .Values.gatewayClass -}}
+{{- if .dataPlane -}}
+{{- $spec = merge $spec (dict "dataPlane" .dataPlane) -}}
 {{- end -}}
-{{- with $values.images.cloudflared -}}
-{{- $spec = merge $spec (dict "connector" (dict "image" .)) -}}
+{{- if .images.cloudflared -}}
+{{- $spec = merge $spec (dict "connector" (dict "image" .images.cloudflared)) -}}
 {{- end -}}
-{{- with $values.images.envoy -}}
-{{- $spec = merge $spec (dict "connector" (dict "envoy" (dict "image" .))) -}}
+{{- if .images.envoy -}}
+{{- $spec = merge $spec (dict "connector" (dict "envoy" (dict "image" .images.envoy))) -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml $spec -}}
 {{- end -}}
