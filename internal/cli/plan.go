@@ -66,7 +66,7 @@ manifests contain no GatewayClass, plan assumes that the GatewayClass
 
 With -o envoy, plan prints a configuration of Envoy for a Gateway with the data plane
 Envoy, which "envoy -c FILE" runs. With -o envoy-routes, it prints the resources that
-Envoy gets from a controller. The controller does not run Envoy yet.
+the Envoys beside the connectors get from the controller.
 
 With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission

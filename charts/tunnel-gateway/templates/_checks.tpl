@@ -14,6 +14,9 @@
 {{- if hasPrefix "--controller-namespace" . -}}
 {{- fail (printf "%s cannot be set in controller.extraArgs: remove it, because the controller must use the namespace of the release" .) -}}
 {{- end -}}
+{{- if hasPrefix "--xds-service" . -}}
+{{- fail (printf "%s cannot be set in controller.extraArgs: remove it, because the chart creates the Service" .) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.cloudflare -}}
 {{- if and .existingSecret $environment.CLOUDFLARE_API_TOKEN -}}
@@ -36,6 +39,21 @@
 {{- end -}}
 {{- if and .Values.tunnelConfiguration.create (not .Values.gatewayClass.create) -}}
 {{- fail "tunnelConfiguration.create requires gatewayClass.create: set it to true, because only the GatewayClass of the chart refers to the TunnelConfiguration" -}}
+{{- end -}}
+{{- $spec := default dict .Values.tunnelConfiguration.spec -}}
+{{- with .Values.gatewayClass -}}
+{{- if and (or .dataPlane .images.cloudflared .images.envoy) (not .create) -}}
+{{- fail "gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create: set it to true, or set the fields in your own TunnelConfiguration" -}}
+{{- end -}}
+{{- if and .dataPlane (dig "dataPlane" "" $spec) -}}
+{{- fail "gatewayClass.dataPlane and tunnelConfiguration.spec.dataPlane are mutually exclusive: remove one of them" -}}
+{{- end -}}
+{{- if and .images.cloudflared (dig "connector" "image" "" $spec) -}}
+{{- fail "gatewayClass.images.cloudflared and tunnelConfiguration.spec.connector.image are mutually exclusive: remove one of them" -}}
+{{- end -}}
+{{- if and .images.envoy (dig "connector" "envoy" "image" "" $spec) -}}
+{{- fail "gatewayClass.images.envoy and tunnelConfiguration.spec.connector.envoy.image are mutually exclusive: remove one of them" -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.metrics -}}
 {{- if not .enabled -}}

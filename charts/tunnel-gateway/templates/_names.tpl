@@ -56,6 +56,35 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default .Values.gatewayClass.name .Values.tunnelConfiguration.name -}}
 {{- end -}}
 
+{{/* The Service through which Envoys connect to the controller. */}}
+{{- define "tunnel-gateway.xdsService" -}}
+{{ include "tunnel-gateway.fullname" . }}-xds
+{{- end -}}
+
+{{/* Not empty if the chart creates a TunnelConfiguration. */}}
+{{- define "tunnel-gateway.hasConfiguration" -}}
+{{- with .Values.gatewayClass -}}
+{{- if or $.Values.tunnelConfiguration.create .dataPlane .images.cloudflared .images.envoy -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The spec of the TunnelConfiguration, with the settings in gatewayClass. */}}
+{{- define "tunnel-gateway.configurationSpec" -}}
+{{- $spec := deepCopy (default dict .Values.tunnelConfiguration.spec) -}}
+{{- with .Values.gatewayClass -}}
+{{- if .dataPlane -}}
+{{- $spec = merge $spec (dict "dataPlane" .dataPlane) -}}
+{{- end -}}
+{{- if .images.cloudflared -}}
+{{- $spec = merge $spec (dict "connector" (dict "image" .images.cloudflared)) -}}
+{{- end -}}
+{{- if .images.envoy -}}
+{{- $spec = merge $spec (dict "connector" (dict "envoy" (dict "image" .images.envoy))) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $spec -}}
+{{- end -}}
+
 {{/*
 The environment variables that set the memory limit of the Go runtime, so that it
 collects garbage before the kernel kills the process. Megabytes instead of mebibytes

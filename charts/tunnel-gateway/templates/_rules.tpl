@@ -96,7 +96,8 @@ list
 - apiGroups: [tunnelgateway.dev]
   resources: [tunnels/status]
   verbs: [update]
-# Server-side apply of the tunnels' tokens. The garbage collector deletes them.
+# The tokens of tunnels, the certificates of Envoys and their certificate authority.
+# The garbage collector deletes the Secrets of Tunnels.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create, patch]
@@ -115,10 +116,11 @@ list
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch, delete]
-# The controller deletes a tunnel after the last pod of its connectors has stopped.
+# The controller deletes a tunnel after the last pod of its connectors has stopped. No
+# route may lead to the addresses of connectors.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list]
+  verbs: [list, watch]
 {{- if ne (include "tunnel-gateway.certificateScope" .) "cluster" }}
 # API tokens and the tokens of tunnels.
 {{ include "tunnel-gateway.secretRules" . }}

@@ -266,7 +266,7 @@ func (e *environment) startControllerAt(t *testing.T, pod corev1.PodSpec, namesp
 		t.Fatal(err)
 	}
 	// Later flags take precedence. The default ports may be in use on this machine.
-	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0", "--health-address=0")
+	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0", "--health-address=0", "--xds-bind-address=127.0.0.1:0")
 	command := exec.Command(e.binary, arguments...)
 	command.Env = append(os.Environ(), environment...)
 	command.Stdout, command.Stderr = out, out

@@ -83,6 +83,13 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"a token without an account":                                     {[]string{"cloudflare.existingSecret=cloudflare"}, []string{"cloudflare.accountID is missing"}},
 		"an account without a token":                                     {[]string{"cloudflare.accountID=account"}, []string{"cloudflare.existingSecret is missing"}},
 		"a TunnelConfiguration without a GatewayClass":                   {[]string{"tunnelConfiguration.create=true", "gatewayClass.create=false"}, []string{"tunnelConfiguration.create requires gatewayClass.create"}},
+		"a data plane without a GatewayClass":                            {[]string{"gatewayClass.create=false,gatewayClass.dataPlane=Envoy"}, []string{"gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create"}},
+		"an image without a GatewayClass":                                {[]string{"gatewayClass.create=false,gatewayClass.images.envoy=a"}, []string{"gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create"}},
+		"an unknown data plane":                                          {[]string{"gatewayClass.dataPlane=envoy"}, []string{"/gatewayClass/dataPlane", "'IngressRules', 'Envoy'"}},
+		"an invalid image of Envoy":                                      {[]string{"gatewayClass.images.envoy=a b"}, []string{"/gatewayClass/images/envoy"}},
+		"two data planes":                                                {[]string{"gatewayClass.dataPlane=Envoy,tunnelConfiguration.spec.dataPlane=Envoy"}, []string{"tunnelConfiguration.spec.dataPlane are mutually exclusive"}},
+		"two images of the connectors":                                   {[]string{"gatewayClass.images.cloudflared=a,tunnelConfiguration.spec.connector.image=b"}, []string{"tunnelConfiguration.spec.connector.image are mutually exclusive"}},
+		"two images of Envoy":                                            {[]string{"gatewayClass.images.envoy=a,tunnelConfiguration.spec.connector.envoy.image=b"}, []string{"tunnelConfiguration.spec.connector.envoy.image are mutually exclusive"}},
 		"a ServiceMonitor without metrics":                               {[]string{"metrics.enabled=false", "metrics.serviceMonitor.enabled=true"}, []string{"requires metrics.enabled"}},
 		"alerts without metrics":                                         {[]string{"metrics.enabled=false", "metrics.prometheusRule.enabled=true"}, []string{"metrics.prometheusRule.enabled requires metrics.enabled"}},
 		"profiling without metrics":                                      {[]string{"metrics.enabled=false", "metrics.pprof=true"}, []string{"metrics.pprof requires metrics.enabled"}},
@@ -123,6 +130,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"no leader election":                                             {[]string{"controller.extraArgs={--leader-election=false}"}, []string{"--leader-election=false", "controller.extraArgs"}},
 		"no leader election, by a variable":                              {[]string{"controller.extraEnv[0].name=TUNNEL_GATEWAY_LEADER_ELECTION"}, []string{"TUNNEL_GATEWAY_LEADER_ELECTION", "controller.extraEnv"}},
 		"another controller namespace":                                   {[]string{"controller.extraArgs={--controller-namespace=x}"}, []string{"--controller-namespace=x", "controller.extraArgs"}},
+		"another xDS Service":                                            {[]string{"controller.extraArgs={--xds-service=x}"}, []string{"--xds-service=x", "controller.extraArgs"}},
 		"no ServiceAccount":                                              {[]string{"serviceAccount.create=false"}, []string{"serviceAccount.name is required"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,6 +162,27 @@ func TestAccountAndTokenCanComeFromTheEnvironment(t *testing.T) {
 	} {
 		if out, err := helm(t, "template", release, chartDir, "--namespace", namespace, "--set", set); err != nil {
 			t.Errorf("%s: %s", set, out)
+		}
+	}
+}
+
+// TestSettingsOfTheClassCreateItsTunnelConfiguration renders each value of gatewayClass
+// that becomes a field of the TunnelConfiguration.
+func TestSettingsOfTheClassCreateItsTunnelConfiguration(t *testing.T) {
+	for set, want := range map[string]map[string]any{
+		"gatewayClass.dataPlane=Envoy":      {"dataPlane": "Envoy"},
+		"gatewayClass.images.cloudflared=a": {"connector": map[string]any{"image": "a"}},
+		"gatewayClass.images.envoy=b":       {"connector": map[string]any{"envoy": map[string]any{"image": "b"}}},
+		"gatewayClass.images.envoy=b,tunnelConfiguration.spec.connector.envoy.concurrency=4": {
+			"connector": map[string]any{"envoy": map[string]any{"image": "b", "concurrency": float64(4)}},
+		},
+	} {
+		all := objects(t, render(t, "--set", set))
+		if diff := cmp.Diff(want, childMap(onlyObject(t, all, "TunnelConfiguration"), "spec")); diff != "" {
+			t.Errorf("%s: the spec differs (-want +got):\n%s", set, diff)
+		}
+		if childMap(childMap(onlyObject(t, all, "GatewayClass"), "spec"), "parametersRef") == nil {
+			t.Errorf("%s: the GatewayClass does not refer to the TunnelConfiguration", set)
 		}
 	}
 }
