@@ -134,7 +134,7 @@ func (h *harness) requireAccess() {
 	h.t.Helper()
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.ListenerConfigurations = []v1alpha1.ListenerConfiguration{{
-			Hostname: "*.example.com", Access: &v1alpha1.Access{Required: ptr.To(true), TeamName: "team", AUDTag: []string{"tag"}},
+			Hostname: "*.example.com", Access: &v1alpha1.Access{Required: true, TeamName: ptr.To("team"), AUDTags: []v1alpha1.AUDTag{"tag"}},
 		}}
 	})
 }
