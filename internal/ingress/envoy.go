@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -21,11 +22,17 @@ var (
 // EnvoyConfiguration returns the tunnel configuration for a table that Envoy serves. It
 // returns nil for a nil table: the tunnel then keeps its last configuration.
 //
-// Only the connector can check the tokens of Access, so a hostname has a rule of its own
-// when it requires other access than the next wider hostname with a rule. All other
-// requests go to the last rule. The connector compares hostnames case-sensitively, so a
-// host in another form can miss its rule: Envoy answers it with 404 on the open listener,
-// and with 403 on the protected one.
+// Only the connector can check the tokens of Access, so each hostname of the settings that
+// decides about the Access of a hostname in the table has a rule, unless a wider rule has
+// the same Access. All other requests go to the last rule. The rules therefore follow the
+// settings of the platform team: there are at most [MaxAccessRules], however many hostnames
+// the tenants have. A hostname of the settings can be wider than all hostnames of the table.
+// Requests for a hostname that the table does not have can then need a token, and Envoy
+// answers them with 404.
+//
+// The connector compares hostnames case-sensitively, so a host in another form can miss
+// its rule: Envoy answers it with 404 on the open listener, and with 403 on the protected
+// one.
 func EnvoyConfiguration(t *routing.Table) *provider.Configuration {
 	if t == nil {
 		return nil
@@ -38,23 +45,43 @@ func EnvoyConfiguration(t *routing.Table) *provider.Configuration {
 	}
 }
 
+// MaxAccessRules is the maximum number of rules, including the last one: the class and the
+// Gateway each have at most 256 entries in spec.listenerConfigurations, which the
+// CustomResourceDefinition ensures.
+const MaxAccessRules = 2*256 + 1
+
 // envoyRules returns the rules from the narrowest to the widest hostname.
 func envoyRules(t *routing.Table) []provider.IngressRule {
-	hosts := t.Hosts()
-	byHostname := map[string]*v1alpha1.Access{"": nil} // the access of each hostname with a rule
-	if n := len(hosts); n > 0 && hosts[n-1].Hostname == "" {
-		byHostname[""] = hosts[n-1].Access
+	access := map[string]*v1alpha1.Access{"": nil} // of each hostname with a rule
+	decisive := decisiveHostnames(t)
+	if len(decisive) > 0 && decisive[len(decisive)-1] == "" {
+		access[""] = t.Access[""]
 	}
-	rules := []provider.IngressRule{envoyRule("", byHostname[""])}
-	for _, host := range slices.Backward(hosts) {
-		wider, _ := routing.MostSpecific(byHostname, host.Hostname)
-		if !host.Access.Equal(byHostname[wider]) {
-			byHostname[host.Hostname] = host.Access
-			rules = append(rules, envoyRule(host.Hostname, host.Access))
+	rules := []provider.IngressRule{envoyRule("", access[""])}
+	for _, hostname := range slices.Backward(decisive) {
+		wider, _ := routing.MostSpecific(access, hostname)
+		if !t.Access[hostname].Equal(access[wider]) {
+			access[hostname] = t.Access[hostname]
+			rules = append(rules, envoyRule(hostname, t.Access[hostname]))
 		}
 	}
 	slices.Reverse(rules)
 	return rules
+}
+
+// decisiveHostnames returns the hostnames of the settings that decide about the Access of
+// the hostnames of the table, in the order of [routing.CompareGroups].
+func decisiveHostnames(t *routing.Table) []string {
+	if len(t.Access) == 0 {
+		return nil // most Gateways
+	}
+	decisive := map[string]struct{}{}
+	for _, host := range t.Hosts() {
+		if hostname, ok := routing.MostSpecific(t.Access, host.Hostname); ok {
+			decisive[hostname] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(decisive), routing.CompareGroups)
 }
 
 func envoyRule(hostname string, access *v1alpha1.Access) provider.IngressRule {

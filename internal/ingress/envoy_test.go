@@ -17,8 +17,8 @@ func accessTo(application v1alpha1.AUDTag) *v1alpha1.Access {
 	return &v1alpha1.Access{Required: true, TeamName: new("example"), AUDTags: []v1alpha1.AUDTag{application}}
 }
 
-// A hostname has a rule exactly where its access differs from that of the next wider
-// hostname with a rule. Each rule is written as HOSTNAME:PORT with the AUD tag.
+// A hostname of the settings has a rule exactly where it decides about a hostname of the
+// table, and its access differs from that of the next wider hostname with a rule. Each rule is written as HOSTNAME:PORT with the AUD tag.
 func TestEnvoyHasRulesOnlyForAccess(t *testing.T) {
 	const open = "*:10080"
 	groups := func(hostnames ...string) []routing.Group {
@@ -54,7 +54,13 @@ func TestEnvoyHasRulesOnlyForAccess(t *testing.T) {
 		"an open hostname below hosts without hostname": {groups("www.example.com", "shop.example.com", ""),
 			routing.Access{"": accessTo("a"), "www.example.com": nil}, []string{"www.example.com:10080", "*:10081 a"}},
 		"access for every host, and no listener without hostname": {groups("www.example.com", "*.example.com"), routing.Access{"": accessTo("a")},
-			[]string{"*.example.com:10081 a", open}},
+			[]string{"*:10081 a"}},
+		"many hostnames, and no listener with the hostname of the settings": {groups("a.example.com", "b.example.com", "c.b.example.com"),
+			routing.Access{"*.example.com": accessTo("a")}, []string{"*.example.com:10081 a", open}},
+		"an exempted hostname below a hostname that no listener has": {groups("a.example.com", "www.example.com"),
+			routing.Access{"*.example.com": accessTo("a"), "www.example.com": nil}, []string{"www.example.com:10080", "*.example.com:10081 a", open}},
+		"an exempted hostname that no listener has": {groups("a.example.com"),
+			routing.Access{"*.example.com": accessTo("a"), "www.example.com": nil}, []string{"*.example.com:10081 a", open}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ingress.EnvoyConfiguration(&routing.Table{Groups: test.groups, Access: test.access, ClusterDomain: "cluster.local"})

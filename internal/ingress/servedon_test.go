@@ -1,0 +1,176 @@
+package ingress_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+func TestServedOn(t *testing.T) {
+	const open, protected = "http://127.0.0.1:10080", "http://127.0.0.1:10081"
+	c := provider.Configuration{Ingress: []provider.IngressRule{
+		{Hostname: "admin.example.com", Service: protected},
+		{Hostname: "www.secret.example.com", Service: open},
+		{Hostname: "*.secret.example.com", Service: protected},
+		{Hostname: "part.example.com", Path: "^/a", Service: open},
+		{Hostname: "rules.example.com", Service: "http://web.shop.svc.cluster.local:80"},
+		{Hostname: "*", Service: open},
+	}}
+	for hostname, want := range map[string]string{
+		"admin.example.com": "protected", "a.secret.example.com": "protected", "*.secret.example.com": "protected", "*.a.secret.example.com": "protected",
+		"www.secret.example.com": "open", "secret.example.com": "open", "ADMIN.example.com": "open", "*.example.com": "open", "": "open",
+		"part.example.com": "unknown", "rules.example.com": "unknown",
+	} {
+		if got := servedOn(c, hostname); got != want {
+			t.Errorf("%q is served on %s, want %s", hostname, got, want)
+		}
+	}
+	if got := servedOn(provider.Configuration{}, "admin.example.com"); got != "unknown" {
+		t.Errorf("without rules, a hostname is served on %s, want unknown", got)
+	}
+}
+
+func servedOn(c provider.Configuration, hostname string) string {
+	switch protected, ok := ingress.ServedOn(c, hostname); {
+	case !ok:
+		return "unknown"
+	case protected:
+		return "protected"
+	default:
+		return "open"
+	}
+}
+
+// randomTable returns a table of random hostnames, with more entries for Access than
+// hostnames.
+func randomTable(dice *rand.Rand) *routing.Table {
+	hostnames := []string{""}
+	for _, domain := range []string{"example.com", "a.example.com", "b.a.example.com", "c.example.com", "example.org"} {
+		hostnames = append(hostnames, domain, "*."+domain)
+	}
+	table := &routing.Table{Access: routing.Access{}, ClusterDomain: "cluster.local"}
+	for _, hostname := range hostnames {
+		if dice.IntN(3) == 0 {
+			table.Groups = append(table.Groups, groupOf(hostname))
+		}
+		switch dice.IntN(5) {
+		case 0:
+			table.Access[hostname] = nil
+		case 1, 2:
+			table.Access[hostname] = accessTo([]v1alpha1.AUDTag{"a", "b"}[dice.IntN(2)])
+		}
+	}
+	return table
+}
+
+// The rules lead the requests for every hostname of a table to the listener that its
+// access needs, with exactly this access, and no rule is superfluous.
+func TestRulesOfEnvoyHaveTheAccessOfEveryHostname(t *testing.T) {
+	counts := map[string]int{}
+	for seed := range uint64(3000) {
+		table := randomTable(rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // the test must be reproducible
+		c := ingress.EnvoyConfiguration(table)
+		if err := provider.Validate(*c); err != nil {
+			t.Fatalf("seed %d: the connector rejects the configuration: %v", seed, err)
+		}
+		if len(c.Ingress) > len(table.Access)+1 {
+			t.Errorf("seed %d: %d rules for %d hostnames of the settings", seed, len(c.Ingress), len(table.Access))
+		}
+		used := map[string]bool{"": true}
+		for _, host := range table.Hosts() {
+			want := "open"
+			if host.Access != nil {
+				want = "protected"
+			}
+			counts[want]++
+			if got := servedOn(*c, host.Hostname); got != want {
+				t.Errorf("seed %d: %q is served on %s, want %s: %q", seed, host.Hostname, got, want, written(c.Ingress))
+			}
+			rule := ruleFor(c, host.Hostname)
+			used[rule.Hostname] = true
+			got := ""
+			if access := rule.OriginRequest.Access; access != nil {
+				got = strings.Join(access.AUDTag, ",")
+			}
+			if want := audience(host); got != want {
+				t.Errorf("seed %d: %q has a rule for the audience %q, want %q: %q", seed, host.Hostname, got, want, written(c.Ingress))
+			}
+		}
+		for _, rule := range c.Ingress {
+			if !used[rule.Hostname] {
+				t.Errorf("seed %d: no hostname needs the rule for %q: %q", seed, rule.Hostname, written(c.Ingress))
+			}
+		}
+	}
+	if counts["open"] == 0 || counts["protected"] == 0 {
+		t.Errorf("the tables do not have both kinds of hostnames: %v", counts)
+	}
+}
+
+// ruleFor returns the rule that the connector uses for a host of the hostname.
+func ruleFor(c *provider.Configuration, hostname string) provider.IngressRule {
+	host := strings.Replace(hostname, "*", "host", 1)
+	for _, rule := range c.Ingress {
+		suffix, wildcard := strings.CutPrefix(rule.Hostname, "*")
+		if rule.Hostname == "" || rule.Hostname == host || wildcard && strings.HasSuffix(host, suffix) {
+			return rule
+		}
+	}
+	panic("the last rule matches every host")
+}
+
+func audience(host routing.Host) string {
+	if host.Access == nil {
+		return ""
+	}
+	return string(host.Access.AUDTags[0])
+}
+
+// Thousands of hostnames of tenants need no more rules than the settings have entries.
+func TestHostnamesOfTenantsNeedNoRules(t *testing.T) {
+	table := &routing.Table{Access: routing.Access{"": accessTo("a"), "*.example.com": accessTo("b"), "*.example.org": nil}}
+	for i := range 3000 {
+		for _, domain := range []string{"example.com", "example.org", "example.net"} {
+			table.Groups = append(table.Groups, groupOf(fmt.Sprintf("h%d.%s", i, domain)))
+		}
+	}
+	want := []string{"*.example.com:10081 b", "*.example.org:10080", "*:10081 a"}
+	if got := written(ingress.EnvoyConfiguration(table).Ingress); strings.Join(got, ", ") != strings.Join(want, ", ") {
+		t.Errorf("got the rules %q, want %q", got, want)
+	}
+}
+
+// The number of entries in the settings limits the number of rules.
+func TestSettingsLimitTheRulesForAccess(t *testing.T) {
+	content, err := os.ReadFile("../../config/crd/tunnelgateway.dev_tunnelconfigurations.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(content, &crd); err != nil {
+		t.Fatal(err)
+	}
+	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	maximum := *spec.Properties["listenerConfigurations"].MaxItems
+	if rules := 2*maximum + 1; rules != ingress.MaxAccessRules || rules > 1000 {
+		t.Errorf("the settings permit %d rules, want %d and at most 1000", rules, ingress.MaxAccessRules)
+	}
+	limits, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := regexp.MustCompile(fmt.Sprintf(`\| rules for Access .*with Envoy.*\| %d \|`, ingress.MaxAccessRules)); !row.Match(limits) {
+		t.Errorf("docs/limits.md has no row %s", row)
+	}
+}
