@@ -9,7 +9,6 @@ package gateway
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -88,8 +87,7 @@ type Options struct {
 	// ClusterDomain is the DNS domain of the cluster, without a leading or
 	// trailing dot.
 	ClusterDomain string
-	// DataPlanes describe what each available data plane can express. They contain
-	// [v1alpha1.DataPlaneIngressRules].
+	// DataPlanes describe what each data plane can express.
 	DataPlanes routing.DataPlanes
 }
 
@@ -182,11 +180,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 	}
 	d.Settings, d.invalid = settings.Resolve(in)
 	d.DataPlane = cmp.Or(s.DataPlane, d.Settings.DataPlane())
-	capabilities, ok := o.DataPlanes[d.DataPlane]
-	if !ok {
-		d.Settings, d.invalid = nil, dataPlaneProblem(d.DataPlane)
-		capabilities = o.DataPlanes[v1alpha1.DataPlaneIngressRules]
-	}
+	capabilities := o.DataPlanes[d.DataPlane]
 	d.access = newAccess(d.Settings)
 	d.permitted = newPermittedHostnames(s)
 	d.limiter = newLimiter(s, in, d.DataPlane)
@@ -247,12 +241,6 @@ func (d *decision) accessGaps() []routing.AccessGap {
 		return nil
 	}
 	return d.translator.capabilities.AccessGaps(d.Table)
-}
-
-// dataPlaneProblem is the problem of a Gateway with a data plane that is not available.
-func dataPlaneProblem(plane v1alpha1.DataPlane) *Problem {
-	return &Problem{Reason: string(gatewayv1.GatewayReasonInvalidParameters), Message: fmt.Sprintf(
-		"spec.dataPlane of the GatewayClass's TunnelConfiguration is %s, which this version of the controller does not run. Set it to IngressRules.", plane)}
 }
 
 // removeRefused rejects the refused routes at every parent where a listener admits them,
