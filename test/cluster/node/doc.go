@@ -8,7 +8,7 @@
 //
 //   - The node does not run the command of a container but the program of its
 //     image, with the arguments, the environment and the volumes of the Pod
-//     (secret, configMap and emptyDir). It rewrites a path below a mountPath in an
+//     (secret, configMap, projected and emptyDir). It rewrites a path below a mountPath in an
 //     argument or in the value of an environment variable.
 //   - Each process listens on its own ports, which the image's environment
 //     variables contain. [Node.Dial] and probes translate the address of a
@@ -18,8 +18,8 @@
 //   - Of a projected volume, such as every Pod gets for its ServiceAccount, the node
 //     writes only the Secrets and ConfigMaps.
 //   - The command of an exec probe must begin with the program of the image, and
-//     its variable references are not expanded. A failed start of a probe's port does
-//     not delay the next attempt. Hooks and readiness gates have no effect. The status
+//     its variable references are not expanded. While a probe's port does not accept
+//     connections, the next attempt follows as soon as it does. Hooks and readiness gates have no effect. The status
 //     of a Pod reports that the node does not support a gRPC probe, an init container
 //     that is not a sidecar, or another kind of volume. Node selectors, taints and
 //     resources are ignored.
