@@ -10,6 +10,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -58,8 +59,12 @@ func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
 		Routes    []resource `json:"routes"`
 	}{[]resource{}, []resource{}, []resource{}}
 	add := func(to *[]resource, name string, m proto.Message) error {
+		body, version, err := Pack(m)
+		if err != nil {
+			return err
+		}
 		content, err := encode(m)
-		*to = append(*to, resource{Name: name, Version: version(m), TypeURL: pack(m).TypeUrl, Content: content})
+		*to = append(*to, resource{Name: name, Version: version, TypeURL: body.TypeUrl, Content: content})
 		return err
 	}
 	for _, c := range r.Clusters {
@@ -87,10 +92,15 @@ func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
 	return indent(text)
 }
 
-// version returns the version of a resource, a hash of its content.
-func version(m proto.Message) string {
-	sum := sha256.Sum256(pack(m).Value)
-	return hex.EncodeToString(sum[:])
+// Pack returns the deterministic bytes of a resource, and its version, which is a hash of
+// them. It fails for text that is not UTF-8.
+func Pack(m proto.Message) (body *anypb.Any, version string, err error) {
+	body = &anypb.Any{}
+	if err := anypb.MarshalFrom(body, m, proto.MarshalOptions{Deterministic: true}); err != nil {
+		return nil, "", fmt.Errorf("encode %T: %w", m, err)
+	}
+	sum := sha256.Sum256(body.Value)
+	return body, hex.EncodeToString(sum[:]), nil
 }
 
 // encode returns the message as JSON without spaces, because protojson varies them.

@@ -1,6 +1,10 @@
 package xds
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -23,13 +27,113 @@ type Publication struct {
 // Publish validates the publication, replaces the previous one of the Gateway, and returns
 // without waiting for an Envoy. The server keeps the previous publication when the new one
 // is not valid. A new Tunnel UID ends the streams of the old one.
-func (s *Server) Publish(p Publication) error { return nil }
+func (s *Server) Publish(p Publication) error {
+	if p.Tunnel == "" || p.Resources == nil || p.Resources.Open == nil || p.Resources.Protected == nil {
+		return errors.New("publish Envoy's configuration: the Tunnel or the resources are missing")
+	}
+	g := s.ensureGateway(p.Gateway)
+	report, err := s.publish(g, &p)
+	report()
+	return err
+}
+
+// publish publishes one publication of the Gateway at a time.
+func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) {
+	g.publishing.Lock()
+	defer g.publishing.Unlock()
+	next, err := g.validator.newSnapshot(p)
+	if err != nil {
+		return func() {}, fmt.Errorf("validate Envoy's configuration: %w", err)
+	}
+	return s.commit(g, func() {
+		if g.tunnel != p.Tunnel {
+			g.replaceTunnel(p.Tunnel)
+		}
+		g.accept(next, p.Generation)
+		s.recordConnected(g)
+	}), nil
+}
 
 // PublishEndpoints replaces the endpoints of the given clusters, which the last publication
 // contains. Other clusters keep their endpoints. It does nothing if the last publication is
 // that of another Tunnel, or if there is none.
-func (s *Server) PublishEndpoints(gateway types.NamespacedName, tunnel types.UID, a envoy.Assignments) {
+func (s *Server) PublishEndpoints(name types.NamespacedName, tunnel types.UID, a envoy.Assignments) {
+	s.publishEndpoints(s.ensureGateway(name), tunnel, a)()
+}
+
+func (s *Server) publishEndpoints(g *gateway, tunnel types.UID, a envoy.Assignments) (report func()) {
+	g.publishing.Lock()
+	defer g.publishing.Unlock()
+	current := s.publishedEndpoints(g, tunnel)
+	v := validator{next: map[digest]struct{}{}}
+	next := maps.Clone(current)
+	for cluster := range a {
+		if _, ok := current[cluster]; !ok {
+			continue
+		}
+		if err := v.add(next, cluster, assignment(a, cluster)); err != nil {
+			s.options.Logger.Error(err, "invalid endpoints; Envoy keeps the previous ones", "gateway", g.name, "cluster", cluster)
+		}
+	}
+	if haveEqualVersions(current, next) {
+		return func() {}
+	}
+	return s.commit(g, func() { g.replaceEndpoints(next) })
+}
+
+// publishedEndpoints returns the endpoints of the last publication, if it is that of the
+// Tunnel.
+func (s *Server) publishedEndpoints(g *gateway, tunnel types.UID) resources {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.published == nil || g.tunnel != tunnel {
+		return nil
+	}
+	return g.published.byKind[endpoints]
 }
 
 // Remove ends the streams of a Gateway whose Tunnel is gone, and forgets its resources.
-func (s *Server) Remove(gateway types.NamespacedName) {}
+func (s *Server) Remove(name types.NamespacedName) {
+	s.mu.Lock()
+	g := s.gateways[name]
+	delete(s.gateways, name)
+	var ended []*connection
+	if g != nil {
+		for c := range g.connections {
+			ended = append(ended, c)
+		}
+		g.streams = nil
+	}
+	s.options.Metrics.DeleteConnectedEnvoys(name)
+	s.mu.Unlock()
+	for _, c := range ended {
+		c.end()
+	}
+}
+
+// commit changes a Gateway that still exists, wakes its streams and ends the connections of
+// another Tunnel. It returns a function that reports the change.
+func (s *Server) commit(g *gateway, change func()) (report func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gateways[g.name] != g {
+		return func() {}
+	}
+	change()
+	var ended []*connection
+	for c := range g.connections {
+		if c.identity.Tunnel != g.tunnel {
+			ended = append(ended, c)
+		}
+	}
+	for st := range g.streams {
+		st.notify()
+	}
+	settled := s.settle(g)
+	return func() {
+		for _, c := range ended {
+			c.end()
+		}
+		settled()
+	}
+}

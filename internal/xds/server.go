@@ -3,9 +3,18 @@ package xds
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
@@ -22,12 +31,12 @@ type Options struct {
 	Identify func(tls.ConnectionState) (authority.Identity, error)
 	// IsCurrent reports whether the identity is that of an existing Tunnel. It must not block.
 	IsCurrent func(authority.Identity) bool
-	// Changed is called after the [State] of a Gateway has changed without a call of Publish.
-	// It must not block.
+	// Changed is called after the [State] of a Gateway has changed. It must not block.
 	Changed func(gateway types.NamespacedName)
 	// Metrics is optional.
 	Metrics Metrics
-	Logger  logr.Logger
+	// Logger is optional.
+	Logger logr.Logger
 }
 
 // Metrics records what the server does. [metrics.Metrics] implements it. The methods must
@@ -43,17 +52,156 @@ type Metrics interface {
 // Server serves the published resources. Its methods are safe for concurrent use, before
 // and after Start as well.
 type Server struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	options Options
+
+	mu       sync.Mutex
+	gateways map[types.NamespacedName]*gateway
+	// isKnown reports whether the server has listened long enough that all Envoys have
+	// connected.
+	isKnown bool
 }
 
 // NewServer returns a server that does not listen yet.
-func NewServer(o Options) *Server { return &Server{options: o} }
+func NewServer(o Options) *Server {
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	if o.Changed == nil {
+		o.Changed = func(types.NamespacedName) {}
+	}
+	return &Server{options: o, gateways: map[types.NamespacedName]*gateway{}}
+}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader listens.
 func (s *Server) NeedLeaderElection() bool { return true }
 
+// The limits of connections.
+const (
+	maxConnections           = 5000
+	maxConnectionsPerGateway = 250
+	maxStreamsPerConnection  = 4
+	// maxRequestSize is that of the first request of an Envoy that lists the versions of
+	// 50,000 clusters and their endpoints.
+	maxRequestSize   = 64 << 20
+	handshakeTimeout = 10 * time.Second
+	// sendTimeout is how long a client may take to read a response.
+	sendTimeout = time.Minute
+	// sweepInterval is how often the server looks for connections whose certificate has
+	// expired or whose Tunnel is gone.
+	sweepInterval = 5 * time.Second
+)
+
 // Start listens and serves until the context is done.
 func (s *Server) Start(ctx context.Context) error {
-	<-ctx.Done()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.options.Address)
+	if err != nil {
+		return fmt.Errorf("listen for Envoys: %w", err)
+	}
+	return s.serve(ctx, listener)
+}
+
+// serve serves until the context is done.
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+	server := grpc.NewServer(
+		grpc.Creds(newCredentials(s)),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.MaxRecvMsgSize(maxRequestSize),
+		grpc.MaxConcurrentStreams(maxStreamsPerConnection),
+		grpc.MaxHeaderListSize(16<<10),
+		grpc.WaitForHandlers(true),
+	)
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, s)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watched, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watching.Go(func() { s.watch(watched, server.Stop) })
+	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serve Envoys: %w", err)
+	}
 	return nil
 }
+
+// watch ends connections that are no longer allowed, until the context is done. Then it
+// stops the server.
+func (s *Server) watch(ctx context.Context, stop func()) {
+	defer stop()
+	known, sweep := time.NewTimer(knownAfter), time.NewTicker(sweepInterval)
+	defer known.Stop()
+	defer sweep.Stop()
+	for {
+		select {
+		case <-known.C:
+			s.becomeKnown()
+		case <-sweep.C:
+			s.sweep(time.Now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// becomeKnown records that all Envoys have had the time to connect.
+func (s *Server) becomeKnown() {
+	s.mu.Lock()
+	s.isKnown = true
+	var reports []func()
+	for _, g := range s.gateways {
+		reports = append(reports, s.settle(g))
+	}
+	s.mu.Unlock()
+	for _, report := range reports {
+		report()
+	}
+}
+
+// sweep ends the connections whose certificate has expired or whose Tunnel is gone.
+func (s *Server) sweep(now time.Time) {
+	s.mu.Lock()
+	var all []*connection
+	for _, g := range s.gateways {
+		all = slices.AppendSeq(all, maps.Keys(g.connections))
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		if !s.isAllowed(c, now) {
+			c.end()
+		}
+	}
+}
+
+// isAllowed reports whether the client may get the configuration of its Gateway.
+func (s *Server) isAllowed(c *connection, now time.Time) bool {
+	return now.Before(c.expiry) && s.options.IsCurrent(c.identity)
+}
+
+// ensureGateway returns the Gateway of the name.
+func (s *Server) ensureGateway(name types.NamespacedName) *gateway {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.gateways[name]
+	if g == nil {
+		g = newGateway(name)
+		s.gateways[name] = g
+	}
+	return g
+}
+
+// recordConnected records the number of Envoys. The caller holds the lock.
+func (s *Server) recordConnected(g *gateway) {
+	if s.gateways[g.name] == g {
+		s.options.Metrics.SetConnectedEnvoys(g.name, len(g.streams))
+	}
+}
+
+// noMetrics records nothing.
+type noMetrics struct{}
+
+func (noMetrics) SetConnectedEnvoys(types.NamespacedName, int)                  {}
+func (noMetrics) DeleteConnectedEnvoys(types.NamespacedName)                    {}
+func (noMetrics) RecordXDSPush(types.NamespacedName, metrics.XDSResources)      {}
+func (noMetrics) RecordXDSRejection(types.NamespacedName, metrics.XDSResources) {}
+func (noMetrics) ObserveAcknowledgement(metrics.XDSResources, time.Duration)    {}

@@ -1,6 +1,11 @@
 package xds
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // State is what the server knows about the Envoys of a Gateway.
 type State struct {
@@ -20,5 +25,56 @@ type State struct {
 	Rejected string
 }
 
+// knownAfter is how long the server listens before the absence of an Envoy means something.
+// An Envoy reconnects within a second, and looks up the leader's address each second.
+const knownAfter = 15 * time.Second
+
 // State returns the state of a Gateway.
-func (s *Server) State(gateway types.NamespacedName) State { return State{} }
+func (s *Server) State(name types.NamespacedName) State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.gateways[name]
+	if g == nil {
+		return State{Known: s.isKnown}
+	}
+	return s.state(g)
+}
+
+// state returns the state of a Gateway. The caller holds the lock.
+func (s *Server) state(g *gateway) State {
+	state := State{
+		Connected: len(g.streams), Known: s.isKnown || g.hasConnected,
+		Published: g.published != nil, Rejected: g.rejections.problem,
+	}
+	if state.Published && state.Connected > 0 {
+		state.Acknowledged = math.MaxInt64
+		for st := range g.streams {
+			state.Acknowledged = min(state.Acknowledged, g.acknowledgedBy(st))
+		}
+	}
+	return state
+}
+
+// acknowledgedBy returns the newest generation of which the Envoy of the stream has
+// acknowledged all resources.
+func (g *gateway) acknowledgedBy(st *stream) int64 {
+	if g.published != nil && st.completed == g.published.edition {
+		return g.generation
+	}
+	return st.generation
+}
+
+// settle ends a change of the Gateway: it returns a function that reports the change, which
+// the caller calls without the lock.
+func (s *Server) settle(g *gateway) (report func()) {
+	state := s.state(g)
+	// The caller of Publish knows that it has published.
+	changed := state
+	changed.Published = g.reported.Published
+	isChanged := changed != g.reported
+	g.reported = state
+	if !isChanged || s.gateways[g.name] != g {
+		return func() {}
+	}
+	return func() { s.options.Changed(g.name) }
+}

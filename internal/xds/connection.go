@@ -1,0 +1,112 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
+)
+
+// connection is a connection of a client whose certificate is that of a current Tunnel.
+type connection struct {
+	net.Conn
+	// raw is the connection below TLS.
+	raw      net.Conn
+	identity authority.Identity
+	// expiry is when the client's certificate expires.
+	expiry  time.Time
+	gateway *gateway
+	server  *Server
+	once    sync.Once
+}
+
+// end ends the connection with all its streams, also one that waits for a slow client. It
+// does not wait for the client, as the end of TLS does.
+func (c *connection) end() { _ = c.raw.Close() }
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	c.once.Do(func() {
+		c.server.mu.Lock()
+		delete(c.gateway.connections, c)
+		c.server.mu.Unlock()
+	})
+	return c.Conn.Close()
+}
+
+// peerInfo is what gRPC knows about a client.
+type peerInfo struct {
+	credentials.TLSInfo
+	*connection
+}
+
+// AuthType implements [credentials.AuthInfo].
+func (peerInfo) AuthType() string { return "tls" }
+
+// serverCredentials refuse a client whose certificate is not that of a current Tunnel before
+// it gets a byte after the handshake.
+type serverCredentials struct {
+	credentials.TransportCredentials
+	server *Server
+}
+
+func newCredentials(s *Server) credentials.TransportCredentials {
+	return &serverCredentials{credentials.NewTLS(s.options.TLS), s}
+}
+
+// ServerHandshake implements [credentials.TransportCredentials].
+func (c *serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	state, ok := info.(credentials.TLSInfo)
+	if !ok {
+		return nil, nil, errors.Join(errors.New("the connection has no TLS"), conn.Close())
+	}
+	admitted, err := c.server.admit(conn, raw, state)
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return admitted, peerInfo{state, admitted}, nil
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (c *serverCredentials) Clone() credentials.TransportCredentials {
+	return &serverCredentials{c.TransportCredentials.Clone(), c.server}
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (c *serverCredentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("the credentials are those of a server")
+}
+
+// admit returns the connection of a client that is allowed to connect.
+func (s *Server) admit(conn, raw net.Conn, info credentials.TLSInfo) (*connection, error) {
+	identity, err := s.options.Identify(info.State)
+	if err != nil {
+		return nil, fmt.Errorf("identify the client: %w", err)
+	}
+	if len(info.State.PeerCertificates) == 0 {
+		return nil, errors.New("identify the client: no certificate")
+	}
+	c := &connection{Conn: conn, raw: raw, identity: identity, expiry: info.State.PeerCertificates[0].NotAfter, server: s}
+	if !s.isAllowed(c, time.Now()) {
+		s.options.Logger.Info("refused a client whose Tunnel does not exist or whose certificate has expired", "gateway", identity.Gateway, "tunnel", identity.Tunnel)
+		return nil, errors.New("the certificate is not that of an existing Tunnel")
+	}
+	c.gateway = s.ensureGateway(identity.Gateway)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(c.gateway.connections) >= maxConnectionsPerGateway {
+		return nil, fmt.Errorf("Gateway %s has %d connections", identity.Gateway, maxConnectionsPerGateway)
+	}
+	c.gateway.connections[c] = struct{}{}
+	return c, nil
+}

@@ -1,0 +1,303 @@
+package xds
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// gateway is what the server knows about a Gateway. Server.mu guards it.
+type gateway struct {
+	name types.NamespacedName
+	// publishing serializes publications, and guards validator.
+	publishing sync.Mutex
+	validator  validator
+
+	// tunnel, generation and published are those of the last publication.
+	tunnel     types.UID
+	generation int64
+	published  *snapshot
+	// target is what the Envoys should have: published, or what rejections leave of it; nil
+	// if that is nothing.
+	target   *snapshot
+	editions uint64
+
+	// acknowledged are the routes that an Envoy acknowledged, by RouteConfiguration.
+	acknowledged map[string]acknowledged
+	// acknowledgedClusters is the last publication whose clusters an Envoy acknowledged.
+	acknowledgedClusters *snapshot
+	rejections
+
+	connections map[*connection]struct{}
+	streams     map[*stream]struct{}
+	// hasConnected reports whether an Envoy has had a stream.
+	hasConnected bool
+	// reported is the state after the last call of Options.Changed.
+	reported State
+}
+
+// acknowledged is a RouteConfiguration with the snapshot that has its clusters.
+type acknowledged struct {
+	*resource
+	*snapshot
+}
+
+// rejections are what Envoys rejected of the last publication.
+type rejections struct {
+	// routes has the versions of rejected RouteConfigurations.
+	routes map[string]string
+	// clusters has the versions of the clusters of rejected responses, of which at least one
+	// is not valid.
+	clusters map[string]string
+	// problem is the last error, and edition the publication that it concerns.
+	problem string
+	edition uint64
+	// leaked are the clusters that Envoys can have, although they do not list them.
+	leaked map[string]struct{}
+}
+
+// maxLeaked limits the clusters of rejected responses that are remembered.
+const maxLeaked = 100_000
+
+func newGateway(name types.NamespacedName) *gateway {
+	g := &gateway{name: name, connections: map[*connection]struct{}{}, streams: map[*stream]struct{}{}}
+	g.replaceTunnel("")
+	return g
+}
+
+// replaceTunnel forgets everything about the last Tunnel.
+func (g *gateway) replaceTunnel(tunnel types.UID) {
+	g.tunnel, g.generation, g.published, g.target = tunnel, 0, nil, nil
+	g.acknowledged, g.acknowledgedClusters = map[string]acknowledged{}, nil
+	g.rejections = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
+}
+
+// accept makes the snapshot the published one.
+func (g *gateway) accept(s *snapshot, generation int64) {
+	last := g.published
+	if last != nil && haveEqualVersions(last.byKind[clusters], s.byKind[clusters]) && haveEqualVersions(last.byKind[routes], s.byKind[routes]) {
+		g.generation = generation
+		g.replaceEndpoints(s.byKind[endpoints])
+		return
+	}
+	for st := range g.streams {
+		st.generation = g.acknowledgedBy(st)
+	}
+	g.editions++
+	s.edition = g.editions
+	g.published, g.generation = s, generation
+	g.forgetRejections()
+	g.compose()
+}
+
+// replaceEndpoints replaces the endpoints without a new edition.
+func (g *gateway) replaceEndpoints(r resources) {
+	if haveEqualVersions(g.published.byKind[endpoints], r) {
+		return
+	}
+	g.published = g.published.withEndpoints(r)
+	if g.target == nil {
+		return
+	}
+	all := r
+	if g.target.isPartial {
+		all = maps.Clone(g.target.byKind[endpoints])
+		replaceCommon(all, r)
+	}
+	g.target = g.target.withEndpoints(all)
+}
+
+// forgetRejections forgets the rejections of what is no longer published.
+func (g *gateway) forgetRejections() {
+	for name, version := range g.rejections.routes {
+		if g.published.byKind[routes][name].GetVersion() != version {
+			delete(g.rejections.routes, name)
+		}
+	}
+	if !contains(g.published.byKind[clusters], g.rejections.clusters) {
+		g.rejections.clusters = nil
+	}
+}
+
+// contains reports whether the resources have all the versions.
+func contains(all resources, versions map[string]string) bool {
+	for name, version := range versions {
+		if all[name].GetVersion() != version {
+			return false
+		}
+	}
+	return true
+}
+
+// compose sets the target. A rejected RouteConfiguration goes back to its acknowledged
+// version. After a rejection of clusters, both do. Without an acknowledged version, it is
+// withheld.
+func (g *gateway) compose() {
+	if len(g.rejections.routes) == 0 && g.rejections.clusters == nil {
+		g.target = g.published
+		return
+	}
+	base := g.published
+	if g.rejections.clusters != nil {
+		base = g.acknowledgedClusters
+	}
+	g.target = nil
+	if base == nil {
+		return
+	}
+	g.editions++
+	t := &snapshot{edition: g.editions, isPartial: true}
+	for _, k := range []kind{clusters, endpoints} {
+		t.byKind[k] = maps.Clone(base.byKind[k])
+	}
+	replaceCommon(t.byKind[endpoints], g.published.byKind[endpoints])
+	t.byKind[routes] = resources{}
+	for name, r := range g.published.byKind[routes] {
+		if g.rejections.clusters == nil && g.rejections.routes[name] != r.Version {
+			t.byKind[routes][name] = r
+			continue
+		}
+		last, ok := g.acknowledged[name]
+		if !ok {
+			continue
+		}
+		t.byKind[routes][name] = last.resource
+		for _, k := range []kind{clusters, endpoints} {
+			addMissing(t.byKind[k], last.byKind[k])
+		}
+	}
+	g.target = t
+}
+
+// addMissing adds the resources that are missing.
+func addMissing(to, from resources) {
+	for name, r := range from {
+		if _, ok := to[name]; !ok {
+			to[name] = r
+		}
+	}
+}
+
+// replaceCommon replaces the resources that both have.
+func replaceCommon(to, from resources) {
+	for name := range to {
+		if r, ok := from[name]; ok {
+			to[name] = r
+		}
+	}
+}
+
+// acknowledge records that an Envoy has accepted a response.
+func (g *gateway) acknowledge(k kind, r *response) {
+	if r.snapshot == nil || r.snapshot.isPartial || g.published == nil || len(r.added) == 0 {
+		return
+	}
+	switch k {
+	case clusters:
+		g.acknowledgeClusters(r.snapshot)
+	case routes:
+		for _, added := range r.added {
+			g.acknowledgeRoutes(added, r.snapshot)
+		}
+	}
+}
+
+func (g *gateway) acknowledgeClusters(s *snapshot) {
+	if g.acknowledgedClusters == nil || g.acknowledgedClusters.edition <= s.edition {
+		g.acknowledgedClusters = s
+	}
+	if g.rejections.clusters != nil && contains(s.byKind[clusters], g.rejections.clusters) {
+		g.rejections.clusters = nil // another Envoy accepts them
+		g.compose()
+	}
+}
+
+func (g *gateway) acknowledgeRoutes(r *resource, s *snapshot) {
+	if last, ok := g.acknowledged[r.Name]; !ok || last.edition <= s.edition {
+		g.acknowledged[r.Name] = acknowledged{r, s}
+	}
+	if g.rejections.routes[r.Name] == r.Version {
+		delete(g.rejections.routes, r.Name)
+		g.compose()
+	}
+}
+
+// complete records that the Envoy of the stream has all resources of the snapshot.
+func (g *gateway) complete(st *stream, s *snapshot) {
+	if s == nil || s.isPartial || g.published == nil || st.completed == s.edition {
+		return
+	}
+	st.completed = s.edition
+	g.acknowledgeClusters(s)
+	for _, r := range s.byKind[routes] {
+		g.acknowledgeRoutes(r, s)
+	}
+	if s.edition == g.published.edition && s.edition > g.rejections.edition {
+		g.rejections.problem = ""
+	}
+}
+
+// reject records that an Envoy has rejected a response.
+func (g *gateway) reject(k kind, r *response, problem string) {
+	if g.published == nil {
+		return
+	}
+	versions := map[string]string{}
+	for _, added := range r.added {
+		versions[added.Name] = added.Version
+	}
+	if k == clusters {
+		g.rememberLeaked(r)
+	}
+	if !contains(g.published.byKind[k], versions) {
+		return // no longer published
+	}
+	g.rejections.problem, g.rejections.edition = problem, g.published.edition
+	switch k {
+	case clusters:
+		if good := g.acknowledgedClusters; len(versions) > 0 && (good == nil || !contains(good.byKind[clusters], versions)) {
+			g.rejections.clusters = versions
+			g.compose()
+		}
+	case routes:
+		for name, version := range versions {
+			if g.acknowledged[name].GetVersion() != version {
+				g.rejections.routes[name] = version
+				g.compose()
+			}
+		}
+	}
+}
+
+// rememberLeaked remembers the clusters that Envoy may have applied from a rejected
+// response, for its next stream.
+func (g *gateway) rememberLeaked(r *response) {
+	for _, added := range r.added {
+		if _, ok := r.previous[added.Name]; !ok && len(g.rejections.leaked) < maxLeaked {
+			g.rejections.leaked[added.Name] = struct{}{}
+		}
+	}
+}
+
+const maxProblem = 200
+
+// problemText returns the text of an error that Envoy reports, cut and without control
+// characters.
+func problemText(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if runes := []rune(text); len(runes) > maxProblem {
+		text = string(runes[:maxProblem])
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "Envoy gave no reason"
+	}
+	return text
+}

@@ -1,0 +1,36 @@
+package xds
+
+import "github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+
+// kind is a type of resources.
+type kind int
+
+// The types of resources that the server serves.
+const (
+	clusters kind = iota
+	endpoints
+	routes
+	kinds // their number
+)
+
+// typeURLs are the types in requests and responses.
+var typeURLs = [kinds]string{
+	clusters:  "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	endpoints: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+	routes:    "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+}
+
+// kindOf returns the kind of a type.
+func kindOf(typeURL string) (kind, bool) {
+	for k, url := range typeURLs {
+		if url == typeURL {
+			return kind(k), true
+		}
+	}
+	return 0, false
+}
+
+// label returns the kind as the label of a metric.
+func (k kind) label() metrics.XDSResources {
+	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSRoutes}[k]
+}

@@ -1,0 +1,380 @@
+package xds
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// orderTimeout is how long routes wait for the acknowledgement of clusters and endpoints.
+	orderTimeout = 2 * time.Second
+	// stallTimeout is how long a client may take for an acknowledgement. The largest table
+	// takes 3 s.
+	stallTimeout = time.Minute
+	// longestEndpointsPause limits the pause between changes of endpoints.
+	longestEndpointsPause = 500 * time.Millisecond
+)
+
+// session is the state of one stream. It decides what to send next. It does no I/O.
+//
+// Clusters and endpoints precede the routes that use them, and clusters are removed when no
+// route uses them any more.
+type session struct {
+	// latest is what the client should have, nil if that is unknown. It replaces target when
+	// the client has the target.
+	latest, target *snapshot
+	types          [kinds]subscription
+	// awaited are the clusters whose endpoints precede the routes.
+	awaited map[string]struct{}
+	// deadline is when routes no longer wait for clusters and endpoints.
+	deadline time.Time
+	// leaked are the clusters of rejected responses. Envoy may have applied some of them.
+	leaked map[string]struct{}
+	// hasSentRoutes reports whether routes of the target were sent.
+	hasSentRoutes bool
+
+	pace, endpointsPace pace
+	nonces              uint64
+}
+
+// reply is a client's answer to a response.
+type reply struct {
+	kind
+	*response
+	took time.Duration
+	// problem is the reason of a rejection; empty if the client accepted the response.
+	problem string
+}
+
+// receive handles a request. It returns nil if the request is no answer to a response.
+func (s *session) receive(r *discoveryv3.DeltaDiscoveryRequest, now time.Time) (*reply, error) {
+	k, ok := kindOf(r.TypeUrl)
+	if !ok {
+		return nil, status.Errorf(codes.InvalidArgument, "type %.100q is not served", r.TypeUrl)
+	}
+	sub := &s.types[k]
+	isFirst := !sub.isStarted
+	if isFirst {
+		if err := sub.start(k, r); err != nil {
+			return nil, err
+		}
+	}
+	answer := s.answer(k, r, now)
+	return answer, sub.update(r, isFirst)
+}
+
+// answer handles an acknowledgement or a rejection.
+func (s *session) answer(k kind, r *discoveryv3.DeltaDiscoveryRequest, now time.Time) *reply {
+	sub := &s.types[k]
+	response := sub.take(r.ResponseNonce)
+	if response == nil {
+		return nil
+	}
+	answer := &reply{kind: k, response: response, took: now.Sub(response.sent)}
+	if r.ErrorDetail != nil {
+		answer.problem = problemText(r.ErrorDetail.Message)
+		s.reject(k, response)
+		return answer
+	}
+	switch k {
+	case endpoints:
+		s.endpointsPace.acknowledged(now, min(answer.took, longestEndpointsPause))
+		for _, a := range response.added {
+			delete(s.awaited, a.Name)
+		}
+	default:
+		s.pace.acknowledged(now, answer.took)
+	}
+	return answer
+}
+
+// reject undoes what the server remembers of a response.
+func (s *session) reject(k kind, r *response) {
+	sub := &s.types[k]
+	added := sub.revert(r)
+	if k == endpoints && len(r.added) > 1 {
+		sub.limit = len(r.added) / 2 // to find the one that the client rejects
+		return
+	}
+	sub.refuse(r)
+	if k != clusters {
+		return
+	}
+	if s.leaked == nil {
+		s.leaked = map[string]struct{}{}
+	}
+	for _, name := range added {
+		s.leaked[name] = struct{}{}
+		delete(s.awaited, name)
+	}
+}
+
+// follow makes the session bring the client to the newest snapshot. After a rejection, it
+// does not bring the client to its present target first.
+func (s *session) follow(latest *snapshot) {
+	s.latest = latest
+	if s.target != nil && (latest == nil || latest.isPartial) {
+		s.target = latest
+	}
+}
+
+// step is what to do next: to send a response, or to wait.
+type step struct {
+	kind
+	*response
+	// wait is how long there is nothing to do unless something happens; 0 for ever.
+	wait time.Duration
+	// isSettled reports whether the client has acknowledged all resources of the target.
+	isSettled bool
+}
+
+// next returns the next step.
+func (s *session) next(now time.Time) (step, error) {
+	oldest := time.Duration(0)
+	for k := range s.types {
+		for _, r := range s.types[k].outstanding {
+			oldest = max(oldest, now.Sub(r.sent))
+		}
+	}
+	if oldest >= stallTimeout {
+		return step{}, status.Errorf(codes.DeadlineExceeded, "no acknowledgement within %s", stallTimeout)
+	}
+	next := s.decide(now)
+	if next.response == nil && s.isWaiting() {
+		next.wait = shorter(next.wait, stallTimeout-oldest)
+	}
+	if next.response != nil {
+		s.nonces++
+		next.nonce, next.sent, next.snapshot = strconv.FormatUint(s.nonces, 10), now, s.target
+		s.types[next.kind].send(next.response)
+	}
+	return next, nil
+}
+
+// isWaiting reports whether a response is outstanding.
+func (s *session) isWaiting() bool {
+	return slices.ContainsFunc(s.types[:], func(t subscription) bool { return len(t.outstanding) > 0 })
+}
+
+// decide returns the next step without recording it.
+func (s *session) decide(now time.Time) step {
+	if s.latest == nil {
+		s.target = nil
+		return s.removals(false)
+	}
+	switch {
+	case s.target == nil:
+		s.begin()
+	case s.target.edition == s.latest.edition:
+		s.target = s.latest // perhaps with other endpoints
+	}
+	wait := time.Duration(0)
+	for {
+		next := s.endpoints(now)
+		if next.response != nil {
+			return next
+		}
+		wait = shorter(wait, next.wait)
+		if next := s.clustersAndRoutes(now); next.response != nil || next.wait > 0 {
+			next.wait = shorter(next.wait, wait)
+			return next
+		}
+		next = s.removals(s.isSettled())
+		if next.response != nil || s.target.edition == s.latest.edition || s.isSending() {
+			next.isSettled, next.wait = s.isSettled() && !s.isIncomplete(), wait
+			return next
+		}
+		if pause := s.pace.remaining(now); pause > 0 {
+			next.isSettled, next.wait = s.isSettled() && !s.isIncomplete(), shorter(wait, pause)
+			return next
+		}
+		s.begin()
+	}
+}
+
+// begin starts to bring the client to the newest snapshot.
+func (s *session) begin() {
+	if s.target != nil {
+		s.pace.begin(s.latest.edition - s.target.edition)
+	}
+	s.target, s.hasSentRoutes, s.deadline = s.latest, false, time.Time{}
+	s.types[clusters].refused = map[string]string{}
+	s.awaited = map[string]struct{}{}
+	if sub := &s.types[endpoints]; sub.isStarted {
+		for _, r := range sub.missing(s.target.byKind[endpoints]) {
+			s.awaited[r.Name] = struct{}{}
+		}
+	}
+}
+
+// endpoints sends changed endpoints. They do not wait for anything but their own
+// acknowledgement.
+func (s *session) endpoints(now time.Time) step {
+	sub := &s.types[endpoints]
+	if !sub.isStarted || len(sub.outstanding) > 0 {
+		return step{}
+	}
+	all := s.target.byKind[endpoints]
+	added, removed := sub.missing(all), sub.absent(all)
+	if len(added)+len(removed) == 0 {
+		sub.limit = 0
+		return step{}
+	}
+	if pause := s.endpointsPace.remaining(now); pause > 0 {
+		return step{wait: pause}
+	}
+	if sub.limit > 0 && len(added) > sub.limit {
+		added = added[:sub.limit]
+	}
+	s.wait(now)
+	return step{kind: endpoints, response: &response{added: added, removed: removed}}
+}
+
+// wait lets routes wait for what is sent now.
+func (s *session) wait(now time.Time) {
+	if s.deadline.IsZero() {
+		s.deadline = now.Add(orderTimeout)
+	}
+}
+
+// clustersAndRoutes sends what the target has in addition to what the client has.
+func (s *session) clustersAndRoutes(now time.Time) step {
+	sub := &s.types[clusters]
+	if !sub.isStarted {
+		return step{}
+	}
+	if len(sub.outstanding) == 0 {
+		if added := sub.missing(s.target.byKind[clusters]); len(added) > 0 || sub.needsAnswer {
+			s.wait(now)
+			s.await(added)
+			return step{kind: clusters, response: &response{added: added}}
+		}
+	}
+	if s.refusesClusters() {
+		return step{} // the routes may use the refused clusters
+	}
+	if remaining := s.deadline.Sub(now); remaining > 0 && (s.isSendingClusters() || len(s.awaited) > 0) {
+		return step{wait: remaining}
+	}
+	return s.routes()
+}
+
+// await lets the routes wait for the endpoints of new clusters.
+func (s *session) await(added []*resource) {
+	for _, r := range added {
+		if _, ok := s.target.byKind[endpoints][r.Name]; ok {
+			s.awaited[r.Name] = struct{}{}
+		}
+	}
+}
+
+// routes sends each changed RouteConfiguration in a response of its own, so that a
+// rejection concerns only one.
+func (s *session) routes() step {
+	sub := &s.types[routes]
+	if !sub.isStarted {
+		return step{}
+	}
+	all := s.target.byKind[routes]
+	for _, r := range sub.missing(all) {
+		if !sub.isOnItsWay(r.Name) {
+			s.hasSentRoutes = true
+			return step{kind: routes, response: &response{added: []*resource{r}}}
+		}
+	}
+	if absent := sub.absent(all); len(absent) > 0 && s.target.isComplete() {
+		return step{kind: routes, response: &response{removed: absent}}
+	}
+	return step{}
+}
+
+// isSendingClusters reports whether new clusters are on their way.
+func (s *session) isSendingClusters() bool {
+	return slices.ContainsFunc(s.types[clusters].outstanding, func(r *response) bool { return len(r.added) > 0 || len(r.removed) == 0 })
+}
+
+// refusesClusters reports whether the client has rejected clusters of the target.
+func (s *session) refusesClusters() bool {
+	all := s.target.byKind[clusters]
+	for name, version := range s.types[clusters].refused {
+		if r, ok := all[name]; ok && r.Version == version {
+			return true
+		}
+	}
+	return false
+}
+
+// isSending reports whether clusters or routes are on their way.
+func (s *session) isSending() bool {
+	return len(s.types[clusters].outstanding)+len(s.types[routes].outstanding) > 0
+}
+
+// isSettled reports whether the client uses no other routes than those of the target.
+func (s *session) isSettled() bool {
+	if s.target == nil || !s.target.isComplete() {
+		return false
+	}
+	for _, r := range s.target.byKind[routes] {
+		if !s.types[routes].has(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// isIncomplete reports whether the client has not acknowledged some cluster of the target,
+// or endpoints to which it subscribes.
+func (s *session) isIncomplete() bool {
+	if s.isSendingClusters() || s.refusesClusters() {
+		return true
+	}
+	for name := range s.awaited {
+		if s.types[endpoints].wants(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// removals removes the clusters that no route uses: after the routes have settled, and those
+// of a rejected response also when no routes followed them.
+func (s *session) removals(isSettled bool) step {
+	sub := &s.types[clusters]
+	if !sub.isStarted || len(sub.outstanding) > 0 || !isSettled && s.hasSentRoutes {
+		return step{}
+	}
+	var kept resources
+	if s.target != nil {
+		kept = s.target.byKind[clusters]
+	}
+	removed := map[string]struct{}{}
+	for name := range s.leaked {
+		if _, ok := kept[name]; !ok {
+			removed[name] = struct{}{}
+			delete(s.leaked, name)
+		}
+	}
+	if isSettled {
+		for _, name := range sub.heldBeyond(kept) {
+			removed[name] = struct{}{}
+		}
+	}
+	if len(removed) == 0 {
+		return step{}
+	}
+	return step{kind: clusters, response: &response{removed: slices.Sorted(maps.Keys(removed))}}
+}
+
+// shorter returns the shorter of two waits, where 0 is for ever.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

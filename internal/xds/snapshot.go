@@ -1,0 +1,172 @@
+package xds
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// resource is a resource as it is sent. All streams share it.
+type resource = discoveryv3.Resource
+
+// resources are the resources of one type, by name.
+type resources map[string]*resource
+
+// snapshot is what the Envoys of a Gateway should have. It does not change.
+type snapshot struct {
+	// edition is a number that differs for different clusters or routes. Newer ones are
+	// greater.
+	edition uint64
+	// byKind has the resources of each kind.
+	byKind [kinds]resources
+	// isPartial reports whether a rejection holds back a part of the publication.
+	isPartial bool
+}
+
+// isComplete reports whether the snapshot has the routes of both listeners.
+func (s *snapshot) isComplete() bool { return len(s.byKind[routes]) == 2 }
+
+// haveEqualVersions reports whether both have the same resources.
+func haveEqualVersions(a, b resources) bool {
+	return maps.EqualFunc(a, b, func(a, b *resource) bool { return a.Version == b.Version })
+}
+
+// digest identifies a message that is valid, by its type and its bytes.
+type digest struct {
+	name protoreflect.FullName
+	sum  [sha256.Size]byte
+}
+
+// validator validates the publications of a Gateway. It does not validate again what the
+// last publication contained.
+type validator struct {
+	last, next map[digest]struct{}
+}
+
+// newSnapshot returns the resources of a publication, without an edition.
+func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
+	s := &snapshot{}
+	v.next = make(map[digest]struct{}, len(v.last))
+	s.byKind[clusters] = make(resources, len(p.Resources.Clusters))
+	s.byKind[endpoints] = make(resources, len(p.Resources.Endpoints))
+	s.byKind[routes] = make(resources, 2)
+	var errs []error
+	for _, c := range p.Resources.Clusters {
+		errs = append(errs, v.add(s.byKind[clusters], c.Name, c))
+	}
+	for _, e := range p.Resources.Endpoints {
+		errs = append(errs, v.add(s.byKind[endpoints], e.Cluster, assignment(p.Assignments, e.Cluster)))
+	}
+	for _, c := range []*routev3.RouteConfiguration{p.Resources.Open, p.Resources.Protected} {
+		errs = append(errs, v.addRoutes(s.byKind[routes], c))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	v.last = v.next
+	return s, nil
+}
+
+// assignment returns the endpoints of a cluster. Envoy does not use a cluster before it has
+// an answer, even if the cluster has no endpoints.
+func assignment(a envoy.Assignments, cluster string) *endpointv3.ClusterLoadAssignment {
+	if assigned := a[cluster]; assigned != nil {
+		return assigned
+	}
+	return &endpointv3.ClusterLoadAssignment{ClusterName: cluster}
+}
+
+// add adds a resource after it has validated the message.
+func (v *validator) add(to resources, name string, m proto.Message) error {
+	r, err := newResource(name, m)
+	if err != nil {
+		return err
+	}
+	if err := v.validate(r.Resource.Value, m); err != nil {
+		return fmt.Errorf("%T %s: %w", m, name, err)
+	}
+	to[name] = r
+	return nil
+}
+
+// addRoutes adds a RouteConfiguration. It validates only virtual hosts that are new.
+func (v *validator) addRoutes(to resources, c *routev3.RouteConfiguration) error {
+	r, err := newResource(c.Name, c)
+	if err != nil {
+		return err
+	}
+	shell := &routev3.RouteConfiguration{Name: c.Name}
+	c.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if field.Number() != virtualHosts {
+			shell.ProtoReflect().Set(field, value)
+		}
+		return true
+	})
+	errs := []error{envoy.Validate(shell)}
+	for i, encoded := range encodedVirtualHosts(r.Resource.Value) {
+		if err := v.validate(encoded, c.VirtualHosts[i]); err != nil {
+			errs = append(errs, fmt.Errorf("virtual host %s: %w", c.VirtualHosts[i].Name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("RouteConfiguration %s: %w", c.Name, err)
+	}
+	to[c.Name] = r
+	return nil
+}
+
+// validate validates the message unless the last publication contained the same bytes.
+func (v *validator) validate(encoded []byte, m proto.Message) error {
+	valid := digest{m.ProtoReflect().Descriptor().FullName(), sha256.Sum256(encoded)}
+	if _, ok := v.last[valid]; !ok {
+		if err := envoy.Validate(m); err != nil {
+			return err
+		}
+	}
+	v.next[valid] = struct{}{}
+	return nil
+}
+
+func newResource(name string, m proto.Message) (*resource, error) {
+	body, version, err := envoy.Pack(m)
+	if err != nil {
+		return nil, err
+	}
+	return &resource{Name: name, Version: version, Resource: body}, nil
+}
+
+// virtualHosts is the number of the field RouteConfiguration.virtual_hosts.
+var virtualHosts = (&routev3.RouteConfiguration{}).ProtoReflect().Descriptor().Fields().ByName("virtual_hosts").Number()
+
+// encodedVirtualHosts returns the bytes of each virtual host in an encoded
+// RouteConfiguration.
+func encodedVirtualHosts(encoded []byte) [][]byte {
+	var hosts [][]byte
+	for len(encoded) > 0 {
+		number, kind, n := protowire.ConsumeTag(encoded)
+		size := protowire.ConsumeFieldValue(number, kind, encoded[n:])
+		if number == virtualHosts {
+			host, _ := protowire.ConsumeBytes(encoded[n:])
+			hosts = append(hosts, host)
+		}
+		encoded = encoded[n+size:]
+	}
+	return hosts
+}
+
+// withEndpoints returns the snapshot with other endpoints.
+func (s *snapshot) withEndpoints(r resources) *snapshot {
+	c := *s
+	c.byKind[endpoints] = r
+	return &c
+}

@@ -1,0 +1,245 @@
+package xds
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
+)
+
+// stream is the stream of an Envoy.
+type stream struct {
+	*connection
+	session session
+	// wake has a value when the target of the Gateway may have changed.
+	wake chan struct{}
+
+	// completed is the last edition that the Envoy has acknowledged, and generation the
+	// newest generation that it acknowledged before. Server.mu guards both.
+	completed  uint64
+	generation int64
+}
+
+// notify wakes the stream.
+func (st *stream) notify() {
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+var errNotCurrent = status.Error(codes.PermissionDenied, "the Tunnel of the certificate does not exist")
+
+type discoveryStream = grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+
+// DeltaAggregatedResources implements the service. It ignores the node in requests: the
+// client is identified by its certificate.
+func (s *Server) DeltaAggregatedResources(grpcStream discoveryStream) error {
+	ctx := grpcStream.Context()
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return errNotCurrent
+	}
+	info, ok := p.AuthInfo.(peerInfo)
+	if !ok {
+		return errNotCurrent
+	}
+	st := &stream{connection: info.connection, wake: make(chan struct{}, 1)}
+	if err := s.open(st); err != nil {
+		return err
+	}
+	defer s.close(st)
+	return recovery.Call(ctx, func() error { return s.run(ctx, st, grpcStream) })
+}
+
+// open adds the stream to its Gateway.
+func (s *Server) open(st *stream) error {
+	if !s.isAllowed(st.connection, time.Now()) {
+		return errNotCurrent
+	}
+	s.mu.Lock()
+	g := st.gateway
+	if s.gateways[g.name] != g {
+		s.mu.Unlock()
+		return errNotCurrent
+	}
+	g.streams[st], g.hasConnected = struct{}{}, true
+	st.session.leaked = maps.Clone(g.rejections.leaked)
+	s.recordConnected(g)
+	report := s.settle(g)
+	s.mu.Unlock()
+	report()
+	return nil
+}
+
+// close removes the stream from its Gateway.
+func (s *Server) close(st *stream) {
+	s.mu.Lock()
+	delete(st.gateway.streams, st)
+	s.recordConnected(st.gateway)
+	report := s.settle(st.gateway)
+	s.mu.Unlock()
+	report()
+}
+
+// run serves the stream until it ends.
+func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream) error {
+	requests := receive(ctx, grpcStream)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		wait, err := s.advance(st, grpcStream)
+		if err != nil {
+			return err
+		}
+		var expired <-chan time.Time
+		if wait > 0 {
+			timer.Reset(wait)
+			expired = timer.C
+		}
+		select {
+		case r, ok := <-requests:
+			if !ok {
+				return nil
+			}
+			answer, err := st.session.receive(r, time.Now())
+			if answer != nil {
+				s.record(st, answer)
+			}
+			if err != nil {
+				return err
+			}
+		case <-st.wake:
+		case <-expired:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}
+
+// receive returns a channel with the requests of the stream, which is closed when the
+// stream ends. Its sender waits for the receiver, so that a client that sends faster than
+// the server works is slowed down.
+func receive(ctx context.Context, grpcStream discoveryStream) <-chan *discoveryv3.DeltaDiscoveryRequest {
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
+	go func() {
+		defer close(requests)
+		for {
+			r, err := grpcStream.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case requests <- r:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return requests
+}
+
+// advance sends everything that can be sent now. It returns how long there is nothing to
+// do, or 0.
+func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration, error) {
+	for {
+		target, err := s.targetOf(st)
+		if err != nil {
+			return 0, err
+		}
+		st.session.follow(target)
+		next, err := st.session.next(time.Now())
+		if err != nil {
+			return 0, err
+		}
+		if next.isSettled {
+			s.complete(st)
+		}
+		if next.response == nil {
+			return next.wait, nil
+		}
+		if err := s.send(st, grpcStream, next); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// targetOf returns what the client should have.
+func (s *Server) targetOf(st *stream) (*snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := st.gateway
+	if s.gateways[g.name] != g {
+		return nil, errNotCurrent
+	}
+	if g.tunnel != st.identity.Tunnel {
+		return nil, nil // the publication of another Tunnel
+	}
+	return g.target, nil
+}
+
+// complete records that the client has acknowledged all resources of its target.
+func (s *Server) complete(st *stream) {
+	s.mu.Lock()
+	st.gateway.complete(st, st.session.target)
+	report := s.settle(st.gateway)
+	s.mu.Unlock()
+	report()
+}
+
+// record records the client's answer to a response.
+func (s *Server) record(st *stream, answer *reply) {
+	s.mu.Lock()
+	g := st.gateway
+	if s.gateways[g.name] != g {
+		s.mu.Unlock()
+		return
+	}
+	if answer.problem == "" {
+		s.options.Metrics.ObserveAcknowledgement(answer.kind.label(), answer.took)
+		g.acknowledge(answer.kind, answer.response)
+	} else {
+		s.options.Metrics.RecordXDSRejection(g.name, answer.kind.label())
+		g.reject(answer.kind, answer.response, answer.problem)
+		for other := range g.streams {
+			other.notify()
+		}
+	}
+	report := s.settle(g)
+	s.mu.Unlock()
+	if answer.problem != "" {
+		s.options.Logger.Error(nil, "Envoy rejected its configuration", "gateway", g.name, "resources", answer.kind.label(), "problem", answer.problem)
+	}
+	report()
+}
+
+// send sends a response, unless the client is no longer allowed to get it.
+func (s *Server) send(st *stream, grpcStream discoveryStream, next step) error {
+	if !s.isAllowed(st.connection, time.Now()) {
+		return errNotCurrent
+	}
+	slow := time.AfterFunc(sendTimeout, st.end)
+	defer slow.Stop()
+	if len(next.added)+len(next.removed) > 0 {
+		s.push(st, next.kind)
+	}
+	return grpcStream.Send(&discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl: typeURLs[next.kind], Nonce: next.nonce, Resources: next.added, RemovedResources: next.removed,
+	})
+}
+
+// push counts a response.
+func (s *Server) push(st *stream, k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gateways[st.gateway.name] == st.gateway {
+		s.options.Metrics.RecordXDSPush(st.gateway.name, k.label())
+	}
+}
