@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -25,7 +26,11 @@ func (l *loop) recordWrite() {
 // recordInEffect records that the tunnel has the desired configuration, and returns the
 // namespaces whose objects have changed since the last call.
 func (l *loop) recordInEffect() []string {
-	written := ingress.NewDigest(l.result.Table, l.key.Namespace)
+	newDigest := ingress.NewDigest
+	if l.result.DataPlane == v1alpha1.DataPlaneEnvoy {
+		newDigest = ingress.NewEnvoyDigest
+	}
+	written := newDigest(l.result.Table, l.key.Namespace)
 	before := l.contributions.written
 	if l.contributions.written = written; before == nil {
 		return nil // the configuration was written by an earlier process

@@ -12,6 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
@@ -40,12 +41,32 @@ func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.
 		Changed: func(gateway types.NamespacedName) { requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
 	})
 	e := newEnvoys(server, m.GetClient(), o.Namespace)
-	for _, runnable := range []manager.Runnable{issuer, server} {
+	for _, runnable := range []manager.Runnable{issuer, server, manager.RunnableFunc(recordExpiry(issuer, o.Metrics))} {
 		if err := m.Add(runnable); err != nil {
 			return nil, err
 		}
 	}
 	return e, setupEndpoints(m, e)
+}
+
+// expiryInterval is the interval at which the metrics of certificates are updated.
+const expiryInterval = time.Minute
+
+// recordExpiry returns a function that records when the certificates of the authority expire.
+func recordExpiry(issuer *authority.Authority, m *metrics.Metrics) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ticker := time.NewTicker(expiryInterval)
+		defer ticker.Stop()
+		for {
+			expiry := issuer.Expiry()
+			m.SetCertificateExpiry(expiry.Client, expiry.Authority)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+			}
+		}
+	}
 }
 
 // isCurrent reports whether the Gateway's Tunnel in the cache has the UID.

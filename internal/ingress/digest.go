@@ -26,7 +26,33 @@ type part struct {
 	hash      uint64
 }
 
-// NewDigest returns the digest of the configuration for the table of a Gateway in the
+// NewEnvoyDigest returns the digest of the configuration with which Envoy serves the table of
+// a Gateway in the namespace. It returns nil for a nil table. Only the hostnames that the
+// settings of Access decide about can change the configuration.
+func NewEnvoyDigest(t *routing.Table, namespace string) *Digest {
+	if t == nil {
+		return nil
+	}
+	d := &Digest{objects: []part{{namespace, hashOf(t.Access)}}}
+	for _, rule := range envoyRules(t) {
+		d.rules = append(d.rules, part{namespace, hashOf(rule)})
+	}
+	add := func(namespace, hostname string) {
+		if _, decided := routing.MostSpecific(t.Access, hostname); decided {
+			d.objects = append(d.objects, part{namespace, hashOf(hostname)})
+		}
+	}
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		add(g.Namespace, g.Hostname)
+		for j := range g.Entries {
+			add(g.Entries[j].Source.Route.Namespace, g.Entries[j].Hostname)
+		}
+	}
+	return d
+}
+
+// NewDigest returns the digest of the ingress rules for the table of a Gateway in the
 // namespace. It returns nil for a nil table.
 func NewDigest(t *routing.Table, namespace string) *Digest {
 	if t == nil {

@@ -1,6 +1,7 @@
 package ingress_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,5 +76,25 @@ func TestAListenerWithoutRulesAccountsForTheRulesOfOthers(t *testing.T) {
 		if diff := cmp.Diff([]string{"team-b"}, got); diff != "" {
 			t.Errorf("the namespaces differ (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// With Envoy, only the hostnames that the settings of Access decide about cause writes.
+func TestEnvoyDigestNamesNamespacesWithAccess(t *testing.T) {
+	table := func(hostnames ...string) *routing.Table {
+		t := &routing.Table{Access: routing.Access{"*.example.com": {Required: true}}}
+		for _, hostname := range hostnames {
+			namespace, _, _ := strings.Cut(hostname, ".")
+			t.Groups = append(t.Groups, routing.Group{Hostname: hostname, Namespace: namespace})
+		}
+		return t
+	}
+	before := ingress.NewEnvoyDigest(table("a.example.org"), "infra")
+	after := ingress.NewEnvoyDigest(table("a.example.org", "b.example.com", "c.example.org"), "infra")
+	if diff := cmp.Diff([]string{"b"}, before.ChangedNamespaces(after)); diff != "" {
+		t.Errorf("namespaces differ (-want +got):\n%s", diff)
+	}
+	if ingress.NewEnvoyDigest(nil, "infra") != nil {
+		t.Error("a nil table has a digest")
 	}
 }
