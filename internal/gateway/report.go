@@ -88,7 +88,6 @@ type Outcome struct {
 	// Connectors is the state of the Gateway's connectors. It is nil when the
 	// controller does not run connectors.
 	Connectors *Readiness
-	Envoys     *Envoys
 }
 
 // TypeConnectorsReady is the type of the Gateway condition that reports the state

@@ -1,8 +1,0 @@
-package gateway
-
-type Envoys struct {
-	Connected, Wanted              int
-	Known, Published, Acknowledged bool
-	Rejected                       string
-	AccessPending                  []string
-}
