@@ -117,7 +117,7 @@ func (a *Authority) refresh(ctx context.Context) (*authorities, error) {
 	if known != nil && err == nil && cached.ResourceVersion == known.resourceVersion {
 		return a.current(ctx)
 	}
-	return a.synchronize(ctx, false)
+	return a.synchronize(ctx, nil)
 }
 
 // checkTunnels advances the authorities, and calls Due for Tunnels whose Secrets must be
@@ -131,7 +131,7 @@ func (a *Authority) checkTunnels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	distributed, err := a.isDistributed(ctx, before, tunnels)
+	distributed, err := a.distributed(ctx, before, tunnels)
 	s, failure := a.synchronize(ctx, distributed)
 	if failure != nil {
 		return errors.Join(err, failure)
@@ -173,17 +173,19 @@ func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	return tunnels, nil
 }
 
-// isDistributed reports whether the Secrets of all Tunnels contain the bundle. It reads the
-// Secrets whose metadata has changed.
-func (a *Authority) isDistributed(ctx context.Context, s *authorities, tunnels []v1alpha1.Tunnel) (bool, error) {
-	distributed := true
+// distributed returns the bundle if the Secrets of all Tunnels contain it, and otherwise nil.
+// It reads the Secrets whose metadata has changed.
+func (a *Authority) distributed(ctx context.Context, s *authorities, tunnels []v1alpha1.Tunnel) ([]byte, error) {
+	bundle := s.bundle()
 	var errs []error
 	for n := range tunnels {
 		found, err := a.look(ctx, &tunnels[n])
 		errs = append(errs, err)
-		distributed = distributed && err == nil && (found.tunnel == "" || s.hasBundle(found.bundle))
+		if err != nil || (found.tunnel != "" && !s.hasBundle(found.bundle)) {
+			bundle = nil
+		}
 	}
-	return distributed, errors.Join(errs...)
+	return bundle, errors.Join(errs...)
 }
 
 func (a *Authority) lastCheck() check {

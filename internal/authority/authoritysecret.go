@@ -54,13 +54,25 @@ func (s *authorities) encode() (map[string][]byte, error) {
 	return data, nil
 }
 
-// parseData returns the authorities in the data of the Secret.
+// parseData returns the authorities in the data of the Secret. If only the active one can be
+// read, it returns that one and an error.
 func parseData(data map[string][]byte) (*authorities, error) {
-	s := &authorities{}
-	var err error
-	if s.active, err = parseSigner(data[activeCertificateKey], data[activeKeyKey]); err != nil {
+	active, err := parseSigner(data[activeCertificateKey], data[activeKeyKey])
+	if err != nil {
 		return nil, fmt.Errorf("read keys %s and %s: %w", activeCertificateKey, activeKeyKey, err)
 	}
+	s, err := parseOthers(data)
+	if err != nil {
+		return &authorities{active: active}, err
+	}
+	s.active = active
+	return s, nil
+}
+
+// parseOthers returns the authorities without the active one.
+func parseOthers(data map[string][]byte) (*authorities, error) {
+	s := &authorities{}
+	var err error
 	if len(data[nextCertificateKey])+len(data[nextKeyKey]) > 0 {
 		if s.next, err = parseSigner(data[nextCertificateKey], data[nextKeyKey]); err != nil {
 			return nil, fmt.Errorf("read keys %s and %s: %w", nextCertificateKey, nextKeyKey, err)
@@ -101,15 +113,16 @@ func (a *Authority) current(ctx context.Context) (*authorities, error) {
 	if s := a.stored.Load(); s != nil && isValid(s.active.certificate, a.o.Now()) {
 		return s.authorities, nil
 	}
-	return a.synchronize(ctx, false)
+	return a.synchronize(ctx, nil)
 }
 
 // synchronizationTimeout is the maximum duration of reading and writing the Secret.
 const synchronizationTimeout = 30 * time.Second
 
 // synchronize reads the Secret, advances the authorities, and writes them if the Secret does
-// not contain them. Concurrent calls share the first one.
-func (a *Authority) synchronize(ctx context.Context, distributed bool) (*authorities, error) {
+// not contain them. distributed is the bundle that all Secrets of Tunnels contain; nil if
+// they differ, or if this is unknown. Concurrent calls share the first one.
+func (a *Authority) synchronize(ctx context.Context, distributed []byte) (*authorities, error) {
 	result := a.flight.DoChan("", func() (any, error) {
 		// Other callers wait for the result, so that the first one must not cancel it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), synchronizationTimeout)
@@ -131,7 +144,7 @@ func (a *Authority) synchronize(ctx context.Context, distributed bool) (*authori
 const maxAttempts = 5
 
 // attempt synchronizes until no other process has written the Secret in the meantime.
-func (a *Authority) attempt(ctx context.Context, distributed bool) (*authorities, error) {
+func (a *Authority) attempt(ctx context.Context, distributed []byte) (*authorities, error) {
 	var err error
 	for range maxAttempts {
 		var s *stored
@@ -146,7 +159,7 @@ func (a *Authority) attempt(ctx context.Context, distributed bool) (*authorities
 	return nil, err
 }
 
-func (a *Authority) synchronizeOnce(ctx context.Context, distributed bool) (*stored, error) {
+func (a *Authority) synchronizeOnce(ctx context.Context, distributed []byte) (*stored, error) {
 	secret, key := &corev1.Secret{}, a.key()
 	err := a.o.Live.Get(ctx, key, secret)
 	exists := err == nil
@@ -157,7 +170,7 @@ func (a *Authority) synchronizeOnce(ctx context.Context, distributed bool) (*sto
 	if err != nil {
 		return nil, err
 	}
-	next, err := found.advance(a.o.Now(), distributed)
+	next, err := found.advance(a.o.Now(), found.hasBundle(distributed))
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +185,8 @@ func (a *Authority) synchronizeOnce(ctx context.Context, distributed bool) (*sto
 	return &stored{authorities: next, resourceVersion: version}, err
 }
 
-// choose returns the authorities in the Secret, those in memory if the Secret is missing or
-// damaged, or else new ones.
+// choose returns the authorities in the Secret. If the Secret is missing or damaged, it
+// returns those in memory, else the undamaged part, else new ones.
 func (a *Authority) choose(ctx context.Context, secret *corev1.Secret, exists bool) (*authorities, error) {
 	found, cause := parseData(secret.Data)
 	remembered, logger := a.stored.Load(), log.FromContext(ctx).WithValues("secret", a.key().String())
@@ -188,6 +201,9 @@ func (a *Authority) choose(ctx context.Context, secret *corev1.Secret, exists bo
 	case remembered != nil:
 		logger.Info("restoring the deleted certificate authority")
 		return remembered.authorities, nil
+	case found != nil:
+		logger.Info("repairing the damaged certificate authority", "cause", cause.Error())
+		return found, nil
 	case exists:
 		logger.Info("replacing the damaged certificate authority", "cause", cause.Error())
 	default:

@@ -3,6 +3,7 @@ package authority
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"strings"
 	"sync"
 	"testing"
@@ -43,12 +44,13 @@ func TestConflictingRotationIsAdopted(t *testing.T) {
 	c.maintain(first)
 	c.maintain(second)
 	c.now = c.now.Add(authorityLifetime - successorLead)
+	var want *x509.Certificate
 	c.beforeWrite = func() {
 		c.beforeWrite = func() {}
 		c.maintain(second)
+		want = c.authorities().next.certificate
 	}
 	c.maintain(first)
-	want := c.authorities().next.certificate
 	for _, a := range []*Authority{first, second} {
 		c.maintain(a)
 		if got := a.stored.Load().next; got == nil || !got.certificate.Equal(want) {
@@ -75,10 +77,11 @@ func damages(t *testing.T) map[string]func(*corev1.Secret) {
 		"other key":           func(s *corev1.Secret) { s.Data[activeKeyKey] = otherKey },
 		"two certificates":    func(s *corev1.Secret) { s.Data[activeCertificateKey] = bytes.Repeat(s.Data[activeCertificateKey], 2) },
 		"text as certificate": func(s *corev1.Secret) { s.Data[activeCertificateKey] = []byte("x") },
-		"incomplete next":     func(s *corev1.Secret) { s.Data[nextKeyKey] = otherKey },
-		"text as previous":    func(s *corev1.Secret) { s.Data[previousKey] = []byte("x") },
-		"only a time":         func(s *corev1.Secret) { s.Data[previousUntilKey] = []byte(startTime.Format(time.RFC3339)) },
-		"text as time":        func(s *corev1.Secret) { s.Data[previousUntilKey] = []byte("x") },
+		// The active authority is intact in the following ones.
+		"incomplete next":  func(s *corev1.Secret) { s.Data[nextKeyKey] = otherKey },
+		"text as previous": func(s *corev1.Secret) { s.Data[previousKey] = []byte("x") },
+		"only a time":      func(s *corev1.Secret) { s.Data[previousUntilKey] = []byte(startTime.Format(time.RFC3339)) },
+		"text as time":     func(s *corev1.Secret) { s.Data[previousUntilKey] = []byte("x") },
 	}
 }
 
@@ -124,8 +127,8 @@ func sameData(x, y map[string][]byte) bool {
 	return true
 }
 
-// If the Secret is deleted or damaged while no controller runs, there is a new authority, and
-// all Secrets of Tunnels are written again.
+// If the Secret is deleted or its active authority is damaged while no controller runs, there
+// is a new authority, and all Secrets of Tunnels are written again.
 func TestAuthorityIsReplacedAfterARestart(t *testing.T) {
 	edits := damages(t)
 	edits["deleted"] = nil
@@ -140,12 +143,15 @@ func TestAuthorityIsReplacedAfterARestart(t *testing.T) {
 			} else {
 				c.change(c.authoritySecret(), edit)
 			}
-			a := c.authority()
-			if due := c.maintain(a); len(due) != 1 {
-				t.Errorf("%v are due, want the Tunnel", due)
+			a, wantDue := c.authority(), 1
+			if intact, _ := parseData(c.dataOfAuthority()); intact != nil {
+				wantDue = 0
 			}
-			if _, err := connect(t, a, certificateIn(t, old), c.files(object)[envoy.CAFile]); err == nil {
-				t.Error("the new authority accepts a certificate of the old one")
+			if due := c.maintain(a); len(due) != wantDue {
+				t.Errorf("%d Tunnels are due, want %d", len(due), wantDue)
+			}
+			if _, err := connect(t, a, certificateIn(t, old), c.files(object)[envoy.CAFile]); (err == nil) != (wantDue == 0) {
+				t.Errorf("a connection with the old certificate has the error %v", err)
 			}
 			c.write(a, object)
 			c.wantCurrent(a, object, true)
@@ -182,6 +188,7 @@ func TestReplacedSecretIsAdopted(t *testing.T) {
 	a, object := c.authority(), c.tunnel("shared")
 	c.write(a, object)
 	c.maintain(a)
+	c.wantAccepted(a, object) // with a certificate of the old authority, which stays in memory
 	replacement, err := newAuthorities(c.now)
 	if err != nil {
 		t.Fatal(err)
@@ -302,13 +309,13 @@ func TestStart(t *testing.T) {
 		go func() { ended <- a.Start(ctx) }()
 		synctest.Wait()
 		c.delete(c.authoritySecret())
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the time is virtual
 		synctest.Wait()
 		if c.authoritySecret() == nil {
 			t.Error("the Secret is not restored within a minute")
 		}
 		c.change(c.secret(secretKey(object)), func(s *corev1.Secret) { s.Data = nil })
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // the time is virtual
 		synctest.Wait()
 		mu.Lock()
 		if due != 1 {

@@ -27,8 +27,8 @@
 // The Secret of the authorities contains the active authority, its successor and the
 // replaced ones. The content of the Secret is decisive: when another process has changed it,
 // this process adopts the change. If the Secret is deleted or damaged, the leader restores
-// it from memory within a minute. If the leader also restarts before that, it creates a new
-// authority, and all Secrets of Tunnels are written again. Envoys that are connected stay
+// it from memory within a minute. If the leader also restarts before that, and the active
+// authority is lost, it creates a new one, and all Secrets of Tunnels are written again. Envoys that are connected stay
 // connected. The other ones cannot connect, and keep their configuration, until the kubelet
 // has updated their files.
 //

@@ -142,6 +142,15 @@ func (c *cluster) authoritySecret() *corev1.Secret {
 	return c.secret(types.NamespacedName{Namespace: namespace, Name: authorityName})
 }
 
+// dataOfAuthority returns the data of the Secret, or nil if it does not exist.
+func (c *cluster) dataOfAuthority() map[string][]byte {
+	c.t.Helper()
+	if secret := c.authoritySecret(); secret != nil {
+		return secret.Data
+	}
+	return nil
+}
+
 // authorities returns the authorities in the Secret.
 func (c *cluster) authorities() *authorities {
 	c.t.Helper()

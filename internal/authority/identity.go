@@ -45,7 +45,7 @@ func parseIdentity(name *url.URL) (Identity, error) {
 
 // identityIn returns the identity in a certificate, which must have no other name.
 func identityIn(c *x509.Certificate) (Identity, error) {
-	if c.IsCA || len(c.URIs) != 1 || len(c.DNSNames)+len(c.EmailAddresses)+len(c.IPAddresses) > 0 {
+	if len(c.URIs) != 1 || len(c.DNSNames)+len(c.EmailAddresses)+len(c.IPAddresses) > 0 {
 		return Identity{}, errors.New("the certificate does not have exactly one URI as its name")
 	}
 	return parseIdentity(c.URIs[0])

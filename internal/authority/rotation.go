@@ -65,7 +65,7 @@ func (s *authorities) pool() *x509.CertPool {
 func (s *authorities) hasBundle(text []byte) bool { return bytes.Equal(s.bundle(), text) }
 
 // advance returns the authorities at the time. distributed reports whether all Secrets of
-// Tunnels contain the bundle of s.
+// Tunnels contain the bundle.
 func (s *authorities) advance(now time.Time, distributed bool) (*authorities, error) {
 	to := *s
 	if !to.previousUntil.IsZero() && now.After(to.previousUntil) {

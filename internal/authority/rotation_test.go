@@ -179,6 +179,34 @@ func TestSuccessorDoesNotWaitForeverForABundle(t *testing.T) {
 	c.wantAccepted(a, stuck)
 }
 
+// A successor whose bundle was removed from a Secret by hand does not sign before it is back.
+func TestSuccessorWaitsForABundleThatWasRemoved(t *testing.T) {
+	c := newCluster(t)
+	a, object := c.authority(), c.tunnel("shared")
+	c.write(a, object)
+	first := c.authorities().active.certificate
+	check := func() {
+		c.now = c.now.Add(tunnelInterval)
+		c.maintain(a)
+	}
+	c.now = c.now.Add(authorityLifetime - successorLead)
+	check()
+	c.write(a, object)
+	check()
+	c.now = c.now.Add(2 * day)
+	set(envoy.CAFile, string(encodeCertificates(first)))(c, c.secret(secretKey(object)))
+	check()
+	if !c.authorities().active.certificate.Equal(first) {
+		t.Error("the successor has taken over, although a bundle does not contain it")
+	}
+	c.write(a, object)
+	check()
+	if c.authorities().active.certificate.Equal(first) {
+		t.Error("the successor has not taken over")
+	}
+	c.wantAccepted(a, object)
+}
+
 // A replaced authority loses its key at once, and leaves the bundle when no certificate from
 // it is valid.
 func TestReplacedAuthorityLeavesTheBundle(t *testing.T) {
