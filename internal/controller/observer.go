@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -186,6 +187,9 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		g.Connectors = &metrics.Connectors{
 			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),
 		}
+	}
+	if s.outcome.Envoys != nil {
+		g.DataPlaneReady = ptr.To(isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady))
 	}
 	return g
 }

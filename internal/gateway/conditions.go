@@ -101,6 +101,9 @@ const (
 	PushFailed
 	// PushSucceeded means that the tunnel has the configuration.
 	PushSucceeded
+	// pushUnacknowledged means that the tunnel has the configuration, and that it is not
+	// known whether every connected Envoy has its first configuration.
+	pushUnacknowledged
 )
 
 // Push is the last attempt to write the configuration of the tunnel.
@@ -125,6 +128,8 @@ func (p Push) forTenants() Push {
 		return Push{State: PushOutstanding, Message: p.Message}
 	case PushFailed:
 		return Push{State: PushFailed, Message: "The controller cannot update the tunnel, which keeps its last configuration. See the status of the Gateway."}
+	case pushUnacknowledged:
+		return Push{State: p.State, Message: messageConfigurationPending}
 	default:
 		return Push{State: p.State}
 	}
@@ -161,13 +166,14 @@ func (c *conditions) keepProgrammed(current []metav1.Condition, push Push) bool 
 	}
 	programmed := existing.Status == metav1.ConditionTrue && existing.Reason == reasonProgrammed
 	pending := existing.Status == metav1.ConditionFalse && existing.Reason == reasonPending
+	rejected := existing.Message == messageEnvoyRejected
 	message := existing.Message
 	switch {
-	case !programmed && !pending:
+	case !programmed && !pending && !rejected:
 		return false
 	case push.State == PushDelayed && programmed:
 		message = messageProgrammedBefore + " " + push.Message
-	case push.State == PushDelayed:
+	case push.State == PushDelayed, push.State == pushUnacknowledged && pending && !rejected:
 		message = push.Message
 	}
 	c.set(typeProgrammed, programmed, existing.Reason, message)

@@ -88,6 +88,8 @@ type Outcome struct {
 	// Connectors is the state of the Gateway's connectors. It is nil when the
 	// controller does not run connectors.
 	Connectors *Readiness
+	// Envoys is the state of the Gateway's Envoy proxies. It is nil with ingress rules.
+	Envoys *Envoys
 }
 
 // TypeConnectorsReady is the type of the Gateway condition that reports the state
@@ -106,13 +108,15 @@ type Readiness struct {
 
 // Report returns the status of every object, given the outcome.
 func (r *Result) Report(o Outcome) Report {
+	onGateway, onSets := r.pushes(o)
+	o.Push = onGateway
 	report := Report{
 		Gateway: r.gatewayStatus(o),
 		Owners:  map[Owner]bool{gatewayOwner(r.gateway): true},
 	}
 	for _, set := range r.Sets {
 		report.Owners[set.Owner] = true
-		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, o.Push)})
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, onSets)})
 	}
 	for _, route := range r.Routes {
 		report.Routes = append(report.Routes, r.routeStatus(route))
@@ -147,6 +151,9 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	c.setHostnameShared(o.Shared, r.gateway.Status.Conditions)
 	if ready := o.Connectors; ready != nil {
 		c.set(TypeConnectorsReady, ready.Status == metav1.ConditionTrue, ready.Reason, ready.Message)
+	}
+	if o.Envoys != nil {
+		c.setDataPlaneReady(o.Envoys, r.Rejected == nil, r.gateway.Status.Conditions)
 	}
 	status := gatewayv1.GatewayStatus{
 		Conditions:           c.list,

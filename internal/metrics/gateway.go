@@ -28,6 +28,8 @@ type Gateway struct {
 	AboveLimit map[LimitedKind]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
+	// DataPlaneReady reports whether Envoy has the configuration; nil with ingress rules.
+	DataPlaneReady *bool
 }
 
 // LimitUsage is how much of a limit is used.
@@ -69,6 +71,12 @@ var gatewayGauges = []struct {
 		limitGauge(func(u LimitUsage) int { return u.Limit })},
 	{gauge("above_limit", "objects", "Objects that are not accepted because they are above a limit.", labelKind),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelKind, g.AboveLimit) }},
+	{gauge("data_plane_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/DataPlaneReady condition is true. Absent with ingress rules."),
+		func(g Gateway, emit emitFunc) {
+			if g.DataPlaneReady != nil {
+				emit(boolValue(*g.DataPlaneReady))
+			}
+		}},
 	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/ConnectorsReady condition is true. Absent if the controller runs no connectors for the Gateway."),
 		connectorGauge(func(c Connectors) float64 { return boolValue(c.Ready) })},
 	{gauge("connectors_wanted", "connectors", "Desired replicas of the Gateway's connector Deployment. While the Deployment is missing, 1 if it should exist and 0 otherwise. Absent if the controller runs no connectors for the Gateway."),

@@ -23,7 +23,7 @@ var sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
 // recordGateway records all metrics of a Gateway.
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
-	n := 3
+	n, ready := 3, true
 	m.SetGateway(name, metrics.Gateway{
 		Programmed: true, Paused: true, Throttled: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
@@ -32,6 +32,8 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 		Connectors:   &metrics.Connectors{Ready: true, Desired: 2, Available: 1},
 		Limits:       map[metrics.Limit]metrics.LimitUsage{metrics.LimitRulesPerTunnel: {Used: 900, Limit: 1000}},
 		AboveLimit:   map[metrics.LimitedKind]int{metrics.LimitedRoute: 7},
+
+		DataPlaneReady: &ready,
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
@@ -202,6 +204,7 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 		"tunnel_gateway_listeners" + labels + ",state=conflicted}":                                                      1,
 		"tunnel_gateway_listener_sets" + labels + ",state=rejected}":                                                    1,
 		"tunnel_gateway_routes" + labels + ",state=accepted}":                                                           4,
+		"tunnel_gateway_data_plane_ready" + labels + "}":                                                                1,
 		"tunnel_gateway_connectors_ready" + labels + "}":                                                                1,
 		"tunnel_gateway_connectors_wanted" + labels + "}":                                                               2,
 		"tunnel_gateway_connectors_available" + labels + "}":                                                            1,

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -147,24 +149,25 @@ func (f objects) rotationPhase() string {
 }
 
 // serving returns whether the tunnel serves the Gateway as desired: the Gateway is
-// Programmed, the configuration is in effect and the connectors have rolled out.
+// Programmed, the configuration is in effect, the connectors have rolled out, and Envoy, if
+// it serves the Gateway, has the configuration.
 func (f objects) serving(done string) effect {
 	connectors := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
 	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue && connectors.ObservedGeneration == f.tunnel.Generation
-	accepted, programmed := f.falseCondition(gatewayv1.GatewayConditionAccepted), f.falseCondition(gatewayv1.GatewayConditionProgrammed)
+	accepted, programmed, dataPlane := f.falseCondition(gatewayv1.GatewayConditionAccepted), f.falseCondition(gatewayv1.GatewayConditionProgrammed), f.dataPlane()
 	switch {
 	case !f.gatewayObserved():
 		return effect{outstanding: "the controller has not processed the last change of the Gateway yet"}
 	case accepted != "":
 		return effect{refused: accepted}
-	case f.applied() && rolledOut && programmed == "":
+	case f.applied() && rolledOut && programmed == "" && dataPlane == "":
 		return effect{done: done + ": the configuration is in effect" + f.connectors()}
 	case tunnel.RequiresAction(f.reason()):
 		return effect{refused: f.readyMessage()}
 	case f.readyMessage() != "":
 		return effect{outstanding: f.readyMessage()}
-	case programmed != "":
-		return effect{outstanding: programmed}
+	case cmp.Or(programmed, dataPlane) != "":
+		return effect{outstanding: cmp.Or(programmed, dataPlane)}
 	default:
 		return effect{outstanding: "the configuration is not in effect yet"}
 	}
@@ -231,14 +234,32 @@ func (f objects) falseCondition(kind gatewayv1.GatewayConditionType) string {
 	if f.gateway == nil {
 		return ""
 	}
-	c := meta.FindStatusCondition(f.gateway.Status.Conditions, string(kind))
+	if message := f.falseMessage(string(kind)); message != "" {
+		return fmt.Sprintf("the Gateway is not %s: %s", kind, message)
+	}
+	return ""
+}
+
+// dataPlane returns the message why Envoy does not have the configuration of the Gateway, or
+// "".
+func (f objects) dataPlane() string {
+	if message := f.falseMessage(gateway.TypeDataPlaneReady); message != "" {
+		return "the data plane is not ready: " + message
+	}
+	return ""
+}
+
+// falseMessage returns the message of a condition of the Gateway that is not True for the
+// current generation as a part of a sentence, or "".
+func (f objects) falseMessage(kind string) string {
+	c := meta.FindStatusCondition(f.gateway.Status.Conditions, kind)
 	switch {
 	case c == nil || c.ObservedGeneration != f.gateway.Generation:
 		return "" // serving waits for the conditions of the current generation
 	case c.Status == metav1.ConditionTrue:
 		return ""
 	default:
-		return fmt.Sprintf("the Gateway is not %s: %s", kind, sentence(c.Message))
+		return sentence(c.Message)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 // serving returns a Gateway whose Tunnel serves it and has handled the requests "1".
@@ -126,6 +127,11 @@ func effectRows() []effectRow {
 		},
 		{"a Gateway that is not accepted", Reconcile, all(gatewayIs("Accepted", "False", "The settings are not valid.")), effect{refused: "the Gateway is not Accepted: The settings are not valid"}},
 		{"a Gateway that is not Programmed", Reconcile, all(gatewayIs("Programmed", "False", "It is not.")), effect{outstanding: "the Gateway is not Programmed: It is not"}},
+		{
+			"a Gateway whose Envoy does not have the configuration", Reconcile, all(gatewayIs(gateway.TypeDataPlaneReady, "False", "It waits.")),
+			effect{outstanding: "the data plane is not ready: It waits"},
+		},
+		{"a Gateway whose Envoy has the configuration", Reconcile, all(gatewayIs(gateway.TypeDataPlaneReady, "True", "It has.")), effect{done: "reconciled" + inEffect}},
 		{"a reconcile of a paused Gateway", Reconcile, all(paused, notReady("Paused", "It is paused.")), effect{done: "reconciled: the configuration is in effect, and the Gateway is paused"}},
 		{"a reconcile of a paused Gateway with changes", Reconcile, all(paused, notApplied, notReady("Paused", "It is paused.")), effect{refused: "the configuration is not in effect: " + pausedHint}},
 		{"a Tunnel that was deleted", Reconcile, all(tunnelGone), effect{outstanding: "the controller has not created the Tunnel yet"}},

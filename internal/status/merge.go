@@ -41,12 +41,17 @@ func withoutCondition(current, desired []metav1.Condition, kind string) []metav1
 }
 
 // hasNewerGeneration reports whether a current condition is for a newer generation
-// than the desired condition of the same type. The desired conditions are then
-// outdated.
+// than the desired conditions, and one of them has its type. The desired conditions are
+// then outdated. A desired condition that was kept from an older generation is not
+// considered.
 func hasNewerGeneration(current, desired []metav1.Condition) bool {
+	generation := int64(0)
+	for _, w := range desired {
+		generation = max(generation, w.ObservedGeneration)
+	}
 	return slices.ContainsFunc(desired, func(w metav1.Condition) bool {
 		existing := meta.FindStatusCondition(current, w.Type)
-		return existing != nil && existing.ObservedGeneration > w.ObservedGeneration
+		return existing != nil && existing.ObservedGeneration > generation
 	})
 }
 
@@ -59,6 +64,7 @@ func MergeGateway(current, desired gatewayv1.GatewayStatus, now metav1.Time) (ga
 	merged := desired
 	retained := withoutCondition(current.Conditions, desired.Conditions, gateway.TypeHostnameShared)
 	retained = withoutCondition(retained, desired.Conditions, gateway.TypeConnectorsReady)
+	retained = withoutCondition(retained, desired.Conditions, gateway.TypeDataPlaneReady)
 	merged.Conditions = mergeConditions(retained, desired.Conditions, now)
 	merged.Listeners = slices.Clone(desired.Listeners)
 	existing := gateway.ConditionsByListener(current.Listeners)

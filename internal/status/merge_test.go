@@ -318,6 +318,35 @@ func TestMergeReplacesOtherStatusFields(t *testing.T) {
 	}
 }
 
+func TestMergeRemovesConditionsOfTheDataPlane(t *testing.T) {
+	accepted := condition("Accepted", isTrue, 1)
+	current := gatewayv1.GatewayStatus{Conditions: []metav1.Condition{at(before, accepted), at(before, condition(gateway.TypeDataPlaneReady, isFalse, 1))}}
+	got, changed := status.MergeGateway(current, gatewayv1.GatewayStatus{Conditions: []metav1.Condition{accepted}}, now)
+	if diff := cmp.Diff([]metav1.Condition{at(before, accepted)}, got.Conditions); diff != "" || !changed {
+		t.Errorf("changed = %t, want true, and the conditions differ (-want +got):\n%s", changed, diff)
+	}
+}
+
+// A condition that was kept from an older generation does not make the report outdated, and
+// does not replace a condition that was written since.
+func TestMergeAcceptsAConditionOfAnOlderGeneration(t *testing.T) {
+	kept := condition(gateway.TypeDataPlaneReady, isTrue, 1)
+	desired := gatewayv1.GatewayStatus{Conditions: []metav1.Condition{condition("Accepted", isTrue, 2), kept}}
+	for name, test := range map[string]struct{ current, want metav1.Condition }{
+		"the same condition": {at(before, kept), at(before, kept)},
+		"a newer condition": {
+			at(before, condition(gateway.TypeDataPlaneReady, isFalse, 2)), at(before, condition(gateway.TypeDataPlaneReady, isFalse, 2)),
+		},
+	} {
+		current := gatewayv1.GatewayStatus{Conditions: []metav1.Condition{test.current}}
+		got, changed := status.MergeGateway(current, desired, now)
+		want := []metav1.Condition{test.want, at(now, condition("Accepted", isTrue, 2))}
+		if diff := cmp.Diff(want, got.Conditions); diff != "" || !changed {
+			t.Errorf("%s: changed = %t, want true, and the conditions differ (-want +got):\n%s", name, changed, diff)
+		}
+	}
+}
+
 func TestMergeIgnoresOlderReport(t *testing.T) {
 	// A report about an older generation does not overwrite or remove conditions for a
 	// newer generation.

@@ -1,0 +1,166 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TypeDataPlaneReady is the type of the Gateway condition that reports whether Envoy has the
+// configuration of the Gateway. It exists only with Envoy.
+const TypeDataPlaneReady = "tunnelgateway.dev/DataPlaneReady"
+
+// The reasons of TypeDataPlaneReady, beside reasonPending.
+const (
+	reasonReady        = "Ready"
+	reasonRejected     = "Rejected"
+	reasonDisconnected = "Disconnected"
+)
+
+// Envoys is the state of the Envoy proxies of a Gateway. The first row that applies decides
+// about the condition TypeDataPlaneReady:
+//
+//	state                                 condition
+//	the Gateway is not accepted           current condition, else False Pending
+//	not Published                         current condition, else False Pending
+//	Rejected                              False Rejected
+//	Connected is 0, not Known             current condition, else False Pending
+//	Connected is 0, Wanted is not         False Disconnected
+//	Connected is not 0, not Acknowledged  False Pending
+//	AccessPending                         False Pending
+//	otherwise                             True Ready
+//
+// A current condition keeps its generation, because it does not describe a newer one.
+//
+// The first row that applies decides about Programmed of an accepted Gateway:
+//
+//	state                                 Programmed
+//	the tunnel has no configuration       as with ingress rules
+//	Acknowledged                          True
+//	not Published                         current condition, else False Pending
+//	Rejected, and Programmed is not True  False Invalid
+//	Rejected                              current condition, which is True
+//	Connected is 0, Known                 True
+//	otherwise                             current condition, else False Pending
+//
+// For Programmed, a current condition counts only if it is for this generation. Listeners
+// and ListenerSets follow with the reason Pending instead of Invalid, and ListenerSets do not
+// become Programmed while Envoy rejects the configuration. Only TypeDataPlaneReady contains
+// the error of a rejection, because it can name objects of other tenants.
+type Envoys struct {
+	// Connected is the number of Envoys that are connected to the controller, and Wanted
+	// the desired number of connectors.
+	Connected, Wanted int
+	// Known reports whether a Connected of 0 means that no Envoy is connected. It is
+	// false while the Envoys may not have connected to a new leader yet.
+	Known bool
+	// Published reports whether this leader has published a configuration.
+	Published bool
+	// Acknowledged reports whether every connected Envoy has acknowledged a configuration
+	// of the Gateway's current generation. Later changes of routes do not unset it.
+	Acknowledged bool
+	// Rejected is the error with which an Envoy rejected the current configuration, cut
+	// short; empty if no Envoy did.
+	Rejected string
+	// AccessPending are, sorted, the hostnames whose change of Access waits for
+	// Cloudflare.
+	AccessPending []string
+}
+
+const (
+	messageAcknowledgementPending = "The tunnel's configuration is in effect. The controller waits until every connected Envoy has acknowledged its configuration."
+	messageEnvoyRejected          = "Envoy rejected the first configuration for this generation of the Gateway. See its condition " + TypeDataPlaneReady + "."
+)
+
+// pushes returns the attempts that Programmed reports on the Gateway and on its ListenerSets.
+func (r *Result) pushes(o Outcome) (onGateway, onSets Push) {
+	e := o.Envoys
+	if e == nil || o.Push.State != PushSucceeded {
+		return o.Push, o.Push
+	}
+	waiting := Push{State: pushUnacknowledged, Message: messageAcknowledgementPending}
+	rejected := Push{State: PushFailed, Reason: reasonInvalid, Message: messageEnvoyRejected}
+	switch {
+	case e.Acknowledged && e.Rejected != "":
+		return o.Push, waiting // the rejected configuration can be the first with a ListenerSet
+	case e.Acknowledged:
+		return o.Push, o.Push
+	case !e.Published:
+		return waiting, waiting
+	case e.Rejected != "" && !r.isProgrammed():
+		return rejected, rejected
+	case e.Rejected == "" && e.Connected == 0 && e.Known:
+		return o.Push, o.Push
+	default:
+		return waiting, waiting
+	}
+}
+
+// isProgrammed reports whether the Gateway is Programmed for its generation. A rejected
+// configuration is then not the first one, also if this leader has published no other.
+func (r *Result) isProgrammed() bool {
+	c := meta.FindStatusCondition(r.gateway.Status.Conditions, typeProgrammed)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == r.gateway.Generation
+}
+
+// setDataPlaneReady adds the condition DataPlaneReady; see [Envoys].
+func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav1.Condition) {
+	switch {
+	case !accepted:
+		c.keepDataPlaneReady(current, "The Gateway is not accepted, so the controller does not change the configuration of Envoy.")
+	case !e.Published:
+		c.keepDataPlaneReady(current, "The controller has not published the configuration to Envoy yet.")
+	case e.Rejected != "":
+		c.set(TypeDataPlaneReady, false, reasonRejected,
+			"Envoy rejected the current configuration, so only an earlier one can be in effect. Report the error as a bug in the controller: "+e.Rejected)
+	case e.Connected == 0 && !e.Known:
+		c.keepDataPlaneReady(current, "The controller waits until Envoy connects.")
+	case e.Connected == 0 && e.Wanted > 0:
+		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: connectors that run keep serving their last configuration, but changes do not take effect. "+
+			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
+	case e.Connected > 0 && !e.Acknowledged:
+		c.set(TypeDataPlaneReady, false, reasonPending, "The controller waits until every connected Envoy has acknowledged the configuration for this generation.")
+	case len(e.AccessPending) > 0:
+		c.set(TypeDataPlaneReady, false, reasonPending, describeAccessPending(e.AccessPending))
+	default:
+		c.set(TypeDataPlaneReady, true, reasonReady, e.describeReady())
+	}
+}
+
+// keepDataPlaneReady adds the current condition with its own generation. Without a current
+// condition, it adds a pending one with the message.
+func (c *conditions) keepDataPlaneReady(current []metav1.Condition, message string) {
+	existing := meta.FindStatusCondition(current, TypeDataPlaneReady)
+	if existing == nil {
+		c.set(TypeDataPlaneReady, false, reasonPending, message)
+		return
+	}
+	kept := *existing
+	kept.LastTransitionTime = metav1.Time{}
+	c.list = append(c.list, kept)
+}
+
+func (e *Envoys) describeReady() string {
+	switch {
+	case e.Connected == 0:
+		return "No connector is desired, so no Envoy needs a configuration."
+	case e.Connected < e.Wanted:
+		return fmt.Sprintf("Every connected Envoy has acknowledged the configuration. %d of %d Envoys are connected.", e.Connected, e.Wanted)
+	default:
+		return "Every connected Envoy has acknowledged the configuration."
+	}
+}
+
+// maxListedHostnames is the maximum number of hostnames in the message about Access.
+const maxListedHostnames = 5
+
+func describeAccessPending(hostnames []string) string {
+	listed, more := hostnames, ""
+	if n := len(hostnames) - maxListedHostnames; n > 0 {
+		listed, more = hostnames[:maxListedHostnames], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("The change of Access is not in effect yet for %s%s. The previous Access stays in effect until Cloudflare acknowledges the change.",
+		strings.Join(listed, ", "), more)
+}
