@@ -201,6 +201,7 @@ var limitLabels = map[gateway.LimitName]metrics.Limit{
 	gateway.LimitListenersPerNamespace:   metrics.LimitListenersPerNamespace,
 	gateway.LimitExpressionsPerNamespace: metrics.LimitExpressionsPerNamespace,
 	gateway.LimitExpressionsPerTunnel:    metrics.LimitExpressionsPerTunnel,
+	gateway.LimitRepeatedPerTunnel:       metrics.LimitRepeatedPerTunnel,
 }
 
 func isTrue[T ~string](conditions []metav1.Condition, kind T) bool {

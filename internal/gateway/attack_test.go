@@ -14,6 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // One route with 113 expensive expressions costs a connector 2.5 GB and every request
@@ -191,6 +192,75 @@ func TestSecretsAboveTheLimitAreNotRead(t *testing.T) {
 		}
 		if l.Spec.Name == "tls-128" && l.Unresolved != nil {
 			t.Errorf("a Secret above the limit has the problem %+v", l.Unresolved)
+		}
+	}
+}
+
+// With Envoy, the rules of a wildcard are repeated for each narrower hostname. Hostnames of
+// other tenants take only the requests for these hostnames from it, and the tenant of the
+// hostnames pays nothing for the wildcard.
+func TestHostnamesOfOthersOnlyConfineAWildcardRoute(t *testing.T) {
+	c := newTenantCluster(0)
+	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
+	c.addNamespace("team", "")
+	c.addWildcardRoute("team", 10, "")
+	wildcard := c.HTTPRoutes[0].Name
+	c.addRoute("team", "", 1, "").Spec.Hostnames = []gatewayv1.Hostname{"own.example.com"}
+	c.addNamespace("other", "")
+	c.addHostnames("other", 2)
+	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(200)), RulesPerNamespace: new(int32(32))})
+	result := gateway.Build(c.Snapshot, options)
+	if routes, _ := result.Usage.Refused(); routes > 0 || result.Usage.Confined != 1 || result.Usage.Repeated != 0 {
+		t.Fatalf("%d routes are refused, %d are confined, and %d rules are repeated for other tenants; want 0, 1 and 0", routes, result.Usage.Confined, result.Usage.Repeated)
+	}
+	foreign := string(c.HTTPRoutes[2].Spec.Hostnames[0])
+	for host, want := range map[string]string{"any.example.com": "team", "own.example.com": "team", foreign: ""} {
+		got := ""
+		entry, shadowed := result.Table.Answer(routing.Request{Host: host, Path: "/" + wildcard + "/0"})
+		if entry != nil {
+			got = entry.Source.Route.Namespace
+		} else if len(shadowed) != 1 || !strings.Contains(shadowed[0].Reason, "no room to repeat") {
+			t.Errorf("host %s: the entries without effect are %+v", host, shadowed)
+		}
+		if got != want {
+			t.Errorf("host %s: the answer is of namespace %q, want %q", host, got, want)
+		}
+	}
+	for _, route := range report(result, c.Snapshot).Routes {
+		message := messageOf(route.Parents[0].Conditions, "Accepted")
+		if got := strings.Contains(message, "do not apply to narrower hostnames that only other namespaces use"); got != (route.Name == wildcard) {
+			t.Errorf("the message of route %s is %q", route.Name, message)
+		}
+	}
+	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(640)), RulesPerNamespace: new(int32(32))})
+	result = gateway.Build(c.Snapshot, options)
+	if entry, _ := result.Table.Answer(routing.Request{Host: foreign, Path: "/" + wildcard + "/0"}); entry == nil || result.Usage.Repeated != 320 || result.Usage.Confined != 0 {
+		t.Errorf("below the limit, entry %v answers, and %d rules are repeated for other tenants, want 320", entry, result.Usage.Repeated)
+	}
+}
+
+// The expressions of a repeated rule count, because Envoy compiles each repetition: those of
+// a wildcard for the hostnames of its tenant, and those of the platform's fallback for the
+// hostnames of each tenant.
+func TestRepeatedExpressionsCount(t *testing.T) {
+	c := newTenantCluster(0)
+	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
+	c.addWildcardRoute("infra", 1, "/[a-z]+")
+	for _, name := range []string{"few", "many"} {
+		c.addNamespace(name, "")
+		c.addHostnames(name, map[string]int{"few": 1, "many": 8}[name])
+	}
+	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(1000))})
+	result := gateway.Build(c.Snapshot, options)
+	for _, usage := range result.Usage.Tenants {
+		want := map[string]int{"infra": 1, "few": 16 * (1 + 11), "many": 4 * 16 * (1 + 11)}[usage.Name]
+		if usage.Rules != want || usage.RefusedRoutes > 0 != (usage.Name == "many") {
+			t.Errorf("tenant %s has %d rules and %d refused routes, want %d rules", usage.Name, usage.Rules, usage.RefusedRoutes, want)
+		}
+	}
+	for _, route := range result.Routes {
+		if rejected := route.Parents[0].Rejected; rejected != nil && !strings.Contains(rejected.Message, "The route needs 192 rules of Envoy") {
+			t.Errorf("route %s is rejected with %q", route.Name, rejected.Message)
 		}
 	}
 }

@@ -144,6 +144,7 @@ func Build(s *Snapshot, o Options) *Result {
 		_ = d.limiter.limitRoutes(d.Routes, groups) // what still exceeds a limit belongs to the Gateway itself
 	}
 	d.removeRefused(groups)
+	d.limiter.confineRoutes(d.Routes, groups)
 	d.Usage = d.limiter.newUsage(d, groups)
 
 	// Build the routing table.

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,16 +18,22 @@ import (
 // With Envoy, no request for a protected hostname gets an answer of a route except through
 // a rule with the access that the hostname requires, in any form of its host: a rule
 // without access leads to the open listener, which has no routes for the hostname. A
-// request for an open hostname needs no token.
+// request for an open hostname needs no token. Half of the clusters are above their limits.
 func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
 	var total envoyAccessCheck
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		s.DataPlane = v1alpha1.DataPlaneEnvoy
 		withoutConnectorFields(s)
-		table := gateway.Build(s, options).Table
+		if seed%2 == 0 {
+			lowLimits(s, seed)
+		}
+		result := gateway.Build(s, options)
+		table := result.Table
 		if table == nil {
 			return
 		}
+		routes, _ := result.Usage.Refused()
+		total.aboveLimits += routes + result.Usage.Confined
 		c := &envoyAccessCheck{oracle: newOracle(s), configuration: ingress.EnvoyConfiguration(table), served: openHosts(table)}
 		c.rules = compile(t, c.configuration)
 		dice := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the test must be reproducible
@@ -37,11 +44,16 @@ func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
 		total.protected += c.protected
 		total.onOpen += c.onOpen
 		total.open += c.open
+		total.denied += c.denied
 	})
-	if total.protected == 0 || total.onOpen == 0 || total.open == 0 {
-		t.Errorf("the clusters do not have every case: %d protected requests, %d in another form on the open listener, %d open ones", total.protected, total.onOpen, total.open)
+	if total.protected == 0 || total.onOpen == 0 || total.open == 0 || total.denied == 0 || total.aboveLimits == 0 {
+		t.Errorf("the clusters do not have every case: %d protected requests, %d in another form on the open listener and %d on the protected one, %d open ones, %d routes above a limit",
+			total.protected, total.onOpen, total.denied, total.open, total.aboveLimits)
 	}
 }
+
+// permittedHost matches the hosts that the filter of the protected listener permits.
+var permittedHost = regexp.MustCompile(`^(?:[^A-Z:]*[^A-Z:.](:[0-9]*)?)$`)
 
 // envoyAccessCheck checks the requests of one cluster.
 type envoyAccessCheck struct {
@@ -51,8 +63,9 @@ type envoyAccessCheck struct {
 	// served reports for each hostname of the table whether the open listener has routes.
 	served map[string]bool
 	// protected and open count the requests with a canonical host, and onOpen those for
-	// protected hostnames that reach the open listener.
-	protected, onOpen, open int
+	// protected hostnames that reach the open listener. denied counts those in another form
+	// on the protected listener, and aboveLimits the routes above a limit.
+	protected, onOpen, open, denied, aboveLimits int
 }
 
 func (c *envoyAccessCheck) check(t *testing.T, host requestHost) {
@@ -85,9 +98,17 @@ func (c *envoyAccessCheck) checkProtected(t *testing.T, host requestHost, rule p
 		if hasOpenRoutes {
 			t.Errorf("request %q for a protected hostname gets an answer of a route through rule %+v", host.sent, rule)
 		}
+	} else if !host.isCanonical() {
+		c.denied++
+		if permittedHost.MatchString(host.sent) {
+			t.Errorf("request %q meets rule %+v, whose audience can be another, and the filter of the protected listener permits it", host.sent, rule)
+		}
 	}
 	if host.isCanonical() {
 		c.protected++
+		if !permittedHost.MatchString(host.sent) {
+			t.Errorf("the filter of the protected listener denies request %q", host.sent)
+		}
 		if got := accessOf(rule); !got.Equal(required) {
 			t.Errorf("request %q meets rule %+v with access %+v, want %+v", host.sent, rule, got, required)
 		}

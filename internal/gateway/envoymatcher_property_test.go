@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
@@ -85,4 +86,56 @@ func envoyPaths(t *testing.T, o *oracle, dice *rand.Rand, path string) (normal, 
 		return normal, normal
 	}
 	return normal, pathEscape.ReplaceAllStringFunc(normal, strings.ToLower)
+}
+
+// Above the limits, Envoy still answers exactly as the table does, and gets no more rules than
+// the limits permit.
+func TestEnvoyServesTheTableAboveTheLimits(t *testing.T) {
+	refused, confined, requests := 0, 0, 0
+	forEachProtectedCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		s.DataPlane = v1alpha1.DataPlaneEnvoy
+		limit := lowLimits(s, seed)
+		result := gateway.Build(s, envoyOptions())
+		if result.Table == nil {
+			return
+		}
+		routes, _ := result.Usage.Refused()
+		refused, confined = refused+routes, confined+result.Usage.Confined
+		if rules := costOfRules(result.Table); rules > limit*3/2 {
+			t.Errorf("Envoy gets %d rules, and the limit is %d", rules, limit)
+		}
+		resources := envoy.Render(result.Table)
+		open, protected := newEnvoyMatcher(resources.Open, resources), newEnvoyMatcher(resources.Protected, resources)
+		for _, request := range requestsFor(s, seed, true, 100) {
+			path, err := envoy.Capabilities().RequestPath(rawPath(request.Path))
+			if err != nil {
+				continue
+			}
+			request.Path = path
+			answer, _ := result.Table.Answer(request)
+			serving := open
+			if result.Table.Access.Of(request.Host) != nil {
+				serving = protected
+			}
+			requests++
+			if got, want := serving.describeAnswer(request), withoutSource(describeAnswer(answer)); got != want {
+				t.Errorf("%s, headers %v: Envoy answers with %s, the table with %s", request, request.Headers, got, want)
+			}
+		}
+	})
+	if refused == 0 || confined == 0 || requests == 0 {
+		t.Errorf("the clusters do not have every case: %d refused routes, %d confined routes, %d requests", refused, confined, requests)
+	}
+}
+
+// lowLimits gives the class a low limit on rules, and returns it: any, or one above which
+// only repetitions for hostnames of other tenants are.
+func lowLimits(s *gateway.Snapshot, seed uint64) int {
+	dice := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // the test must be reproducible
+	limit := 4 + dice.Int32N(60)
+	if usage := gateway.Build(s, envoyOptions()).Usage; usage != nil && usage.Repeated > 0 && 2*usage.Repeated > usage.Rules && dice.IntN(4) > 0 {
+		limit = int32(usage.Rules) //nolint:gosec // at most 20,000
+	}
+	s.ClassConfiguration.Spec.Limits = &v1alpha1.Limits{RulesPerTunnel: &limit}
+	return int(limit)
 }

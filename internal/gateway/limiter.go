@@ -100,15 +100,37 @@ func (l *limiter) limitExpressions(routes []*Route, p parents) {
 func (l *limiter) limitRoutes(routes []*Route, groups map[string]*group) (excess map[limits.Tenant]int) {
 	countHostnames(routes, groups)
 	if l.repeats {
-		l.countRepeated(groups)
-	} else {
-		l.countNotFound(groups)
+		l.limitRepeated(routes, groups)
+		return nil
 	}
+	l.countNotFound(groups)
 	notFound := l.notFoundRules(groups)
 	l.allocate(l.instructions(), routes, nil)
 	excess = l.allocate(l.rules(), routes, notFound)
 	l.readmit(routes, notFound)
 	return excess
+}
+
+// limitRepeated limits the routes for a data plane that repeats rules. A refused match of
+// every request no longer hides the rules for wider hostnames, so it counts them again
+// without the matches of every request of the tenants that have refused routes. A tenant
+// below its share has none, so its rules count as before.
+func (l *limiter) limitRepeated(routes []*Route, groups map[string]*group) {
+	unreliable := map[limits.Tenant]bool{}
+	for known := -1; known < len(unreliable); {
+		known = len(unreliable)
+		repetitions{limiter: l, groups: groups, unreliable: unreliable}.count(routes)
+		l.allocate(l.instructions(), routes, nil)
+		l.allocate(l.rules(), routes, nil) // no rule answers 404
+		if known == 0 {
+			l.readmit(routes, nil) // later, the repetitions of the refused routes are not known
+		}
+		for _, route := range routes {
+			if route.refused != nil {
+				unreliable[l.tenants.of(route.Namespace)] = true
+			}
+		}
+	}
 }
 
 // allocate divides a resource among the routes that are not refused yet, and refuses the

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
@@ -16,7 +17,7 @@ func (l *limiter) expressionsLengthProblem(route *Route, amount int, v limits.Ve
 }
 
 func (l *limiter) instructionsProblem(route *Route, amount int, v limits.Verdict) *Problem {
-	return l.shared(route, v, fmt.Sprintf("The regular expressions in the ingress rules of the route have %d instructions", amount),
+	return l.shared(route, v, fmt.Sprintf("The regular expressions in the rules of the route have %d instructions", amount),
 		maxInstructionsPerTenant, maxInstructionsPerTable, "Use fewer or shorter expressions.")
 }
 
@@ -36,14 +37,25 @@ func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Prob
 	}
 	return routeProblem(ReasonLimitExceeded,
 		"The route needs %s, more than limits.%s of the GatewayClass leaves for it: the limit is %s. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
-		countRules(amount), field, limit)
+		l.countRules(amount), field, limit)
 }
 
-func countRules(n int) string {
-	if n == 1 {
-		return "1 ingress rule"
+// confinedMessage describes where the rules of a confined route are not served.
+func confinedMessage(limit int) string {
+	return fmt.Sprintf("its wildcards do not apply to narrower hostnames that only other namespaces use, "+
+		"because its rules would be repeated for each of them, above the limit of %d repeated rules for all namespaces of this Gateway together", limit)
+}
+
+// countRules states a number of rules in the word of the data plane.
+func (l *limiter) countRules(n int) string {
+	noun := "ingress rule"
+	if l.repeats {
+		noun = "rule of Envoy"
 	}
-	return fmt.Sprintf("%d ingress rules", n)
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %s", n, strings.Replace(noun, "rule", "rules", 1))
 }
 
 // listenerProblem is the problem of a listener above limits.listenersPerNamespace.
@@ -62,5 +74,5 @@ func (l *limiter) notFoundProblem(namespace string, rules int) *Problem {
 	}
 	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
 		"The hostname of the listener needs %s, more than the limits leave for %s on this Gateway: %s. Remove listeners, or ask the platform team to raise the limit.",
-		countRules(rules), l.tenants.describe(namespace), limit)}
+		l.countRules(rules), l.tenants.describe(namespace), limit)}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // setLimits sets the limits of the Gateway's class.
@@ -80,6 +81,22 @@ func (c *tenantCluster) addTenant(name string, routes int) {
 			expression = fmt.Sprintf("/[a-z]{%d}", 1+c.IntN(9))
 		}
 		c.addRoute(name, fmt.Sprintf("h%d", c.IntN(listeners)), 1+c.IntN(4), expression)
+	}
+}
+
+// addWildcardRoute adds a route for every name below example.com to the Gateway.
+func (c *tenantCluster) addWildcardRoute(namespace string, matches int, expression string) {
+	c.addRoute(namespace, "", matches, expression).Spec.Hostnames = []gatewayv1.Hostname{"*.example.com"}
+}
+
+// addHostnames adds routes with 16 hostnames each to the Gateway.
+func (c *tenantCluster) addHostnames(namespace string, routes int) {
+	for range routes {
+		route := c.addRoute(namespace, "", 1, "")
+		route.Spec.Hostnames = nil
+		for j := range 16 {
+			route.Spec.Hostnames = append(route.Spec.Hostnames, gatewayv1.Hostname(fmt.Sprintf("h%d.%s.%s.example.com", j, route.Name, namespace)))
+		}
 	}
 }
 
@@ -171,8 +188,27 @@ var attacks = map[string]func(*tenantCluster){
 	"a wildcard route on the Gateway's listener": func(c *tenantCluster) {
 		c.addNamespace("attacker", "")
 		for range 3 {
-			c.addRoute("attacker", "", 30, "").Spec.Hostnames = []gatewayv1.Hostname{"*.example.com"}
+			c.addWildcardRoute("attacker", 30, "")
 		}
+	},
+	"hostnames below the wildcards of others": func(c *tenantCluster) {
+		c.addNamespace("attacker", "")
+		c.addHostnames("attacker", 20)
+	},
+	"wildcards with expressions, and hostnames below them": func(c *tenantCluster) {
+		for i := range 3 {
+			name := fmt.Sprintf("attacker-%d", i)
+			c.addNamespace(name, "attacker")
+			c.addWildcardRoute(name, 4, "/[a-z]+")
+			c.addHostnames(name, 10)
+		}
+	},
+	"a match of every request that is refused": func(c *tenantCluster) {
+		c.addNamespace("attacker", "")
+		hiding := c.addRoute("attacker", "", 4, "(.?){70}")
+		c.addHostnames("attacker", 1)
+		hiding.Spec.Hostnames = c.HTTPRoutes[len(c.HTTPRoutes)-1].Spec.Hostnames
+		hiding.Spec.Rules = append(hiding.Spec.Rules, gatewayv1.HTTPRouteRule{BackendRefs: webBackend()})
 	},
 	"many listeners": func(c *tenantCluster) {
 		c.addNamespace("attacker", "")
@@ -211,13 +247,26 @@ func attackTenants(t *testing.T, seed uint64, plane v1alpha1.DataPlane, attack f
 	if after.Usage.Rules > int(*limits.RulesPerTunnel) {
 		t.Errorf("%d rules of %d", after.Usage.Rules, *limits.RulesPerTunnel)
 	}
+	if plane == v1alpha1.DataPlaneEnvoy {
+		limit := int(*limits.RulesPerTunnel) * 3 / 2
+		if rules := costOfRules(after.Table); rules > limit {
+			t.Errorf("Envoy gets %d rules of %d", rules, limit)
+		}
+	}
 	return compareTenantsBelowShare(t, before, after)
 }
 
 func randomTenants(seed uint64) (*tenantCluster, v1alpha1.Limits) {
 	c := newTenantCluster(seed)
 	for i := range 1 + c.IntN(5) {
-		c.addTenant(fmt.Sprintf("team-%d", i), c.IntN(5))
+		name := fmt.Sprintf("team-%d", i)
+		c.addTenant(name, c.IntN(5))
+		if c.IntN(3) == 0 {
+			c.addWildcardRoute(name, 1+c.IntN(3), "")
+		}
+	}
+	if c.IntN(3) == 0 {
+		c.addWildcardRoute("infra", 1+c.IntN(3), "")
 	}
 	limits := v1alpha1.Limits{RulesPerTunnel: new(30 + c.Int32N(60)), TenantLabel: new(tenantLabel)}
 	if c.IntN(2) == 0 {
@@ -243,8 +292,31 @@ func compareTenantsBelowShare(t *testing.T, before, after *gateway.Result) (comp
 		if diff := cmp.Diff(rulesBefore[usage.Name], rulesAfter[usage.Name]); diff != "" {
 			t.Errorf("rules of %s, which uses %d of its share %d (-before +after):\n%s", usage.Name, usage.Rules, rules, diff)
 		}
+		compareAnswers(t, usage.Name, before, after)
 	}
 	return compared
+}
+
+// compareAnswers checks that a route of the namespace still answers the requests that one of
+// its entries answered before the attack. The hosts are those that no attacker names.
+func compareAnswers(t *testing.T, namespace string, before, after *gateway.Result) {
+	t.Helper()
+	for _, g := range before.Table.Groups {
+		for i := range g.Entries {
+			e := &g.Entries[i]
+			if e.Source.Route.Namespace != namespace || e.Match.Path.Kind != routing.PathExact {
+				continue
+			}
+			for _, hostname := range []string{e.Hostname, "new." + namespace + ".example.com"} {
+				request := routing.Request{Host: strings.Replace(hostname, "*", "unnamed", 1), Path: e.Match.Path.Value}
+				old, _ := before.Table.Answer(request)
+				answer, _ := after.Table.Answer(request)
+				if old != nil && old.Source.Route.Namespace == namespace && (answer == nil || answer.Source.Route.Namespace != namespace) {
+					t.Errorf("after the attack, %s does not answer %s%s", old.Source.Describe(), request.Host, request.Path)
+				}
+			}
+		}
+	}
 }
 
 // share returns what is left of a limit after the Gateway's own namespace, divided by the

@@ -189,6 +189,9 @@ func (r *Route) DescribeLeftOut(parent *Parent) string {
 	if len(r.unsupported) > 0 {
 		leftOut = append(leftOut, r.describeUnsupported())
 	}
+	if r.confined != "" {
+		leftOut = append(leftOut, r.confined)
+	}
 	return strings.Join(leftOut, "; ")
 }
 

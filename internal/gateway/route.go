@@ -49,6 +49,8 @@ type Route struct {
 
 	hostnameCount int      // the number of hostnames for which the groups serve the route
 	repeated      int      // the number of rules that are repeated because of the route
+	foreign       int      // the number of its rules that are repeated for hostnames of other tenants
+	confined      string   // why its rules are not repeated there, or empty
 	tooLong       *Problem // why the regular expressions of the route are too long, or nil
 	refused       *Problem // why the route exceeds a limit, or nil
 	// skipsExpressions reports whether the route is never served, so that its regular

@@ -21,6 +21,12 @@ type Usage struct {
 	Rules int
 	// Instructions is the size of the regular expressions in all rules.
 	Instructions int
+	// Repeated is the number of rules that are repeated for hostnames of other tenants than
+	// that of their route. Rules does not include them. RepeatedLimit is their limit, or 0 for
+	// a data plane that repeats no rules.
+	Repeated, RepeatedLimit int
+	// Confined is the number of routes whose rules are not repeated because of this limit.
+	Confined int
 	// Tenants are the tenants with listeners, routes or rules, in alphabetical order.
 	Tenants []TenantUsage
 }
@@ -49,6 +55,7 @@ const (
 	LimitListenersPerNamespace   LimitName = "listenersPerNamespace"
 	LimitExpressionsPerNamespace LimitName = "regularExpressionsPerNamespace"
 	LimitExpressionsPerTunnel    LimitName = "regularExpressionsPerTunnel"
+	LimitRepeatedPerTunnel       LimitName = "repeatedRulesPerTunnel"
 )
 
 // LimitUsage is how much of one limit is used.
@@ -80,6 +87,9 @@ func (u *Usage) ByLimit() []LimitUsage {
 	all := []LimitUsage{{Name: LimitRulesPerTunnel, Used: u.Rules, Limit: u.Limits.RulesPerTunnel}}
 	if u.Limits.RulesPerNamespace > 0 {
 		all = append(all, LimitUsage{LimitRulesPerNamespace, rules.Rules, u.Limits.RulesPerNamespace, rules.Tenant})
+	}
+	if u.RepeatedLimit > 0 {
+		all = append(all, LimitUsage{Name: LimitRepeatedPerTunnel, Used: u.Repeated, Limit: u.RepeatedLimit})
 	}
 	return append(all,
 		LimitUsage{LimitListenersPerNamespace, listeners.Listeners, u.Limits.ListenersPerNamespace, listeners.Tenant},
@@ -129,7 +139,23 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 		u.Rules += tenants[tenant].Rules
 		u.Instructions += tenants[tenant].Instructions
 	}
+	if l.repeats {
+		u.countRepeated(d.Routes, l.foreignRules().Total)
+	}
 	return u
+}
+
+func (u *Usage) countRepeated(routes []*Route, limit int) {
+	u.RepeatedLimit = limit
+	for _, route := range routes {
+		switch {
+		case route.refused != nil:
+		case route.source.Confined:
+			u.Confined++
+		default:
+			u.Repeated += route.foreign
+		}
+	}
 }
 
 func (u *TenantUsage) countListeners(set *Set) {

@@ -68,6 +68,7 @@ const (
 	LimitListenersPerNamespace   Limit = "listeners_per_namespace"
 	LimitExpressionsPerNamespace Limit = "regular_expressions_per_namespace"
 	LimitExpressionsPerTunnel    Limit = "regular_expressions_per_tunnel"
+	LimitRepeatedPerTunnel       Limit = "repeated_rules_per_tunnel"
 )
 
 // LimitedKind is the kind of the objects that a limit can reject.
@@ -172,6 +173,7 @@ var (
 		{string(LimitListenersPerNamespace), "limits.listenersPerNamespace: the listeners of the tenant that has the most"},
 		{string(LimitExpressionsPerNamespace), "the instructions of the regular expressions of the tenant that has the most"},
 		{string(LimitExpressionsPerTunnel), "the instructions of all regular expressions of the Gateway"},
+		{string(LimitRepeatedPerTunnel), "with Envoy: the rules of wildcards that are repeated for hostnames of other tenants"},
 	}}
 	labelKind = Label{Name: "kind", Help: "the kind of the objects", Values: []Value{
 		{string(LimitedRoute), "HTTPRoutes and GRPCRoutes"},

@@ -1,5 +1,7 @@
 package routing
 
+import "slices"
+
 // Shadowed is an entry that matches a request without answering it.
 type Shadowed struct {
 	Entry *Entry
@@ -16,6 +18,7 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 	var answer *Entry
 	var shadowed []Shadowed
 	owner := t.Group(r.Host)
+	skips := owner.confinement(r.Host)
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		if !Covers(g.Hostname, r.Host) {
@@ -26,6 +29,8 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 			case !Covers(e.Hostname, r.Host) || !e.Match.Matches(r):
 			case g != owner:
 				shadowed = append(shadowed, Shadowed{e, g.Hostname, explainIsolation(owner, g)})
+			case answer == nil && skips(e):
+				shadowed = append(shadowed, Shadowed{e, g.Hostname, explanationConfined})
 			case answer == nil:
 				answer = e
 			default:
@@ -34,6 +39,19 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 		}
 	}
 	return answer, shadowed
+}
+
+const explanationConfined = "a route of another namespace names a narrower hostname, and the Gateway has no room to repeat the rule there"
+
+// confinement returns a function that reports whether an entry that covers the host does
+// not apply to it, because of a confined route.
+func (g *Group) confinement(host string) func(*Entry) bool {
+	isConfined := func(e Entry) bool { return e.Source.Route.Confined }
+	if g == nil || !slices.ContainsFunc(g.Entries, isConfined) {
+		return func(*Entry) bool { return false }
+	}
+	entries := g.Index().EntriesFor(host)
+	return func(e *Entry) bool { return !slices.Contains(entries, e) }
 }
 
 // Group returns the group that a request with the host belongs to, or nil when no

@@ -65,7 +65,8 @@ func (g *Group) Index() Index {
 
 // EntriesFor returns the entries of the group that requests for the hostname can reach, in
 // order. The entries for a narrower hostname come before those for a wider one, so a match
-// of every request hides the wider ones.
+// of every request hides the wider ones. Entries of a [Route] that is Confined hide others
+// even where they do not apply, so that no entry takes their place.
 func (x Index) EntriesFor(hostname string) []*Entry {
 	indexes := slices.Clone(x.byHostname[hostname])
 	for wide := range WiderHostnames(hostname) {
@@ -75,11 +76,20 @@ func (x Index) EntriesFor(hostname string) []*Entry {
 		indexes = append(indexes, x.byHostname[wide]...)
 	}
 	slices.Sort(indexes)
-	entries := make([]*Entry, len(indexes))
-	for i, index := range indexes {
-		entries[i] = &x.group.Entries[index]
+	entries := make([]*Entry, 0, len(indexes))
+	for _, index := range indexes {
+		if e := &x.group.Entries[index]; !e.Source.Route.Confined || x.applies(e, hostname) {
+			entries = append(entries, e)
+		}
 	}
 	return entries
+}
+
+// applies reports whether an entry of a confined route applies to the hostname: a route of
+// the same tenant names the most specific hostname that covers it.
+func (x Index) applies(e *Entry, hostname string) bool {
+	named, _ := MostSpecific(x.byHostname, hostname)
+	return slices.ContainsFunc(x.byHostname[named], func(i int) bool { return x.group.Entries[i].Source.Route.Tenant == e.Source.Route.Tenant })
 }
 
 // hides reports whether one of the entries matches every request.
