@@ -28,6 +28,6 @@
 // follow the kubelet; only the backoff between restarts is shorter. When the grace
 // period ends, all processes are killed at once.
 //
-// A cluster can have only one node that binds Pods. A second node runs only the
-// Pods that name it in nodeName.
+// Only one node of a cluster may bind Pods. Others set [Options.OnlyNamed]. The nodes use
+// the same addresses for their Pods, so only one may serve them.
 package node

@@ -57,6 +57,9 @@ type Options struct {
 	// Images are the supported images by repository, without tag, digest and
 	// docker.io: for example "cloudflare/cloudflared" or "registry.k8s.io/pause".
 	Images map[string]Image
+	// OnlyNamed makes the node run only the Pods that name it in nodeName. Otherwise, it
+	// binds every Pod without a node to itself.
+	OnlyNamed bool
 	// ServeAddresses makes the node listen on the addresses of Pods and Services, so that
 	// every process can connect to them without [Node.Dial]: on <Pod IP>:<port> while the
 	// Pod's process listens, and on <ClusterIP>:<port> while the Service has endpoints.
@@ -75,6 +78,7 @@ type Node struct {
 	children *childproc.Group
 	logs     *logServer
 	network  *network
+	binds    bool              // whether the node binds Pods
 	proxy    *proxy // nil unless the node serves addresses
 
 	ctx         context.Context // canceled when the node stops
@@ -94,7 +98,7 @@ type Node struct {
 // of the Pods are killed and their files are removed.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Node, error) {
 	n := &Node{
-		name: cmp.Or(o.Name, "node"), network: newNetwork(), pods: map[types.UID]*pod{},
+		name: cmp.Or(o.Name, "node"), binds: !o.OnlyNamed, network: newNetwork(), pods: map[types.UID]*pod{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if o.ServeAddresses {

@@ -46,7 +46,7 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 // bind binds the Pod to the node, as the scheduler does. It does not bind a Pod
 // with scheduling gates.
 func (n *Node) bind(ctx context.Context, object *corev1.Pod) error {
-	if object.DeletionTimestamp != nil || len(object.Spec.SchedulingGates) > 0 {
+	if !n.binds || object.DeletionTimestamp != nil || len(object.Spec.SchedulingGates) > 0 {
 		return nil
 	}
 	binding := &corev1.Binding{

@@ -43,8 +43,8 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// withSidecars returns a Pod with the container "main" and the sidecars, whose startup
-// probes ask their second ports.
+// withSidecars returns a Pod with the container "main" and the sidecars. The startup probe
+// of the first sidecar asks its second port, 9091.
 func withSidecars(t *testing.T, r *recorder, sidecars ...string) *corev1.Pod {
 	t.Helper()
 	return echo(namespace(t), "echo", func(p *corev1.Pod) {
@@ -52,7 +52,7 @@ func withSidecars(t *testing.T, r *recorder, sidecars ...string) *corev1.Pod {
 		main.Name, main.Env = "main", environment(r, "main")
 		for i, name := range sidecars {
 			c := corev1.Container{
-				Name: name, Image: sidecarRepository, Env: environment(r, name), RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+				Name: name, Image: sidecarRepositories[i], Env: environment(r, name), RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
 			}
 			if i == 0 {
 				c.StartupProbe = httpProbe(9091)

@@ -26,12 +26,11 @@ const roleVariable = "NODE_TEST_ROLE"
 // "node".
 const parentNodeName = "parent"
 
-// repository is the image that the test binary replaces. sidecarRepository is the same
+// repository is the image that the test binary replaces. sidecarRepositories are the same
 // program with other ports.
-const (
-	repository        = "example.com/echo"
-	sidecarRepository = "example.com/sidecar"
-)
+const repository = "example.com/echo"
+
+var sidecarRepositories = []string{"example.com/sidecar", "example.com/other-sidecar"}
 
 // images returns the images of the nodes in these tests.
 func images() map[string]node.Image {
@@ -46,8 +45,9 @@ func images() map[string]node.Image {
 		}
 	}
 	return map[string]node.Image{
-		repository:        image(map[int32]string{8080: "HTTP_PORT", 9090: "READY_PORT"}),
-		sidecarRepository: image(map[int32]string{8081: "HTTP_PORT", 9091: "READY_PORT"}),
+		repository:             image(map[int32]string{8080: "HTTP_PORT", 9090: "READY_PORT"}),
+		sidecarRepositories[0]: image(map[int32]string{8081: "HTTP_PORT", 9091: "READY_PORT"}),
+		sidecarRepositories[1]: image(map[int32]string{8082: "HTTP_PORT", 9092: "READY_PORT"}),
 	}
 }
 
@@ -161,7 +161,7 @@ func runNode() int {
 	if err != nil {
 		panic(err)
 	}
-	if _, err = node.Start(context.Background(), config, node.Options{Name: parentNodeName, Images: images()}); err != nil {
+	if _, err = node.Start(context.Background(), config, node.Options{Name: parentNodeName, Images: images(), OnlyNamed: true}); err != nil {
 		panic(err)
 	}
 	select {}
