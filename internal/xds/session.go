@@ -119,8 +119,14 @@ func (s *session) reject(k kind, r *response) {
 // does not bring the client to its present target first.
 func (s *session) follow(latest *snapshot) {
 	s.latest = latest
-	if s.target != nil && (latest == nil || latest.isPartial) {
-		s.target = latest
+	switch {
+	case s.target == nil:
+	case latest == nil:
+		s.target = nil
+	case (latest.isPartial || s.target.isPartial) && latest.edition != s.target.edition:
+		hasSentRoutes := s.hasSentRoutes
+		s.begin()
+		s.hasSentRoutes = hasSentRoutes
 	}
 }
 
@@ -200,7 +206,7 @@ func (s *session) decide(now time.Time) step {
 
 // begin starts to bring the client to the newest snapshot.
 func (s *session) begin() {
-	if s.target != nil {
+	if s.target != nil && s.target.edition < s.latest.edition {
 		s.pace.begin(s.latest.edition - s.target.edition)
 	}
 	s.target, s.hasSentRoutes, s.deadline = s.latest, false, time.Time{}

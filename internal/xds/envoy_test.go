@@ -1,0 +1,395 @@
+package xds_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
+)
+
+// patience is how long a test waits for a condition.
+const patience = 30 * time.Second
+
+// sidecar is the real Envoy with a server for it.
+type sidecar struct {
+	*xds.Server
+	*ca
+	// dir has the files of Envoy's identity.
+	dir     string
+	metrics *recorder
+	address string // of the server
+	stop    func()
+	// open and ready are the addresses of two of Envoy's listeners.
+	open, ready string
+}
+
+// newSidecar starts a server without a publication, and Envoy.
+func newSidecar(t *testing.T) *sidecar {
+	t.Helper()
+	path, err := binaries.Envoy(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sidecar{ca: newCA(t), dir: t.TempDir(), address: freeAddress(t), open: freeAddress(t), ready: freeAddress(t)}
+	s.startServer(t)
+	t.Cleanup(func() { s.stop() })
+	s.writeCertificates(t)
+	s.startEnvoy(t, path)
+	return s
+}
+
+func (s *sidecar) startServer(t *testing.T) {
+	t.Helper()
+	s.metrics = &recorder{}
+	server := xds.NewServer(xds.Options{
+		Address: s.address, TLS: s.serverConfig(t), Identify: identify, Metrics: s.metrics,
+		IsCurrent: func(authority.Identity) bool { return true }, Changed: func(types.NamespacedName) {},
+	})
+	s.Server = server
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Start(ctx) }()
+	s.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the server ended with an error: %v", err)
+		}
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // nothing was sent
+	return listener.Addr().String()
+}
+
+// writeCertificates writes the files of the identity.
+func (s *sidecar) writeCertificates(t *testing.T) {
+	t.Helper()
+	client := s.client(t, shared, sharedTunnel, time.Hour)
+	key, ok := client.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		t.Fatalf("got a key of type %T", client.PrivateKey)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = `resources: [{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, %s}]`
+	for name, content := range map[string]string{
+		"tls.crt":       string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: client.Certificate[0]})),
+		"tls.key":       string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})),
+		"ca.crt":        string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.certificate.Raw})),
+		"sds-cert.yaml": fmt.Sprintf(secret, "client", fmt.Sprintf("tls_certificate: {certificate_chain: {filename: %[1]s/tls.crt}, private_key: {filename: %[1]s/tls.key}}", s.dir)),
+		"sds-ca.yaml":   fmt.Sprintf(secret, "ca", fmt.Sprintf("validation_context: {trusted_ca: {filename: %s/ca.crt}}", s.dir)),
+	} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startEnvoy starts Envoy with the bootstrap of a sidecar and other ports and paths.
+func (s *sidecar) startEnvoy(t *testing.T, path string) {
+	t.Helper()
+	text, err := protojson.Marshal(envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1", ServesMetrics: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configuration := string(text)
+	for port, address := range map[int]string{envoy.PortXDS: s.address, envoy.PortOpen: s.open, envoy.PortReady: s.ready, envoy.PortProtected: freeAddress(t)} {
+		_, other, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		configuration = regexp.MustCompile(fmt.Sprintf(`("portValue":\s*)%d\b`, port)).ReplaceAllString(configuration, "${1}"+other)
+	}
+	configuration = strings.ReplaceAll(configuration, `"`+envoy.CertificatesPath, `"`+s.dir)
+	configuration = strings.ReplaceAll(configuration, `"/run/envoy`, `"`+s.dir)
+	command := exec.Command(path, "--config-yaml", configuration, "--concurrency", "2", "--disable-hot-restart", "-l", "warn")
+	var log bytes.Buffer
+	command.Stdout, command.Stderr = &log, &log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			t.Logf("The log of Envoy:\n%s", log.String())
+		}
+	})
+}
+
+// await waits for a condition.
+func await(t *testing.T, what string, condition func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for !condition() {
+		if time.Since(start) > patience {
+			t.Fatalf("no %s within %s", what, patience)
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // polls a process
+	}
+	return time.Since(start)
+}
+
+// get returns the status and the body of a response for the hostname.
+func (s *sidecar) get(hostname string) (string, error) {
+	request, err := http.NewRequest(http.MethodGet, "http://"+s.open+"/app", nil)
+	if err != nil {
+		return "", err
+	}
+	request.Host = hostname
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return fmt.Sprintf("%d %s", response.StatusCode, body), err
+}
+
+// awaitAnswer waits until Envoy gives the answer.
+func (s *sidecar) awaitAnswer(t *testing.T, hostname, want string) time.Duration {
+	t.Helper()
+	got := ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("the last answer was %q", got)
+		}
+	}()
+	return await(t, fmt.Sprintf("answer %q", want), func() bool {
+		got, _ = s.get(hostname)
+		return got == want
+	})
+}
+
+// backend starts a backend that answers with the text, and returns it as a Service.
+func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+	t.Cleanup(server.Close)
+	address, ok := server.Listener.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatal("no TCP")
+	}
+	return routing.Backend{
+		Service: types.NamespacedName{Namespace: "team", Name: text}, Protocol: routing.ProtocolHTTP,
+		Port: int32(address.Port), ServicePort: int32(address.Port), ClusterIP: "127.0.0.1",
+	}, address
+}
+
+// rendered returns a publication in which app.example.com leads to the backend.
+func rendered(generation int64, b routing.Backend) xds.Publication {
+	const hostname = "app.example.com"
+	route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "app"}}
+	table := &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: hostname, Namespace: "team", Entries: []routing.Entry{{
+		Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
+		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
+	}}}}}
+	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Generation: generation, Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
+}
+
+func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAssignment {
+	a := assigned(cluster, address.IP.String())
+	a.Endpoints[0].LbEndpoints[0].GetEndpoint().Address.GetSocketAddress().PortSpecifier = &corev3.SocketAddress_PortValue{PortValue: uint32(address.Port)}
+	return a
+}
+
+func (s *sidecar) publish(t *testing.T, p xds.Publication) {
+	t.Helper()
+	if err := s.Publish(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *sidecar) awaitAcknowledged(t *testing.T, generation int64) {
+	t.Helper()
+	await(t, fmt.Sprintf("acknowledgement of generation %d", generation), func() bool { return s.State(shared).Acknowledged == generation })
+}
+
+// The real Envoy waits for the first publication, and follows the publications after it.
+func TestEnvoyFollowsPublications(t *testing.T) {
+	s := newSidecar(t)
+	await(t, "stream", func() bool { return s.State(shared).Connected == 1 })
+	if conn, err := net.Dial("tcp", s.ready); err == nil {
+		_ = conn.Close()
+		t.Error("Envoy is ready without a publication")
+	}
+	blue, _ := backend(t, "blue")
+	s.publish(t, rendered(1, blue))
+	t.Logf("the first publication is served after %s", s.awaitAnswer(t, "app.example.com", "200 blue"))
+	s.awaitAcknowledged(t, 1)
+
+	green, _ := backend(t, "green")
+	s.publish(t, rendered(2, green))
+	t.Logf("a change of a route is served after %s", s.awaitAnswer(t, "app.example.com", "200 green"))
+	s.awaitAcknowledged(t, 2)
+	if got := s.State(shared); got.Connected != 1 || got.Rejected != "" {
+		t.Errorf("the state is %+v", got)
+	}
+}
+
+// Envoy is ready before the endpoints of a cluster exist, and follows them.
+func TestEnvoyFollowsEndpoints(t *testing.T) {
+	s := newSidecar(t)
+	service, first := backend(t, "first")
+	_, second := backend(t, "second")
+	service.ClusterIP, service.Headless = "", true
+	p := rendered(1, service)
+	cluster := p.Resources.Endpoints[0].Cluster
+	s.publish(t, p)
+	s.awaitAnswer(t, "app.example.com", "503 no healthy upstream")
+	s.awaitAcknowledged(t, 1)
+	for _, test := range []struct {
+		address *net.TCPAddr
+		want    string
+	}{{first, "200 first"}, {second, "200 second"}} {
+		s.PublishEndpoints(shared, sharedTunnel, envoy.Assignments{cluster: assignedTo(cluster, test.address)})
+		t.Logf("changed endpoints are served after %s", s.awaitAnswer(t, "app.example.com", test.want))
+	}
+	// A new cluster with endpoints is ready before the routes lead to it.
+	third, address := backend(t, "third")
+	third.ClusterIP, third.Headless = "", true
+	p = rendered(2, third)
+	p.Assignments[p.Resources.Endpoints[0].Cluster] = assignedTo(p.Resources.Endpoints[0].Cluster, address)
+	failed := s.load(t)
+	s.publish(t, p)
+	t.Logf("a new cluster with endpoints is served after %s", s.awaitAnswer(t, "app.example.com", "200 third"))
+	s.awaitAcknowledged(t, 2)
+	failed()
+}
+
+// load sends requests until the returned function is called, which checks that none failed.
+func (s *sidecar) load(t *testing.T) (check func()) {
+	t.Helper()
+	var sent atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if got, err := s.get("app.example.com"); err != nil || !strings.HasPrefix(got, "200 ") {
+				t.Errorf("a request failed: %q, %v", got, err)
+				return
+			}
+			sent.Add(1)
+		}
+	}()
+	await(t, "request", func() bool { return sent.Load() > 0 || t.Failed() })
+	return func() {
+		cancel()
+		<-done
+		t.Logf("%d requests", sent.Load())
+	}
+}
+
+// While the server is away, and when another one has taken its place, no request fails, and
+// nothing is sent again.
+func TestEnvoyReconnects(t *testing.T) {
+	s := newSidecar(t)
+	blue, _ := backend(t, "blue")
+	service, address := backend(t, "headless")
+	service.ClusterIP, service.Headless = "", true
+	p := rendered(1, blue)
+	clusterOf := rendered(1, service).Resources
+	p.Resources.Clusters = append(p.Resources.Clusters, clusterOf.Clusters...)
+	p.Resources.Endpoints = clusterOf.Endpoints
+	p.Assignments[clusterOf.Endpoints[0].Cluster] = assignedTo(clusterOf.Endpoints[0].Cluster, address)
+	s.publish(t, p)
+	s.awaitAnswer(t, "app.example.com", "200 blue")
+	s.awaitAcknowledged(t, 1)
+	failed := s.load(t)
+	s.stop()
+	s.startServer(t)
+	await(t, "stream", func() bool { return s.State(shared).Connected == 1 })
+	s.publish(t, p)
+	s.awaitAcknowledged(t, 1)
+	failed()
+	s.metrics.change(func() {
+		if n := s.metrics.pushes[metrics.XDSClusters] + s.metrics.pushes[metrics.XDSEndpoints] + s.metrics.pushes[metrics.XDSRoutes]; n != 0 {
+			t.Errorf("%d responses were sent after the reconnect, want none: %v", n, s.metrics.pushes)
+		}
+	})
+	green, _ := backend(t, "green")
+	s.publish(t, rendered(2, green))
+	s.awaitAnswer(t, "app.example.com", "200 green")
+}
+
+// What Envoy rejects does not change what it serves.
+func TestEnvoyRejects(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		harm func(*envoy.Resources)
+	}{
+		{"routes", func(r *envoy.Resources) {
+			r.Open = proto.CloneOf(r.Open)
+			r.Open.VirtualHosts[0].Routes[0].Match.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: "("}}
+		}},
+		{"clusters", func(r *envoy.Resources) {
+			bad := proto.CloneOf(r.Clusters[0])
+			bad.Name += "bad"
+			bad.LoadAssignment.Endpoints[0].LbEndpoints[0].GetEndpoint().Address.GetSocketAddress().Address = "010.0.0.1"
+			r.Clusters = append(r.Clusters, bad)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSidecar(t)
+			blue, _ := backend(t, "blue")
+			green, _ := backend(t, "green")
+			s.publish(t, rendered(1, blue))
+			s.awaitAnswer(t, "app.example.com", "200 blue")
+			s.awaitAcknowledged(t, 1)
+			failed := s.load(t)
+			bad := rendered(2, green)
+			test.harm(bad.Resources)
+			s.publish(t, bad)
+			await(t, "rejection", func() bool { return s.State(shared).Rejected != "" })
+			t.Log(s.State(shared).Rejected)
+			if got, err := s.get("app.example.com"); got != "200 blue" || s.State(shared).Acknowledged != 1 {
+				t.Errorf("the answer is %q, %v, and the state is %+v", got, err, s.State(shared))
+			}
+			s.publish(t, rendered(3, green))
+			s.awaitAnswer(t, "app.example.com", "200 green")
+			s.awaitAcknowledged(t, 3)
+			failed()
+			if got := s.State(shared).Rejected; got != "" {
+				t.Errorf("after a valid publication, Rejected is %q", got)
+			}
+		})
+	}
+}
