@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -115,7 +117,7 @@ func newService() *corev1.Service {
 // restart replaces the controller process. The new process has no state in memory.
 func (h *harness) restart() {
 	h.uptime = 0
-	h.xds = &fakeXDS{}
+	h.xds = &fakeXDS{state: xds.State{Connected: 2, Known: true, Published: true, Acknowledged: math.MaxInt64}}
 	h.registry = prometheus.NewRegistry()
 	c, live := h.client(), h.kube
 	recorded := metrics.New(h.registry)

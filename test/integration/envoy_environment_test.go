@@ -29,6 +29,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
 // xdsAddress is the address on which controllers serve Envoys. All specs with Envoys run in one
@@ -107,6 +108,7 @@ var startBed = sync.OnceValue(func() *bed {
 // through the simulator to the Envoys of the connectors' pods, and from there to real servers.
 func newEnvoyEnvironment() *environment {
 	GinkgoHelper()
+	netns.Require(GinkgoTB())
 	env := &environment{}
 	b := startBed()
 	env.prepare(simulator.Options{
@@ -138,8 +140,9 @@ func (env *environment) startWithEnvoy(arguments ...string) {
 	env.start(append([]string{"--xds-bind-address=" + xdsAddress}, arguments...)...)
 }
 
-// backendAddresses are the addresses of the servers of specs. They are local in the network
-// namespace, and no pod of the node has them.
+// backendAddresses are the addresses of the servers of specs, 10.111.255.1 and so on. They are
+// local in the network namespace, because they are in the range of Services, and no pod of the
+// node has them.
 var backendAddresses struct {
 	sync.Mutex
 	next int
@@ -168,7 +171,7 @@ func (env *environment) serve(handler http.Handler) discoveryv1.Endpoint {
 	GinkgoHelper()
 	backendAddresses.Lock()
 	backendAddresses.next++
-	address := fmt.Sprintf("192.0.2.%d", backendAddresses.next)
+	address := fmt.Sprintf("10.111.255.%d", backendAddresses.next)
 	backendAddresses.Unlock()
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, "80"))
 	Expect(err).NotTo(HaveOccurred())

@@ -20,9 +20,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// withEnvoy is the label of specs that run Envoys.
-var withEnvoy = Label("envoy")
-
 // serveWithEnvoy creates the Gateway "shared" with the hostnames, the Services "one" and "two",
 // and a route of all hostnames to "one". It returns when a request is answered.
 func (env *environment) serveWithEnvoy(host string, hostnames ...string) (*gatewayv1.Gateway, *gatewayv1.HTTPRoute) {

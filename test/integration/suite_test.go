@@ -19,7 +19,6 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
-	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
@@ -41,12 +40,15 @@ var (
 	// lifecycle is the label of specs about the creation and deletion of
 	// tunnels and connectors.
 	lifecycle = Label("lifecycle")
+	// withEnvoy is the label of specs that run Envoys. They share the port of the xDS
+	// server and the node, so they run in one process.
+	withEnvoy = Label("envoy")
 )
 
 // parts are label filters. Each part of the suite runs in a separate process with
 // a separate control plane. They run concurrently because most specs wait most of
 // the time, and one part does not affect the counters of another.
-var parts = []string{"slow", "lifecycle && !slow", "!lifecycle && !slow"}
+var parts = []string{"slow && !envoy", "lifecycle && !slow && !envoy", "!lifecycle && !slow && !envoy", "envoy"}
 
 var (
 	kube       client.WithWatch
@@ -80,9 +82,6 @@ var _ = BeforeSuite(func() {
 // runParts runs all parts concurrently.
 func runParts(t *testing.T) {
 	program := build(t, t.TempDir())
-	if _, err := binaries.ControlPlane(t.Context(), os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager); err != nil {
-		t.Fatal(err)
-	}
 	var running sync.WaitGroup
 	for _, part := range parts {
 		running.Go(func() { runPart(t, part, program) })
