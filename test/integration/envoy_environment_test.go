@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -66,6 +69,14 @@ type bed struct {
 	edges *edges
 }
 
+// stopBed stops the node if it was started.
+var stopBed = func() error { return nil }
+
+var _ = AfterSuite(func() { Expect(stopBed()).To(Succeed()) })
+
+// podLogs reads the logs of pods.
+var podLogs kubernetes.Interface
+
 // startBed starts the node on its first call. The pods of connectors are the stand-in for
 // cloudflared and the real Envoy.
 var startBed = sync.OnceValue(func() *bed {
@@ -79,9 +90,16 @@ var startBed = sync.OnceValue(func() *bed {
 		output, err := build.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(output))
 	}
+	// No spec has a backend with TLS, so any authority is sufficient.
+	authority, _, err := cert.GenerateSelfSignedCertKey("backends.test", nil, nil)
+	Expect(err).NotTo(HaveOccurred())
+	authorities := filepath.Join(dir, "ca.crt")
+	Expect(os.WriteFile(authorities, authority, 0o600)).To(Succeed())
 	b := &bed{edges: &edges{}}
 	edge := httptest.NewServer(b.edges)
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	podLogs, err = kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	b.Node, err = node.Start(context.Background(), config, node.Options{ServeAddresses: true, Images: map[string]node.Image{
 		"docker.io/cloudflare/cloudflared": {
@@ -90,17 +108,17 @@ var startBed = sync.OnceValue(func() *bed {
 		},
 		"docker.io/envoyproxy/envoy": {
 			Command:     []string{filepath.Join(dir, "envoy")},
-			Environment: []string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress},
+			Environment: []string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
 			Ports:       map[int32]string{10080: "OPEN_PORT", 10081: "PROTECTED_PORT", 2001: "READY_PORT"},
 		},
 	}})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() {
+	stopBed = func() error {
 		err := b.Stop()
 		edge.CloseClientConnections()
 		edge.Close()
-		Expect(errors.Join(err, os.RemoveAll(dir))).To(Succeed())
-	})
+		return errors.Join(err, os.RemoveAll(dir))
+	}
 	return b
 })
 
@@ -126,7 +144,12 @@ func newEnvoyEnvironment() *environment {
 		},
 	})
 	b.edges.set(env.cloudflare.Edge())
-	DeferCleanup(func() { b.edges.set(nil) })
+	DeferCleanup(func() {
+		if CurrentSpecReport().Failed() {
+			env.describePods()
+		}
+		b.edges.set(nil)
+	})
 	env.create(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{
 		DataPlane: ptr.To(v1alpha1.DataPlaneEnvoy), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](2)},
 	}))
@@ -208,4 +231,19 @@ func (env *environment) visit(gateway, host, path string, headers ...string) str
 // dataPlaneReady returns the condition of the Gateway about its Envoys as "Status Reason".
 func dataPlaneReady(g *gatewayv1.Gateway) func() string {
 	return gatewayCondition(g, "tunnelgateway.dev/DataPlaneReady")
+}
+
+// describePods writes the states of the connectors' containers, and the ends of their logs.
+func (env *environment) describePods() {
+	for _, pod := range env.connectorPods() {
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			fmt.Fprintf(GinkgoWriter, "pod %s, container %s: ready %t, %d restarts, state %+v\n", pod.Name, status.Name, status.Ready, status.RestartCount, status.State)
+			request := podLogs.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: status.Name, TailLines: ptr.To[int64](20)})
+			if text, err := request.DoRaw(context.Background()); err != nil {
+				fmt.Fprintf(GinkgoWriter, "  no log: %v\n", err)
+			} else {
+				fmt.Fprintf(GinkgoWriter, "%s\n", text)
+			}
+		}
+	}
 }
