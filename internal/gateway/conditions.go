@@ -158,7 +158,8 @@ const (
 
 // keepProgrammed adds the current condition if it is the result of an attempt for
 // this generation. It reports whether it has added the condition. The message of a
-// delayed attempt replaces the current message.
+// delayed attempt replaces the current message, and so does the message that Envoy has not
+// acknowledged its configuration, unless the tunnel is programmed or Envoy rejected it.
 func (c *conditions) keepProgrammed(current []metav1.Condition, push Push) bool {
 	existing := meta.FindStatusCondition(current, typeProgrammed)
 	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageGatewayNotAccepted {
@@ -166,18 +167,24 @@ func (c *conditions) keepProgrammed(current []metav1.Condition, push Push) bool 
 	}
 	programmed := existing.Status == metav1.ConditionTrue && existing.Reason == reasonProgrammed
 	pending := existing.Status == metav1.ConditionFalse && existing.Reason == reasonPending
-	rejected := existing.Message == messageEnvoyRejected
-	message := existing.Message
-	switch {
-	case !programmed && !pending && !rejected:
+	if !programmed && !pending && existing.Message != messageEnvoyRejected {
 		return false
-	case push.State == PushDelayed && programmed:
-		message = messageProgrammedBefore + " " + push.Message
-	case push.State == PushDelayed, push.State == pushUnacknowledged && pending && !rejected:
-		message = push.Message
 	}
-	c.set(typeProgrammed, programmed, existing.Reason, message)
+	c.set(typeProgrammed, programmed, existing.Reason, keptMessage(existing.Message, programmed, push))
 	return true
+}
+
+// keptMessage returns the message of a condition Programmed that is kept.
+func keptMessage(existing string, programmed bool, push Push) string {
+	switch {
+	case push.State == PushDelayed && programmed:
+		return messageProgrammedBefore + " " + push.Message
+	case push.State == PushDelayed,
+		push.State == pushUnacknowledged && !programmed && existing != messageEnvoyRejected:
+		return push.Message
+	default:
+		return existing
+	}
 }
 
 // listenerConditions returns the conditions of a listener. parent is why the

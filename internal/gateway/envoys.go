@@ -76,23 +76,28 @@ const (
 
 // pushes returns the attempts that Programmed reports on the Gateway and on its ListenerSets.
 func (r *Result) pushes(o Outcome) (onGateway, onSets Push) {
-	e := o.Envoys
-	if e == nil || o.Push.State != PushSucceeded {
+	if o.Envoys == nil || o.Push.State != PushSucceeded {
 		return o.Push, o.Push
 	}
+	return o.Envoys.pushes(o.Push, r.isProgrammed())
+}
+
+// pushes returns the attempts for an attempt that succeeded. programmed states whether the
+// Gateway is Programmed for its generation.
+func (e *Envoys) pushes(succeeded Push, programmed bool) (onGateway, onSets Push) {
 	waiting := Push{State: pushUnacknowledged, Message: messageAcknowledgementPending}
 	rejected := Push{State: PushFailed, Reason: reasonInvalid, Message: messageEnvoyRejected}
 	switch {
 	case e.Acknowledged && e.Rejected != "":
-		return o.Push, waiting // the rejected configuration can be the first with a ListenerSet
+		return succeeded, waiting // the rejected configuration can be the first with a ListenerSet
 	case e.Acknowledged:
-		return o.Push, o.Push
+		return succeeded, succeeded
 	case !e.Published:
 		return waiting, waiting
-	case e.Rejected != "" && !r.isProgrammed():
+	case e.Rejected != "" && !programmed:
 		return rejected, rejected
 	case e.Rejected == "" && e.Connected == 0 && e.Known:
-		return o.Push, o.Push
+		return succeeded, succeeded
 	default:
 		return waiting, waiting
 	}

@@ -154,20 +154,20 @@ func (f objects) rotationPhase() string {
 func (f objects) serving(done string) effect {
 	connectors := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
 	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue && connectors.ObservedGeneration == f.tunnel.Generation
-	accepted, programmed, dataPlane := f.falseCondition(gatewayv1.GatewayConditionAccepted), f.falseCondition(gatewayv1.GatewayConditionProgrammed), f.dataPlane()
+	accepted, notReady := f.falseCondition(gatewayv1.GatewayConditionAccepted), cmp.Or(f.falseCondition(gatewayv1.GatewayConditionProgrammed), f.dataPlane())
 	switch {
 	case !f.gatewayObserved():
 		return effect{outstanding: "the controller has not processed the last change of the Gateway yet"}
 	case accepted != "":
 		return effect{refused: accepted}
-	case f.applied() && rolledOut && programmed == "" && dataPlane == "":
+	case f.applied() && rolledOut && notReady == "":
 		return effect{done: done + ": the configuration is in effect" + f.connectors()}
 	case tunnel.RequiresAction(f.reason()):
 		return effect{refused: f.readyMessage()}
 	case f.readyMessage() != "":
 		return effect{outstanding: f.readyMessage()}
-	case cmp.Or(programmed, dataPlane) != "":
-		return effect{outstanding: cmp.Or(programmed, dataPlane)}
+	case notReady != "":
+		return effect{outstanding: notReady}
 	default:
 		return effect{outstanding: "the configuration is not in effect yet"}
 	}

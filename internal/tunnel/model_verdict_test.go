@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -103,9 +104,8 @@ func (m *model) verdictServing(a int, f Facts, s Step) string {
 		return ""
 	case actor.object.Status.Configuration.Hash == "" && Disagreement(actor.object.Spec, f.Desired.Spec) != "":
 		return ""
-	default:
-		return m.verdictEffect(a, f, s, p)
 	}
+	return cmp.Or(m.verdictSettings(a, f, p), m.verdictEffect(a, f, s, p))
 }
 
 // verdictPaused checks that the Tunnel of a paused Gateway is paused.
@@ -125,16 +125,25 @@ func (m *model) verdictFailed(a int, s Step, p Outcome) string {
 	return fmt.Sprintf("the Gateway exists and its tunnel has the problem %s", p.Reason)
 }
 
+// verdictSettings checks that the outcome reports settings that do not agree with the Tunnel,
+// and that the desired configuration is for the recorded data plane.
+func (m *model) verdictSettings(a int, f Facts, p Outcome) string {
+	o := m.actors[a].object
+	agree := Disagreement(o.Spec, f.Desired.Spec) == "" && o.Status.DataPlane == f.Desired.DataPlane
+	switch {
+	case agree == (p.Reason == ReasonSettingsNotApplied):
+		return fmt.Sprintf("the settings agree with the Tunnel: %t, but the outcome is %v %s", agree, p.State, p.Reason)
+	case dataPlaneOf(f.Desired.Hash) != o.Status.DataPlane:
+		return fmt.Sprintf("the desired configuration is not for %s, which the Tunnel records", o.Status.DataPlane)
+	}
+	return ""
+}
+
 // verdictEffect checks that the desired configuration is in effect and connectors run.
 func (m *model) verdictEffect(a int, f Facts, s Step, p Outcome) string {
 	actor := &m.actors[a]
 	t := m.recordedTunnel(a)
-	agrees := Disagreement(actor.object.Spec, f.Desired.Spec) == "" && actor.object.Status.DataPlane == actor.gateway.settings.dataPlane()
 	switch {
-	case agrees == (p.Reason == ReasonSettingsNotApplied):
-		return fmt.Sprintf("the settings agree with the Tunnel: %t, but the outcome is %v %s", agrees, p.State, p.Reason)
-	case dataPlaneOf(f.Desired.Hash) != actor.object.Status.DataPlane:
-		return fmt.Sprintf("the desired configuration is not for %s, which the Tunnel records", actor.object.Status.DataPlane)
 	case t == nil:
 		return fmt.Sprintf("the Gateway exists, but its tunnel does not; next step: %s", s.describe())
 	case configurationHashes[t.configuration] != f.Desired.Hash:
