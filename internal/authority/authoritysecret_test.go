@@ -59,6 +59,26 @@ func TestConflictingRotationIsAdopted(t *testing.T) {
 	}
 }
 
+// A successor that another process creates while this one checks the Secrets of Tunnels is not
+// in them yet.
+func TestDistributionIsThatOfTheCheckedBundle(t *testing.T) {
+	c := newCluster(t)
+	first, second, object := c.authority(), c.authority(), c.tunnel("shared")
+	c.write(first, object)
+	c.maintain(second)
+	c.now = c.now.Add(authorityLifetime - successorLead - time.Second)
+	c.write(first, object) // its metadata has changed for both processes
+	c.beforeRead = func() {
+		c.beforeRead = func() {}
+		c.now = c.now.Add(time.Second)
+		c.maintain(second)
+	}
+	c.maintain(first)
+	if s := c.authorities(); s.next == nil || !s.nextSince.IsZero() {
+		t.Errorf("the bundles contain the successor since %s, want none", s.nextSince)
+	}
+}
+
 // damages are edits of the Secret with the authorities that make it unusable.
 func damages(t *testing.T) map[string]func(*corev1.Secret) {
 	other, err := newSigner(startTime)
@@ -208,7 +228,7 @@ func TestReplacedSecretIsAdopted(t *testing.T) {
 	}
 }
 
-// No log line and no error contains a private key, whatever the Secret contains.
+// No log line and no error contains a private key, for every damage of the Secret.
 func TestLogsAndErrorsContainNoKey(t *testing.T) {
 	var mu sync.Mutex
 	var output strings.Builder

@@ -38,7 +38,7 @@ func TestEnvoyUsesTheSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() }) //nolint:errcheck // closing a listener loses no data
+	t.Cleanup(func() { _ = listener.Close() })
 	var serving atomic.Pointer[Authority]
 	serving.Store(a)
 	clients := acceptClients(t, &serving, listener)
@@ -79,7 +79,7 @@ func acceptClients(t *testing.T, serving *atomic.Pointer[Authority], listener ne
 					}
 				}
 			}
-			raw.Close() //nolint:errcheck // closing a connection loses no data
+			_ = raw.Close()
 		}
 	}()
 	return identities
@@ -133,7 +133,7 @@ func startEnvoy(t *testing.T, binary, folder string, port int) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { command.Wait() }) //nolint:errcheck // the context of the test has ended it
+	t.Cleanup(func() { _ = command.Wait() }) // the context of the test has ended it
 }
 
 // secretVolume is a volume with the files of a Secret. The kubelet replaces all of them at

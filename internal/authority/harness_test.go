@@ -40,6 +40,8 @@ type cluster struct {
 	now  time.Time
 	// beforeWrite is called before each write of the Secret with the authorities.
 	beforeWrite func()
+	// beforeRead is called before each read of a Tunnel's Secret from the API server.
+	beforeRead func()
 	// failReads makes reads from the API server fail.
 	failReads bool
 	// reads counts the reads of Secrets from the API server, writes the writes of Secrets.
@@ -55,7 +57,7 @@ func newCluster(t *testing.T) *cluster {
 		}
 	}
 	return &cluster{
-		t: t, now: startTime, beforeWrite: func() {},
+		t: t, now: startTime, beforeWrite: func() {}, beforeRead: func() {},
 		kube: fake.NewClientBuilder().WithScheme(scheme).Build(),
 	}
 }
@@ -103,6 +105,9 @@ func (c *cluster) live() client.Reader {
 	return interceptor.NewClient(c.kube, interceptor.Funcs{
 		Get: func(ctx context.Context, k client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			c.reads.Add(1)
+			if key.Name != authorityName {
+				c.beforeRead()
+			}
 			if c.failReads {
 				return errors.New("the API server does not respond")
 			}

@@ -67,18 +67,11 @@ func (s *authorities) hasBundle(text []byte) bool { return bytes.Equal(s.bundle(
 // advance returns the authorities at the time. distributed reports whether all Secrets of
 // Tunnels contain the bundle.
 func (s *authorities) advance(now time.Time, distributed bool) (*authorities, error) {
-	to := *s
-	if !to.previousUntil.IsZero() && now.After(to.previousUntil) {
-		to.previous, to.previousUntil = nil, time.Time{}
-	}
-	if to.next != nil && !isValid(to.next.certificate, now) {
-		to.next, to.nextSince = nil, time.Time{}
-	}
-	end := to.active.certificate.NotAfter
+	to := s.withoutExpired(now)
 	switch {
 	case !isValid(to.active.certificate, now):
 		return to.replace(now)
-	case to.next == nil && !now.Before(end.Add(-successorLead)):
+	case to.next == nil && !now.Before(to.active.certificate.NotAfter.Add(-successorLead)):
 		next, err := newSigner(now)
 		if err != nil {
 			return nil, err
@@ -90,7 +83,20 @@ func (s *authorities) advance(now time.Time, distributed bool) (*authorities, er
 	case distributed && (to.nextSince.IsZero() || to.nextSince.After(now)): // after, if the clock has jumped
 		to.nextSince = now.UTC().Truncate(time.Second)
 	}
-	return &to, nil
+	return to, nil
+}
+
+// withoutExpired returns a copy of the authorities without a successor that is not valid, and
+// without replaced authorities from which no certificate is valid.
+func (s *authorities) withoutExpired(now time.Time) *authorities {
+	to := *s
+	if !to.previousUntil.IsZero() && now.After(to.previousUntil) {
+		to.previous, to.previousUntil = nil, time.Time{}
+	}
+	if to.next != nil && !isValid(to.next.certificate, now) {
+		to.next, to.nextSince = nil, time.Time{}
+	}
+	return &to
 }
 
 // isReady reports whether the successor takes over: all bundles have contained it long

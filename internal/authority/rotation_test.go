@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,19 +63,9 @@ func TestRotationInterruptsNoEnvoy(t *testing.T) {
 	}
 	servers := map[string]*x509.Certificate{}
 	for end := c.now.Add(1600 * day); c.now.Before(end); c.now = c.now.Add(step) {
-		for _, name := range c.maintain(a) {
-			for _, l := range tunnels {
-				if l.tunnel.Name == name && l.writeAt.IsZero() {
-					l.writeAt = c.now.Add(l.writeDelay)
-				}
-			}
-		}
+		due := c.maintain(a)
 		for _, l := range tunnels {
-			if !l.writeAt.IsZero() && !c.now.Before(l.writeAt) {
-				l.writeAt = time.Time{}
-				c.write(a, l.tunnel)
-				l.observe(c, false)
-			}
+			l.writeIfDue(c, a, slices.Contains(due, l.tunnel.Name))
 		}
 		server := wantMutualTrust(t, c, a, tunnels)
 		servers[server.SerialNumber.String()] = server
@@ -81,20 +73,27 @@ func TestRotationInterruptsNoEnvoy(t *testing.T) {
 			t.Fatalf("at %s", c.now)
 		}
 	}
-	issuers := map[string]bool{}
-	for _, certificates := range []map[string]*x509.Certificate{servers, tunnels[0].issued, tunnels[1].issued, tunnels[2].issued, tunnels[3].issued} {
-		for _, leaf := range certificates {
-			issuers[leaf.Issuer.SerialNumber] = true
-			wantDistributed(t, tunnels, leaf)
+	issuers := wantDistributed(t, tunnels, servers)
+	for _, l := range tunnels {
+		maps.Copy(issuers, wantDistributed(t, tunnels, l.issued))
+		if got := len(l.issued); got < 1600/62 || got > 1600/58+1 {
+			t.Errorf("%s had %d certificates in 1600 days, want one every 60 days", l.tunnel.Name, got)
 		}
 	}
 	if len(issuers) != 3 {
 		t.Errorf("%d authorities have signed, want 3", len(issuers))
 	}
-	for _, l := range tunnels {
-		if got := len(l.issued); got < 1600/62 || got > 1600/58+1 {
-			t.Errorf("%s had %d certificates in 1600 days, want one every 60 days", l.tunnel.Name, got)
-		}
+}
+
+// writeIfDue writes the Secret after the delay.
+func (l *lagging) writeIfDue(c *cluster, a *Authority, isDue bool) {
+	if isDue && l.writeAt.IsZero() {
+		l.writeAt = c.now.Add(l.writeDelay)
+	}
+	if !l.writeAt.IsZero() && !c.now.Before(l.writeAt) {
+		l.writeAt = time.Time{}
+		c.write(a, l.tunnel)
+		l.observe(c, false)
 	}
 }
 
@@ -145,17 +144,23 @@ func wantMutualTrust(t *testing.T, c *cluster, a *Authority, tunnels []*lagging)
 	return server
 }
 
-// wantDistributed checks that the Secrets of all Tunnels contained the authority of the
-// certificate 24 hours before the issue, unless the authority is the first one.
-func wantDistributed(t *testing.T, tunnels []*lagging, leaf *x509.Certificate) {
+// wantDistributed checks that the Secrets of all Tunnels contained the authority of each
+// certificate 24 hours before the issue, unless the authority is the first one. It returns
+// the authorities.
+func wantDistributed(t *testing.T, tunnels []*lagging, certificates map[string]*x509.Certificate) map[string]bool {
 	t.Helper()
-	issued := leaf.NotBefore.Add(clockSkew)
-	for _, l := range tunnels {
-		since, ok := l.since[leaf.Issuer.SerialNumber]
-		if isFirst := since.Equal(startTime); !isFirst && (!ok || issued.Sub(since) < day) {
-			t.Errorf("an authority signed at %s, but the Secret of %s contains it since %s", issued, l.tunnel.Name, since)
+	issuers := map[string]bool{}
+	for _, leaf := range certificates {
+		issuer, issued := leaf.Issuer.SerialNumber, leaf.NotBefore.Add(clockSkew)
+		issuers[issuer] = true
+		for _, l := range tunnels {
+			since, ok := l.since[issuer]
+			if isFirst := since.Equal(startTime); !isFirst && (!ok || issued.Sub(since) < day) {
+				t.Errorf("an authority signed at %s, but the Secret of %s contains it since %s", issued, l.tunnel.Name, since)
+			}
 		}
 	}
+	return issuers
 }
 
 // A successor that cannot reach every bundle takes over before the active authority ends.

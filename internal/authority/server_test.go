@@ -69,7 +69,7 @@ func connect(t *testing.T, a *Authority, certificate *tls.Certificate, bundle []
 		option(config)
 	}
 	if err := tls.Client(raw, config).HandshakeContext(t.Context()); err != nil {
-		raw.Close() //nolint:errcheck // closing a connection loses no data
+		_ = raw.Close()
 		<-results
 		return Identity{}, err
 	}
@@ -141,15 +141,21 @@ func TestServerAcceptsOnlyCertificatesOfTunnels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := connect(t, a, test.certificate, c.files(own)[envoy.CAFile])
-			switch {
-			case test.wantError == "" && err != nil:
-				t.Errorf("the server refuses the certificate: %v", err)
-			case test.wantError != "" && (err == nil || !strings.Contains(err.Error(), test.wantError)):
-				t.Errorf("the error is %v, want %q", err, test.wantError)
-			case got != test.want:
-				t.Errorf("the identity is %s, want %s", got, test.want)
-			}
+			wantIdentity(t, got, err, test.want, test.wantError)
 		})
+	}
+}
+
+// wantIdentity checks the identity of a client, or the error.
+func wantIdentity(t *testing.T, got Identity, err error, want Identity, wantError string) {
+	t.Helper()
+	switch {
+	case wantError == "" && err != nil:
+		t.Errorf("the server refuses the certificate: %v", err)
+	case wantError != "" && (err == nil || !strings.Contains(err.Error(), wantError)):
+		t.Errorf("the error is %v, want %q", err, wantError)
+	case got != want:
+		t.Errorf("the identity is %s, want %s", got, want)
 	}
 }
 
