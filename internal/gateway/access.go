@@ -92,7 +92,7 @@ func describeGaps(gaps []routing.AccessGap) string {
 		form += " or with a dot at its end"
 	}
 	return fmt.Sprintf("Requests with a host %s can bypass Cloudflare Access, because connectors do not recognize the protected hostname: %s. "+
-		"Require Access for the wider hostname too, or use dataPlane: Envoy in a version of the controller that offers it.", form, listAtMost(parts))
+		"Require Access for the wider hostname too, or ask the platform team to set dataPlane: Envoy.", form, listAtMost(parts))
 }
 
 func quoteEvery(hostname string) string {

@@ -16,6 +16,8 @@ type ruleAction struct {
 	action routing.Action
 	// unsupported are the parts of the action that the data plane cannot express.
 	unsupported []string
+	// envoySupports reports whether Envoy would support these parts.
+	envoySupports bool
 	// problems are the problems of the references that do not resolve.
 	problems []*Problem
 }
@@ -25,6 +27,8 @@ type translator struct {
 	capabilities routing.Capabilities
 	expressions  expressions
 	backends     backendResolver
+	// envoy are the capabilities of Envoy if the data plane has ingress rules, or nil.
+	envoy *routing.Capabilities
 }
 
 // action returns the action of a rule of the route.
@@ -60,11 +64,20 @@ func (t translator) action(route *Route, index int) ruleAction {
 			result.refuse(t.capabilities.Backend(route.Kind, w.Backend.Protocol))
 		}
 	}
-	result.action = t.newAction(route, index, result.unsupported, weighted, unresolved)
+	result.envoySupports = len(result.unsupported) > 0 && t.envoySupportsAction(route.Kind, rule, weighted)
+	result.action = t.newAction(route, index, result, weighted, unresolved)
 	if len(result.unsupported) == 0 {
 		result.problems = append(result.problems, t.applyFilters(&result.action, route, index)...)
 	}
 	return result
+}
+
+// envoySupportsAction reports whether Envoy would support an action that ingress rules do not.
+func (t translator) envoySupportsAction(kind string, rule *gatewayv1.HTTPRouteRule, weighted []routing.WeightedBackend) bool {
+	return t.envoy != nil && len(unsupportedParts(rule, *t.envoy)) == 0 &&
+		!slices.ContainsFunc(weighted, func(w routing.WeightedBackend) bool {
+			return w.Status == 0 && t.envoy.Backend(kind, w.Backend.Protocol) != ""
+		})
 }
 
 // refuse adds an unsupported part, unless the reason is empty or known already.
@@ -75,14 +88,14 @@ func (a *ruleAction) refuse(reason string) {
 }
 
 // newAction returns the action of a rule without its filters.
-func (t translator) newAction(route *Route, index int, unsupported []string, weighted []routing.WeightedBackend, unresolved *Problem) routing.Action {
+func (t translator) newAction(route *Route, index int, a ruleAction, weighted []routing.WeightedBackend, unresolved *Problem) routing.Action {
 	rule, status := &route.Rules[index], t.capabilities.ErrorStatus(route.Kind)
 	fail := func(reason gatewayv1.RouteConditionReason, cause string) routing.Action {
 		return routing.Action{Status: status, Problem: &routing.Problem{Reason: string(reason), Cause: cause}}
 	}
 	switch {
-	case len(unsupported) > 0:
-		return fail(gatewayv1.RouteReasonUnsupportedValue, describeUnsupportedParts(unsupported))
+	case len(a.unsupported) > 0:
+		return fail(gatewayv1.RouteReasonUnsupportedValue, describeUnsupportedParts(a.unsupported, a.envoySupports))
 	case redirectOf(rule) != nil:
 		return routing.Action{Redirect: newRedirect(redirectOf(rule))}
 	case len(rule.BackendRefs) == 0:

@@ -214,16 +214,9 @@ func TestHostnamesOfOthersOnlyConfineAWildcardRoute(t *testing.T) {
 		t.Fatalf("%d routes are refused, %d are confined, and %d rules are repeated for other tenants; want 0, 1 and 0", routes, result.Usage.Confined, result.Usage.Repeated)
 	}
 	foreign := string(c.HTTPRoutes[2].Spec.Hostnames[0])
-	for host, want := range map[string]string{"any.example.com": "team", "own.example.com": "team", foreign: ""} {
-		got := ""
-		entry, shadowed := result.Table.Answer(routing.Request{Host: host, Path: "/" + wildcard + "/0"})
-		if entry != nil {
-			got = entry.Source.Route.Namespace
-		} else if len(shadowed) != 1 || !strings.Contains(shadowed[0].Reason, "no room to repeat") {
-			t.Errorf("host %s: the entries without effect are %+v", host, shadowed)
-		}
-		if got != want {
-			t.Errorf("host %s: the answer is of namespace %q, want %q", host, got, want)
+	for host, want := range map[string]string{"any.example.com": "team", "own.example.com": "team", foreign: "no room to repeat"} {
+		if got := namespaceOfAnswer(result.Table, routing.Request{Host: host, Path: "/" + wildcard + "/0"}); !strings.Contains(got, want) {
+			t.Errorf("host %s: the answer is %q, want %q", host, got, want)
 		}
 	}
 	for _, route := range report(result, c.Snapshot).Routes {
@@ -234,8 +227,22 @@ func TestHostnamesOfOthersOnlyConfineAWildcardRoute(t *testing.T) {
 	}
 	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(640)), RulesPerNamespace: new(int32(32))})
 	result = gateway.Build(c.Snapshot, options)
-	if entry, _ := result.Table.Answer(routing.Request{Host: foreign, Path: "/" + wildcard + "/0"}); entry == nil || result.Usage.Repeated != 320 || result.Usage.Confined != 0 {
-		t.Errorf("below the limit, entry %v answers, and %d rules are repeated for other tenants, want 320", entry, result.Usage.Repeated)
+	got := namespaceOfAnswer(result.Table, routing.Request{Host: foreign, Path: "/" + wildcard + "/0"})
+	if got != "team" || result.Usage.Repeated != 320 || result.Usage.Confined != 0 {
+		t.Errorf("below the limit, the answer is %q, and %d rules are repeated for other tenants, want 320", got, result.Usage.Repeated)
+	}
+}
+
+// namespaceOfAnswer returns the namespace of the entry that answers the request, or why the
+// only entry that matches it does not.
+func namespaceOfAnswer(table *routing.Table, request routing.Request) string {
+	switch entry, shadowed := table.Answer(request); {
+	case entry != nil:
+		return entry.Source.Route.Namespace
+	case len(shadowed) == 1:
+		return shadowed[0].Reason
+	default:
+		return ""
 	}
 }
 

@@ -19,6 +19,8 @@ type backendResolver struct {
 	services     map[types.NamespacedName]*corev1.Service
 	slices       map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	capabilities routing.Capabilities
+	// envoy are the capabilities of Envoy if the data plane has ingress rules, or nil.
+	envoy *routing.Capabilities
 }
 
 // resolve returns the Service port that ref names in the route, or
@@ -91,8 +93,11 @@ func (r backendResolver) protocol(name types.NamespacedName, port *corev1.Servic
 	if p := appProtocols[appProtocol]; slices.Contains(r.capabilities.Protocols, p) {
 		return p, nil
 	}
-	return 0, routeProblem(gatewayv1.RouteReasonUnsupportedProtocol,
-		"port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, appProtocol)
+	problem := routeProblem(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, appProtocol)
+	if p, known := appProtocols[appProtocol]; known && r.envoy != nil && slices.Contains(r.envoy.Protocols, p) {
+		problem = routeProblem(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which is not supported by ingress rules. %s", port.Port, name, appProtocol, remedyEnvoy)
+	}
+	return 0, problem
 }
 
 var appProtocols = map[string]routing.Protocol{

@@ -193,6 +193,9 @@ func newDecision(s *Snapshot, o Options) *decision {
 			grants: grants, services: s.Services, slices: s.EndpointSlices, capabilities: capabilities,
 		},
 	}
+	if withEnvoy, ok := o.DataPlanes[v1alpha1.DataPlaneEnvoy]; ok && d.DataPlane == v1alpha1.DataPlaneIngressRules {
+		d.translator.envoy, d.translator.backends.envoy = &withEnvoy, &withEnvoy
+	}
 	return d
 }
 

@@ -34,10 +34,10 @@ var supportedBundle = regexp.MustCompile(`^v1\.[56]\.\d+`)
 
 const supportedBundleVersions = "v1.5 or v1.6"
 
-// supportedFeatures are the core features of the supported kinds, and the
-// extended features whose conformance tests all pass. The conformance run
-// compares this list with its results.
-var supportedFeatures = []features.FeatureName{
+// featuresOfIngressRules are the core features of the supported kinds, and the
+// extended features whose conformance tests all pass with ingress rules. The conformance
+// run compares this list with its results.
+var featuresOfIngressRules = []features.FeatureName{
 	features.SupportGateway,
 	features.SupportHTTPRoute,
 	features.SupportReferenceGrant,
@@ -51,6 +51,47 @@ var supportedFeatures = []features.FeatureName{
 	features.SupportListenerSet,
 }
 
+// featuresOfEnvoy are the features that only Envoy supports. HTTPRoutePortRedirect is not one
+// of them, because a visitor reaches Cloudflare's edge on other ports than the listener.
+var featuresOfEnvoy = []features.FeatureName{
+	features.SupportGRPCRoute,
+
+	features.SupportGRPCRouteNamedRouteRule,
+	features.SupportHTTPRoute303RedirectStatusCode,
+	features.SupportHTTPRoute307RedirectStatusCode,
+	features.SupportHTTPRoute308RedirectStatusCode,
+	features.SupportHTTPRouteBackendProtocolH2C,
+	features.SupportHTTPRouteBackendRequestHeaderModification,
+	features.SupportHTTPRouteBackendTimeout,
+	features.SupportHTTPRouteCORS,
+	features.SupportHTTPRouteHostRewrite,
+	features.SupportHTTPRouteMethodMatching,
+	features.SupportHTTPRoutePathRedirect,
+	features.SupportHTTPRoutePathRewrite,
+	features.SupportHTTPRouteQueryParamMatching,
+	features.SupportHTTPRouteRequestMirror,
+	features.SupportHTTPRouteRequestMultipleMirrors,
+	features.SupportHTTPRouteRequestPercentageMirror,
+	features.SupportHTTPRouteRequestTimeout,
+	features.SupportHTTPRouteResponseHeaderModification,
+	features.SupportHTTPRouteSchemeRedirect,
+}
+
+// supportedFeatures returns the features of the class's data plane, sorted by name. A class
+// whose parameters are not valid has the features that every data plane supports.
+func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1.SupportedFeature {
+	names := featuresOfIngressRules
+	if settings.ClassDataPlane(s.Class, s.Configuration, controllerNamespace) == v1alpha1.DataPlaneEnvoy {
+		names = slices.Concat(featuresOfIngressRules, featuresOfEnvoy)
+	}
+	supported := make([]gatewayv1.SupportedFeature, len(names))
+	for i, name := range names {
+		supported[i].Name = gatewayv1.FeatureName(name)
+	}
+	slices.SortFunc(supported, func(a, b gatewayv1.SupportedFeature) int { return cmp.Compare(a.Name, b.Name) })
+	return supported
+}
+
 // BuildClass returns the status of a GatewayClass, without transition times.
 func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c := conditions{generation: s.Class.Generation}
@@ -58,12 +99,7 @@ func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 		string(gatewayv1.GatewayClassReasonAccepted), "The GatewayClass is accepted.")
 	c.check(string(gatewayv1.GatewayClassConditionStatusSupportedVersion), bundleProblem(s.BundleVersions),
 		string(gatewayv1.GatewayClassReasonSupportedVersion), "The installed version of the Gateway API is supported.")
-	status := gatewayv1.GatewayClassStatus{Conditions: c.list}
-	for _, name := range supportedFeatures {
-		status.SupportedFeatures = append(status.SupportedFeatures, gatewayv1.SupportedFeature{Name: gatewayv1.FeatureName(name)})
-	}
-	slices.SortFunc(status.SupportedFeatures, func(a, b gatewayv1.SupportedFeature) int { return cmp.Compare(a.Name, b.Name) })
-	return status
+	return gatewayv1.GatewayClassStatus{Conditions: c.list, SupportedFeatures: supportedFeatures(s, o.ControllerNamespace)}
 }
 
 // bundleProblem returns the CRDs with an unsupported version, or nil: "If

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,16 +123,48 @@ func TestClassConditions(t *testing.T) {
 }
 
 // status.supportedFeatures is sorted and has the core features, and the extended
-// features whose conformance tests all pass.
+// features whose conformance tests all pass with the data plane of the class.
 func TestClassListsSupportedFeatures(t *testing.T) {
-	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}}, options)
-	want := []gatewayv1.SupportedFeature{
-		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"},
-		{Name: "GatewayPort8080"}, {Name: "HTTPRoute"}, {Name: "HTTPRouteBackendProtocolWebSocket"}, {Name: "HTTPRouteDestinationPortMatching"},
-		{Name: "HTTPRouteNamedRouteRule"}, {Name: "ListenerSet"}, {Name: "ReferenceGrant"},
+	ofEveryDataPlane := []string{
+		"Gateway", "GatewayAddressEmpty", "GatewayHTTPListenerIsolation", "GatewayPort8080", "HTTPRoute", "HTTPRouteBackendProtocolWebSocket",
+		"HTTPRouteDestinationPortMatching", "HTTPRouteNamedRouteRule", "ListenerSet", "ReferenceGrant",
 	}
-	if diff := cmp.Diff(want, status.SupportedFeatures); diff != "" {
-		t.Errorf("features differ (-want +got):\n%s", diff)
+	withEnvoy := append([]string{
+		"GRPCRoute", "GRPCRouteNamedRouteRule", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode", "HTTPRoute308RedirectStatusCode",
+		"HTTPRouteBackendProtocolH2C", "HTTPRouteBackendRequestHeaderModification", "HTTPRouteBackendTimeout", "HTTPRouteCORS", "HTTPRouteHostRewrite",
+		"HTTPRouteMethodMatching", "HTTPRoutePathRedirect", "HTTPRoutePathRewrite", "HTTPRouteQueryParamMatching", "HTTPRouteRequestMirror",
+		"HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror", "HTTPRouteRequestTimeout", "HTTPRouteResponseHeaderModification",
+		"HTTPRouteSchemeRedirect",
+	}, ofEveryDataPlane...)
+	slices.Sort(withEnvoy)
+	named := &gatewayv1.ParametersReference{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: new(gatewayv1.Namespace("platform")), Name: "p"}
+	specOf := func(plane v1alpha1.DataPlane) *v1alpha1.TunnelConfiguration {
+		return configuration("platform", "p", v1alpha1.TunnelConfigurationSpec{DataPlane: &plane})
+	}
+	invalid := specOf(v1alpha1.DataPlaneEnvoy)
+	invalid.Spec.Connector = &v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("-1s"))}
+	for name, test := range map[string]struct {
+		parameters    *gatewayv1.ParametersReference
+		configuration *v1alpha1.TunnelConfiguration
+		want          []string
+	}{
+		"without parameters":       {nil, nil, ofEveryDataPlane},
+		"without a data plane":     {named, configuration("platform", "p", v1alpha1.TunnelConfigurationSpec{}), ofEveryDataPlane},
+		"ingress rules":            {named, specOf(v1alpha1.DataPlaneIngressRules), ofEveryDataPlane},
+		"Envoy":                    {named, specOf(v1alpha1.DataPlaneEnvoy), withEnvoy},
+		"parameters that are lost": {named, nil, ofEveryDataPlane},
+		"invalid parameters":       {named, invalid, ofEveryDataPlane},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
+			var got []string
+			for _, feature := range gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration}, options).SupportedFeatures {
+				got = append(got, string(feature.Name))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("features differ (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -15,6 +16,9 @@ type DroppedRule struct {
 	// Actions are the unsupported actions of the rule, without repetition. A rule
 	// with an unsupported action answers with the Status.
 	Actions []string
+	// EnvoySupportsActions reports whether the data plane has ingress rules, and Envoy would
+	// support all actions.
+	EnvoySupportsActions bool
 	// Status is the status that replaces the action, for example 500.
 	Status int
 	// Matches are the omitted matches of the rule. Their requests go to the next
@@ -31,6 +35,9 @@ type OmittedMatch struct {
 	Match int
 	// Fields are the unsupported fields of the match.
 	Fields []string
+	// EnvoySupports reports whether the data plane has ingress rules, and Envoy would support
+	// the match.
+	EnvoySupports bool
 }
 
 // The wordings of the outcomes of a rule that the data plane cannot express. The
@@ -49,9 +56,9 @@ func (d DroppedRule) String() string { return fmt.Sprintf("Dropped Rule %d: %s",
 func (d DroppedRule) outcome() string {
 	matches := make([]string, len(d.Matches))
 	for i, m := range d.Matches {
-		matches[i] = fmt.Sprintf("match %d (%s)", m.Match, describeUnsupportedParts(m.Fields))
+		matches[i] = fmt.Sprintf("match %d (%s)", m.Match, describeUnsupportedParts(m.Fields, m.EnvoySupports))
 	}
-	omitted, fails := strings.Join(matches, ", "), fmt.Sprintf(wordingRuleFails, d.Status, describeUnsupportedParts(d.Actions))
+	omitted, fails := strings.Join(matches, ", "), fmt.Sprintf(wordingRuleFails, d.Status, describeUnsupportedParts(d.Actions, d.EnvoySupportsActions))
 	switch {
 	case len(matches) == 0:
 		return fails
@@ -70,9 +77,18 @@ func (d DroppedRule) outcome() string {
 	return outcome
 }
 
-func describeUnsupportedParts(parts []string) string {
-	return "not supported: " + strings.Join(parts, ", ")
+// describeUnsupportedParts lists the unsupported parts. A part that Envoy would support is
+// not supported by ingress rules.
+func describeUnsupportedParts(parts []string, envoySupports bool) string {
+	by := ""
+	if envoySupports {
+		by = " by ingress rules"
+	}
+	return fmt.Sprintf("not supported%s: %s", by, strings.Join(parts, ", "))
 }
+
+// remedyEnvoy follows a description of something that Envoy would support.
+const remedyEnvoy = "The platform team can set dataPlane: Envoy"
 
 // hasIncompatibleFilters reports whether the rule is not served only because its filters
 // exclude each other.
@@ -80,11 +96,15 @@ func (d DroppedRule) hasIncompatibleFilters() bool {
 	return len(d.Matches) == 0 && len(d.Actions) == 1 && d.Actions[0] == routing.IncompatibleFilters
 }
 
-// describeDropped describes the rules in one sentence.
-func describeDropped(rules []DroppedRule) string {
-	parts := make([]string, len(rules))
+// DescribeDropped describes the rules in one sentence. A second one says what to do if Envoy
+// would support a part of them.
+func DescribeDropped(rules ...DroppedRule) string {
+	parts, remedy := make([]string, len(rules)), ""
 	for i, d := range rules {
 		parts[i] = d.String()
+		if d.EnvoySupportsActions || slices.ContainsFunc(d.Matches, func(m OmittedMatch) bool { return m.EnvoySupports }) {
+			remedy = " " + remedyEnvoy + "."
+		}
 	}
-	return strings.Join(parts, "; ") + "."
+	return strings.Join(parts, "; ") + "." + remedy
 }

@@ -17,6 +17,7 @@ func forEachProtectedCluster(t *testing.T, property func(t *testing.T, s *gatewa
 	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 7)), snapshot: s} //nolint:gosec // the test must be reproducible
 		class, own := d.settings(), d.settings()
+		class.Limits = &v1alpha1.Limits{RulesPerTunnel: new(int32(100_000))} // the oracle knows no limits
 		if s.ClassConfiguration != nil {
 			class.Hostnames = s.ClassConfiguration.Spec.Hostnames
 		}

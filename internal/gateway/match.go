@@ -59,6 +59,16 @@ func (t translator) match(route *Route, rule, index int) (ruleMatch, []string) {
 	return m, unsupported
 }
 
+// envoySupports reports whether Envoy would support a match that ingress rules do not.
+func (t translator) envoySupports(route *Route, rule, index int) bool {
+	if t.envoy == nil {
+		return false
+	}
+	withEnvoy := translator{capabilities: *t.envoy, expressions: expressions{refused: t.expressions.refused, unsupported: t.envoy.Expression}}
+	_, fields := withEnvoy.match(route, rule, index)
+	return len(fields) == 0
+}
+
 // value translates the condition for a header or a query parameter, and adds the size
 // of its expression to the match.
 func (t translator) value(m *ruleMatch, name, value string, isExpression bool) (routing.ValueMatch, error) {

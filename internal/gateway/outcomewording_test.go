@@ -1,12 +1,14 @@
 package gateway_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -90,6 +92,50 @@ func TestTheMessageAboutUnsupportedKindsSaysWhatToDo(t *testing.T) {
 			got := gateway.Build(s, randomOptions).Listeners[0].Unresolved
 			if got == nil || got.Reason != "InvalidRouteKinds" || got.Message != test.want {
 				t.Errorf("the problem is %+v, want InvalidRouteKinds: %s", got, test.want)
+			}
+		})
+	}
+}
+
+// The message about a rule that ingress rules cannot express, but Envoy can, names Envoy. Other
+// messages do not.
+func TestMessagesNameTheDataPlaneThatSupportsARule(t *testing.T) {
+	const byIngressRules, remedy = "not supported by ingress rules: ", " The platform team can set dataPlane: Envoy."
+	header := func(name string) []gatewayv1.HTTPRouteMatch {
+		return []gatewayv1.HTTPRouteMatch{{Headers: []gatewayv1.HTTPHeaderMatch{{Name: gatewayv1.HTTPHeaderName(name), Value: "1"}}}}
+	}
+	expression := func(value string) []gatewayv1.HTTPRouteMatch {
+		return []gatewayv1.HTTPRouteMatch{{Path: pathMatch(gatewayv1.PathMatchRegularExpression, value)}}
+	}
+	timeouts := &gatewayv1.HTTPRouteTimeouts{Request: new(gatewayv1.Duration("1s"))}
+	for name, test := range map[string]struct {
+		rule  gatewayv1.HTTPRouteRule
+		envoy bool
+	}{
+		"a header":                           {gatewayv1.HTTPRouteRule{Matches: header("x")}, true},
+		"a header that Envoy does not get":   {gatewayv1.HTTPRouteRule{Matches: header("x-envoy-retry-on")}, false},
+		"an expression that is not valid":    {gatewayv1.HTTPRouteRule{Matches: expression("[")}, false},
+		"timeouts":                           {gatewayv1.HTTPRouteRule{Timeouts: timeouts}, true},
+		"a retry":                            {gatewayv1.HTTPRouteRule{Retry: &gatewayv1.HTTPRouteRetry{}}, false},
+		"timeouts and a retry":               {gatewayv1.HTTPRouteRule{Timeouts: timeouts, Retry: &gatewayv1.HTTPRouteRetry{}}, false},
+		"a filter":                           {gatewayv1.HTTPRouteRule{Filters: filter(gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: addVersion})}, true},
+		"a filter of another implementation": {gatewayv1.HTTPRouteRule{Filters: filter(gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterExtensionRef})}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := routesSnapshot()
+			route := httpRoute(routeMeta("route", time.Hour))
+			test.rule.BackendRefs = webBackend()
+			route.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: webBackend()}, test.rule}
+			s.HTTPRoutes = []*gatewayv1.HTTPRoute{route}
+			for plane, want := range map[v1alpha1.DataPlane]bool{v1alpha1.DataPlaneIngressRules: test.envoy, v1alpha1.DataPlaneEnvoy: false} {
+				s.DataPlane = plane
+				message := messageOf(gateway.Build(s, options).Report(gateway.Outcome{}).Routes[0].Parents[0].Conditions, "PartiallyInvalid")
+				if plane == v1alpha1.DataPlaneIngressRules && message == "" {
+					t.Error("the rule is supported")
+				}
+				if got := strings.Contains(message, byIngressRules); got != want || strings.HasSuffix(message, remedy) != want {
+					t.Errorf("with %s, the message is %q; it must name Envoy: %t", plane, message, want)
+				}
 			}
 		})
 	}

@@ -181,7 +181,7 @@ func (r *Route) unsupportedProblem() *Problem {
 	if !slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
 		reason = gatewayv1.RouteReasonIncompatibleFilters
 	}
-	return routeProblem(reason, "No rule of this route is served as written. %s", describeDropped(r.Dropped))
+	return routeProblem(reason, "No rule of this route is served as written. %s", DescribeDropped(r.Dropped...))
 }
 
 // noMatchingParent returns the problem of a parentRef that selects no listener.

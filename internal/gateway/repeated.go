@@ -270,6 +270,6 @@ func (l *limiter) confineRoutes(routes []*Route, groups map[string]*group) {
 		return // most Gateways
 	}
 	for _, route := range routes {
-		route.source.Tenant = l.tenants.of(route.Namespace)
+		route.source.Tenant = l.tenants.describe(route.Namespace)
 	}
 }

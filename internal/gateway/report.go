@@ -251,7 +251,7 @@ func (r *Result) routeStatus(route *Route) RouteStatus {
 		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), messageResolvedRefs)
 		if parent.Rejected == nil && len(route.Dropped) > 0 {
 			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true,
-				string(gatewayv1.RouteReasonUnsupportedValue), describeDropped(route.Dropped))
+				string(gatewayv1.RouteReasonUnsupportedValue), DescribeDropped(route.Dropped...))
 		}
 		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
 			ParentRef:      parent.Ref,

@@ -166,14 +166,14 @@ func (r *Route) addUnresolved(problems []*Problem) {
 // appendMatches appends the matches of a rule that the data plane can express.
 // It adds the rule to r.Dropped when a match or an action is not supported.
 func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t translator) []ruleMatch {
-	dropped := DroppedRule{Rule: rule, Actions: a.unsupported, Status: a.action.Status}
+	dropped := DroppedRule{Rule: rule, Actions: a.unsupported, EnvoySupportsActions: a.envoySupports, Status: a.action.Status}
 	for j, match := range matchesOf(&r.Rules[rule]) {
 		if r.skipsExpressions && matchExpressionsLength(&match, r.call(rule, j)) > 0 {
 			continue
 		}
 		translated, fields := t.match(r, rule, j)
 		if len(fields) > 0 {
-			dropped.Matches = append(dropped.Matches, OmittedMatch{Match: j, Fields: fields})
+			dropped.Matches = append(dropped.Matches, OmittedMatch{Match: j, Fields: fields, EnvoySupports: t.envoySupports(r, rule, j)})
 			continue
 		}
 		matches = append(matches, translated)

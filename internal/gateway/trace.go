@@ -247,7 +247,7 @@ func (r *Result) omittedMatchProblems(route *Route, request routing.Request) []P
 				continue
 			}
 			one := DroppedRule{Rule: dropped.Rule, Matches: []OmittedMatch{omitted}, LeftOut: dropped.LeftOut}
-			problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: one.String() + "."})
+			problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: DescribeDropped(one)})
 		}
 	}
 	return problems

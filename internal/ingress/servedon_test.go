@@ -89,21 +89,13 @@ func TestRulesOfEnvoyHaveTheAccessOfEveryHostname(t *testing.T) {
 		}
 		used := map[string]bool{"": true}
 		for _, host := range table.Hosts() {
-			want := "open"
-			if host.Access != nil {
-				want = "protected"
-			}
-			counts[want]++
-			if got := servedOn(*c, host.Hostname); got != want {
-				t.Errorf("seed %d: %q is served on %s, want %s: %q", seed, host.Hostname, got, want, written(c.Ingress))
-			}
-			rule := ruleFor(c, host.Hostname)
+			listener, rule := servedOn(*c, host.Hostname), ruleFor(c, host.Hostname)
 			used[rule.Hostname] = true
-			got := ""
-			if access := rule.OriginRequest.Access; access != nil {
-				got = strings.Join(access.AUDTag, ",")
+			counts[listener]++
+			if (host.Access != nil) != (listener == "protected") || listener == "unknown" {
+				t.Errorf("seed %d: %q is served on %s: %q", seed, host.Hostname, listener, written(c.Ingress))
 			}
-			if want := audience(host); got != want {
+			if got, want := audienceOf(rule), audience(host); got != want {
 				t.Errorf("seed %d: %q has a rule for the audience %q, want %q: %q", seed, host.Hostname, got, want, written(c.Ingress))
 			}
 		}
@@ -128,6 +120,13 @@ func ruleFor(c *provider.Configuration, hostname string) provider.IngressRule {
 		}
 	}
 	panic("the last rule matches every host")
+}
+
+func audienceOf(rule provider.IngressRule) string {
+	if rule.OriginRequest.Access == nil {
+		return ""
+	}
+	return strings.Join(rule.OriginRequest.Access.AUDTag, ",")
 }
 
 func audience(host routing.Host) string {

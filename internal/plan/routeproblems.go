@@ -19,7 +19,7 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	}
 	for _, dropped := range route.Dropped {
 		if !slices.ContainsFunc(route.Parents, namesDroppedRules) {
-			printf(out, "%s: %s."+problemMark+"\n", name, dropped)
+			printf(out, "%s: %s"+problemMark+"\n", name, gateway.DescribeDropped(dropped))
 		}
 	}
 	if route.Unresolved != nil {

@@ -114,7 +114,7 @@ func TestARefusedRouteIsReportedOnce(t *testing.T) {
 
 func TestARowThatAnswers500GivesTheReason(t *testing.T) {
 	for name, test := range map[string]struct{ rule, want string }{
-		"unsupported": {"filters: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [x]}}], backendRefs: [{name: web, port: 80}]", "not supported: filter RequestHeaderModifier"},
+		"unsupported": {"filters: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [x]}}], backendRefs: [{name: web, port: 80}]", "not supported by ingress rules: filter RequestHeaderModifier"},
 		"no backends": {"matches: [{path: {value: /}}]", "no backendRefs"},
 		"weights":     {"backendRefs: [{name: web, port: 80, weight: 0}]", "every backendRef has the weight 0"},
 		"Service":     {"backendRefs: [{name: missing, port: 80}]", "Service team/missing does not exist"},

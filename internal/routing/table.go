@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
 
 // Table is the routing table of one Gateway. It contains exactly what the data
@@ -90,8 +89,8 @@ type Route struct {
 	// Rank is the position of the route among all routes: the oldest route first, then
 	// by "{namespace}/{name}", then by kind.
 	Rank int
-	// Tenant is the tenant of the route. It is empty while no route is Confined.
-	Tenant limits.Tenant
+	// Tenant identifies the tenant of the route. It is empty while no route is Confined.
+	Tenant string
 	// Confined reports whether the wildcards of the route do not apply to narrower hostnames
 	// that only routes of other tenants name.
 	Confined bool

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -17,6 +18,16 @@ func (s *Settings) DataPlane() v1alpha1.DataPlane {
 		return v1alpha1.DataPlaneIngressRules
 	}
 	return ptr.Deref(s.Spec.DataPlane, v1alpha1.DataPlaneIngressRules)
+}
+
+// ClassDataPlane returns the data plane of the Gateways of a class. It returns the default when
+// the class has no valid parameters. configuration is the object that [ClassParameters]
+// returns, or nil.
+func ClassDataPlane(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration, controllerNamespace string) v1alpha1.DataPlane {
+	if configuration == nil || ClassProblem(class, configuration, controllerNamespace) != nil {
+		return v1alpha1.DataPlaneIngressRules
+	}
+	return ptr.Deref(configuration.Spec.DataPlane, v1alpha1.DataPlaneIngressRules)
 }
 
 // checkDataPlane rejects merged settings that have no effect with Envoy, because Envoy,
