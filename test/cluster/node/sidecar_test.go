@@ -165,8 +165,9 @@ func TestSidecarsAreKilledAtTheEndOfTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
 	pod := withSidecars(t, r, "first")
-	main := &pod.Spec.Containers[0]
-	main.Env = append(main.Env, corev1.EnvVar{Name: "STOP_AFTER", Value: "1h"})
+	for _, c := range []*corev1.Container{&pod.Spec.InitContainers[0], &pod.Spec.Containers[0]} {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "STOP_AFTER", Value: "1h"})
+	}
 	create(t, pod)
 	eventuallyReady(t, pod)
 	if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(1)); err != nil {
