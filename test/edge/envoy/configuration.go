@@ -7,12 +7,18 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-
-	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// xdsCluster is the name of the cluster that is the controller.
-const xdsCluster = "xds"
+// What the configuration of a deployed Envoy contains.
+const (
+	openPort      = 10080
+	protectedPort = 10081
+	readyPort     = 2001
+	// xdsCluster is the name of the cluster that is the controller.
+	xdsCluster = "xds"
+	// imageCAFile is the file with the certificate authorities of the image.
+	imageCAFile = "/etc/ssl/certs/ca-certificates.crt"
+)
 
 // replacements are the values that differ between a Pod and this machine.
 type replacements struct {
@@ -24,9 +30,7 @@ type replacements struct {
 
 func newReplacements(getenv func(string) string) (replacements, error) {
 	r := replacements{ports: map[int]int{}, caFile: getenv("CA_FILE")}
-	for port, variable := range map[int]string{
-		envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT",
-	} {
+	for port, variable := range map[int]string{openPort: "OPEN_PORT", protectedPort: "PROTECTED_PORT", readyPort: "READY_PORT"} {
 		number, err := strconv.ParseUint(getenv(variable), 10, 16)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", variable, err)
@@ -72,7 +76,7 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 		}
 	}
 	for _, secret := range static.objects("secrets") {
-		if ca := secret.object("validationContext").object("trustedCa"); ca["filename"] == envoy.CAPath {
+		if ca := secret.object("validationContext").object("trustedCa"); ca["filename"] == imageCAFile {
 			ca["filename"] = r.caFile
 		}
 	}
