@@ -43,11 +43,10 @@ func TestProgramExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	program := build(t, dir)
-	checkCRDErrors(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
-	checkCRDErrors(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
+	checkCRDErrors(t, exec.CommandContext(ctx, binary, "plan", "--kubeconfig="+config))
+	checkCRDErrors(t, exec.CommandContext(ctx, binary, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
 		"--kubeconfig="+config), "cannot check version of Gateway API CRDs", `["httproutes.gateway.networking.k8s.io"]`) // in its log
-	checkMissingKindError(ctx, t, control.Config, program, config)
+	checkMissingKindError(ctx, t, control.Config, config)
 }
 
 // checkCRDErrors checks that the command exits with an error about each CRD that
@@ -74,7 +73,7 @@ func checkCRDErrors(t *testing.T, command *exec.Cmd, additional ...string) {
 
 // checkMissingKindError checks that plan names the missing CRD for a user without
 // permission to read CRDs.
-func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config, program, config string) {
+func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config, config string) {
 	t.Helper()
 	kube, err := client.New(admin, client.Options{})
 	if err != nil {
@@ -92,7 +91,7 @@ func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config
 	if err := impersonate(config, user, path); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(ctx, program, "plan", "--kubeconfig="+path).CombinedOutput()
+	out, err := exec.CommandContext(ctx, binary, "plan", "--kubeconfig="+path).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 		t.Errorf("plan exited with %v, want status 1", err)
 	}

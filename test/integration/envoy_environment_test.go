@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -85,11 +84,6 @@ var startBed = sync.OnceValue(func() *bed {
 	Expect(err).NotTo(HaveOccurred())
 	dir, err := os.MkdirTemp("", "tg-bed-")
 	Expect(err).NotTo(HaveOccurred())
-	for _, program := range []string{"connector", "envoy"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(dir, program), "../edge/"+program)
-		output, err := build.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), string(output))
-	}
 	// No spec has a backend with TLS, so any authority is sufficient.
 	authority, _, err := cert.GenerateSelfSignedCertKey("backends.test", nil, nil)
 	Expect(err).NotTo(HaveOccurred())
@@ -103,11 +97,11 @@ var startBed = sync.OnceValue(func() *bed {
 	Expect(err).NotTo(HaveOccurred())
 	b.Node, err = node.Start(context.Background(), config, node.Options{ServeAddresses: true, Images: map[string]node.Image{
 		"docker.io/cloudflare/cloudflared": {
-			Command: []string{filepath.Join(dir, "connector")}, Program: "cloudflared",
+			Command: []string{programPath("connector")}, Program: "cloudflared",
 			Environment: []string{"TUNNEL_EDGE=" + edge.URL}, Ports: map[int32]string{2000: "METRICS_PORT"},
 		},
 		"docker.io/envoyproxy/envoy": {
-			Command:     []string{filepath.Join(dir, "envoy")},
+			Command:     []string{programPath("envoy")},
 			Environment: []string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
 			Ports:       map[int32]string{10080: "OPEN_PORT", 10081: "PROTECTED_PORT", 2001: "READY_PORT"},
 		},

@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +21,10 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
 // The environment variables that configure the process of a part of the suite.
@@ -59,8 +63,52 @@ var (
 	controllerKubeconfig = os.Getenv(controllerKubeconfigVariable)
 )
 
-func TestIntegration(t *testing.T) {
+// TestMain runs the suite in a network namespace, so that Envoys can connect to Pods and
+// Services.
+func TestMain(m *testing.M) {
 	ctrllog.SetLogger(logr.Discard()) // for the clients in this process; the controller runs in a separate process
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	if binary == "" {
+		dir, err := os.MkdirTemp("", "tunnel-gateway-integration-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // temporary files
+		binary = filepath.Join(dir, "tunnel-gateway")
+		if err := os.Setenv(binaryVariable, binary); err != nil {
+			panic(err) // the name is valid
+		}
+	}
+	return netns.Run(prepare, m.Run)
+}
+
+// prepare builds and downloads the programs, which may be impossible in the network
+// namespace.
+func prepare() error {
+	ctx := context.Background()
+	if _, err := binaries.ControlPlane(ctx, os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager); err != nil {
+		return err
+	}
+	if _, err := binaries.Envoy(ctx, os.Stderr); err != nil {
+		return err
+	}
+	for _, program := range []string{"connector", "envoy"} {
+		if output, err := exec.CommandContext(ctx, "go", "build", "-o", programPath(program), "../edge/"+program).CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", program, err, output)
+		}
+	}
+	return controllerproc.Build(ctx, binary)
+}
+
+// programPath returns the path of a program that the tests run. It is in the directory of the
+// controller.
+func programPath(name string) string { return filepath.Join(filepath.Dir(binary), name) }
+
+func TestIntegration(t *testing.T) {
 	if kubeconfig == "" {
 		runParts(t)
 		return
@@ -81,15 +129,14 @@ var _ = BeforeSuite(func() {
 
 // runParts runs all parts concurrently.
 func runParts(t *testing.T) {
-	program := build(t, t.TempDir())
 	var running sync.WaitGroup
 	for _, part := range parts {
-		running.Go(func() { runPart(t, part, program) })
+		running.Go(func() { runPart(t, part) })
 	}
 	running.Wait()
 }
 
-func runPart(t *testing.T, part, program string) {
+func runPart(t *testing.T, part string) {
 	dir := t.TempDir()
 	log, audited, err := cluster.Audit(dir)
 	if err != nil {
@@ -114,7 +161,7 @@ func runPart(t *testing.T, part, program string) {
 	}
 	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)
 	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
-	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity, binaryVariable+"="+program)
+	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	out, err := run.CombinedOutput()
 	report(t, part, string(out), err)
@@ -136,15 +183,6 @@ func report(t *testing.T, part, out string, err error) {
 	}
 	// Without the indentation, go test reads the lines as results of this process.
 	t.Errorf("part %q: %v\n%s", part, err, "  "+strings.ReplaceAll(out, "\n", "\n  "))
-}
-
-// build builds the controller in the directory and returns the path of the binary.
-func build(t *testing.T, dir string) string {
-	path := filepath.Join(dir, "tunnel-gateway")
-	if err := controllerproc.Build(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // uniqueName returns the prefix with a random suffix.

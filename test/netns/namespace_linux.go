@@ -69,7 +69,7 @@ func runWith(attributes *syscall.SysProcAttr) (int, error) {
 		return 0, err
 	}
 	defer report.Close()                             //nolint:errcheck // it is only read
-	command := exec.Command(program, os.Args[1:]...) // #nosec G204 -- this program
+	command := exec.Command(program, os.Args[1:]...) // #nosec G204 G702 -- this program
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.Env = append(os.Environ(), variable+"="+entering)
 	command.ExtraFiles = []*os.File{reportInput}

@@ -9,7 +9,8 @@
 //   - The node does not run the command of a container but the program of its
 //     image, with the arguments, the environment and the volumes of the Pod
 //     (secret, configMap, projected and emptyDir). It rewrites a path below a mountPath in an
-//     argument or in the value of an environment variable.
+//     argument, in the value of an environment variable, and in a volume's files
+//     whose names end in .yaml.
 //   - Each process listens on its own ports, which the image's environment
 //     variables contain. [Node.Dial] and probes translate the address of a
 //     Pod. A process can connect to the address of a Pod or a Service only if the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -31,7 +32,6 @@ type network struct {
 	mu       sync.Mutex
 	pods     map[netip.Addr]*podPorts
 	lastIP   netip.Addr
-	nextPort int
 	counters map[string]int // number of connections to each Service
 }
 
@@ -45,7 +45,6 @@ func newNetwork() *network {
 	return &network{
 		pods:     map[netip.Addr]*podPorts{},
 		lastIP:   podCIDR.Addr(),
-		nextPort: firstPort + os.Getpid()*portOffset%(lastPort-firstPort),
 		counters: map[string]int{},
 	}
 }
@@ -74,29 +73,45 @@ func (n *network) releaseIP(ip netip.Addr) {
 
 // allocatePorts allocates a free real port for each container port of a Pod.
 func (n *network) allocatePorts(ip netip.Addr, ports []int32) (map[int32]int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	allocated := map[int32]int{}
 	for _, port := range ports {
-		free, err := n.freePort()
+		free, err := freePort()
 		if err != nil {
 			return nil, err
 		}
-		allocated[port], n.pods[ip].ports[port] = free, free
+		allocated[port] = free
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.Copy(n.pods[ip].ports, allocated)
 	return allocated, nil
+}
+
+// portSequence is a sequence of ports in the range.
+type portSequence struct {
+	mu   sync.Mutex
+	last int
+}
+
+// processPorts is the sequence for all nodes of this process.
+var processPorts = portSequence{last: firstPort + os.Getpid()*portOffset%(lastPort-firstPort)}
+
+func (s *portSequence) next() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last++; s.last > lastPort {
+		s.last = firstPort
+	}
+	return s.last
 }
 
 // freePort returns the next free port. It does not reuse a port soon. If another
 // program takes the port before the process listens on it, the process ends and is
 // restarted with another port.
-func (n *network) freePort() (int, error) {
+func freePort() (int, error) {
 	var err error
 	for range lastPort - firstPort {
-		port := n.nextPort
-		if n.nextPort++; n.nextPort > lastPort {
-			n.nextPort = firstPort
-		}
+		port := processPorts.next()
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
 			return port, listener.Close()

@@ -78,7 +78,7 @@ type Node struct {
 	children *childproc.Group
 	logs     *logServer
 	network  *network
-	binds    bool              // whether the node binds Pods
+	binds    bool   // whether the node binds Pods
 	proxy    *proxy // nil unless the node serves addresses
 
 	ctx         context.Context // canceled when the node stops

@@ -162,7 +162,7 @@ func TestTerminatingEndpointsServeAServiceWithoutReadyOnes(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
 	pod := echo(namespace(t), "echo", func(p *corev1.Pod) {
-		p.Spec.Containers[0].Env = append(environment(r, "echo"), corev1.EnvVar{Name: "STOP_AFTER", Value: "1h"})
+		p.Spec.Containers[0].Env = append(environment(r, "echo"), corev1.EnvVar{Name: "HANG_ON_SIGTERM", Value: "yes"})
 	})
 	create(t, pod, service(pod, nil))
 	eventuallyReady(t, pod)

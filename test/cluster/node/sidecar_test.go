@@ -21,16 +21,35 @@ import (
 type recorder struct {
 	mu      sync.Mutex
 	events  []string
+	held    map[string]chan struct{}
 	address string
+}
+
+// hold makes the process wait in the event until the channel is closed.
+func (r *recorder) hold(event string) chan<- struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held[event] = make(chan struct{})
+	return r.held[event]
+}
+
+// record returns a channel that is closed when the process may continue. It is nil if the
+// process need not wait.
+func (r *recorder) record(event string) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event)
+	return r.held[event]
 }
 
 func newRecorder(t *testing.T) *recorder {
 	t.Helper()
-	r := &recorder{}
+	r := &recorder{held: map[string]chan struct{}{}}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.events = append(r.events, strings.ReplaceAll(strings.TrimPrefix(request.URL.Path, "/"), "/", " "))
+		released := r.record(strings.ReplaceAll(strings.TrimPrefix(request.URL.Path, "/"), "/", " "))
+		if released != nil {
+			<-released
+		}
 	}))
 	t.Cleanup(server.Close)
 	r.address = server.Listener.Addr().String()
@@ -73,10 +92,11 @@ func httpProbe(port int32) *corev1.Probe {
 	}
 }
 
-// setUnready changes the answer of a container's second port, by way of its first port.
-func setUnready(t *testing.T, pod *corev1.Pod, port int32, unready string) {
+// setUnready changes the answer of the first sidecar's second port, by way of its first
+// port, 8081.
+func setUnready(t *testing.T, pod *corev1.Pod, unready string) {
 	t.Helper()
-	connection, err := testNode.DialPod(t.Context(), client.ObjectKeyFromObject(pod), port)
+	connection, err := testNode.DialPod(t.Context(), client.ObjectKeyFromObject(pod), 8081)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +155,7 @@ func TestContainersStartAfterTheStartupProbeOfASidecar(t *testing.T) {
 	g.Expect(initialized.Message).To(Equal("containers with incomplete status: [first second]"))
 	g.Expect(r.all()).To(Equal([]string{"first start"}))
 
-	setUnready(t, pod, 8081, "false")
+	setUnready(t, pod, "false")
 	eventuallyReady(t, pod)
 	g.Expect(r.all()[0]).To(Equal("first start"))
 	g.Expect(r.all()).To(ConsistOf("first start", "second start", "main start"))
@@ -146,15 +166,17 @@ func TestContainersStartAfterTheStartupProbeOfASidecar(t *testing.T) {
 func TestSidecarsStopAfterTheContainersInReverseOrder(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
+	release := r.hold("main stop")
 	pod := withSidecars(t, r, "first", "second")
-	main := &pod.Spec.Containers[0]
-	main.Env = append(main.Env, corev1.EnvVar{Name: "STOP_AFTER", Value: "300ms"})
 	create(t, pod)
 	eventuallyReady(t, pod)
 	started := len(r.all())
 	if err := kube.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
+	NewWithT(t).Eventually(r.all, timeout).Should(ContainElement("main stop"))
+	NewWithT(t).Consistently(r.all, "300ms").Should(HaveLen(started + 1))
+	close(release)
 	eventuallyGone(t, pod, timeout)
 	NewWithT(t).Expect(r.all()[started:]).To(Equal([]string{
 		"main stop", "main end", "second stop", "second end", "first stop", "first end",
@@ -165,8 +187,9 @@ func TestSidecarsAreKilledAtTheEndOfTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
 	pod := withSidecars(t, r, "first")
-	main := &pod.Spec.Containers[0]
-	main.Env = append(main.Env, corev1.EnvVar{Name: "STOP_AFTER", Value: "1h"})
+	for _, c := range []*corev1.Container{&pod.Spec.InitContainers[0], &pod.Spec.Containers[0]} {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "HANG_ON_SIGTERM", Value: "yes"})
+	}
 	create(t, pod)
 	eventuallyReady(t, pod)
 	if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(1)); err != nil {
@@ -211,7 +234,7 @@ func TestContainerRestartsAfterTheStartupProbeOfARestartedSidecar(t *testing.T) 
 	key := client.ObjectKeyFromObject(pod)
 	create(t, pod)
 	NewWithT(t).Eventually(func() bool { return dialable(t, key, 8081) }, timeout).Should(BeTrue())
-	setUnready(t, pod, 8081, "false")
+	setUnready(t, pod, "false")
 	eventuallyReady(t, pod)
 	for _, container := range []string{"first", "main"} {
 		if err := testNode.KillContainer(t.Context(), key, container); err != nil {
@@ -224,7 +247,7 @@ func TestContainerRestartsAfterTheStartupProbeOfARestartedSidecar(t *testing.T) 
 		g.Expect(dialable(t, key, 8081)).To(BeTrue())
 	})
 	NewWithT(t).Expect(condition(pod, corev1.PodInitialized).Status).To(Equal(corev1.ConditionFalse))
-	setUnready(t, pod, 8081, "false")
+	setUnready(t, pod, "false")
 	eventuallyReady(t, pod)
 	NewWithT(t).Expect(r.all()).To(Equal([]string{"first start", "main start", "first start", "main start"}))
 	NewWithT(t).Expect(pod.Status.ContainerStatuses[0].RestartCount).To(Equal(int32(1)))
@@ -239,7 +262,7 @@ func TestLivenessProbeOfTheSidecarsPortRestartsTheContainer(t *testing.T) {
 	pod.Spec.Containers[0].LivenessProbe = liveness
 	create(t, pod)
 	eventuallyReady(t, pod)
-	setUnready(t, pod, 8081, "true")
+	setUnready(t, pod, "true")
 	eventually(t, pod, func(g Gomega) {
 		g.Expect(pod.Status.ContainerStatuses[0].RestartCount).To(BeNumerically(">", 0))
 	})
@@ -270,7 +293,7 @@ func TestReadinessOfASidecarCountsForThePod(t *testing.T) {
 	pod.Spec.InitContainers[0].ReadinessProbe.FailureThreshold = 1
 	create(t, pod)
 	eventuallyReady(t, pod)
-	setUnready(t, pod, 8081, "true")
+	setUnready(t, pod, "true")
 	eventually(t, pod, func(g Gomega) { g.Expect(ready(pod)).To(BeFalse()) })
 	NewWithT(t).Expect(condition(pod, corev1.PodReady).Message).To(Equal("containers with unready status: [first]"))
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -71,8 +70,8 @@ func runContainer() int {
 		go func() {
 			<-signals
 			record(recorder, "stop")
-			if delay, err := time.ParseDuration(os.Getenv("STOP_AFTER")); err == nil {
-				time.Sleep(delay)
+			if os.Getenv("HANG_ON_SIGTERM") != "" {
+				select {}
 			}
 			record(recorder, "end")
 			os.Exit(0)

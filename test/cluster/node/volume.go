@@ -22,7 +22,6 @@ func (c *container) prepareVolumes(ctx context.Context) (mounts, error) {
 	if err := os.MkdirAll(c.pod.dir(), 0o700); err != nil {
 		return nil, err
 	}
-	var all mounts
 	for _, m := range c.spec.VolumeMounts {
 		i := slices.IndexFunc(c.pod.object.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		if i < 0 {
@@ -31,12 +30,29 @@ func (c *container) prepareVolumes(ctx context.Context) (mounts, error) {
 		if err := c.pod.writeVolume(ctx, c.pod.object.Spec.Volumes[i]); err != nil {
 			return nil, err
 		}
+	}
+	return c.mounts(), nil
+}
+
+func (c *container) mounts() mounts {
+	var all mounts
+	for _, m := range c.spec.VolumeMounts {
 		if path := strings.TrimRight(m.MountPath, "/"); path != "" {
 			all = append(all, mount{containerPath: path, hostPath: filepath.Join(c.pod.volumeDir(m.Name), m.SubPath)})
 		}
 	}
 	slices.SortFunc(all, func(a, b mount) int { return cmp.Compare(len(b.containerPath), len(a.containerPath)) })
-	return all, nil
+	return all
+}
+
+// mountsBeside returns the mounts of the first container that mounts the volume.
+func (p *pod) mountsBeside(volume string) mounts {
+	for _, c := range p.allContainers() {
+		if slices.ContainsFunc(c.spec.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) {
+			return c.mounts()
+		}
+	}
+	return nil
 }
 
 // rewrite replaces the mount path by the real path in each path of the text. A path

@@ -159,6 +159,12 @@ func (p *pod) volumeFiles(ctx context.Context, v corev1.Volume) (map[string][]by
 			return nil, err
 		}
 	}
+	mounts := p.mountsBeside(v.Name)
+	for path, content := range files {
+		if strings.HasSuffix(path, ".yaml") {
+			files[path] = []byte(mounts.rewrite(string(content)))
+		}
+	}
 	return files, nil
 }
 
