@@ -15,8 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// A client without the certificate of a current Tunnel gets no response. After the handshake, it does not
-// even get a byte.
+// A client without the certificate of a current Tunnel gets no response.
 func TestRefusedClients(t *testing.T) {
 	for _, test := range []struct {
 		name         string

@@ -12,6 +12,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
@@ -140,6 +141,26 @@ func TestRepeatedSubscriptionsDoNotPileUp(t *testing.T) {
 	})
 }
 
+// A client that sends more requests than Envoy does is slowed down.
+func TestRequestsAreLimited(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.envoy(t)
+		defer c.close()
+		start := time.Now()
+		for range 4000 {
+			c.ack(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: endpoints, Nonce: "7"})
+		}
+		c.subscribe(clusters)
+		for len(c.take()) == 0 {
+			elapse(100 * time.Millisecond)
+		}
+		if took := time.Since(start); took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("4000 requests took %s, want about 10s", took)
+		}
+	})
+}
+
 // A client that does not finish the handshake is disconnected after ten seconds.
 func TestHandshakesTimeOut(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
@@ -161,6 +182,30 @@ func TestHandshakesTimeOut(t *testing.T) {
 func isTimeout(err error) bool {
 	e, ok := err.(net.Error) //nolint:errorlint // the error of the connection itself
 	return ok && e.Timeout()
+}
+
+// A client with the certificate of a deleted Tunnel gets no byte after the handshake, not even
+// the settings of HTTP/2.
+func TestARefusedClientGetsNoByte(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		for tunnel, want := range map[types.UID]bool{sharedTunnel: true, "uid-of-a-deleted-tunnel": false} {
+			raw, err := b.listener.DialContext(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer raw.Close() //nolint:errcheck // the test ends
+			conn := tls.Client(raw, &tls.Config{
+				MinVersion: tls.VersionTLS13, ServerName: envoy.ServerName, RootCAs: b.pool(), NextProtos: []string{"h2"},
+				Certificates: []tls.Certificate{b.client(t, shared, tunnel, time.Hour)},
+			})
+			if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := conn.Read(make([]byte, 1)); n == 1 != want {
+				t.Errorf("the client of Tunnel %s read %d bytes and the error %v", tunnel, n, err)
+			}
+		}
+	})
 }
 
 // A Gateway cannot take the connections of others.
