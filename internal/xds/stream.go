@@ -72,7 +72,7 @@ func (s *Server) open(st *stream) error {
 		return errNotCurrent
 	}
 	g.streams[st], g.hasConnected = struct{}{}, true
-	st.session.leaked = maps.Clone(g.rejections.leaked)
+	st.session.leaked = maps.Clone(g.rejected.leaked)
 	s.recordConnected(g)
 	report := s.settle(g)
 	s.mu.Unlock()
