@@ -1,5 +1,6 @@
 // Package envoy renders a routing table as the configuration of Envoy, and defines what
-// Envoy can express. It alone imports Envoy's configuration types.
+// Envoy can express. Besides package xds, which serves the configuration, it alone imports
+// Envoy's types.
 //
 // [Render] returns the virtual hosts and the clusters of a table, [Assign] the endpoints
 // of a cluster, and [Bootstrap] the configuration with which an Envoy starts.

@@ -329,6 +329,7 @@ func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 	delete(m.collector.missing, name)
 	delete(m.collector.sources, name)
 	m.collector.mu.Unlock()
+	m.DeleteConnectedEnvoys(name)
 	if !exists {
 		return
 	}

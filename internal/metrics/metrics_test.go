@@ -45,10 +45,19 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	m.SetOldestChange(name, time.Unix(1500, 0))
 	m.SetGatewayMissing(name, time.Unix(1600, 0))
 	m.SetUnwrittenStatuses(name, 5)
+	m.SetConnectedEnvoys(name, 2)
+	m.RecordXDSPush(name, metrics.XDSRoutes)
+	m.RecordXDSRejection(name, metrics.XDSClusters)
+	m.ObserveAcknowledgement(metrics.XDSRoutes, 20*time.Millisecond)
 }
 
 // recordAccount records the result of an inventory.
 func recordAccount(m *metrics.Metrics) { m.SetAccount("west", 11, 2) }
+
+// recordCertificates records when certificates expire.
+func recordCertificates(m *metrics.Metrics) {
+	m.SetCertificateExpiry(time.Unix(1700, 0), time.Unix(1800, 0))
+}
 
 func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	t.Helper()
@@ -93,6 +102,7 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	m := metrics.New(registry)
 	recordGateway(m, sharedGateway)
 	recordAccount(m)
+	recordCertificates(m)
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -216,6 +226,11 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 		"tunnel_gateway_drift_repairs_total" + labels + "}":                                                             1,
 		"tunnel_gateway_drift_fights_total" + labels + "}":                                                              1,
 		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,reason=CloudflareUnavailable}": 1,
+		"tunnel_gateway_connected_envoys" + labels + "}":                                                                2,
+		"tunnel_gateway_xds_pushes_total" + labels + ",resources=routes}":                                               1,
+		"tunnel_gateway_xds_rejections_total" + labels + ",resources=clusters}":                                         1,
+		"tunnel_gateway_xds_acknowledgement_seconds{resources=routes} count":                                            1,
+		"tunnel_gateway_xds_acknowledgement_seconds{resources=routes} sum":                                              0.02,
 		"tunnel_gateway_change_to_push_seconds{} count":                                                                 1,
 		"tunnel_gateway_change_to_push_seconds{} sum":                                                                   2,
 		"tunnel_gateway_pushes_total{gateway=other,gateway_namespace=platform}":                                         1,
@@ -347,6 +362,21 @@ func TestMissingGatewayMetricExistsUntilItIsCleared(t *testing.T) {
 	m.DeleteGateway(sharedGateway) // the Gateway has no other series
 	if got := seriesOf(t, registry); slices.Contains(got, series) {
 		t.Error("the series still exists after the Gateway was deleted")
+	}
+}
+
+func TestCertificateExpiryExistsWhileThereIsACertificate(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	recordCertificates(m)
+	name := "tunnel_gateway_xds_certificate_expiry_timestamp_seconds"
+	want := map[string]float64{name + "{certificate=envoy}": 1700, name + "{certificate=authority}": 1800}
+	if diff := cmp.Diff(want, samples(t, registry)); diff != "" {
+		t.Errorf("series differ (-want +got):\n%s", diff)
+	}
+	m.SetCertificateExpiry(time.Time{}, time.Unix(1900, 0))
+	if diff := cmp.Diff(map[string]float64{name + "{certificate=authority}": 1900}, samples(t, registry)); diff != "" {
+		t.Errorf("series differ (-want +got):\n%s", diff)
 	}
 }
 

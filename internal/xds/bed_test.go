@@ -213,25 +213,23 @@ func (b *bed) wantState(t *testing.T, want xds.State) {
 	}
 }
 
-// dial connects with the certificate.
-func (b *bed) dial(ctx context.Context, record func([]byte)) (net.Conn, error) {
+// dial connects. The client calls awaitResume before it reads.
+func (b *bed) dial(ctx context.Context, awaitResume func()) (net.Conn, error) {
 	conn, err := b.listener.DialContext(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &recordedConn{conn, record}, nil
+	return &slowConn{conn, awaitResume}, nil
 }
 
-// recordedConn records what the client receives below TLS.
-type recordedConn struct {
+type slowConn struct {
 	net.Conn
-	record func([]byte)
+	awaitResume func()
 }
 
-func (c *recordedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.record(p[:n])
-	return n, err
+func (c *slowConn) Read(p []byte) (int, error) {
+	c.awaitResume()
+	return c.Conn.Read(p)
 }
 
 // elapse lets virtual time pass.

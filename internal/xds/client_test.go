@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,9 @@ type client struct {
 	mu        sync.Mutex
 	responses []*discoveryv3.DeltaDiscoveryResponse
 	err       error
-	received  int
+	// isHeld stops reading from the connection until resumed is closed.
+	isHeld  atomic.Bool
+	resumed chan struct{}
 	// versions are what the client has, by type and name.
 	versions map[string]map[string]string
 }
@@ -51,11 +54,11 @@ type client struct {
 // connect opens a stream with the certificate. The stream may fail later.
 func (b *bed) connect(t *testing.T, certificates ...tls.Certificate) *client {
 	t.Helper()
-	c := &client{t: t, versions: map[string]map[string]string{clusters: {}, endpoints: {}, routes: {}}}
+	c := &client{t: t, resumed: make(chan struct{}), versions: map[string]map[string]string{clusters: {}, endpoints: {}, routes: {}}}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: envoy.ServerName, RootCAs: b.pool(), Certificates: certificates}
 	conn, err := grpc.NewClient("passthrough:///server",
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return b.dial(ctx, c.count) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return b.dial(ctx, c.awaitResume) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +78,21 @@ func (b *bed) envoy(t *testing.T) *client {
 	return b.connect(t, b.client(t, shared, sharedTunnel, 24*time.Hour))
 }
 
-func (c *client) count(p []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.received += len(p)
+// hold stops reading from the connection.
+func (c *client) hold() {
+	c.t.Helper()
+	synctest.Wait()
+	c.isHeld.Store(true)
+}
+
+// resume continues to read from the connection.
+func (c *client) resume() { close(c.resumed) }
+
+// awaitResume waits while the client does not read from the connection.
+func (c *client) awaitResume() {
+	if c.isHeld.Load() {
+		<-c.resumed
+	}
 }
 
 func (c *client) receive() {
@@ -95,12 +109,10 @@ func (c *client) receive() {
 	}
 }
 
-// close ends the stream and the connection.
+// close ends the stream and the connection, also if they have ended.
 func (c *client) close() {
 	c.cancel()
-	if err := c.conn.Close(); err != nil {
-		c.t.Error(err)
-	}
+	_ = c.conn.Close() // perhaps again
 	synctest.Wait()
 }
 

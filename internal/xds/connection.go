@@ -105,7 +105,7 @@ func (s *Server) admit(conn, raw net.Conn, info credentials.TLSInfo) (*connectio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(c.gateway.connections) >= maxConnectionsPerGateway {
-		return nil, fmt.Errorf("Gateway %s has %d connections", identity.Gateway, maxConnectionsPerGateway)
+		return nil, fmt.Errorf("there are %d connections of Gateway %s", maxConnectionsPerGateway, identity.Gateway)
 	}
 	c.gateway.connections[c] = struct{}{}
 	return c, nil

@@ -36,6 +36,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
+// hostname is the hostname of the route.
+const hostname = "app.example.com"
+
 // patience is how long a test waits for a condition.
 const patience = 30 * time.Second
 
@@ -167,8 +170,8 @@ func await(t *testing.T, what string, condition func() bool) time.Duration {
 	return time.Since(start)
 }
 
-// get returns the status and the body of a response for the hostname.
-func (s *sidecar) get(hostname string) (string, error) {
+// get returns the status and the body of a response.
+func (s *sidecar) get() (string, error) {
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.open+"/app", nil)
 	if err != nil {
 		return "", err
@@ -184,7 +187,7 @@ func (s *sidecar) get(hostname string) (string, error) {
 }
 
 // awaitAnswer waits until Envoy gives the answer.
-func (s *sidecar) awaitAnswer(t *testing.T, hostname, want string) time.Duration {
+func (s *sidecar) awaitAnswer(t *testing.T, want string) time.Duration {
 	t.Helper()
 	got := ""
 	defer func() {
@@ -193,7 +196,7 @@ func (s *sidecar) awaitAnswer(t *testing.T, hostname, want string) time.Duration
 		}
 	}()
 	return await(t, fmt.Sprintf("answer %q", want), func() bool {
-		got, _ = s.get(hostname)
+		got, _ = s.get()
 		return got == want
 	})
 }
@@ -209,13 +212,12 @@ func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
 	}
 	return routing.Backend{
 		Service: types.NamespacedName{Namespace: "team", Name: text}, Protocol: routing.ProtocolHTTP,
-		Port: int32(address.Port), ServicePort: int32(address.Port), ClusterIP: "127.0.0.1",
+		Port: int32(address.Port), ServicePort: int32(address.Port), ClusterIP: "127.0.0.1", //nolint:gosec // a port
 	}, address
 }
 
 // rendered returns a publication in which app.example.com leads to the backend.
 func rendered(generation int64, b routing.Backend) xds.Publication {
-	const hostname = "app.example.com"
 	route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "app"}}
 	table := &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: hostname, Namespace: "team", Entries: []routing.Entry{{
 		Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
@@ -226,7 +228,7 @@ func rendered(generation int64, b routing.Backend) xds.Publication {
 
 func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAssignment {
 	a := assigned(cluster, address.IP.String())
-	a.Endpoints[0].LbEndpoints[0].GetEndpoint().Address.GetSocketAddress().PortSpecifier = &corev3.SocketAddress_PortValue{PortValue: uint32(address.Port)}
+	a.Endpoints[0].LbEndpoints[0].GetEndpoint().Address.GetSocketAddress().PortSpecifier = &corev3.SocketAddress_PortValue{PortValue: uint32(address.Port)} //nolint:gosec // a port
 	return a
 }
 
@@ -252,12 +254,12 @@ func TestEnvoyFollowsPublications(t *testing.T) {
 	}
 	blue, _ := backend(t, "blue")
 	s.publish(t, rendered(1, blue))
-	t.Logf("the first publication is served after %s", s.awaitAnswer(t, "app.example.com", "200 blue"))
+	t.Logf("the first publication is served after %s", s.awaitAnswer(t, "200 blue"))
 	s.awaitAcknowledged(t, 1)
 
 	green, _ := backend(t, "green")
 	s.publish(t, rendered(2, green))
-	t.Logf("a change of a route is served after %s", s.awaitAnswer(t, "app.example.com", "200 green"))
+	t.Logf("a change of a route is served after %s", s.awaitAnswer(t, "200 green"))
 	s.awaitAcknowledged(t, 2)
 	if got := s.State(shared); got.Connected != 1 || got.Rejected != "" {
 		t.Errorf("the state is %+v", got)
@@ -273,14 +275,14 @@ func TestEnvoyFollowsEndpoints(t *testing.T) {
 	p := rendered(1, service)
 	cluster := p.Resources.Endpoints[0].Cluster
 	s.publish(t, p)
-	s.awaitAnswer(t, "app.example.com", "503 no healthy upstream")
+	s.awaitAnswer(t, "503 no healthy upstream")
 	s.awaitAcknowledged(t, 1)
 	for _, test := range []struct {
 		address *net.TCPAddr
 		want    string
 	}{{first, "200 first"}, {second, "200 second"}} {
 		s.PublishEndpoints(shared, sharedTunnel, envoy.Assignments{cluster: assignedTo(cluster, test.address)})
-		t.Logf("changed endpoints are served after %s", s.awaitAnswer(t, "app.example.com", test.want))
+		t.Logf("changed endpoints are served after %s", s.awaitAnswer(t, test.want))
 	}
 	// A new cluster with endpoints is ready before the routes lead to it.
 	third, address := backend(t, "third")
@@ -289,7 +291,7 @@ func TestEnvoyFollowsEndpoints(t *testing.T) {
 	p.Assignments[p.Resources.Endpoints[0].Cluster] = assignedTo(p.Resources.Endpoints[0].Cluster, address)
 	failed := s.load(t)
 	s.publish(t, p)
-	t.Logf("a new cluster with endpoints is served after %s", s.awaitAnswer(t, "app.example.com", "200 third"))
+	t.Logf("a new cluster with endpoints is served after %s", s.awaitAnswer(t, "200 third"))
 	s.awaitAcknowledged(t, 2)
 	failed()
 }
@@ -303,7 +305,7 @@ func (s *sidecar) load(t *testing.T) (check func()) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			if got, err := s.get("app.example.com"); err != nil || !strings.HasPrefix(got, "200 ") {
+			if got, err := s.get(); err != nil || !strings.HasPrefix(got, "200 ") {
 				t.Errorf("a request failed: %q, %v", got, err)
 				return
 			}
@@ -331,7 +333,7 @@ func TestEnvoyReconnects(t *testing.T) {
 	p.Resources.Endpoints = clusterOf.Endpoints
 	p.Assignments[clusterOf.Endpoints[0].Cluster] = assignedTo(clusterOf.Endpoints[0].Cluster, address)
 	s.publish(t, p)
-	s.awaitAnswer(t, "app.example.com", "200 blue")
+	s.awaitAnswer(t, "200 blue")
 	s.awaitAcknowledged(t, 1)
 	failed := s.load(t)
 	s.stop()
@@ -347,7 +349,7 @@ func TestEnvoyReconnects(t *testing.T) {
 	})
 	green, _ := backend(t, "green")
 	s.publish(t, rendered(2, green))
-	s.awaitAnswer(t, "app.example.com", "200 green")
+	s.awaitAnswer(t, "200 green")
 }
 
 // What Envoy rejects does not change what it serves.
@@ -372,7 +374,7 @@ func TestEnvoyRejects(t *testing.T) {
 			blue, _ := backend(t, "blue")
 			green, _ := backend(t, "green")
 			s.publish(t, rendered(1, blue))
-			s.awaitAnswer(t, "app.example.com", "200 blue")
+			s.awaitAnswer(t, "200 blue")
 			s.awaitAcknowledged(t, 1)
 			failed := s.load(t)
 			bad := rendered(2, green)
@@ -380,11 +382,11 @@ func TestEnvoyRejects(t *testing.T) {
 			s.publish(t, bad)
 			await(t, "rejection", func() bool { return s.State(shared).Rejected != "" })
 			t.Log(s.State(shared).Rejected)
-			if got, err := s.get("app.example.com"); got != "200 blue" || s.State(shared).Acknowledged != 1 {
+			if got, err := s.get(); got != "200 blue" || s.State(shared).Acknowledged != 1 {
 				t.Errorf("the answer is %q, %v, and the state is %+v", got, err, s.State(shared))
 			}
 			s.publish(t, rendered(3, green))
-			s.awaitAnswer(t, "app.example.com", "200 green")
+			s.awaitAnswer(t, "200 green")
 			s.awaitAcknowledged(t, 3)
 			failed()
 			if got := s.State(shared).Rejected; got != "" {

@@ -29,7 +29,7 @@ type gateway struct {
 	acknowledged map[string]acknowledged
 	// acknowledgedClusters is the last publication whose clusters an Envoy acknowledged.
 	acknowledgedClusters *snapshot
-	rejections
+	rejected             rejections
 
 	connections map[*connection]struct{}
 	streams     map[*stream]struct{}
@@ -72,7 +72,7 @@ func newGateway(name types.NamespacedName) *gateway {
 func (g *gateway) replaceTunnel(tunnel types.UID) {
 	g.tunnel, g.generation, g.published, g.target = tunnel, 0, nil, nil
 	g.acknowledged, g.acknowledgedClusters = map[string]acknowledged{}, nil
-	g.rejections = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
+	g.rejected = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
 }
 
 // accept makes the snapshot the published one.
@@ -112,13 +112,13 @@ func (g *gateway) replaceEndpoints(r resources) {
 
 // forgetRejections forgets the rejections of what is no longer published.
 func (g *gateway) forgetRejections() {
-	for name, version := range g.rejections.routes {
+	for name, version := range g.rejected.routes {
 		if g.published.byKind[routes][name].GetVersion() != version {
-			delete(g.rejections.routes, name)
+			delete(g.rejected.routes, name)
 		}
 	}
-	if !contains(g.published.byKind[clusters], g.rejections.clusters) {
-		g.rejections.clusters = nil
+	if !contains(g.published.byKind[clusters], g.rejected.clusters) {
+		g.rejected.clusters = nil
 	}
 }
 
@@ -136,12 +136,12 @@ func contains(all resources, versions map[string]string) bool {
 // version. After a rejection of clusters, both do. Without an acknowledged version, it is
 // withheld.
 func (g *gateway) compose() {
-	if len(g.rejections.routes) == 0 && g.rejections.clusters == nil {
+	if len(g.rejected.routes) == 0 && g.rejected.clusters == nil {
 		g.target = g.published
 		return
 	}
 	base := g.published
-	if g.rejections.clusters != nil {
+	if g.rejected.clusters != nil {
 		base = g.acknowledgedClusters
 	}
 	g.target = nil
@@ -156,7 +156,7 @@ func (g *gateway) compose() {
 	replaceCommon(t.byKind[endpoints], g.published.byKind[endpoints])
 	t.byKind[routes] = resources{}
 	for name, r := range g.published.byKind[routes] {
-		if g.rejections.clusters == nil && g.rejections.routes[name] != r.Version {
+		if g.rejected.clusters == nil && g.rejected.routes[name] != r.Version {
 			t.byKind[routes][name] = r
 			continue
 		}
@@ -202,6 +202,7 @@ func (g *gateway) acknowledge(k kind, r *response) {
 		for _, added := range r.added {
 			g.acknowledgeRoutes(added, r.snapshot)
 		}
+	default: // the last endpoints stay in effect
 	}
 }
 
@@ -209,8 +210,8 @@ func (g *gateway) acknowledgeClusters(s *snapshot) {
 	if g.acknowledgedClusters == nil || g.acknowledgedClusters.edition <= s.edition {
 		g.acknowledgedClusters = s
 	}
-	if g.rejections.clusters != nil && contains(s.byKind[clusters], g.rejections.clusters) {
-		g.rejections.clusters = nil // another Envoy accepts them
+	if g.rejected.clusters != nil && contains(s.byKind[clusters], g.rejected.clusters) {
+		g.rejected.clusters = nil // another Envoy accepts them
 		g.compose()
 	}
 }
@@ -219,8 +220,8 @@ func (g *gateway) acknowledgeRoutes(r *resource, s *snapshot) {
 	if last, ok := g.acknowledged[r.Name]; !ok || last.edition <= s.edition {
 		g.acknowledged[r.Name] = acknowledged{r, s}
 	}
-	if g.rejections.routes[r.Name] == r.Version {
-		delete(g.rejections.routes, r.Name)
+	if g.rejected.routes[r.Name] == r.Version {
+		delete(g.rejected.routes, r.Name)
 		g.compose()
 	}
 }
@@ -235,8 +236,8 @@ func (g *gateway) complete(st *stream, s *snapshot) {
 	for _, r := range s.byKind[routes] {
 		g.acknowledgeRoutes(r, s)
 	}
-	if s.edition == g.published.edition && s.edition > g.rejections.edition {
-		g.rejections.problem = ""
+	if s.edition == g.published.edition && s.edition > g.rejected.edition {
+		g.rejected.problem = ""
 	}
 }
 
@@ -255,19 +256,30 @@ func (g *gateway) reject(k kind, r *response, problem string) {
 	if !contains(g.published.byKind[k], versions) {
 		return // no longer published
 	}
-	g.rejections.problem, g.rejections.edition = problem, g.published.edition
+	g.rejected.problem, g.rejected.edition = problem, g.published.edition
 	switch k {
 	case clusters:
-		if good := g.acknowledgedClusters; len(versions) > 0 && (good == nil || !contains(good.byKind[clusters], versions)) {
-			g.rejections.clusters = versions
-			g.compose()
-		}
+		g.rejectClusters(versions)
 	case routes:
-		for name, version := range versions {
-			if g.acknowledged[name].GetVersion() != version {
-				g.rejections.routes[name] = version
-				g.compose()
-			}
+		g.rejectRoutes(versions)
+	default: // the last endpoints stay in effect
+	}
+}
+
+// rejectClusters withholds the clusters, unless an Envoy has acknowledged them.
+func (g *gateway) rejectClusters(versions map[string]string) {
+	if last := g.acknowledgedClusters; last == nil || !contains(last.byKind[clusters], versions) {
+		g.rejected.clusters = versions
+		g.compose()
+	}
+}
+
+// rejectRoutes withholds the routes, unless an Envoy has acknowledged them.
+func (g *gateway) rejectRoutes(versions map[string]string) {
+	for name, version := range versions {
+		if g.acknowledged[name].GetVersion() != version {
+			g.rejected.routes[name] = version
+			g.compose()
 		}
 	}
 }
@@ -276,8 +288,8 @@ func (g *gateway) reject(k kind, r *response, problem string) {
 // response, for its next stream.
 func (g *gateway) rememberLeaked(r *response) {
 	for _, added := range r.added {
-		if _, ok := r.previous[added.Name]; !ok && len(g.rejections.leaked) < maxLeaked {
-			g.rejections.leaked[added.Name] = struct{}{}
+		if _, ok := r.previous[added.Name]; !ok && len(g.rejected.leaked) < maxLeaked {
+			g.rejected.leaked[added.Name] = struct{}{}
 		}
 	}
 }

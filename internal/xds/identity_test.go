@@ -15,8 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// A client without the certificate of a current Tunnel gets no response. After the handshake, it does not
-// even get a byte.
+// A client without the certificate of a current Tunnel gets no response.
 func TestRefusedClients(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -55,8 +54,8 @@ func TestRefusedClients(t *testing.T) {
 	}
 }
 
-// The certificate decides which configuration a client gets, whatever node it names and
-// whatever it subscribes to.
+// The certificate decides which configuration a client gets. The node and the names in its
+// requests do not matter.
 func TestAClientGetsOnlyTheConfigurationOfItsGateway(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "secret-of-shared", "s.shop.cart", "eds-of-shared"))

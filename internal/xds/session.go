@@ -23,15 +23,15 @@ const (
 
 // session is the state of one stream. It decides what to send next. It does no I/O.
 //
-// Clusters and endpoints precede the routes that use them, and clusters are removed when no
-// route uses them any more.
+// Clusters and endpoints precede the routes that use them, and clusters are removed when
+// routes no longer use them.
 type session struct {
 	// latest is what the client should have, nil if that is unknown. It replaces target when
 	// the client has the target.
 	latest, target *snapshot
 	types          [kinds]subscription
-	// awaited are the clusters whose endpoints precede the routes.
-	awaited map[string]struct{}
+	// pending are the clusters whose endpoints precede the routes.
+	pending map[string]struct{}
 	// deadline is when routes no longer wait for clusters and endpoints.
 	deadline time.Time
 	// leaked are the clusters of rejected responses. Envoy may have applied some of them.
@@ -45,7 +45,7 @@ type session struct {
 
 // reply is a client's answer to a response.
 type reply struct {
-	kind
+	kind kind
 	*response
 	took time.Duration
 	// problem is the reason of a rejection; empty if the client accepted the response.
@@ -86,7 +86,7 @@ func (s *session) answer(k kind, r *discoveryv3.DeltaDiscoveryRequest, now time.
 	case endpoints:
 		s.endpointsPace.acknowledged(now, min(answer.took, longestEndpointsPause))
 		for _, a := range response.added {
-			delete(s.awaited, a.Name)
+			delete(s.pending, a.Name)
 		}
 	default:
 		s.pace.acknowledged(now, answer.took)
@@ -111,7 +111,7 @@ func (s *session) reject(k kind, r *response) {
 	}
 	for _, name := range added {
 		s.leaked[name] = struct{}{}
-		delete(s.awaited, name)
+		delete(s.pending, name)
 	}
 }
 
@@ -132,10 +132,12 @@ func (s *session) follow(latest *snapshot) {
 
 // step is what to do next: to send a response, or to wait.
 type step struct {
-	kind
+	kind kind
 	*response
 	// wait is how long there is nothing to do unless something happens; 0 for ever.
 	wait time.Duration
+	// isHeld reports whether routes wait for clusters or endpoints.
+	isHeld bool
 	// isSettled reports whether the client has acknowledged all resources of the target.
 	isSettled bool
 }
@@ -174,34 +176,37 @@ func (s *session) decide(now time.Time) step {
 		s.target = nil
 		return s.removals(false)
 	}
-	switch {
-	case s.target == nil:
+	if s.target == nil {
 		s.begin()
-	case s.target.edition == s.latest.edition:
+	} else if s.target.edition == s.latest.edition {
 		s.target = s.latest // perhaps with other endpoints
 	}
-	wait := time.Duration(0)
-	for {
-		next := s.endpoints(now)
-		if next.response != nil {
-			return next
-		}
-		wait = shorter(wait, next.wait)
-		if next := s.clustersAndRoutes(now); next.response != nil || next.wait > 0 {
-			next.wait = shorter(next.wait, wait)
-			return next
-		}
-		next = s.removals(s.isSettled())
-		if next.response != nil || s.target.edition == s.latest.edition || s.isSending() {
-			next.isSettled, next.wait = s.isSettled() && !s.isIncomplete(), wait
-			return next
-		}
-		if pause := s.pace.remaining(now); pause > 0 {
-			next.isSettled, next.wait = s.isSettled() && !s.isIncomplete(), shorter(wait, pause)
-			return next
-		}
-		s.begin()
+	next := s.towardsTarget(now)
+	if next.response != nil || next.isHeld || s.isSending() || s.target.edition == s.latest.edition {
+		return next
 	}
+	if pause := s.pace.remaining(now); pause > 0 {
+		next.wait = shorter(next.wait, pause)
+		return next
+	}
+	s.begin()
+	return s.towardsTarget(now)
+}
+
+// towardsTarget returns the next step on the way to the target.
+func (s *session) towardsTarget(now time.Time) step {
+	first := s.endpoints(now)
+	if first.response != nil {
+		return first
+	}
+	next := s.clustersAndRoutes(now)
+	if next.response == nil && !next.isHeld {
+		isSettled := s.isSettled()
+		next = s.removals(isSettled)
+		next.isSettled = isSettled && !s.isIncomplete()
+	}
+	next.wait = shorter(next.wait, first.wait)
+	return next
 }
 
 // begin starts to bring the client to the newest snapshot.
@@ -211,10 +216,10 @@ func (s *session) begin() {
 	}
 	s.target, s.hasSentRoutes, s.deadline = s.latest, false, time.Time{}
 	s.types[clusters].refused = map[string]string{}
-	s.awaited = map[string]struct{}{}
+	s.pending = map[string]struct{}{}
 	if sub := &s.types[endpoints]; sub.isStarted {
 		for _, r := range sub.missing(s.target.byKind[endpoints]) {
-			s.awaited[r.Name] = struct{}{}
+			s.pending[r.Name] = struct{}{}
 		}
 	}
 }
@@ -265,8 +270,8 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	if s.refusesClusters() {
 		return step{} // the routes may use the refused clusters
 	}
-	if remaining := s.deadline.Sub(now); remaining > 0 && (s.isSendingClusters() || len(s.awaited) > 0) {
-		return step{wait: remaining}
+	if remaining := s.deadline.Sub(now); remaining > 0 && (s.isSendingClusters() || len(s.pending) > 0) {
+		return step{wait: remaining, isHeld: true}
 	}
 	return s.routes()
 }
@@ -275,7 +280,7 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 func (s *session) await(added []*resource) {
 	for _, r := range added {
 		if _, ok := s.target.byKind[endpoints][r.Name]; ok {
-			s.awaited[r.Name] = struct{}{}
+			s.pending[r.Name] = struct{}{}
 		}
 	}
 }
@@ -340,7 +345,7 @@ func (s *session) isIncomplete() bool {
 	if s.isSendingClusters() || s.refusesClusters() {
 		return true
 	}
-	for name := range s.awaited {
+	for name := range s.pending {
 		if s.types[endpoints].wants(name) {
 			return true
 		}

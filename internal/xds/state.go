@@ -44,7 +44,7 @@ func (s *Server) State(name types.NamespacedName) State {
 func (s *Server) state(g *gateway) State {
 	state := State{
 		Connected: len(g.streams), Known: s.isKnown || g.hasConnected,
-		Published: g.published != nil, Rejected: g.rejections.problem,
+		Published: g.published != nil, Rejected: g.rejected.problem,
 	}
 	if state.Published && state.Connected > 0 {
 		state.Acknowledged = math.MaxInt64

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
@@ -71,7 +72,7 @@ func (s *Server) open(st *stream) error {
 		return errNotCurrent
 	}
 	g.streams[st], g.hasConnected = struct{}{}, true
-	st.session.leaked = maps.Clone(g.rejections.leaked)
+	st.session.leaked = maps.Clone(g.rejected.leaked)
 	s.recordConnected(g)
 	report := s.settle(g)
 	s.mu.Unlock()
@@ -124,16 +125,24 @@ func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream
 	}
 }
 
+// The limits of the requests on a stream. Envoy makes a few requests for a change, and not
+// one for each resource.
+const (
+	requestRate  = 200 // per second
+	requestBurst = 2000
+)
+
 // receive returns a channel with the requests of the stream, which is closed when the
 // stream ends. Its sender waits for the receiver, so that a client that sends faster than
 // the server works is slowed down.
 func receive(ctx context.Context, grpcStream discoveryStream) <-chan *discoveryv3.DeltaDiscoveryRequest {
 	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
+	limiter := rate.NewLimiter(requestRate, requestBurst)
 	go func() {
 		defer close(requests)
 		for {
 			r, err := grpcStream.Recv()
-			if err != nil {
+			if err != nil || limiter.Wait(ctx) != nil {
 				return
 			}
 			select {

@@ -205,6 +205,16 @@ var alertCases = map[string]struct {
 	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, record: func(s *prometheusServer) {
 		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Desired: 2}})
 	}},
+	"Envoy rejects its configuration": {want: []string{"TunnelGatewayEnvoyRejected"}, record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true})
+		if s.now.Minute() == 40 {
+			s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
+		}
+	}},
+	"a certificate of the Envoys is not renewed": {want: []string{"TunnelGatewayEnvoyCertificateExpires"}, record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true})
+		s.SetCertificateExpiry(startTime.Add(13*24*time.Hour), startTime.Add(365*24*time.Hour))
+	}},
 	"no replica leads": {want: []string{"TunnelGatewayDown"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.replicas[releasePods[0]] = 0
@@ -253,6 +263,9 @@ var alertCases = map[string]struct {
 // recordHealthy records the metrics of a healthy Gateway.
 func (s *prometheusServer) recordHealthy() {
 	s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 1}})
+	s.SetConnectedEnvoys(sharedGateway, 1)
+	s.ObserveAcknowledgement(metrics.XDSRoutes, 20*time.Millisecond)
+	s.SetCertificateExpiry(startTime.Add(60*24*time.Hour), startTime.Add(365*24*time.Hour))
 }
 
 // TestSituationsFireTheExpectedAlerts checks which alerts fire in each of alertCases,

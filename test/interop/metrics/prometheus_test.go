@@ -169,6 +169,11 @@ func (s *prometheusServer) query(expression string) promql.Vector {
 
 // recordAll records a value for each metric.
 func (s *prometheusServer) recordAll() {
+	s.SetConnectedEnvoys(sharedGateway, 2)
+	s.RecordXDSPush(sharedGateway, metrics.XDSRoutes)
+	s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
+	s.ObserveAcknowledgement(metrics.XDSRoutes, 20*time.Millisecond)
+	s.SetCertificateExpiry(startTime.Add(60*24*time.Hour), startTime.Add(365*24*time.Hour))
 	s.t.Helper()
 	n := 3
 	s.SetGateway(sharedGateway, metrics.Gateway{

@@ -1,0 +1,142 @@
+package xds_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
+)
+
+// The absence of Envoys means nothing until the server has listened for 15 seconds.
+func TestStateIsKnownAfterFifteenSeconds(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1"))
+		b.wantState(t, xds.State{Published: true})
+		elapse(15*time.Second - time.Millisecond)
+		if n := b.changes(); n != 0 {
+			t.Errorf("Changed was called %d times before", n)
+		}
+		b.wantState(t, xds.State{Published: true})
+		elapse(time.Millisecond)
+		b.wantState(t, xds.State{Known: true, Published: true})
+		if got := b.State(other); got != (xds.State{Known: true}) {
+			t.Errorf("the state of an unknown Gateway is %+v", got)
+		}
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times, want once", n)
+		}
+	})
+}
+
+// Changed is called when the state changes: for a connection, an acknowledgement, a rejection
+// and the end of a stream, and not for changes that the state does not show.
+func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.started(t)
+		defer c.close()
+		if n := b.changes(); n != 2 {
+			t.Errorf("Changed was called %d times for a connection and an acknowledgement, want 2", n)
+		}
+		b.publish(t, publication(1, "v2", "a"))
+		c.settle()
+		if n := b.changes(); n != 0 {
+			t.Errorf("Changed was called %d times for a change of the same generation", n)
+		}
+		b.publish(t, publication(2, "v2", "a")) // the same content
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 2})
+		b.changes()
+		b.publish(t, publication(3, "v3", "a"))
+		c.nack(c.want("routes open"), "bad")
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times for a rejection, want once", n)
+		}
+		c.close()
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times for the end of a stream, want once", n)
+		}
+		b.wantState(t, xds.State{Known: true, Published: true, Rejected: "bad"})
+	})
+}
+
+// A generation is acknowledged when every connected Envoy has acknowledged it.
+func TestEveryEnvoyAcknowledges(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		first, second := b.started(t), b.started(t)
+		defer first.close()
+		b.publish(t, publication(2, "v2", "a"))
+		first.settle()
+		b.wantState(t, xds.State{Connected: 2, Known: true, Published: true, Acknowledged: 1})
+		b.publish(t, publication(2, "v3", "a"))
+		first.settle()
+		b.wantState(t, xds.State{Connected: 2, Known: true, Published: true, Acknowledged: 1})
+		second.close()
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 2})
+		if got := b.metrics.connected[shared]; got != 1 {
+			t.Errorf("%d Envoys were recorded, want 1", got)
+		}
+		if got := b.metrics.pushes; got[metrics.XDSClusters] != 2 || got[metrics.XDSRoutes] != 7 {
+			t.Errorf("the recorded responses are %v", got)
+		}
+		b.Remove(shared)
+		if _, ok := b.metrics.connected[shared]; ok {
+			t.Error("Remove did not remove the number of Envoys")
+		}
+	})
+}
+
+// A publication that is not valid is refused as a whole, also when the error is in a packed
+// message.
+func TestInvalidPublicationsAreRefused(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.started(t)
+		defer c.close()
+		for _, test := range []struct {
+			want string
+			harm func(*xds.Publication)
+		}{
+			{"are missing", func(p *xds.Publication) { p.Resources = nil }},
+			{"are missing", func(p *xds.Publication) { p.Tunnel = "" }},
+			{"Cluster b: invalid Cluster.ConnectTimeout", func(p *xds.Publication) { p.Resources.Clusters[0].ConnectTimeout.Seconds = -1 }},
+			{"ClusterLoadAssignment eds: invalid", func(p *xds.Publication) { p.Assignments["eds"] = assigned("eds", "") }},
+			{"virtual host app.example.com: invalid VirtualHost.Domains", func(p *xds.Publication) { p.Resources.Open.VirtualHosts[0].Domains = nil }},
+			{"RouteConfiguration open: invalid RouteConfiguration.RequestHeadersToRemove", func(p *xds.Publication) {
+				p.Resources.Open.RequestHeadersToRemove = []string{"a\n"}
+			}},
+			{"invalid RuntimeFractionalPercent.DefaultValue", func(p *xds.Publication) {
+				packed, err := anypb.New(&corsv3.CorsPolicy{FilterEnabled: &corev3.RuntimeFractionalPercent{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Resources.Open.VirtualHosts[0].Routes[0].TypedPerFilterConfig = map[string]*anypb.Any{"cors": packed}
+			}},
+			{"decode type.googleapis.com/unknown", func(p *xds.Publication) {
+				p.Resources.Open.VirtualHosts[0].TypedPerFilterConfig = map[string]*anypb.Any{"unknown": {TypeUrl: "type.googleapis.com/unknown"}}
+			}},
+			{"invalid UTF-8", func(p *xds.Publication) {
+				p.Resources.Open.VirtualHosts = append(p.Resources.Open.VirtualHosts, &routev3.VirtualHost{Name: "\xff", Domains: []string{"x"}})
+			}},
+		} {
+			p := publication(2, "v2", "b", "eds")
+			test.harm(&p)
+			if err := b.Publish(p); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %v, want %q", err, test.want)
+			}
+		}
+		c.wantNothing()
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		b.publish(t, publication(2, "v2", "b", "eds"))
+		if got, want := c.settle(), "clusters b eds; endpoints eds; routes open; clusters -a"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
