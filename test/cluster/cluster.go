@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
+// ServiceCIDR is the default range of the ClusterIPs. In a network namespace of package
+// netns, its addresses belong to the machine.
+const ServiceCIDR = "10.96.0.0/12"
+
 // Options configures a cluster. The zero value installs all CRDs and reports no
 // progress.
 type Options struct {
@@ -25,6 +30,9 @@ type Options struct {
 	// Deployments then create no Pods, Services get no EndpointSlices, no owned object is
 	// deleted with its owner, and deleted namespaces remain.
 	WithoutControllers bool
+	// ServiceCIDR is the range of the ClusterIPs. It defaults to [ServiceCIDR]. A range in
+	// 127.0.0.0/8 is valid; on Linux, all its addresses belong to the machine.
+	ServiceCIDR string
 	// APIServer changes the API server before it starts, for example its flags.
 	APIServer func(*envtest.APIServer)
 	// CRDs returns the CRDs to install. It gets the default CRDs, which are
@@ -92,6 +100,12 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	environment.ControlPlane.APIServer = &envtest.APIServer{
 		Path: workspace.programs[binaries.APIServer], CertDir: workspace.certificates(),
 	}
+	environment.ControlPlane.APIServer.Configure().
+		Set("service-cluster-ip-range", cmp.Or(options.ServiceCIDR, ServiceCIDR)).
+		// The API server would look for an address of its own, which a machine without a
+		// route to other networks does not have, and for the Service "kubernetes" it cannot be
+		// a loopback address.
+		Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
 	if !options.WithoutControllers {
 		// envtest disables the admission plugin ServiceAccount, because without the
 		// controllers no ServiceAccount exists.

@@ -96,7 +96,7 @@ func startConnectorNode(t *testing.T, edge string) {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the connector: %v\n%s", err, output)
 	}
-	n, err := node.Start(t.Context(), testCluster.Config, node.Options{Name: connectorNodeName, Images: map[string]node.Image{
+	n, err := node.Start(t.Context(), testCluster.Config, node.Options{Name: connectorNodeName, OnlyNamed: true, Images: map[string]node.Image{
 		"docker.io/cloudflare/cloudflared": {
 			Command: []string{program}, Program: "cloudflared",
 			Environment: []string{"TUNNEL_EDGE=" + edge}, Ports: map[int32]string{2000: "METRICS_PORT"},

@@ -23,11 +23,18 @@ const (
 
 // container is a container of a Pod.
 type container struct {
-	pod  *pod
-	spec corev1.Container
+	pod     *pod
+	spec    corev1.Container
+	sidecar bool
+
+	restarts context.Context // canceled when the process must not be started again
+	stopping context.Context // canceled when the process must stop
+	stop     context.CancelFunc
+	ended    chan struct{} // closed when the process has ended and will not restart
 
 	mu       sync.Mutex
 	current  corev1.ContainerStatus
+	process  *process   // nil unless it runs
 	log      *outputLog // log of the current or last process; nil before the first
 	previous *outputLog // log of the process before that
 }
@@ -44,10 +51,30 @@ func configError(format string, a ...any) *waitingError {
 	return &waitingError{reason: "CreateContainerConfigError", message: fmt.Sprintf(format, a...)}
 }
 
+// newContainer returns a container that stops as soon as the Pod stops.
 func newContainer(p *pod, spec corev1.Container) *container {
-	c := &container{pod: p, spec: spec}
+	c := &container{pod: p, spec: spec, restarts: p.stopping, stopping: p.stopping, ended: make(chan struct{})}
 	c.current = corev1.ContainerStatus{Name: spec.Name, Image: spec.Image, Started: new(false)}
-	c.current.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	reason := "ContainerCreating"
+	if len(p.object.Spec.InitContainers) > 0 {
+		reason = "PodInitializing"
+	}
+	c.current.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
+	return c
+}
+
+// newSidecar returns a container that stops when the Pod calls its stop function. It
+// does not restart while the Pod stops.
+func newSidecar(p *pod, spec corev1.Container) *container {
+	c := newContainer(p, spec)
+	c.sidecar = true
+	restarts, stopRestarts := context.WithCancel(p.stopping)
+	stopping, stop := context.WithCancel(p.killed)
+	c.restarts, c.stopping = restarts, stopping
+	c.stop = func() {
+		stopRestarts()
+		stop()
+	}
 	return c
 }
 
@@ -73,19 +100,20 @@ func (c *container) setWaiting(reason, message string) {
 }
 
 // run runs the container's process, and restarts it as the restart policy
-// requires, until the Pod stops.
+// requires, until the container stops.
 func (c *container) run() {
-	stopping, backoff := c.pod.stopping, minBackoff
-	for stopping.Err() == nil {
-		spec, err := c.prepare(stopping)
+	defer close(c.ended)
+	backoff := minBackoff
+	for c.waitForTurn(c.restarts) {
+		spec, err := c.prepare(c.restarts)
 		var waiting *waitingError
 		if errors.As(err, &waiting) {
 			c.setWaiting(waiting.reason, waiting.message)
-			pause(stopping, retryInterval)
+			pause(c.restarts, retryInterval)
 			continue
 		} else if err != nil {
 			c.setWaiting("CreateContainerError", err.Error())
-			pause(stopping, retryInterval)
+			pause(c.restarts, retryInterval)
 			continue
 		}
 		if c.runOnce(spec) > stableRunTime {
@@ -95,14 +123,18 @@ func (c *container) run() {
 			return
 		}
 		c.setWaiting("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
-		pause(stopping, backoff)
+		pause(c.restarts, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
 // shouldRestart reports whether the container restarts, depending on the restart
-// policy and on the exit code in the status.
+// policy and on the exit code in the status. A sidecar has a restart policy of its
+// own, which is Always.
 func (c *container) shouldRestart() bool {
+	if c.sidecar {
+		return c.restarts.Err() == nil
+	}
 	ended := c.status().State.Terminated
 	switch c.pod.object.Spec.RestartPolicy {
 	case corev1.RestartPolicyNever:
@@ -110,7 +142,7 @@ func (c *container) shouldRestart() bool {
 	case corev1.RestartPolicyOnFailure:
 		return ended == nil || ended.ExitCode != 0
 	default:
-		return c.pod.stopping.Err() == nil
+		return c.restarts.Err() == nil
 	}
 }
 
@@ -126,31 +158,39 @@ func (c *container) runOnce(spec *processSpec) time.Duration {
 	}
 	c.recordStart(p, output, startedAt)
 	ctx, cancel := context.WithCancel(c.pod.killed)
-	var probes sync.WaitGroup
-	probes.Go(func() { c.probe(ctx, spec) })
-	c.waitOrTerminate(p)
+	b := &prober{container: c, spec: spec, started: time.Now(), unhealthy: make(chan time.Duration, 1)}
+	var background sync.WaitGroup
+	background.Go(func() { b.run(ctx) })
+	background.Go(func() { c.serveAddresses(ctx, spec.ports) })
+	c.waitOrTerminate(p, b.unhealthy)
 	cancel()
-	probes.Wait()
+	background.Wait()
 	c.recordExit(p, startedAt)
-	return time.Since(startedAt.Time)
+	return time.Since(b.started)
 }
 
-// waitOrTerminate waits for the end of the process. When the Pod stops, it
-// terminates the process, and kills it after the grace period.
-func (c *container) waitOrTerminate(p *process) {
+// waitOrTerminate waits for the end of the process. When the container stops or is
+// unhealthy, it terminates the process, and kills it after the grace period. unhealthy
+// receives the grace period of an unhealthy container.
+func (c *container) waitOrTerminate(p *process, unhealthy <-chan time.Duration) {
 	go p.wait()
+	var grace <-chan time.Time
 	select {
 	case <-p.done:
 		return
-	case <-c.pod.stopping.Done():
-		p.terminate()
+	case <-c.stopping.Done():
+	case period := <-unhealthy:
+		grace = time.After(period)
 	}
+	p.terminate()
 	select {
 	case <-p.done:
+		return
 	case <-c.pod.killed.Done():
-		p.kill()
-		<-p.done
+	case <-grace:
 	}
+	p.kill()
+	<-p.done
 }
 
 // recordStart writes the start of the process to the status.
@@ -158,12 +198,13 @@ func (c *container) recordStart(p *process, output *outputLog, startedAt metav1.
 	c.mu.Lock()
 	restarted := c.log != nil
 	c.previous, c.log = c.log, output
+	c.process = p
 	c.mu.Unlock()
 	c.updateStatus(func(s *corev1.ContainerStatus) {
 		if restarted {
 			s.RestartCount++
 		}
-		s.ImageID, s.ContainerID, s.Started = s.Image, p.id(), new(true)
+		s.ImageID, s.ContainerID, s.Started = s.Image, p.id(), new(c.spec.StartupProbe == nil)
 		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: startedAt}}
 	})
 }
@@ -171,6 +212,9 @@ func (c *container) recordStart(p *process, output *outputLog, startedAt metav1.
 // recordExit writes the end of the process to the status. It also sets the last
 // termination state unless the Pod is stopping.
 func (c *container) recordExit(p *process, startedAt metav1.Time) {
+	c.mu.Lock()
+	c.process = nil
+	c.mu.Unlock()
 	code, signal := p.exit()
 	ended := &corev1.ContainerStateTerminated{
 		ExitCode: code, Signal: signal, Reason: "Completed",
@@ -182,7 +226,7 @@ func (c *container) recordExit(p *process, startedAt metav1.Time) {
 	c.updateStatus(func(s *corev1.ContainerStatus) {
 		s.Ready, s.Started = false, new(false)
 		s.State = corev1.ContainerState{Terminated: ended}
-		if c.pod.stopping.Err() == nil {
+		if c.restarts.Err() == nil {
 			s.LastTerminationState = s.State
 		}
 	})
@@ -191,7 +235,7 @@ func (c *container) recordExit(p *process, startedAt metav1.Time) {
 // processSpec describes how to start a process.
 type processSpec struct {
 	command     []string
-	probe       []string // command of the exec probe, if there is one
+	program     []string // the command without the container's arguments
 	environment []string
 	dir         string
 	ports       map[int32]int // real port of each container port
@@ -200,14 +244,14 @@ type processSpec struct {
 // prepare writes the volumes and returns how to start the process.
 func (c *container) prepare(ctx context.Context) (*processSpec, error) {
 	p := c.pod
-	if len(p.object.Spec.InitContainers) > 0 {
-		return nil, configError("the node does not support init containers")
+	if err := p.checkInitContainers(); err != nil {
+		return nil, err
 	}
 	image, err := p.node.image(c.spec.Image)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkProbe(image); err != nil {
+	if err := c.checkProbes(image); err != nil {
 		return nil, err
 	}
 	mounts, err := c.prepareVolumes(ctx)
@@ -218,12 +262,12 @@ func (c *container) prepare(ctx context.Context) (*processSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := &processSpec{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
+	spec := &processSpec{
+		command: slices.Clone(image.Command), program: image.Command, dir: p.dir(),
+		environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()},
+	}
 	for _, arg := range c.spec.Args {
 		spec.command = append(spec.command, mounts.rewrite(env.expand(arg)))
-	}
-	if action := c.action().Exec; action != nil {
-		spec.probe = append(slices.Clone(image.Command), action.Command[1:]...)
 	}
 	for _, name := range env.names {
 		spec.environment = append(spec.environment, name+"="+mounts.rewrite(env.values[name]))

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestPodWaitsForItsSecretAndGetsItsConfiguration(t *testing.T) {
@@ -43,6 +44,35 @@ func TestPodWaitsForItsSecretAndGetsItsConfiguration(t *testing.T) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
+}
+
+func TestVolumeFollowsItsSecretAndConfigMap(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "credentials"}, StringData: map[string]string{"token": "old"},
+	}
+	settings := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "settings"}, Data: map[string]string{"colour": "blue"},
+	}
+	pod := echo(ns, "echo", configure)
+	pod.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
+	}}}
+	create(t, secret, settings, pod)
+	eventuallyReady(t, pod)
+	secret.StringData = map[string]string{"token": "new"}
+	settings.Data["colour"] = "red"
+	for _, object := range []client.Object{secret, settings} {
+		if err := kube.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := NewWithT(t)
+	g.Eventually(getFromPod, timeout).WithArguments(t, pod, "/file?variable=SECRET").Should(Equal("new"))
+	g.Eventually(getFromPod, timeout).WithArguments(t, pod, "/file?variable=SETTINGS").Should(Equal("red"))
+	g.Expect(kube.Delete(t.Context(), secret)).To(Succeed())
+	g.Consistently(getFromPod, "300ms").WithArguments(t, pod, "/file?variable=SECRET").Should(Equal("new"))
 }
 
 // configure makes the container refer to the Secret and the ConfigMap in every way

@@ -86,14 +86,17 @@ func serviceKey(host string) (client.ObjectKey, error) {
 	return client.ObjectKey{Namespace: parts[1], Name: parts[0]}, nil
 }
 
-// endpoints returns the ready endpoints of a port of the Service, sorted.
+// endpoints returns the endpoints of a port of the Service that receive connections,
+// sorted. Of a Service with an address, terminating endpoints that still serve receive
+// connections if no endpoint is ready, as the section "Traffic load balancing during
+// termination" of the Kubernetes documentation of virtual IPs specifies.
 func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port int32) ([]endpoint, error) {
 	headless := service.Spec.ClusterIP == corev1.ClusterIPNone
 	name, found := portName(service, port)
 	if !headless && !found {
 		return nil, fmt.Errorf("the Service %s/%s has no TCP port %d", service.Namespace, service.Name, port)
 	}
-	var ready []endpoint
+	var ready, terminating []endpoint
 	for _, slice := range all {
 		target := port // DNS returns no ports, so a headless Service does not map them
 		if !headless {
@@ -101,9 +104,11 @@ func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port in
 				continue
 			}
 		}
-		for _, ip := range readyAddresses(slice) {
-			ready = append(ready, endpoint{ip, target})
-		}
+		ready = appendEndpoints(ready, slice, target, isReady)
+		terminating = appendEndpoints(terminating, slice, target, isServingAndTerminating)
+	}
+	if len(ready) == 0 && !headless {
+		ready = terminating
 	}
 	slices.SortFunc(ready, func(a, b endpoint) int {
 		return cmp.Or(a.ip.Compare(b.ip), cmp.Compare(a.port, b.port))
@@ -133,18 +138,24 @@ func slicePort(ports []discoveryv1.EndpointPort, name string) (int32, bool) {
 
 func isTCP(protocol corev1.Protocol) bool { return protocol == "" || protocol == corev1.ProtocolTCP }
 
-// readyAddresses returns the first address of each ready endpoint. As kube-proxy
-// does, it ignores further addresses of an endpoint, and treats an endpoint without
-// a ready condition as ready. It ignores addresses that are not IP addresses.
-func readyAddresses(slice discoveryv1.EndpointSlice) []netip.Addr {
-	var ready []netip.Addr
+// appendEndpoints adds the endpoints of the slice that match, with their first
+// addresses. As kube-proxy does, it ignores further addresses of an endpoint. It ignores
+// addresses that are not IP addresses.
+func appendEndpoints(found []endpoint, slice discoveryv1.EndpointSlice, port int32, matches func(discoveryv1.EndpointConditions) bool) []endpoint {
 	for _, e := range slice.Endpoints {
-		if !ptr.Deref(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
+		if !matches(e.Conditions) || len(e.Addresses) == 0 {
 			continue
 		}
 		if ip, err := netip.ParseAddr(e.Addresses[0]); err == nil {
-			ready = append(ready, ip)
+			found = append(found, endpoint{ip, port})
 		}
 	}
-	return ready
+	return found
+}
+
+// isReady treats an endpoint without the condition as ready, as the API specifies.
+func isReady(c discoveryv1.EndpointConditions) bool { return ptr.Deref(c.Ready, true) }
+
+func isServingAndTerminating(c discoveryv1.EndpointConditions) bool {
+	return ptr.Deref(c.Serving, true) && ptr.Deref(c.Terminating, false)
 }

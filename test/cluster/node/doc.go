@@ -8,19 +8,27 @@
 //
 //   - The node does not run the command of a container but the program of its
 //     image, with the arguments, the environment and the volumes of the Pod
-//     (secret, configMap and emptyDir). It rewrites a path below a mountPath in an
-//     argument or in the value of an environment variable.
+//     (secret, configMap, projected and emptyDir). It rewrites a path below a mountPath in an
+//     argument, in the value of an environment variable, and in a volume's files
+//     whose names end in .yaml.
 //   - Each process listens on its own ports, which the image's environment
-//     variables contain. Only [Node.Dial] and probes translate the address of a
-//     Pod. A process cannot connect to the address of a Pod.
-//   - Projected volumes, which every Pod gets for its ServiceAccount, are empty
-//     directories.
-//   - Only readiness probes with httpGet or exec are executed. The command of an
-//     exec probe must begin with the program of the image, and its variable
-//     references are not expanded. Hooks and readiness gates have no effect. The status of a Pod with init containers or with another
-//     kind of volume reports that the node does not support them. Node selectors,
-//     taints and resources are ignored.
+//     variables contain. [Node.Dial] and probes translate the address of a
+//     Pod. A process can connect to the address of a Pod or a Service only if the
+//     node serves it ([Options.ServeAddresses]); an address of a Pod is then served
+//     even if the process listens only on the loopback address.
+//   - Of a projected volume, such as every Pod gets for its ServiceAccount, the node
+//     writes only the Secrets and ConfigMaps.
+//   - The command of an exec probe must begin with the program of the image, and
+//     its variable references are not expanded. While a probe's port does not accept
+//     connections, the next attempt follows as soon as it does. Hooks and readiness gates have no effect. The status
+//     of a Pod reports that the node does not support a gRPC probe, an init container
+//     that is not a sidecar, or another kind of volume. Node selectors, taints and
+//     resources are ignored.
 //
-// A cluster can have only one node that binds Pods. A second node runs only the
-// Pods that name it in nodeName.
+// Sidecars, probes, the order of starting and stopping, and the files of volumes
+// follow the kubelet; only the backoff between restarts is shorter. When the grace
+// period ends, all processes are killed at once.
+//
+// Only one node of a cluster may bind Pods. Others set [Options.OnlyNamed]. The nodes use
+// the same addresses for their Pods, so only one may serve them.
 package node

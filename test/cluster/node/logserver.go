@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -107,7 +109,7 @@ func (n *Node) serveLog(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	c := n.container(r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container"))
+	c := n.container(types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")}, r.PathValue("container"))
 	if c == nil {
 		http.Error(w, "the node does not run this container", http.StatusNotFound)
 		return
@@ -123,17 +125,14 @@ func (n *Node) serveLog(w http.ResponseWriter, r *http.Request) {
 
 // container returns the container of that name, or nil if the node does not run
 // it.
-func (n *Node) container(namespace, pod, name string) *container {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, p := range n.pods {
-		if p.object.Namespace != namespace || p.object.Name != pod || p.killed.Err() != nil {
-			continue
-		}
-		for _, c := range p.containers {
-			if c.spec.Name == name {
-				return c
-			}
+func (n *Node) container(pod types.NamespacedName, name string) *container {
+	p := n.runningPod(pod)
+	if p == nil {
+		return nil
+	}
+	for _, c := range p.allContainers() {
+		if c.spec.Name == name {
+			return c
 		}
 	}
 	return nil

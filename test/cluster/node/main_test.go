@@ -19,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
 // timeout is how long a test waits. The deletion of a namespace with Pods takes ten
@@ -43,8 +45,18 @@ func TestMain(m *testing.M) {
 	case "node":
 		os.Exit(runNode())
 	default:
-		os.Exit(runTests(m))
+		os.Exit(netns.Run(prepare, func() int { return runTests(m) }))
 	}
+}
+
+// prepare downloads the programs, which is impossible in the network namespace.
+func prepare() error {
+	ctx := context.Background()
+	_, err := binaries.ControlPlane(ctx, os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager)
+	if err == nil {
+		_, err = binaries.Envoy(ctx, os.Stderr)
+	}
+	return err
 }
 
 func runTests(m *testing.M) int {
@@ -65,7 +77,7 @@ func start(ctx context.Context) (err error) {
 	if testCluster, err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr}); err != nil {
 		return err
 	}
-	if testNode, err = node.Start(ctx, testCluster.Config, node.Options{Images: images()}); err != nil {
+	if testNode, err = node.Start(ctx, testCluster.Config, node.Options{Images: images(), ServeAddresses: true}); err != nil {
 		return err
 	}
 	if kube, err = client.New(testCluster.Config, client.Options{}); err != nil {

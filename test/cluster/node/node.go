@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -56,6 +57,17 @@ type Options struct {
 	// Images are the supported images by repository, without tag, digest and
 	// docker.io: for example "cloudflare/cloudflared" or "registry.k8s.io/pause".
 	Images map[string]Image
+	// OnlyNamed makes the node run only the Pods that name it in nodeName. Otherwise, it
+	// binds every Pod without a node to itself.
+	OnlyNamed bool
+	// ServeAddresses makes the node listen on the addresses of Pods and Services, so that
+	// every process can connect to them without [Node.Dial]: on <Pod IP>:<port> while the
+	// Pod's process listens, and on <ClusterIP>:<port> while the Service has endpoints.
+	// Addresses that do not belong to this machine are not served. Package netns makes all
+	// of them belong to it; the addresses in 127.0.0.0/8 always do on Linux. If the node
+	// cannot listen on an address of this machine, it writes the error to the standard
+	// error and tries again.
+	ServeAddresses bool
 }
 
 // Node is a running node.
@@ -66,6 +78,8 @@ type Node struct {
 	children *childproc.Group
 	logs     *logServer
 	network  *network
+	binds    bool   // whether the node binds Pods
+	proxy    *proxy // nil unless the node serves addresses
 
 	ctx         context.Context // canceled when the node stops
 	cancel      context.CancelFunc
@@ -74,6 +88,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	pods     map[types.UID]*pod
+	podCount int            // number of Pods that have run
 	podGroup sync.WaitGroup // the running pods
 }
 
@@ -83,9 +98,12 @@ type Node struct {
 // of the Pods are killed and their files are removed.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Node, error) {
 	n := &Node{
-		name: cmp.Or(o.Name, "node"), network: newNetwork(), pods: map[types.UID]*pod{},
+		name: cmp.Or(o.Name, "node"), binds: !o.OnlyNamed, network: newNetwork(), pods: map[types.UID]*pod{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	if o.ServeAddresses {
+		n.proxy = newProxy(n.ctx, n.network)
+	}
 	if err := n.start(ctx, config, o.Images); err != nil {
 		return nil, errors.Join(fmt.Errorf("start node %s: %w", n.name, err), n.Stop())
 	}
@@ -142,12 +160,19 @@ func (n *Node) watch(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	err = builder.ControllerManagedBy(m).Named("node").For(&corev1.Pod{}).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(n.podsThatMount)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(n.podsThatMount)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: new(true)}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, n.reconcile(ctx, m.GetCache(), request.NamespacedName)
 		}))
 	if err != nil {
 		return err
+	}
+	if n.proxy != nil {
+		if err := n.proxy.watch(m); err != nil {
+			return err
+		}
 	}
 	n.managerDone = make(chan struct{})
 	go func() {
@@ -176,6 +201,9 @@ func (n *Node) Stop() error {
 		errs = append(errs, n.managerErr)
 	}
 	n.podGroup.Wait()
+	if n.proxy != nil {
+		n.proxy.close()
+	}
 	if n.children != nil {
 		errs = append(errs, n.children.Close())
 	}
@@ -205,4 +233,44 @@ func (n *Node) Dial(ctx context.Context, network, address string) (net.Conn, err
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
 	return connection, nil
+}
+
+// DialPod connects to a container port of a running Pod as a process in the Pod does:
+// also to a port that the process opens only for the loopback address.
+func (n *Node) DialPod(ctx context.Context, pod types.NamespacedName, port int32) (net.Conn, error) {
+	connection, err := n.dialPod(ctx, pod, port)
+	if err != nil {
+		return nil, fmt.Errorf("dial port %d of Pod %s: %w", port, pod, err)
+	}
+	return connection, nil
+}
+
+func (n *Node) dialPod(ctx context.Context, pod types.NamespacedName, port int32) (net.Conn, error) {
+	p := n.runningPod(pod)
+	if p == nil {
+		return nil, errors.New("the node does not run the Pod")
+	}
+	return n.network.dial(ctx, "tcp", p.ip, port)
+}
+
+// KillContainer kills the process of a container with SIGKILL, and returns when it has
+// ended. The node restarts the container as after any other end.
+func (n *Node) KillContainer(ctx context.Context, pod types.NamespacedName, container string) error {
+	c := n.container(pod, container)
+	if c == nil {
+		return fmt.Errorf("kill container %s of Pod %s: the node does not run the container", container, pod)
+	}
+	c.mu.Lock()
+	process := c.process
+	c.mu.Unlock()
+	if process == nil {
+		return fmt.Errorf("kill container %s of Pod %s: the container has no process", container, pod)
+	}
+	process.kill()
+	select {
+	case <-process.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("kill container %s of Pod %s: %w", container, pod, ctx.Err())
+	}
 }

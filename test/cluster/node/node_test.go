@@ -283,10 +283,9 @@ func TestNamespaceWithPodsCanBeDeleted(t *testing.T) {
 	eventuallyGone(t, object, timeout)
 }
 
-// TestProcessesAreKilledWhenTheirParentDies kills a program that runs a node. It
-// must not run in parallel: the node of the program would bind the Pods of other
-// tests.
+// TestProcessesAreKilledWhenTheirParentDies kills a program that runs a node.
 func TestProcessesAreKilledWhenTheirParentDies(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := testCluster.Kubeconfig(path); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,32 +20,47 @@ import (
 type pod struct {
 	node       *Node
 	object     *corev1.Pod // with the status that was written last
+	number     int         // differs from the numbers of the node's other Pods
 	ip         netip.Addr
 	started    metav1.Time
+	sidecars   []*container // the init containers
 	containers []*container
+	volumes    volumes
+	outdated   atomic.Bool // an object that a volume contains has changed
 
 	changed  chan struct{} // has an element when the status may have changed
+	changes  broadcast     // of the containers' status
 	stopping context.Context
 	stop     context.CancelFunc
 	killed   context.Context
 	kill     context.CancelFunc
 }
 
-func newPod(n *Node, object *corev1.Pod, ip netip.Addr) *pod {
-	p := &pod{node: n, object: object, ip: ip, started: now(), changed: make(chan struct{}, 1)}
+func newPod(n *Node, object *corev1.Pod, number int, ip netip.Addr) *pod {
+	p := &pod{
+		node: n, object: object, number: number, ip: ip, started: now(),
+		volumes: newVolumes(), changed: make(chan struct{}, 1),
+	}
 	p.killed, p.kill = context.WithCancel(n.ctx)
 	p.stopping, p.stop = context.WithCancel(p.killed)
+	for _, spec := range object.Spec.InitContainers {
+		p.sidecars = append(p.sidecars, newSidecar(p, spec))
+	}
 	for _, spec := range object.Spec.Containers {
 		p.containers = append(p.containers, newContainer(p, spec))
 	}
 	return p
 }
 
+// allContainers returns the sidecars and the other containers.
+func (p *pod) allContainers() []*container { return slices.Concat(p.sidecars, p.containers) }
+
 // now returns the current time with the precision of the API.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
 // notify reports that the status may have changed.
 func (p *pod) notify() {
+	p.changes.send()
 	select {
 	case p.changed <- struct{}{}:
 	default:
@@ -59,20 +77,36 @@ func (p *pod) terminate(grace time.Duration) {
 // run runs the containers until the Pod is deleted, and then removes the Pod.
 func (p *pod) run() {
 	defer p.kill()
-	var containers sync.WaitGroup
-	for _, c := range p.containers {
-		containers.Go(c.run)
-	}
 	ended := make(chan struct{})
 	go func() {
-		containers.Wait()
-		close(ended)
+		defer close(ended)
+		p.runContainers()
 	}()
 	p.reportUntil(ended)
 	p.node.network.releaseIP(p.ip)
 	_ = os.RemoveAll(p.dir()) // the group of child processes removes remaining files
 	for n := p.node; n.ctx.Err() == nil && n.remove(n.ctx, p.object) != nil; {
 		pause(n.ctx, retryInterval)
+	}
+}
+
+// runContainers runs the containers until all have ended. As the section "Pod
+// termination and sidecar containers" of the Kubernetes documentation of the Pod
+// lifecycle specifies, the sidecars stop after the other containers have ended, in
+// the reverse of their order in the Pod. The same happens when the other containers
+// end and do not restart.
+func (p *pod) runContainers() {
+	for _, c := range p.sidecars {
+		go c.run()
+	}
+	var regular sync.WaitGroup
+	for _, c := range p.containers {
+		regular.Go(c.run)
+	}
+	regular.Wait()
+	for _, c := range slices.Backward(p.sidecars) {
+		c.stop()
+		<-c.ended
 	}
 }
 
@@ -106,7 +140,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dir returns the directory for the files of the Pod.
+// dir returns the directory for the files of the Pod. Its path is short, because the
+// path of a Unix domain socket has at most 107 bytes.
 func (p *pod) dir() string {
-	return filepath.Join(p.node.children.Files(), string(p.object.UID))
+	return filepath.Join(p.node.children.Files(), strconv.Itoa(p.number))
 }

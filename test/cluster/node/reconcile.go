@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reconcile binds, starts or terminates the Pod of that name, depending on its
-// state in the cache. It kills the Pod's processes if the Pod no longer exists.
+// reconcile binds, starts or terminates the Pod of that name, or updates its volumes,
+// depending on its state in the cache. It kills the Pod's processes if the Pod no longer exists.
 func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.NamespacedName) error {
 	object := &corev1.Pod{}
 	if err := cache.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
@@ -37,6 +37,8 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 		running.terminate(time.Duration(ptr.Deref(object.DeletionGracePeriodSeconds, 0)) * time.Second)
 	case running == nil && !hasEnded(object):
 		return n.startPod(object)
+	case running != nil:
+		return running.updateVolumes(ctx)
 	}
 	return nil
 }
@@ -44,7 +46,7 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 // bind binds the Pod to the node, as the scheduler does. It does not bind a Pod
 // with scheduling gates.
 func (n *Node) bind(ctx context.Context, object *corev1.Pod) error {
-	if object.DeletionTimestamp != nil || len(object.Spec.SchedulingGates) > 0 {
+	if !n.binds || object.DeletionTimestamp != nil || len(object.Spec.SchedulingGates) > 0 {
 		return nil
 	}
 	binding := &corev1.Binding{
@@ -78,6 +80,18 @@ func (n *Node) pod(uid types.UID) *pod {
 	return n.pods[uid]
 }
 
+// runningPod returns the running Pod of that name, or nil.
+func (n *Node) runningPod(key types.NamespacedName) *pod {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.pods {
+		if client.ObjectKeyFromObject(p.object) == key && p.killed.Err() == nil {
+			return p
+		}
+	}
+	return nil
+}
+
 // killStalePods kills the Pods of that name that the API server has deleted:
 // all Pods with a UID other than current.
 func (n *Node) killStalePods(key types.NamespacedName, current types.UID) {
@@ -101,7 +115,8 @@ func (n *Node) startPod(object *corev1.Pod) error {
 	if err != nil {
 		return fmt.Errorf("allocate an address for Pod %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	p := newPod(n, object, ip)
+	n.podCount++
+	p := newPod(n, object, n.podCount, ip)
 	n.pods[object.UID] = p
 	n.podGroup.Go(func() {
 		p.run()

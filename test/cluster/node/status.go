@@ -36,37 +36,64 @@ func (p *pod) setStatus(status *corev1.PodStatus) {
 	status.HostIP, status.HostIPs = hostIP, []corev1.HostIP{{IP: hostIP}}
 	status.PodIP, status.PodIPs = p.ip.String(), []corev1.PodIP{{IP: p.ip.String()}}
 	status.StartTime = &p.started
-	status.ContainerStatuses = nil
-	var unready []string
-	for _, c := range p.containers {
-		container := c.status()
-		status.ContainerStatuses = append(status.ContainerStatuses, container)
-		if !container.Ready {
-			unready = append(unready, container.Name)
-		}
-	}
-	status.Phase = phase(status.ContainerStatuses)
-	for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized} {
-		setCondition(status, corev1.PodCondition{Type: t, Status: corev1.ConditionTrue})
-	}
-	ready := corev1.PodCondition{Status: corev1.ConditionTrue}
-	if len(unready) > 0 {
-		ready = corev1.PodCondition{
-			Status: corev1.ConditionFalse, Reason: "ContainersNotReady",
-			Message: "containers with unready status: [" + strings.Join(unready, " ") + "]",
-		}
-	}
+	status.InitContainerStatuses, status.ContainerStatuses = statuses(p.sidecars), statuses(p.containers)
+	status.Phase = phase(status.InitContainerStatuses, status.ContainerStatuses)
+	setCondition(status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+	setCondition(status, initialized(status))
+	// As the Kubernetes documentation of sidecar containers specifies, the readiness of
+	// a sidecar counts for the readiness of the Pod.
+	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
+	unready := names(all, func(c corev1.ContainerStatus) bool { return !c.Ready })
 	for _, t := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
-		ready.Type = t
-		setCondition(status, ready)
+		setCondition(status, condition(t, "ContainersNotReady", "containers with unready status", unready))
+	}
+}
+
+func statuses(containers []*container) []corev1.ContainerStatus {
+	var all []corev1.ContainerStatus
+	for _, c := range containers {
+		all = append(all, c.status())
+	}
+	return all
+}
+
+// initialized returns the condition Initialized. A restart of a sidecar does not
+// change it while another container runs.
+func initialized(status *corev1.PodStatus) corev1.PodCondition {
+	var incomplete []string
+	if !slices.ContainsFunc(status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
+		incomplete = names(status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return !*c.Started })
+	}
+	return condition(corev1.PodInitialized, "ContainersNotInitialized", "containers with incomplete status", incomplete)
+}
+
+// names returns the names of the containers that match.
+func names(containers []corev1.ContainerStatus, matches func(corev1.ContainerStatus) bool) []string {
+	var found []string
+	for _, c := range containers {
+		if matches(c) {
+			found = append(found, c.Name)
+		}
+	}
+	return found
+}
+
+// condition returns a condition that is true if there are no containers. Otherwise, it
+// has the reason, and a message with the names of the containers.
+func condition(t corev1.PodConditionType, reason, message string, containers []string) corev1.PodCondition {
+	if len(containers) == 0 {
+		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue}
+	}
+	return corev1.PodCondition{
+		Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message + ": [" + strings.Join(containers, " ") + "]",
 	}
 }
 
 // phase returns the phase of a Pod, as the section "Pod phase" of the Kubernetes
 // documentation of the Pod lifecycle defines it. The Pod is pending until each
 // container has started, and succeeds or fails only when all containers have
-// ended.
-func phase(containers []corev1.ContainerStatus) corev1.PodPhase {
+// ended. The results of the sidecars do not count.
+func phase(sidecars, containers []corev1.ContainerStatus) corev1.PodPhase {
 	ended, failed := 0, false
 	for _, c := range containers {
 		switch {
@@ -78,7 +105,7 @@ func phase(containers []corev1.ContainerStatus) corev1.PodPhase {
 		}
 	}
 	switch {
-	case ended < len(containers):
+	case ended < len(containers), slices.ContainsFunc(sidecars, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }):
 		return corev1.PodRunning
 	case failed:
 		return corev1.PodFailed

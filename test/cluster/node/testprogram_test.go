@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -25,8 +26,11 @@ const roleVariable = "NODE_TEST_ROLE"
 // "node".
 const parentNodeName = "parent"
 
-// repository is the image that the test binary replaces.
+// repository is the image that the test binary replaces. sidecarRepositories are the same
+// program with other ports.
 const repository = "example.com/echo"
+
+var sidecarRepositories = []string{"example.com/sidecar", "example.com/other-sidecar"}
 
 // images returns the images of the nodes in these tests.
 func images() map[string]node.Image {
@@ -34,12 +38,17 @@ func images() map[string]node.Image {
 	if err != nil {
 		panic(err)
 	}
-	return map[string]node.Image{repository: {
-		Command:     []string{self, "first"},
-		Program:     "echo",
-		Environment: []string{roleVariable + "=container"},
-		Ports:       map[int32]string{8080: "HTTP_PORT", 9090: "READY_PORT"},
-	}}
+	image := func(ports map[int32]string) node.Image {
+		return node.Image{
+			Command: []string{self, "first"}, Program: "echo",
+			Environment: []string{roleVariable + "=container"}, Ports: ports,
+		}
+	}
+	return map[string]node.Image{
+		repository:             image(map[int32]string{8080: "HTTP_PORT", 9090: "READY_PORT"}),
+		sidecarRepositories[0]: image(map[int32]string{8081: "HTTP_PORT", 9091: "READY_PORT"}),
+		sidecarRepositories[1]: image(map[int32]string{8082: "HTTP_PORT", 9092: "READY_PORT"}),
+	}
 }
 
 // runContainer is the program that runs in the Pods. Its first port serves "/" with
@@ -55,6 +64,20 @@ func runContainer() int {
 	if os.Getenv("IGNORE_SIGTERM") != "" {
 		signal.Ignore(syscall.SIGTERM)
 	}
+	if recorder := os.Getenv("RECORD_TO"); recorder != "" {
+		record(recorder, "start")
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		go func() {
+			<-signals
+			record(recorder, "stop")
+			if delay, err := time.ParseDuration(os.Getenv("STOP_AFTER")); err == nil {
+				time.Sleep(delay)
+			}
+			record(recorder, "end")
+			os.Exit(0)
+		}()
+	}
 	if address := os.Getenv("CONNECT_TO"); address != "" {
 		// The connection stays open until the process ends, so the test detects the end.
 		connection, err := net.Dial("tcp", address) //nolint:gosec // G704: the test sets the address
@@ -64,6 +87,7 @@ func runContainer() int {
 		defer func() { _ = connection.Close() }()
 	}
 	var unready atomic.Bool
+	unready.Store(os.Getenv("UNREADY") != "")
 	mux := http.NewServeMux()
 	handle := func(path string, answer func(*http.Request) string) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, answer(r)) })
@@ -84,6 +108,16 @@ func runContainer() int {
 	go listen("READY_PORT", http.HandlerFunc(ready))
 	listen("HTTP_PORT", mux)
 	return 1
+}
+
+// record reports an event of the process to the address, and returns when the test has
+// recorded it.
+func record(address, event string) {
+	response, err := http.Post("http://"+address+"/"+os.Getenv("NAME")+"/"+event, "", nil) //nolint:gosec // G704: the test sets the address
+	if err != nil {
+		panic(err)
+	}
+	_ = response.Body.Close()
 }
 
 // checkReady returns the exit code of a probe: 0 if the program is ready. Like a
@@ -127,7 +161,7 @@ func runNode() int {
 	if err != nil {
 		panic(err)
 	}
-	if _, err = node.Start(context.Background(), config, node.Options{Name: parentNodeName, Images: images()}); err != nil {
+	if _, err = node.Start(context.Background(), config, node.Options{Name: parentNodeName, Images: images(), OnlyNamed: true}); err != nil {
 		panic(err)
 	}
 	select {}

@@ -3,14 +3,12 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
 // mounts are the mounts of a container, with the longest mount path first.
@@ -19,91 +17,42 @@ type mounts []mount
 // mount maps a mount path in the container to the real path of the volume.
 type mount struct{ containerPath, hostPath string }
 
-// prepareVolumes writes the container's volumes and returns its mounts. The volumes
-// are not updated until the container restarts.
+// prepareVolumes writes the container's volumes and returns its mounts.
 func (c *container) prepareVolumes(ctx context.Context) (mounts, error) {
 	if err := os.MkdirAll(c.pod.dir(), 0o700); err != nil {
 		return nil, err
 	}
-	var all mounts
 	for _, m := range c.spec.VolumeMounts {
 		i := slices.IndexFunc(c.pod.object.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		if i < 0 {
 			return nil, configError("volume %s not found", m.Name)
 		}
-		dir := filepath.Join(c.pod.dir(), "volumes", m.Name)
-		if err := c.pod.writeVolume(ctx, c.pod.object.Spec.Volumes[i], dir); err != nil {
+		if err := c.pod.writeVolume(ctx, c.pod.object.Spec.Volumes[i]); err != nil {
 			return nil, err
 		}
+	}
+	return c.mounts(), nil
+}
+
+func (c *container) mounts() mounts {
+	var all mounts
+	for _, m := range c.spec.VolumeMounts {
 		if path := strings.TrimRight(m.MountPath, "/"); path != "" {
-			all = append(all, mount{containerPath: path, hostPath: filepath.Join(dir, m.SubPath)})
+			all = append(all, mount{containerPath: path, hostPath: filepath.Join(c.pod.volumeDir(m.Name), m.SubPath)})
 		}
 	}
 	slices.SortFunc(all, func(a, b mount) int { return cmp.Compare(len(b.containerPath), len(a.containerPath)) })
-	return all, nil
+	return all
 }
 
-// writeVolume writes the files of a volume to dir.
-func (p *pod) writeVolume(ctx context.Context, v corev1.Volume, dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	switch {
-	case v.EmptyDir != nil, v.Projected != nil:
-		return nil
-	case v.Secret != nil:
-		data, err := p.secret(ctx, v.Secret.SecretName, v.Secret.Optional)
-		if err != nil {
-			return err
-		}
-		return writeFiles(dir, data, v.Secret.Items, ptr.Deref(v.Secret.Optional, false))
-	case v.ConfigMap != nil:
-		data, err := p.configMap(ctx, v.ConfigMap.Name, v.ConfigMap.Optional)
-		if err != nil {
-			return err
-		}
-		return writeFiles(dir, data, v.ConfigMap.Items, ptr.Deref(v.ConfigMap.Optional, false))
-	default:
-		return configError("volume %s has a kind that the node does not support", v.Name)
-	}
-}
-
-// writeFiles writes the items to dir, or all data if there are no items.
-func writeFiles(dir string, data map[string][]byte, items []corev1.KeyToPath, optional bool) error {
-	if len(items) == 0 {
-		for key := range data {
-			items = append(items, corev1.KeyToPath{Key: key, Path: key})
-		}
-	}
-	for _, item := range items {
-		content, ok := data[item.Key]
-		if !ok && optional {
-			continue
-		} else if !ok {
-			return configError("references non-existent key: %s", item.Key)
-		}
-		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(item.Path)), content); err != nil {
-			return err
+// mountsBeside returns the mounts of the first container that mounts the volume.
+func (p *pod) mountsBeside(volume string) mounts {
+	for _, c := range p.allContainers() {
+		if slices.ContainsFunc(c.spec.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) {
+			return c.mounts()
 		}
 	}
 	return nil
-}
-
-// replaceFile replaces the file atomically, because another container may be
-// reading it.
-func replaceFile(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }
 
 // rewrite replaces the mount path by the real path in each path of the text. A path

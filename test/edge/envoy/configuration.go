@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// xdsCluster is the name of the cluster that is the controller.
+const xdsCluster = "xds"
+
+// replacements are the values that differ between a Pod and this machine.
+type replacements struct {
+	ports   map[int]int // of the listeners
+	xdsHost string
+	xdsPort int
+	caFile  string
+}
+
+func newReplacements(getenv func(string) string) (replacements, error) {
+	r := replacements{ports: map[int]int{}, caFile: getenv("CA_FILE")}
+	for port, variable := range map[int]string{
+		envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT",
+	} {
+		number, err := strconv.ParseUint(getenv(variable), 10, 16)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", variable, err)
+		}
+		r.ports[port] = int(number)
+	}
+	host, port, err := net.SplitHostPort(getenv("XDS_ADDRESS"))
+	if err != nil {
+		return r, fmt.Errorf("XDS_ADDRESS: %w", err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return r, fmt.Errorf("XDS_ADDRESS: %w", err)
+	}
+	r.xdsHost, r.xdsPort = host, int(number)
+	if r.caFile == "" {
+		return r, errors.New("CA_FILE is required")
+	}
+	return r, nil
+}
+
+// adapt returns the configuration, which is JSON, with the replacements. A listener with
+// an unknown port is an error.
+func (r replacements) adapt(configuration []byte) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(configuration))
+	decoder.UseNumber()
+	var root object
+	if err := decoder.Decode(&root); err != nil {
+		return nil, err
+	}
+	static := root.object("staticResources")
+	for _, listener := range static.objects("listeners") {
+		if err := r.adaptListener(listener); err != nil {
+			return nil, err
+		}
+	}
+	for _, cluster := range static.objects("clusters") {
+		if cluster["name"] != xdsCluster {
+			continue
+		}
+		for _, address := range socketAddresses(cluster) {
+			address["address"], address["portValue"] = r.xdsHost, r.xdsPort
+		}
+	}
+	for _, secret := range static.objects("secrets") {
+		if ca := secret.object("validationContext").object("trustedCa"); ca["filename"] == envoy.CAPath {
+			ca["filename"] = r.caFile
+		}
+	}
+	return json.Marshal(root)
+}
+
+func (r replacements) adaptListener(listener object) error {
+	address := listener.object("address").object("socketAddress")
+	port, err := strconv.Atoi(fmt.Sprint(address["portValue"]))
+	replacement, ok := r.ports[port]
+	if err != nil || !ok {
+		return fmt.Errorf("the listener %v has the unknown port %v", listener["name"], address["portValue"])
+	}
+	address["portValue"] = replacement
+	return nil
+}
+
+// socketAddresses returns the addresses of the endpoints of a cluster.
+func socketAddresses(cluster object) []object {
+	var addresses []object
+	for _, locality := range cluster.object("loadAssignment").objects("endpoints") {
+		for _, e := range locality.objects("lbEndpoints") {
+			addresses = append(addresses, e.object("endpoint").object("address").object("socketAddress"))
+		}
+	}
+	return addresses
+}
+
+// object is a JSON object.
+type object map[string]any
+
+// object returns the object in a field, or an empty object if there is none.
+func (o object) object(field string) object {
+	if value, ok := o[field].(map[string]any); ok {
+		return value
+	}
+	return object{}
+}
+
+// objects returns the objects in a list in a field.
+func (o object) objects(field string) []object {
+	list, _ := o[field].([]any)
+	var objects []object
+	for _, item := range list {
+		if value, ok := item.(map[string]any); ok {
+			objects = append(objects, value)
+		}
+	}
+	return objects
+}
