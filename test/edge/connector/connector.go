@@ -19,9 +19,9 @@ const (
 	// wait doubles after each failed attempt.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = time.Second
-	// unregisterTimeout is how long the connector waits for the edge when it
-	// unregisters.
-	unregisterTimeout = 5 * time.Second
+	// minUnregister is how long the connector waits at least for the edge when it
+	// unregisters, even with a shorter grace period.
+	minUnregister = time.Second
 	// maxErrorSize is the maximum length of an error text from the edge, in bytes.
 	maxErrorSize = 1 << 10
 )
@@ -68,18 +68,23 @@ func (c *connector) run(ctx context.Context) {
 	log.Print("stopped")
 }
 
+// errGracePeriod reports that requests were in flight when the grace period ended.
+var errGracePeriod = errors.New("requests were in flight at the end of the grace period")
+
 // connectOnce connects and stays connected until the edge closes the connection or
 // the context is canceled. When the context is canceled, it unregisters, and
-// returns an error if the edge does not confirm that. connected reports whether
-// the edge accepted the connector.
+// returns an error if the edge does not confirm within the grace period that the
+// requests in flight have ended. connected reports whether the edge accepted the
+// connector.
 func (c *connector) connectOnce(ctx context.Context) (connected bool, err error) {
 	body, writer := io.Pipe() // closing the writer unregisters
 	defer func() { _ = writer.Close() }()
-	connection, abort := context.WithCancel(context.WithoutCancel(ctx))
-	defer abort()
+	connection, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abort(nil)
 	defer context.AfterFunc(ctx, func() {
+		c.connected.Store(false)
 		_ = writer.Close()
-		time.AfterFunc(unregisterTimeout, abort)
+		time.AfterFunc(max(c.grace, minUnregister), func() { abort(errGracePeriod) })
 	})()
 	url := c.edge.JoinPath("connect").String()
 	request, err := http.NewRequestWithContext(connection, http.MethodPost, url, body) // #nosec G704 -- the environment sets the URL
@@ -88,6 +93,9 @@ func (c *connector) connectOnce(ctx context.Context) (connected bool, err error)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("Connector-Id", c.id)
+	if c.host != "" {
+		request.Header.Set("Connector-Host", c.host)
+	}
 	response, err := c.client.Do(request) // #nosec G704 -- as above
 	if err != nil {
 		return false, err
@@ -99,6 +107,9 @@ func (c *connector) connectOnce(ctx context.Context) (connected bool, err error)
 	}
 	c.connected.Store(true)
 	defer c.connected.Store(false)
+	if ctx.Err() != nil { // it may have been canceled before the value was set
+		c.connected.Store(false)
+	}
 	log.Printf("connected as %s", c.id) // #nosec G706 -- newConnector generated the UUID
 	_, err = io.Copy(io.Discard, response.Body)
 	if err == nil && ctx.Err() == nil {

@@ -5,13 +5,15 @@
 // as a probe in the container does.
 //
 // It forwards no traffic: the data path of the simulator connects to the origins
-// directly. The settings for traffic, such as the transport and the grace period,
-// are validated but have no effect.
+// directly, and to the origins in a connector's pod only while that connector is
+// connected. The transport is validated but has no effect. On SIGTERM the connector
+// unregisters and waits up to the grace period for the end of the requests in flight.
 //
 // It reads these environment variables:
 //
 //   - TUNNEL_TOKEN is the tunnel token, as for cloudflared.
 //   - TUNNEL_EDGE is the http:// URL of the simulator's edge.
+//   - HOSTNAME is the host name of the connector's pod, as in every container.
 //   - METRICS_PORT, if set, replaces the address of --metrics with this port on
 //     127.0.0.1, so that several connectors can run on one machine. 0 selects any
 //     free port, and the log contains its number.

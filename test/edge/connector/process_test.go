@@ -42,7 +42,12 @@ type cloudflare struct {
 
 func newCloudflare(t *testing.T) *cloudflare {
 	t.Helper()
-	server := simulator.New(simulator.Options{})
+	return newCloudflareWith(t, simulator.Options{})
+}
+
+func newCloudflareWith(t *testing.T, o simulator.Options) *cloudflare {
+	t.Helper()
+	server := simulator.New(o)
 	c := &cloudflare{Server: server, api: httptest.NewServer(server.API()), edge: httptest.NewServer(server.Edge())}
 	t.Cleanup(func() {
 		server.Close() // the HTTP servers wait until their connections have ended
@@ -123,9 +128,16 @@ type process struct {
 // metrics address.
 func start(t *testing.T, edge *httptest.Server, token string) *process {
 	t.Helper()
-	command := exec.Command(os.Args[0], strings.Fields(deployedArguments)...) // #nosec G702 -- the test binary
+	return startInPod(t, edge, token, "", deployedArguments)
+}
+
+// startInPod is like start, with a host name and other arguments.
+func startInPod(t *testing.T, edge *httptest.Server, token, host, arguments string) *process {
+	t.Helper()
+	command := exec.Command(os.Args[0], strings.Fields(arguments)...) // #nosec G702 -- the test binary
 	p := &process{command: command, lines: make(chan string, 1000)}
-	p.command.Env = append(os.Environ(), runAsConnector+"=1", "TUNNEL_TOKEN="+token, "TUNNEL_EDGE="+edge.URL, "METRICS_PORT=0")
+	p.command.Env = append(os.Environ(),
+		runAsConnector+"=1", "TUNNEL_TOKEN="+token, "TUNNEL_EDGE="+edge.URL, "METRICS_PORT=0", "HOSTNAME="+host)
 	log, err := p.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +229,12 @@ func (p *process) terminate(t *testing.T) {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+	p.waitForEnd(t)
+}
+
+// waitForEnd waits until the process, which has received SIGTERM, has stopped gracefully.
+func (p *process) waitForEnd(t *testing.T) {
+	t.Helper()
 	last := ""
 	for last = range p.lines { // Wait must not be called before the last line is read
 		if strings.Contains(last, "failed to unregister") {

@@ -20,10 +20,15 @@ type settings struct {
 	metrics string // the address to listen on, or to ask
 	edge    *url.URL
 	token   string
+	host    string        // the host name of the pod, or empty
+	grace   time.Duration // for the requests in flight
 }
 
-// maxGracePeriod is the maximum grace period of cloudflared.
-const maxGracePeriod = 3 * time.Minute
+// Grace periods of cloudflared.
+const (
+	defaultGracePeriod = 30 * time.Second
+	maxGracePeriod     = 3 * time.Minute
+)
 
 // parse reads the command line and the environment. Its errors never contain any
 // part of the token.
@@ -41,6 +46,7 @@ func parse(arguments []string, getenv func(string) string) (settings, error) {
 	if s.command == readyCommand {
 		return s, nil
 	}
+	s.host = getenv("HOSTNAME")
 	s.token = getenv("TUNNEL_TOKEN")
 	if !isToken(s.token) {
 		return settings{}, errors.New("TUNNEL_TOKEN is not a tunnel token")
@@ -68,16 +74,16 @@ func parseArguments(arguments []string) (settings, error) {
 	if len(arguments) == 0 || arguments[0] != "tunnel" {
 		return settings{}, errors.New("the first argument must be tunnel")
 	}
-	var s settings
+	s := settings{grace: defaultGracePeriod}
 	flags := flag.NewFlagSet("tunnel", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints the error
 	flags.Bool("no-autoupdate", false, "")
 	flags.StringVar(&s.metrics, "metrics", "", "")
 	flags.Func("protocol", "", oneOf("auto", "http2", "quic"))
 	flags.Func("loglevel", "", oneOf("debug", "info", "warn", "error", "fatal"))
-	flags.Func("grace-period", "", func(value string) error {
-		period, err := time.ParseDuration(value)
-		if err == nil && (period < 0 || period > maxGracePeriod) {
+	flags.Func("grace-period", "", func(value string) (err error) {
+		s.grace, err = time.ParseDuration(value)
+		if err == nil && (s.grace < 0 || s.grace > maxGracePeriod) {
 			err = fmt.Errorf("must be from 0s to %s", maxGracePeriod)
 		}
 		return err

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strings"
 	"testing"
+	"time"
 )
 
 // deployedArguments is the command line that the controller starts connectors with.
@@ -36,6 +38,8 @@ func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 		arguments   string
 		environment map[string]string
 		metrics     string
+		host        string
+		grace       time.Duration // 0 selects 30 seconds
 		wantErr     string
 	}{
 		"deployed command line": {arguments: deployedArguments, metrics: "0.0.0.0:2000"},
@@ -43,6 +47,11 @@ func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 		"metrics on loopback": {
 			arguments: strings.Replace(deployedArguments, "0.0.0.0", "127.0.0.1", 1), metrics: "127.0.0.1:2000",
 		},
+		"a pod with a host name": {
+			arguments: deployedArguments, environment: map[string]string{"HOSTNAME": "pod"}, metrics: "0.0.0.0:2000", host: "pod",
+		},
+		"a grace period":          {arguments: strings.Replace(deployedArguments, "30s", "5s", 1), metrics: "0.0.0.0:2000", grace: 5 * time.Second},
+		"without a grace period":  {arguments: strings.Replace(deployedArguments, "--grace-period 30s", "", 1), metrics: "0.0.0.0:2000"},
 		"a probe without a token": {arguments: probeArguments, environment: map[string]string{"TUNNEL_TOKEN": ""}, metrics: "127.0.0.1:2000"},
 		"a probe with METRICS_PORT": {
 			arguments: probeArguments, environment: map[string]string{"METRICS_PORT": "1"}, metrics: "127.0.0.1:1",
@@ -78,8 +87,8 @@ func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 			case test.wantErr == "" && err != nil:
 				t.Fatal(err)
 			case test.wantErr == "":
-				if s.metrics != test.metrics {
-					t.Errorf("metrics address %s, want %s", s.metrics, test.metrics)
+				if s.metrics != test.metrics || s.host != test.host || s.grace != cmp.Or(test.grace, 30*time.Second) {
+					t.Errorf("settings %+v, want those of %+v", s, test)
 				}
 			case err == nil || !strings.Contains(err.Error(), test.wantErr):
 				t.Errorf("error %v, want an error that contains %q", err, test.wantErr)

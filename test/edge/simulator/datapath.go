@@ -3,77 +3,117 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 )
 
 // dataPath serves the requests of a tunnel by one configuration.
 type dataPath struct {
-	rules      *Rules
-	handlers   []http.Handler // one per rule
-	transports []*http.Transport
+	rules   *Rules
+	targets []target // one per rule
+}
+
+// target answers the requests of a rule.
+type target struct {
+	handler http.Handler
+	pool    pool // nil for a rule without an origin
+	inPod   bool // the origin is in the pod of the connector that carries the request
+}
+
+// pool holds the connections to the origin of a rule.
+type pool interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 // emptyDataPath is the data path of a tunnel without a configuration.
 var emptyDataPath = &dataPath{rules: &Rules{}}
 
-// newDataPath returns a data path with a handler for each rule. It fails if the
-// CA pool of a rule cannot be read.
-func newDataPath(rules *Rules, dial dialFunc) (*dataPath, error) {
+// newDataPath returns a data path with a target for each rule. It fails if the CA
+// pool of a rule cannot be read.
+func newDataPath(rules *Rules, dial dialer) (*dataPath, error) {
 	d := &dataPath{rules: rules}
 	for i, r := range rules.rules {
-		handler, err := d.handler(r, dial)
+		next, err := newTarget(r, dial)
 		if err != nil {
 			return nil, fmt.Errorf("ingress[%d]: %w", i, err)
 		}
-		d.handlers = append(d.handlers, handler)
+		if r.origin.Access.Required {
+			next.handler = r.origin.Access.protect(next.handler)
+		}
+		d.targets = append(d.targets, next)
 	}
 	return d, nil
 }
 
-func (d *dataPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers a request. carrier selects the connector that carries it and returns
+// nil if none is connected. serve calls it only if the origin is in a connector's pod.
+func (d *dataPath) serve(w http.ResponseWriter, r *http.Request, carrier func() *replica) {
 	index, _, ok := d.rules.Match(r.Host, r.URL.Path)
 	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	d.handlers[index].ServeHTTP(w, r)
+	target := d.targets[index]
+	if target.pool != nil {
+		w, r = newExchange(w, r)
+	}
+	if target.inPod {
+		connector := carrier()
+		if connector == nil {
+			answerNoTunnel(w)
+			return
+		}
+		defer connector.requests.Done()
+		ctx, end := connector.carry(r.Context())
+		defer end()
+		r = r.WithContext(ctx)
+	}
+	target.handler.ServeHTTP(w, r)
 }
 
 // closeIdleConnections closes the idle connections to the origins. cloudflared
 // also loses them when its configuration changes. Requests in flight continue.
 func (d *dataPath) closeIdleConnections() {
-	for _, transport := range d.transports {
-		transport.CloseIdleConnections()
+	for _, target := range d.targets {
+		if target.pool != nil {
+			target.pool.CloseIdleConnections()
+		}
 	}
 }
 
-func (d *dataPath) handler(r rule, dial dialFunc) (http.Handler, error) {
+func newTarget(r rule, dial dialer) (target, error) {
 	switch {
-	case r.origin.Access.Required: // the simulator issues no Access tokens
-		return statusHandler(http.StatusForbidden), nil
 	case r.service.status != 0:
-		return statusHandler(r.service.status), nil
+		return target{handler: statusHandler(r.service.status)}, nil
 	case r.service.origin == nil:
-		return unsupportedHandler(r.service.raw), nil
+		return target{handler: unsupportedHandler(r.service.raw)}, nil
 	}
-	transport, err := r.origin.transport(dial)
+	transport, err := r.origin.transport(dial.origin)
 	if err != nil {
-		return nil, err
+		return target{}, err
 	}
-	d.transports = append(d.transports, transport)
-	return &httputil.ReverseProxy{
+	t := target{pool: transport}
+	if dial.connector != nil && r.service.isLoopback() {
+		t.pool, t.inPod = &podPool{origin: r.origin, dial: dial.connector, transports: map[*replica]*http.Transport{}}, true
+	}
+	t.handler = &httputil.ReverseProxy{
 		Rewrite:       r.rewrite,
-		Transport:     transport,
-		FlushInterval: -1, // forward streams without buffering
+		Transport:     t.pool,
+		FlushInterval: -1,                         // forward streams without buffering
+		ErrorLog:      log.New(io.Discard, "", 0), // the client receives a broken answer
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "unable to reach the origin: "+err.Error(), http.StatusBadGateway)
 		},
-	}, nil
+	}
+	return t, nil
 }
 
 // rewrite sends the request to the origin. It changes neither the path nor the
-// query.
+// query. Like cloudflared, it escapes bytes of the path that a URL must not contain.
 func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 	proxied.Out.URL.Scheme = r.service.origin.Scheme
 	proxied.Out.URL.Host = r.service.origin.Host
@@ -86,8 +126,25 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 	} else {
 		proxied.Out.Host = r.origin.HTTPHostHeader
 	}
+	proxied.Out.Trailer = proxied.In.Trailer // not a copy: the body sets its values
 	proxied.Out = proxied.Out.WithContext(
 		context.WithValue(proxied.Out.Context(), hostKey{}, proxied.Out.Host))
+}
+
+// accessHeader is the header in which a visitor of the simulator sends the team and
+// the audience that it is logged in to, as "<team>/<audience>".
+const accessHeader = "Cf-Access-Token"
+
+// protect returns a handler that answers 403 unless the visitor is logged in to one
+// of the audiences.
+func (a access) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.ContainsFunc(a.AUDTag, func(tag string) bool { return r.Header.Get(accessHeader) == a.TeamName+"/"+tag }) {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func statusHandler(status int) http.Handler {
@@ -99,3 +156,7 @@ func unsupportedHandler(service string) http.Handler {
 		http.Error(w, "the simulator does not support the service "+service, http.StatusBadGateway)
 	})
 }
+
+// answerNoTunnel answers as Cloudflare does for a hostname whose tunnel does not
+// exist or has no connection.
+func answerNoTunnel(w http.ResponseWriter) { http.Error(w, "error code: 1033", statusNoTunnel) }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -41,16 +42,19 @@ type refusal struct {
 
 // Edge returns a handler that connectors connect to. A connector sends POST
 // /connect with the tunnel's token as a bearer token, and with its own ID, a UUID,
-// in the header Connector-Id. When the edge answers with status 200, the connector
+// in the header Connector-Id. The header Connector-Host contains the host name of its
+// pod, if it carries requests to origins in it (see [Options.DialConnector]). When the
+// edge answers with status 200, the connector
 // is connected: until the request ends, the tunnel has one more replica, like
 // those of [Server.Connect].
 //
 // The body of the request stays open and empty. The connector unregisters by
-// closing the body; the edge then removes the replica and closes the response. If
-// the connection breaks instead, the API lists the replica with
-// is_pending_reconnect, see [Options.PendingReconnect]. The edge disconnects a
-// connector by closing the response, for example when the API deletes its
-// connections.
+// closing the body. It then gets no new requests, and when its requests in flight
+// have ended, the edge removes the replica and closes the response. If the connection
+// breaks before, the requests in flight are aborted. If it breaks before the connector
+// has unregistered, the API lists the replica with is_pending_reconnect, see
+// [Options.PendingReconnect]. The edge disconnects a connector by closing the
+// response, for example when the API deletes its connections.
 //
 // The edge refuses these connections with a text:
 //
@@ -75,47 +79,69 @@ func (s *Server) handleConnect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "answer before the request ends: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
+	// A disconnected connector must not reuse the connection, and net/http cannot reuse it
+	// after an answer that ends before its request.
+	w.Header().Set("Connection", "close")
 	closeConnection := func() { _ = connection.SetReadDeadline(time.Unix(1, 0)) } // fails if the connection is closed
-	unregister, refused := s.registerConnector(r.Header, closeConnection)
-	if unregister == nil {
+	t, added, refused := s.registerConnector(r.Header, closeConnection)
+	if added == nil {
 		http.Error(w, refused.text, refused.status)
 		return
 	}
-	w.Header().Set("Connection", "close") // a disconnected connector must not reuse the connection
 	err := connection.Flush()
 	if err == nil {
 		_, err = io.Copy(io.Discard, r.Body) // the connector closes the body to unregister
 	}
-	unregister(err == nil)
+	if err == nil {
+		s.drain(r.Context(), added)
+	}
+	s.unregister(t, added, err == nil)
 }
 
-// registerConnector adds the replica of a connector that sent the header, and
-// returns the function that removes it. If graceful is false, the API keeps
-// listing the replica as pending. unregister is nil if the connector is refused.
-func (s *Server) registerConnector(
-	header http.Header, closeConnection func(),
-) (unregister func(graceful bool), refused refusal) {
+// registerConnector adds the replica of a connector that sent the header to its tunnel.
+// added is nil if the edge refuses the connector.
+func (s *Server) registerConnector(header http.Header, closeConnection func()) (t *tunnel, added *replica, refused refusal) {
 	token, _ := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, refused := s.authenticate(token)
+	t, refused = s.authenticate(token)
 	if t == nil {
-		return nil, refused
+		return nil, nil, refused
 	}
 	id, err := uuid.Parse(header.Get("Connector-Id"))
 	if err != nil {
-		return nil, refusal{http.StatusBadRequest, "Connector-Id must be a UUID"}
+		return nil, nil, refusal{http.StatusBadRequest, "Connector-Id must be a UUID"}
 	}
-	added := t.addReplica(id.String(), closeConnection)
-	return func(graceful bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if graceful {
-			t.removeReplicas(func(r *replica) bool { return r == added && !r.lost() })
-		} else {
-			added.markLost() // has no effect if the replica was already removed
-		}
-	}, refusal{}
+	return t, t.addReplica(id.String(), header.Get("Connector-Host"), closeConnection), refusal{}
+}
+
+// drain waits until the requests that the replica carries have ended. It returns early
+// if its connection breaks.
+func (s *Server) drain(connection context.Context, r *replica) {
+	s.mu.Lock()
+	r.draining = true
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.requests.Wait() // no request can begin
+	}()
+	select {
+	case <-ended:
+	case <-connection.Done():
+	}
+}
+
+// unregister removes a replica. If graceful is false, the API keeps listing it as
+// pending.
+func (s *Server) unregister(t *tunnel, removed *replica, graceful bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if graceful {
+		t.removeReplicas(func(r *replica) bool { return r == removed && !r.lost() })
+	} else {
+		removed.markLost() // has no effect if the replica was already removed
+	}
 }
 
 // authenticate returns the tunnel of the token, or nil and the reason why the edge

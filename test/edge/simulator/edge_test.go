@@ -40,6 +40,12 @@ type connection struct {
 // connect connects as a connector with that token and ID.
 func connect(t *testing.T, edge *httptest.Server, token, id string) connection {
 	t.Helper()
+	return connectFrom(t, edge, token, id, "")
+}
+
+// connectFrom is like connect, for a connector in the pod with that host name.
+func connectFrom(t *testing.T, edge *httptest.Server, token, id, host string) connection {
+	t.Helper()
 	ctx, abort := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, edge.URL+"/connect", reader)
@@ -48,6 +54,7 @@ func connect(t *testing.T, edge *httptest.Server, token, id string) connection {
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Connector-Id", id)
+	request.Header.Set("Connector-Host", host)
 	response, err := edge.Client().Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +196,9 @@ func TestEdgeRefusesInvalidConnectors(t *testing.T) {
 			if test.status == http.StatusOK {
 				got.unregister(t)
 				return
+			}
+			if !got.response.Close {
+				t.Error("the edge keeps the connection open")
 			}
 			if text, err := io.ReadAll(got.response.Body); err != nil || len(text) == 0 {
 				t.Errorf("body %q, error %v, want a text", text, err)

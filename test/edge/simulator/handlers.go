@@ -155,7 +155,7 @@ func (s *Server) putConfiguration(r *http.Request, t *tunnel) response {
 	if err != nil {
 		return failure(http.StatusBadRequest, codeBadConfiguration, "Bad Configuration: "+err.Error())
 	}
-	t.configure(configuration, s.options.Dial)
+	t.configure(configuration, s.dialer())
 	return success(t.configurationView())
 }
 

@@ -16,6 +16,14 @@ import (
 // dialFunc opens a connection to an origin.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
+// dialer opens connections to origins.
+type dialer struct {
+	origin dialFunc
+	// connector connects to a loopback address in the pod of a connector. If it is nil,
+	// origin connects to loopback addresses, too.
+	connector func(ctx context.Context, connector, network, address string) (net.Conn, error)
+}
+
 // seconds is a duration in a configuration. It must be an integer; otherwise the
 // configuration is invalid.
 type seconds int64

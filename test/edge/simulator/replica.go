@@ -1,7 +1,9 @@
 package simulator
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,19 +12,28 @@ import (
 // replica is one running connector of a tunnel.
 type replica struct {
 	id              string
+	host            string    // the host name of its pod, or empty
 	secret          string    // the tunnel's secret when it connected
 	startedAt       time.Time // the time of the last connect
 	lostAt          time.Time // when it disconnected without unregistering, or zero
 	reconnecting    bool      // the API has disconnected it, and it has not reconnected yet
 	closeConnection func()    // closes its connection to the edge; nil if it has none
+	draining        bool      // it has unregistered and gets no new requests
+	requests        sync.WaitGroup
+	connection      context.Context // ends when it disconnects, and aborts its requests
+	disconnect      context.CancelFunc
 }
 
 func (r *replica) lost() bool { return !r.lostAt.IsZero() }
 
 func (r *replica) connected() bool { return !r.lost() && !r.reconnecting }
 
-// close closes the replica's connection, if it has one.
+// carries reports whether the replica carries requests to origins in its pod.
+func (r *replica) carries() bool { return r.host != "" && r.connected() && !r.draining }
+
+// close closes the replica's connection, if it has one, and aborts its requests.
 func (r *replica) close() {
+	r.disconnect()
 	if r.closeConnection != nil {
 		r.closeConnection()
 		r.closeConnection = nil
@@ -49,15 +60,30 @@ func (t *tunnel) connect(count int) {
 		return connected > count
 	})
 	for ; connected < count; connected++ {
-		t.addReplica(uuid.NewString(), nil)
+		t.addReplica(uuid.NewString(), "", nil)
 	}
+}
+
+// carrier returns the replica that carries the next request to an origin in a pod, or
+// nil if none is connected. The caller calls Done of its requests when the request has
+// ended.
+func (t *tunnel) carrier() *replica {
+	candidates := slices.DeleteFunc(slices.Clone(t.replicas), func(r *replica) bool { return !r.carries() })
+	if len(candidates) == 0 {
+		return nil
+	}
+	selected := candidates[t.carried%len(candidates)]
+	t.carried++
+	selected.requests.Add(1)
+	return selected
 }
 
 // addReplica adds a replica and removes an earlier replica with the same ID.
 // closeConnection is nil for a simulated replica.
-func (t *tunnel) addReplica(id string, closeConnection func()) *replica {
+func (t *tunnel) addReplica(id, host string, closeConnection func()) *replica {
 	t.removeReplicas(func(r *replica) bool { return r.id == id })
-	added := &replica{id: id, secret: t.secret, startedAt: time.Now().UTC(), closeConnection: closeConnection}
+	added := &replica{id: id, host: host, secret: t.secret, startedAt: time.Now().UTC(), closeConnection: closeConnection}
+	added.connection, added.disconnect = context.WithCancel(context.Background())
 	t.replicas = append(t.replicas, added)
 	t.everConnected = true
 	return added

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -30,6 +31,13 @@ type service struct {
 	raw    string
 	status int
 	origin *url.URL
+}
+
+// isLoopback reports whether the origin is on the connector's own machine.
+func (s service) isLoopback() bool {
+	host := s.origin.Hostname()
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 type tunnelConfiguration struct {

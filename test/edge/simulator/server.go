@@ -2,6 +2,11 @@
 // edge that connectors connect to, and the data path of every tunnel. The data
 // path serves requests by the stored configuration, as cloudflared does.
 //
+// There is no login for Cloudflare Access. A visitor sends the team and the audience
+// that it is logged in to in the header Cf-Access-Token, as "<team>/<audience>". The
+// simulator invents this header. A rule that requires Access answers 403 unless the
+// header names its teamName and one of its audTag values.
+//
 // The tests compare the product with this package, so it shares no code with the
 // product: it must not import its rules, types or validation.
 package simulator
@@ -21,7 +26,7 @@ import (
 )
 
 // statusNoTunnel is the status with which Cloudflare answers for a hostname
-// whose tunnel does not exist.
+// whose tunnel does not exist or has no connection.
 const statusNoTunnel = 530
 
 // Options configures a [Server]. The zero value accepts any account and token.
@@ -29,6 +34,12 @@ type Options struct {
 	// Dial connects to an origin. network is "tcp", and address is the "host:port"
 	// of the rule's service. Nil selects a plain [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialConnector connects to an origin on a loopback address, which is in the pod of
+	// the connector that carries the request. connector is the host name of the pod,
+	// which the connector sent to [Server.Edge]. The data path selects the connectors
+	// that sent one in turn, and answers 530 if none is connected. Nil selects Dial,
+	// which needs no connectors.
+	DialConnector func(ctx context.Context, connector, network, address string) (net.Conn, error)
 	// AccountID is the only account that exists. If it is empty, every account
 	// exists.
 	AccountID string
@@ -92,21 +103,29 @@ func New(o Options) *Server {
 func (s *Server) API() http.Handler { return s.api }
 
 // Tunnel returns a handler that serves the data path of one tunnel. It answers
-// 530 if the tunnel does not exist or was deleted.
+// 530 if the tunnel does not exist or was deleted. It sends the Host header, the path
+// and the query to the origin as they are, appends to X-Forwarded-For, and forwards
+// upgrades and trailers. An answer may end before its request.
 func (s *Server) Tunnel(id string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		t := s.find(id)
 		if t == nil || t.deleted() {
 			s.mu.Unlock()
-			http.Error(w, "error code: 1033", statusNoTunnel)
+			answerNoTunnel(w)
 			return
 		}
 		path := t.dataPath
 		s.mu.Unlock()
-		path.ServeHTTP(w, r)
+		path.serve(w, r, func() *replica {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return t.carrier()
+		})
 	})
 }
+
+func (s *Server) dialer() dialer { return dialer{s.options.Dial, s.options.DialConnector} }
 
 // Listen serves the data path of one tunnel on l, over HTTP/1.1 and HTTP/2
 // without TLS, until the server is closed. It does not block.
@@ -182,7 +201,7 @@ func (s *Server) SetConfiguration(id string, configuration json.RawMessage) {
 	if err != nil {
 		panic(fmt.Sprintf("simulator: configuration of tunnel %q: %v", id, err))
 	}
-	s.mustFind(id).configure(stored, s.options.Dial)
+	s.mustFind(id).configure(stored, s.dialer())
 }
 
 // SetToken replaces the API token that the API accepts. An empty token makes the
@@ -225,7 +244,7 @@ func (s *Server) SetLocal(id string, local bool) {
 // connectors that are connected to [Server.Edge]. While the API lists a connector
 // of either kind, the tunnel cannot be deleted. A simulated connector that the API
 // disconnects reconnects automatically, see [Options.ReconnectDelay]. The data
-// path does not need connectors.
+// path does not need connectors, except for [Options.DialConnector].
 func (s *Server) Connect(id string, replicas int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +261,7 @@ func (s *Server) StartConnector(token string) (connector string, err error) {
 	if t == nil {
 		return "", fmt.Errorf("refused with %d: %s", refused.status, refused.text)
 	}
-	return t.addReplica(uuid.NewString(), nil).id, nil
+	return t.addReplica(uuid.NewString(), "", nil).id, nil
 }
 
 // StopConnector stops a connector gracefully.

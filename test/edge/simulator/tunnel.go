@@ -41,6 +41,7 @@ type tunnel struct {
 	dataPath      *dataPath
 	activeVersion int64
 	replicas      []*replica
+	carried       int  // number of requests that connectors have carried
 	everConnected bool // a replica has connected at least once
 	hasRoutes     bool // has private network routes
 }
@@ -74,7 +75,7 @@ func (t *tunnel) summary() Tunnel {
 
 // configure stores a configuration. The data path uses it if it is valid;
 // otherwise the data path keeps its previous configuration.
-func (t *tunnel) configure(configuration json.RawMessage, dial dialFunc) {
+func (t *tunnel) configure(configuration json.RawMessage, dial dialer) {
 	t.configuration = configuration
 	t.version++
 	t.configuredAt = time.Now().UTC()
