@@ -58,7 +58,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 			durations = append(durations, time.Since(start))
 		}
 		slices.Sort(durations)
-		fmt.Printf("measured: a route change is served after %s (median), %s (maximum)\n", durations[len(durations)/2], durations[len(durations)-1])
+		AddReportEntry(fmt.Sprintf("measured: a route change is served after %s (median), %s (maximum)", durations[len(durations)/2], durations[len(durations)-1]))
 		Expect(env.cloudflare.Count("", "")).To(BeZero())
 		Expect(programmed(g)()).To(Equal("True Programmed"))
 		Expect(dataPlaneReady(g)()).To(Equal("True Ready"))
@@ -93,7 +93,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		for i := range count {
 			Eventually(env.visit).WithPolling(5*time.Millisecond).WithArguments("shared", hostname(i), "/").Should(Equal("two"))
 		}
-		fmt.Printf("measured: %d routes are served %s after the last create\n", count, time.Since(created))
+		AddReportEntry(fmt.Sprintf("measured: %d routes are served %s after the last create", count, time.Since(created)))
 		env.waitUntilIdle(ctx)
 		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(BeNumerically("<=", 2))
 	})
@@ -113,7 +113,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		update(slice, func(s *discoveryv1.EndpointSlice) { s.Endpoints = []discoveryv1.Endpoint{moved} })
 		start := time.Now()
 		Eventually(env.visit).WithPolling(5*time.Millisecond).WithArguments("shared", "headless.example.com", "/").Should(Equal("moved"))
-		fmt.Printf("measured: a moved endpoint is followed after %s\n", time.Since(start))
+		AddReportEntry(fmt.Sprintf("measured: a moved endpoint is followed after %s", time.Since(start)))
 
 		// The owner of a Service can write its EndpointSlices, but they never lead to a connector.
 		pod := env.connectorPods()[0]
