@@ -16,7 +16,8 @@ import (
 func tableOf(hostnames, protected string) *routing.Table {
 	t := &routing.Table{Access: routing.Access{}}
 	for _, hostname := range strings.Fields(hostnames) {
-		t.Groups = append(t.Groups, routing.Group{Hostname: hostname, Entries: []routing.Entry{{Hostname: hostname, Match: &routing.Match{}, Action: &routing.Action{Status: 404}}}})
+		t.Groups = append(t.Groups, routing.Group{Hostname: hostname, Entries: []routing.Entry{{Hostname: hostname, Match: &routing.Match{}, Action: &routing.Action{Status: 404},
+			Source: routing.Source{Route: &routing.Route{Kind: routing.KindHTTPRoute}}}}})
 	}
 	for _, hostname := range strings.Fields(protected) {
 		t.Access[hostname] = &v1alpha1.Access{Required: true}

@@ -127,7 +127,7 @@ func TestAnEntryThatCoversNoHostnameIsReported(t *testing.T) {
 func TestAGapBelowAnUnprotectedWildcardIsReported(t *testing.T) {
 	const admin = `{protocolPort: "*", hostname: admin.example.com, ` + required + `}`
 	p := planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [`+admin+`]`))
-	if text := printed(t, p); p.Healthy() || !strings.Contains(text, "admin.example.com (through the rules for *.example.com). Require Access for the wider hostname too, or use dataPlane: Envoy") {
+	if text := printed(t, p); p.Healthy() || !strings.Contains(text, "admin.example.com (through the rules for *.example.com). Require Access for the wider hostname too, or ask the platform team to set dataPlane: Envoy") {
 		t.Errorf("Healthy = %t, want false and a remark about the gap:\n%s", p.Healthy(), text)
 	}
 	p = planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [`+admin+`, {protocolPort: "*", hostname: "*.example.com", access: {required: true, teamName: example, audTags: [another]}}]`))
