@@ -48,6 +48,7 @@ demo: build ## Run the controller, a control plane and a simulated Cloudflare on
 	@echo "==> building the demo"
 	@: # With the flags of make build, Go compiles the packages that both contain once.
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/demo ./test/demo
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/demo-images/ ./test/edge/connector ./test/edge/envoy
 	@echo "==> starting the demo"
 	@exec bin/demo $(DEMO_ARGS)
 

@@ -39,13 +39,34 @@ func (b *backends) server(service string) *httptest.Server {
 	defer b.mu.Unlock()
 	server := b.servers[service]
 	if server == nil {
-		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			fmt.Fprintf(w, "%s answers %s %s%s\n", service, r.Method, r.Host, r.URL.Path) // #nosec G705 -- plain text
-		}))
+		server = httptest.NewServer(answer(service))
 		b.servers[service] = server
 	}
 	return server
+}
+
+// listen starts the backend of a Service on the Service's own address.
+func (b *backends) listen(service, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for Service %s: %w", service, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	server := httptest.NewUnstartedServer(answer(service))
+	server.Listener.Close() //nolint:errcheck,gosec // it has accepted nothing
+	server.Listener = listener
+	server.Start()
+	b.servers[service] = server
+	return nil
+}
+
+// answer returns a handler that answers with the name of the Service.
+func answer(service string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintf(w, "%s answers %s %s%s\n", service, r.Method, r.Host, r.URL.Path) // #nosec G705 -- plain text
+	})
 }
 
 func (b *backends) close() {

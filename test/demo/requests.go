@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -55,11 +56,16 @@ func checkRequests(ctx context.Context, address string) error {
 }
 
 func get(ctx context.Context, url, host string) (int, string, error) {
+	return send(ctx, url, host, nil)
+}
+
+func send(ctx context.Context, url, host string, header http.Header) (int, string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}
 	request.Host = host
+	maps.Copy(request.Header, header)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, "", err

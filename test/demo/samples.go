@@ -7,12 +7,15 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
@@ -23,15 +26,19 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 		return err
 	}
 	for _, object := range set.Objects {
-		if err := c.Create(ctx, object); err != nil {
+		err := c.Create(ctx, object)
+		if _, ok := object.(*corev1.Namespace); ok && apierrors.IsAlreadyExists(err) {
+			continue // other samples have the same namespace
+		}
+		if err != nil {
 			return fmt.Errorf("create %s: %w", client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return nil
 }
 
-// waitUntilProgrammed waits until every Gateway is programmed and every
-// ListenerSet and route has its status. The controller writes that status after it
+// waitUntilProgrammed waits until every Gateway is programmed, its connectors are ready,
+// and every ListenerSet and route has its status. The controller writes that status after it
 // has pushed the configuration.
 func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -40,7 +47,8 @@ func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 			return false, err
 		}
 		waiting := slices.ContainsFunc(objects.gateways, func(g gatewayv1.Gateway) bool {
-			return !meta.IsStatusConditionTrue(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+			return !meta.IsStatusConditionTrue(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)) ||
+				!meta.IsStatusConditionTrue(g.Status.Conditions, gateway.TypeConnectorsReady)
 		}) || slices.ContainsFunc(objects.sets, func(s gatewayv1.ListenerSet) bool {
 			accepted := meta.FindStatusCondition(s.Status.Conditions, string(gatewayv1.ListenerSetConditionAccepted))
 			return accepted == nil || accepted.Status == metav1.ConditionUnknown

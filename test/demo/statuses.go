@@ -13,8 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 // printStatuses prints the listeners with their hostnames, as their statuses
@@ -50,9 +48,6 @@ func printAllConditions(out io.Writer, all objects) {
 		printConditions(out, "Gateway", g.ObjectMeta, "", g.Status.Conditions)
 		for _, address := range g.Status.Addresses {
 			fmt.Fprintf(out, "\t%s\n", address.Value)
-		}
-		if meta.IsStatusConditionFalse(g.Status.Conditions, gateway.TypeConnectorsReady) {
-			fmt.Fprintln(out, "\t(The demo has no node to run pods, so the connectors stay pending. The simulator serves the tunnel without them.)")
 		}
 	}
 	for _, s := range all.sets {

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+const (
+	accountID = "0123456789abcdef0123456789abcdef"
+	apiToken  = "demo-token"
+	clusterID = "demo"
+)
+
+// demo is the running demo.
+type demo struct {
+	options
+	dir      string // of temporary files
+	envoy    string // the path of Envoy, or empty without the data plane Envoy
+	backends *backends
+	stops    []func() error // in the order in which they were started
+
+	control    *cluster.Cluster
+	client     client.Client
+	node       *node.Node
+	edge       *simulator.Server
+	api        string // the URL of the simulator's API
+	controller *controllerproc.Process
+}
+
+// start starts everything, and serves the tunnels on the listener.
+func (d *demo) start(ctx context.Context, tunnels net.Listener) error {
+	if path, err := findEnvoy(ctx); err == nil {
+		d.envoy = path
+	} else {
+		printStep("continuing without the data plane Envoy: %v", err)
+	}
+	printStep("starting kube-apiserver and etcd with the CRDs of the Gateway API")
+	if err := d.startControlPlane(ctx); err != nil {
+		return err
+	}
+	connectors, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	xds, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	printStep("starting a node that runs the pods of connectors as processes")
+	if err := d.startNode(ctx, connectors.Addr().String(), xds); err != nil {
+		return err
+	}
+	printStep("starting the Cloudflare simulator")
+	if err := d.startEdge(tunnels, connectors); err != nil {
+		return err
+	}
+	printStep("applying the controller's permissions from %s and starting %s controller", d.rbac, d.options.controller)
+	return d.startController(ctx, xds)
+}
+
+// stop stops everything in reverse order. Errors do not matter at the end of the demo.
+func (d *demo) stop() {
+	for i := len(d.stops) - 1; i >= 0; i-- {
+		_ = d.stops[i]()
+	}
+	d.backends.close()
+}
+
+func (d *demo) startControlPlane(ctx context.Context) (err error) {
+	d.control, err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr, WithoutControllers: true, ServiceCIDR: serviceCIDR})
+	if err != nil {
+		return err
+	}
+	d.stops = append(d.stops, d.control.Stop)
+	if err := d.control.Kubeconfig(d.kubeconfig()); err != nil {
+		return err
+	}
+	scheme := manifest.Scheme()
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	d.client, err = client.New(d.control.Config, client.Options{Scheme: scheme})
+	return err
+}
+
+// startNode starts the node and the replacement of the controllers of Kubernetes.
+func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
+	images, err := d.nodeImages(connectors, xds)
+	if err != nil {
+		return err
+	}
+	if d.node, err = node.Start(ctx, d.control.Config, node.Options{Images: images}); err != nil {
+		return err
+	}
+	d.stops = append(d.stops, d.node.Stop)
+	pods, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		(&deployments{kube: d.client, namespace: cluster.ControllerNamespace}).run(pods)
+	}()
+	d.stops = append(d.stops, func() error {
+		stop()
+		<-done
+		return nil
+	})
+	return nil
+}
+
+// startEdge starts the simulator. It serves the tunnels, the edge for connectors, and the
+// API on a free port.
+func (d *demo) startEdge(tunnels, connectors net.Listener) error {
+	d.edge = simulator.New(simulator.Options{
+		Dial: d.backends.dial, DialConnector: d.dialConnector, AccountID: accountID, Token: apiToken,
+	})
+	api, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	d.api = "http://" + api.Addr().String() + "/client/v4"
+	for listener, handler := range map[net.Listener]http.Handler{tunnels: hosts{d.edge}, connectors: d.edge.Edge(), api: d.edge.API()} {
+		protocols := &http.Protocols{}
+		protocols.SetHTTP1(true)
+		protocols.SetUnencryptedHTTP2(true)
+		server := &http.Server{Handler: handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second}
+		go server.Serve(listener) //nolint:errcheck // it serves until the process ends
+	}
+	d.stops = append(d.stops, func() error {
+		d.edge.Close()
+		return nil
+	})
+	return nil
+}
+
+// dialConnector connects to a loopback address in the pod of a connector.
+func (d *demo) dialConnector(ctx context.Context, connector, _, address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return nil, err
+	}
+	return d.node.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(number)) // #nosec G115 -- a port
+}
+
+// startController starts the controller binary, which serves xDS on the address.
+func (d *demo) startController(ctx context.Context, xds string) error {
+	identity := filepath.Join(d.dir, "identity")
+	if _, err := cluster.ControllerIdentity(ctx, d.control.Config, d.rbac, identity); err != nil {
+		return err
+	}
+	out, err := os.Create(d.log())
+	if err != nil {
+		return err
+	}
+	defer out.Close() //nolint:errcheck // only the controller writes to the file
+	d.controller, err = controllerproc.Start(controllerproc.Options{
+		Binary: d.options.controller, Kubeconfig: identity, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID,
+		Cloudflare: d.api, AccountID: accountID, Token: apiToken,
+		Flags: []string{"--leader-election=true", "--log-format=console", "--xds-bind-address=" + xds}, Output: out,
+	})
+	if err != nil {
+		return fmt.Errorf("start the controller, which make build builds: %w", err)
+	}
+	d.stops = append(d.stops, d.controller.Stop)
+	return nil
+}
+
+// freeAddress returns an address on which nothing listens.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
