@@ -21,7 +21,7 @@ type fakeXDS struct {
 	removed      []string
 	// waits is the number of publications at each wait for acknowledgements.
 	waits []int
-	state   xds.State
+	state xds.State
 }
 
 func (f *fakeXDS) Publish(p xds.Publication) error {

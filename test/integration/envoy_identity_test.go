@@ -104,7 +104,7 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 	It("sends an Envoy the routes of its own Gateway only, for any node ID", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		one, _ := env.serveWithEnvoy("a.example.com", "a.example.com")
+		one, _ := env.serveWithEnvoy("a.example.com")
 		other := env.gateway("other", "secret.example.org")
 		env.create(other, env.route("other", "two", gatewayParent("other")))
 		Eventually(programmed(other)).Should(Equal("True Programmed"))
@@ -121,7 +121,7 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 	It("sends nothing without a valid certificate of an existing Tunnel", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		g, _ := env.serveWithEnvoy("a.example.com", "a.example.com")
+		g, _ := env.serveWithEnvoy("a.example.com")
 		valid := env.identityOf(g)
 		Expect(discover(valid, "connector", wait)).To(ContainSubstring("a.example.com"))
 		Expect(discover(identity{nil, valid.authorities}, "connector", wait)).To(BeEmpty())

@@ -20,15 +20,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// serveWithEnvoy creates the Gateway "shared" with the hostnames, the Services "one" and "two",
-// and a route of all hostnames to "one". It returns when a request is answered.
-func (env *environment) serveWithEnvoy(host string, hostnames ...string) (*gatewayv1.Gateway, *gatewayv1.HTTPRoute) {
+// serveWithEnvoy creates the Gateway "shared" with the hostname, which covers a.example.com, the
+// Services "one" and "two", and a route to "one". It returns when a request for a.example.com is
+// answered.
+func (env *environment) serveWithEnvoy(hostname string) (*gatewayv1.Gateway, *gatewayv1.HTTPRoute) {
 	GinkgoHelper()
-	g, route := env.gateway("shared", hostnames...), env.route("web", "one", gatewayParent("shared"))
+	g, route := env.gateway("shared", hostname), env.route("web", "one", gatewayParent("shared"))
 	env.backend("one")
 	env.backend("two")
 	env.create(g, route)
-	Eventually(env.visit, time.Minute).WithArguments("shared", host, "/").Should(Equal("one"))
+	Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
 	Eventually(programmed(g)).Should(Equal("True Programmed"))
 	Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 	return g, route
@@ -43,7 +44,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 	It("serves a changed route in milliseconds, without a request to Cloudflare", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		g, route := env.serveWithEnvoy("a.example.com", "*.example.com")
+		g, route := env.serveWithEnvoy("*.example.com")
 		env.waitUntilIdle(ctx)
 		env.cloudflare.ResetRequests()
 		var durations []time.Duration
@@ -51,10 +52,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 			name := []string{"two", "one"}[i%2]
 			update(route, toService(name))
 			start := time.Now()
-			for env.visit("shared", "a.example.com", "/") != name {
-				Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second))
-				time.Sleep(time.Millisecond)
-			}
+			Eventually(env.visit).WithPolling(time.Millisecond).WithArguments("shared", "a.example.com", "/").Should(Equal(name))
 			durations = append(durations, time.Since(start))
 		}
 		slices.Sort(durations)
@@ -67,7 +65,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 	It("serves 900 routes that are created at once, with at most two writes to Cloudflare", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		env.serveWithEnvoy("a.example.com", "*.example.com")
+		env.serveWithEnvoy("*.example.com")
 		env.waitUntilIdle(ctx)
 		env.cloudflare.ResetRequests()
 		const count = 900
@@ -98,10 +96,10 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(BeNumerically("<=", 2))
 	})
 
-	It("follows the endpoints of a headless Service without a reconcile", func(ctx SpecContext) {
+	It("follows the endpoints of a headless Service without a reconcile", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		env.serveWithEnvoy("a.example.com", "*.example.com")
+		env.serveWithEnvoy("*.example.com")
 		slice := env.backend("headless", func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone })
 		env.backend("elsewhere")
 		route := env.route("headless", "headless", gatewayParent("shared"))
@@ -127,7 +125,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 	It("reports a change of the setting dataPlane, and keeps serving with the recorded one", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		g, route := env.serveWithEnvoy("a.example.com", "*.example.com")
+		g, route := env.serveWithEnvoy("*.example.com")
 		update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.DataPlane = ptr.To(v1alpha1.DataPlaneIngressRules)
 		})
@@ -145,7 +143,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 	It("serves changes of a paused Gateway's routes", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		g, route := env.serveWithEnvoy("a.example.com", "*.example.com")
+		g, route := env.serveWithEnvoy("*.example.com")
 		update(g, func(g *gatewayv1.Gateway) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")
 		})
@@ -157,7 +155,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 	It("starts Envoys when it becomes leader, and loses no request while it is away", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		g, route := env.serveWithEnvoy("a.example.com", "*.example.com")
+		g, route := env.serveWithEnvoy("*.example.com")
 		env.stop()
 		// A new pod waits for a leader, and the other one serves.
 		pods := env.connectorPods()
@@ -184,7 +182,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 	It("keeps the Envoys of a Gateway that is not accepted, also when the leader changes", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
-		g, _ := env.serveWithEnvoy("a.example.com", "*.example.com")
+		g, _ := env.serveWithEnvoy("*.example.com")
 		settings := env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{})
 		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.OriginRequest = &v1alpha1.OriginRequest{CAPool: ptr.To("/etc/ca.pem")}
@@ -199,15 +197,24 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 	})
 
-	It("serves until the Tunnel of a deleted Gateway is gone", func() {
+	It("serves until the Tunnel of a deleted Gateway is gone, and exports metrics of its Envoys", func() {
 		env := newEnvoyEnvironment()
-		env.startWithEnvoy("--retirement-delay=3s")
-		g, _ := env.serveWithEnvoy("a.example.com", "*.example.com")
+		address := freeAddress()
+		env.startWithEnvoy("--retirement-delay=3s", "--metrics-address="+address)
+		g, _ := env.serveWithEnvoy("*.example.com")
 		id := env.tunnel("shared")
+		shared := []string{"gateway_namespace=" + env.namespace, "gateway=shared"}
+		Eventually(metricValue(address, "tunnel_gateway_connected_envoys", shared...)).Should(Equal(2.0))
+		Eventually(metricValue(address, "tunnel_gateway_data_plane_ready", shared...)).Should(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_xds_pushes_total", append(shared, "resources=routes")...)()).To(BeNumerically(">=", 2))
+		Expect(metricValue(address, "tunnel_gateway_xds_rejections_total", append(shared, "resources=routes")...)()).To(BeZero())
+		Expect(metricValue(address, "tunnel_gateway_xds_acknowledgement_seconds", "resources=routes")()).To(BeNumerically(">=", 2))
+
 		env.delete(g)
 		Consistently(env.getThrough, 2*time.Second).WithArguments(id, "a.example.com", "/").Should(Equal("one"))
 		Eventually(env.tunnelPhase(g), time.Minute).Should(Equal("no Tunnel"))
 		Expect(env.tunnel("shared")).To(BeEmpty())
+		Eventually(fetchMetrics).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
 	})
 })
 
