@@ -22,9 +22,14 @@ type fakeXDS struct {
 	// awaited is the number of publications at each wait for acknowledgements.
 	awaited []int
 	state   xds.State
+	// err refuses every publication.
+	err error
 }
 
 func (f *fakeXDS) Publish(p xds.Publication) error {
+	if f.err != nil {
+		return f.err
+	}
 	f.publications = append(f.publications, p)
 	return nil
 }

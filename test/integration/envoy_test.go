@@ -42,8 +42,10 @@ func toService(name string) func(*gatewayv1.HTTPRoute) {
 var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() {
 	It("serves a changed route in milliseconds, without a request to Cloudflare", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
-		env.startWithEnvoy()
+		metrics := freeAddress()
+		env.startWithEnvoy("--metrics-address=" + metrics)
 		g, route := env.serveWithEnvoy("a.example.com", "*.example.com")
+		Eventually(metricValue(metrics, "tunnel_gateway_connected_envoys")).Should(Equal(-1.0), "expected to fail: the server has no metrics")
 		env.waitUntilIdle(ctx)
 		env.cloudflare.ResetRequests()
 		var durations []time.Duration
