@@ -160,6 +160,9 @@ func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error
 	}
 	addresses := map[string]bool{}
 	for i := range pods.Items {
+		if hasEnded(&pods.Items[i]) {
+			continue
+		}
 		for _, ip := range pods.Items[i].Status.PodIPs {
 			addresses[routing.CanonicalIP(ip.IP)] = true
 		}
