@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,10 @@ type publication struct {
 	mu        sync.Mutex
 	tunnel    types.UID
 	resources *envoy.Resources // nil before the first publication
+	// sequence counts the changes of the listeners. Programmed waits until Envoys have
+	// acknowledged the first publication for the present listeners.
+	sequence  int64
+	listeners string
 	// services are the clusters whose endpoints are those of a Service.
 	services map[types.NamespacedName][]envoy.EndpointsOf
 }
@@ -85,12 +90,16 @@ func (e *envoys) publish(ctx context.Context, t target, uid types.UID, current *
 	for _, cluster := range resources.Endpoints {
 		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
 	}
+	if listeners := describeListeners(t); p.listeners != listeners {
+		p.listeners = listeners
+		p.sequence++
+	}
 	assignments, err := e.assign(ctx, resources.Endpoints)
 	if err != nil {
 		return false, err
 	}
 	err = e.server.Publish(xds.Publication{
-		Gateway: t.key.NamespacedName, Tunnel: uid, Generation: t.gateway.Generation, Resources: resources, Assignments: assignments,
+		Gateway: t.key.NamespacedName, Tunnel: uid, Sequence: p.sequence, Resources: resources, Assignments: assignments,
 	})
 	if err != nil {
 		return false, fmt.Errorf("publish the routes of %s to Envoy: %w", t.key, err)
@@ -203,6 +212,32 @@ func (e *envoys) followers(selected func(service types.NamespacedName) bool) []f
 	return found
 }
 
+// acknowledges reports whether the sequence covers the present listeners of the Gateway.
+func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool {
+	e.mu.Lock()
+	p := e.published[gateway]
+	e.mu.Unlock()
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sequence > 0 && sequence >= p.sequence
+}
+
+// describeListeners returns a text that changes with the generations of the Gateway and its
+// ListenerSets, and when one of their listeners becomes accepted.
+func describeListeners(t target) string {
+	text := fmt.Appendf(nil, "%d", t.gateway.Generation)
+	for _, set := range t.result.Sets {
+		text = fmt.Appendf(text, " %s %d", set.UID(), set.Generation())
+	}
+	for _, l := range t.result.Listeners {
+		text = strconv.AppendBool(append(text, ' '), l.Rejected == nil)
+	}
+	return string(text)
+}
+
 // state returns the state of the Gateway's Envoys for its conditions, or nil when it has none.
 func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Configuration) *gateway.Envoys {
 	if t.result.DataPlane != v1alpha1.DataPlaneEnvoy {
@@ -211,7 +246,7 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Conf
 	s := e.server.State(t.key.NamespacedName)
 	found := &gateway.Envoys{
 		Connected: s.Connected, Known: s.Known, Published: s.Published, Rejected: s.Rejected,
-		Acknowledged: s.Acknowledged >= t.gateway.Generation,
+		Acknowledged: e.acknowledges(t.key.NamespacedName, s.Acknowledged),
 	}
 	if object != nil {
 		found.Wanted = int(object.Status.Connectors.Desired)

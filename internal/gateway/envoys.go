@@ -59,7 +59,8 @@ type Envoys struct {
 	// Published reports whether this leader has published a configuration.
 	Published bool
 	// Acknowledged reports whether every connected Envoy has acknowledged a configuration
-	// of the Gateway's current generation. Later changes of routes do not unset it.
+	// with the present listeners of the Gateway and its ListenerSets. Later changes of routes
+	// do not unset it.
 	Acknowledged bool
 	// Rejected is the error with which an Envoy rejected the current configuration, cut
 	// short; empty if no Envoy did.

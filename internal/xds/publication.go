@@ -16,9 +16,10 @@ type Publication struct {
 	// Tunnel is the UID of the Gateway's Tunnel. Only certificates for this Tunnel get the
 	// configuration.
 	Tunnel types.UID
-	// Generation is the metadata.generation of the Gateway from which the resources were built.
-	Generation int64
-	Resources  *envoy.Resources
+	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never decreases
+	// while the Tunnel stays the same.
+	Sequence  int64
+	Resources *envoy.Resources
 	// Assignments has the endpoints of the clusters in Resources.Endpoints. A missing cluster
 	// has no endpoints.
 	Assignments envoy.Assignments
@@ -49,7 +50,7 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 		if g.tunnel != p.Tunnel {
 			g.replaceTunnel(p.Tunnel)
 		}
-		g.accept(next, p.Generation)
+		g.accept(next, p.Sequence)
 		s.recordConnected(g)
 	}), nil
 }

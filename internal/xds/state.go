@@ -16,8 +16,8 @@ type State struct {
 	Known bool
 	// Published reports whether this leader has published the Gateway's configuration.
 	Published bool
-	// Acknowledged is the newest Generation of which every connected Envoy has acknowledged
-	// all resources, or 0. Later publications of the same generation do not lower it.
+	// Acknowledged is the newest Sequence of which every connected Envoy has acknowledged
+	// all resources, or 0. Later publications of the same sequence do not lower it.
 	Acknowledged int64
 	// Rejected is the error of the last rejection of the current publication: at most 200
 	// characters without control characters. It is empty after Envoy has acknowledged a newer
@@ -55,13 +55,13 @@ func (s *Server) state(g *gateway) State {
 	return state
 }
 
-// acknowledgedBy returns the newest generation of which the Envoy of the stream has
+// acknowledgedBy returns the newest sequence of which the Envoy of the stream has
 // acknowledged all resources.
 func (g *gateway) acknowledgedBy(st *stream) int64 {
 	if g.published != nil && st.completed == g.published.edition {
-		return g.generation
+		return g.sequence
 	}
-	return st.generation
+	return st.sequence
 }
 
 // settle ends a change of the Gateway: it returns a function that reports the change, which

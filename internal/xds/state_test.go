@@ -48,7 +48,7 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 		b.publish(t, publication(1, "v2", "a"))
 		c.settle()
 		if n := b.changes(); n != 0 {
-			t.Errorf("Changed was called %d times for a change of the same generation", n)
+			t.Errorf("Changed was called %d times for a change of the same sequence", n)
 		}
 		b.publish(t, publication(2, "v2", "a")) // the same content
 		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 2})
@@ -66,7 +66,7 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 	})
 }
 
-// A generation is acknowledged when every connected Envoy has acknowledged it.
+// A sequence is acknowledged when every connected Envoy has acknowledged it.
 func TestEveryEnvoyAcknowledges(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -22,10 +22,10 @@ type stream struct {
 	// wake has a value when the target of the Gateway may have changed.
 	wake chan struct{}
 
-	// completed is the last edition that the Envoy has acknowledged, and generation the
-	// newest generation that it acknowledged before. Server.mu guards both.
-	completed  uint64
-	generation int64
+	// completed is the last edition that the Envoy has acknowledged, and sequence the
+	// newest sequence that it acknowledged before. Server.mu guards both.
+	completed uint64
+	sequence  int64
 }
 
 // notify wakes the stream.
