@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -78,18 +79,14 @@ func (e *envoys) of(gateway types.NamespacedName) *publication {
 // publish publishes the routing table of the target for the Envoys of its Tunnel. current is
 // the configuration of the tunnel at Cloudflare, or nil if it is unknown. It reports whether
 // hostnames move from one listener to the other; both serve them until the tunnel has the
-// desired configuration.
-func (e *envoys) publish(ctx context.Context, t target, uid types.UID, current *provider.Configuration) (moving bool, err error) {
+// desired configuration. The server refuses a publication that is not valid, and reports it in
+// its state.
+func (e *envoys) publish(ctx context.Context, t target, object *v1alpha1.Tunnel, current *provider.Configuration) (moving bool, err error) {
 	p := e.of(t.key.NamespacedName)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	hostnames := p.moving(t, uid, current)
+	hostnames := p.moving(t, object, current)
 	resources := envoy.RenderMoving(t.result.Table, hostnames)
-	p.tunnel, p.resources = uid, resources
-	p.services = make(map[types.NamespacedName][]envoy.EndpointsOf, len(resources.Endpoints))
-	for _, cluster := range resources.Endpoints {
-		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
-	}
 	if listeners := describeListeners(t); p.listeners != listeners {
 		p.listeners = listeners
 		p.sequence++
@@ -99,22 +96,36 @@ func (e *envoys) publish(ctx context.Context, t target, uid types.UID, current *
 		return false, err
 	}
 	err = e.server.Publish(xds.Publication{
-		Gateway: t.key.NamespacedName, Tunnel: uid, Sequence: p.sequence, Resources: resources, Assignments: assignments,
+		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: resources, Assignments: assignments,
 	})
 	if err != nil {
-		return false, fmt.Errorf("publish the routes of %s to Envoy: %w", t.key, err)
+		log.FromContext(ctx).Error(err, "the configuration for Envoy is not valid; Envoys keep the previous one")
+		return false, nil
+	}
+	p.tunnel, p.resources = object.UID, resources
+	p.services = make(map[types.NamespacedName][]envoy.EndpointsOf, len(resources.Endpoints))
+	for _, cluster := range resources.Endpoints {
+		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
 	}
 	return len(hostnames) > 0, nil
 }
 
+// everyHostname is a wildcard for all hostnames.
+var everyHostname = map[string]bool{"": true}
+
 // moving returns the hostnames that both listeners serve for now.
-func (p *publication) moving(t target, uid types.UID, current *provider.Configuration) map[string]bool {
+func (p *publication) moving(t target, object *v1alpha1.Tunnel, current *provider.Configuration) map[string]bool {
 	if current != nil && current.Hash() == t.configuration.Hash() {
 		return nil
 	}
 	var served ingress.Served
-	if p.tunnel == uid && p.resources != nil {
+	recorded := object.Status.Configuration.Hash
+	switch {
+	case p.tunnel == object.UID && p.resources != nil:
 		served.Open, served.Protected = p.resources.Served()
+	case current == nil && recorded != "" && recorded != t.configuration.Hash():
+		// An earlier process may have waited to end the Access of any hostname.
+		served.Protected = everyHostname
 	}
 	return ingress.Moving(t.result.Table, current, served)
 }

@@ -28,6 +28,7 @@ type fakeXDS struct {
 
 func (f *fakeXDS) Publish(p xds.Publication) error {
 	if f.err != nil {
+		f.state.Rejected = f.err.Error()
 		return f.err
 	}
 	f.publications = append(f.publications, p)

@@ -20,6 +20,8 @@ type gateway struct {
 	tunnel    types.UID
 	sequence  int64
 	published *snapshot
+	// refused is why the newest publication is not valid; empty if it is the last one.
+	refused string
 	// target is what the Envoys should have: published, or what rejections leave of it; nil
 	// if that is nothing.
 	target   *snapshot

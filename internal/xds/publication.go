@@ -27,7 +27,7 @@ type Publication struct {
 
 // Publish validates the publication, replaces the previous one of the Gateway, and returns
 // without waiting for an Envoy. The server keeps the previous publication when the new one
-// is not valid. A new Tunnel UID ends the streams of the old one.
+// is not valid, and reports that in [State.Rejected]. A new Tunnel UID ends the streams of the old one.
 func (s *Server) Publish(p Publication) error {
 	if p.Tunnel == "" || p.Resources == nil || p.Resources.Open == nil || p.Resources.Protected == nil {
 		return errors.New("publish Envoy's configuration: the Tunnel or the resources are missing")
@@ -44,9 +44,11 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 	defer g.publishing.Unlock()
 	next, err := g.validator.newSnapshot(p)
 	if err != nil {
-		return func() {}, fmt.Errorf("validate Envoy's configuration: %w", err)
+		problem := problemText(err.Error())
+		return s.commit(g, func() { g.refused = problem }), fmt.Errorf("validate Envoy's configuration: %w", err)
 	}
 	return s.commit(g, func() {
+		g.refused = ""
 		if g.tunnel != p.Tunnel {
 			g.replaceTunnel(p.Tunnel)
 		}
@@ -123,7 +125,7 @@ func (s *Server) commit(g *gateway, change func()) (report func()) {
 	change()
 	var ended []*connection
 	for c := range g.connections {
-		if c.identity.Tunnel != g.tunnel {
+		if g.tunnel != "" && c.identity.Tunnel != g.tunnel {
 			ended = append(ended, c)
 		}
 	}

@@ -133,9 +133,34 @@ func TestInvalidPublicationsAreRefused(t *testing.T) {
 			}
 		}
 		c.wantNothing()
-		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		b.wantState(t, xds.State{
+			Connected: 1, Known: true, Published: true, Acknowledged: 1,
+			Rejected: "encode *routev3.RouteConfiguration: string field contains invalid UTF-8",
+		})
 		b.publish(t, publication(2, "v2", "b", "eds"))
 		if got, want := c.settle(), "clusters b eds; endpoints eds; routes open; clusters -a"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 2})
+	})
+}
+
+// A first publication that is not valid does not end the streams that wait for it.
+func TestStreamsWaitForAValidPublication(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		c := b.started(t)
+		defer c.close()
+		p := publication(1, "v1", "a")
+		p.Resources.Clusters[0].ConnectTimeout.Seconds = -1
+		if err := b.Publish(p); err == nil {
+			t.Fatal("the publication is accepted")
+		}
+		c.wantNothing()
+		if s := b.State(shared); s.Connected != 1 || !s.Published || s.Rejected == "" {
+			t.Errorf("the state is %+v, want one Envoy and a rejected publication", s)
+		}
+		b.publish(t, publication(1, "v1", "a"))
+		if got, want := c.settle(), "clusters a; routes open; routes protected"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
