@@ -80,7 +80,7 @@ func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	if len(routes) != 1 || routes[0].GetMatch().GetPath() != "/changed" {
 		t.Errorf("published the routes %v, want one route for /changed", routes)
 	}
-	if len(h.xds.awaited) != 0 {
+	if len(h.xds.waits) != 0 {
 		t.Error("the reconcile waited for an acknowledgement")
 	}
 }
@@ -155,9 +155,9 @@ func TestEnvoyServesMovingHostnameOnBothListeners(t *testing.T) {
 	}
 
 	h.annotate(v1alpha1.PausedAnnotation, "false")
-	h.xds.awaited = nil
+	h.xds.waits = nil
 	h.reconcileFor(driftInterval / 2)
-	if len(h.xds.awaited) == 0 {
+	if len(h.xds.waits) == 0 {
 		t.Error("the push did not wait until Envoys had the routes on both listeners")
 	}
 	p = h.xds.last(t).Resources

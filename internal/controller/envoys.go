@@ -256,7 +256,7 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Conf
 	}
 	s := e.server.State(t.key.NamespacedName)
 	found := &gateway.Envoys{
-		Connected: s.Connected, Known: s.Known, Published: s.Published, Rejected: s.Rejected,
+		Connected: s.Connected, Known: s.Known, Published: s.Published, Late: s.Late, Rejected: s.Rejected,
 		Acknowledged: e.acknowledges(t.key.NamespacedName, s.Acknowledged),
 	}
 	if object != nil {

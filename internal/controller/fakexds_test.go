@@ -19,9 +19,9 @@ type fakeXDS struct {
 	publications []xds.Publication
 	endpoints    []envoy.Assignments
 	removed      []string
-	// awaited is the number of publications at each wait for acknowledgements.
-	awaited []int
-	state   xds.State
+	// waits is the number of publications at each wait for acknowledgements.
+	waits []int
+	state xds.State
 	// err refuses every publication.
 	err error
 }
@@ -40,7 +40,7 @@ func (f *fakeXDS) PublishEndpoints(_ types.NamespacedName, _ types.UID, a envoy.
 }
 
 func (f *fakeXDS) Await(context.Context, types.NamespacedName) {
-	f.awaited = append(f.awaited, len(f.publications))
+	f.waits = append(f.waits, len(f.publications))
 }
 
 func (f *fakeXDS) Remove(gateway types.NamespacedName) {

@@ -233,7 +233,7 @@ func (g *gateway) complete(st *stream, s *snapshot) {
 	if s == nil || s.isPartial || g.published == nil || st.completed == s.edition {
 		return
 	}
-	st.completed = s.edition
+	st.completed, st.isLate = s.edition, false
 	g.acknowledgeClusters(s)
 	for _, r := range s.byKind[routes] {
 		g.acknowledgeRoutes(r, s)

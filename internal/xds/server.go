@@ -88,7 +88,7 @@ const (
 	// sendTimeout is how long a client may take to read a response.
 	sendTimeout = time.Minute
 	// sweepInterval is how often the server looks for connections whose certificate has
-	// expired or whose Tunnel is gone.
+	// expired or whose Tunnel is gone, and for Envoys that are late.
 	sweepInterval = 5 * time.Second
 )
 
@@ -158,14 +158,21 @@ func (s *Server) becomeKnown() {
 	}
 }
 
-// sweep ends the connections whose certificate has expired or whose Tunnel is gone.
+// sweep ends the connections whose certificate has expired or whose Tunnel is gone, and finds
+// Envoys that are late.
 func (s *Server) sweep(now time.Time) {
 	s.mu.Lock()
 	var all []*connection
+	var reports []func()
 	for _, g := range s.gateways {
 		all = slices.AppendSeq(all, maps.Keys(g.connections))
+		g.findLate()
+		reports = append(reports, s.settle(g))
 	}
 	s.mu.Unlock()
+	for _, report := range reports {
+		report()
+	}
 	for _, c := range all {
 		if !s.isAllowed(c, now) {
 			c.end()

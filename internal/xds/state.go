@@ -21,6 +21,9 @@ type State struct {
 	// Acknowledged is the newest Sequence of which every connected Envoy has acknowledged
 	// all resources, or 0. Later publications of the same sequence do not lower it.
 	Acknowledged int64
+	// Late reports whether a connected Envoy has acknowledged nothing for at least five seconds,
+	// although it does not have the last publication.
+	Late bool
 	// Rejected is why the current publication is not valid, or the error of its last rejection:
 	// at most 200 characters without control characters. It is empty after Envoy has acknowledged a
 	// newer publication.
@@ -52,9 +55,19 @@ func (s *Server) state(g *gateway) State {
 		state.Acknowledged = math.MaxInt64
 		for st := range g.streams {
 			state.Acknowledged = min(state.Acknowledged, g.acknowledgedBy(st))
+			state.Late = state.Late || st.isLate
 		}
 	}
 	return state
+}
+
+// findLate compares the streams with the last call, which was one [sweepInterval] ago.
+func (g *gateway) findLate() {
+	for st := range g.streams {
+		isBehind := g.published != nil && st.completed != g.published.edition
+		st.isLate = isBehind && st.wasBehind && st.completed == st.lastCompleted
+		st.wasBehind, st.lastCompleted = isBehind, st.completed
+	}
 }
 
 // acknowledgedBy returns the newest sequence of which the Envoy of the stream has

@@ -165,3 +165,29 @@ func TestStreamsWaitForAValidPublication(t *testing.T) {
 		}
 	})
 }
+
+// An Envoy is late when it has acknowledged nothing for some seconds, although it does not have
+// the last publication.
+func TestEnvoyIsLate(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.started(t)
+		defer c.close()
+		elapse(11 * time.Second)
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		b.publish(t, publication(1, "v2", "a"))
+		b.changes()
+		elapse(5 * time.Second)
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		elapse(5 * time.Second)
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1, Late: true})
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times, want once", n)
+		}
+		c.settle()
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times, want once", n)
+		}
+	})
+}

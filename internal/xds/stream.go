@@ -26,6 +26,9 @@ type stream struct {
 	// newest sequence that it acknowledged before. Server.mu guards both.
 	completed uint64
 	sequence  int64
+	// wasBehind and lastCompleted are the state at the last sweep, and isLate its result.
+	wasBehind, isLate bool
+	lastCompleted     uint64
 }
 
 // notify wakes the stream.
