@@ -94,11 +94,19 @@ func (a *Authority) Start(ctx context.Context) error {
 }
 
 // maintain restores the Secret with the authorities if it has changed. Once an hour, and
-// when the bundle has changed, it checks all Tunnels.
+// when the bundle has changed, it checks all Tunnels. Without the Secret there is nothing to
+// maintain until a Tunnel has a certificate.
 func (a *Authority) maintain(ctx context.Context) error {
 	s, err := a.refresh(ctx)
 	if err != nil {
 		return err
+	}
+	if s == nil {
+		tunnels, err := a.listIssued(ctx)
+		if err != nil || len(tunnels) == 0 {
+			return err
+		}
+		return a.checkTunnels(ctx)
 	}
 	last, now := a.lastCheck(), a.o.Now()
 	if age := now.Sub(last.at); last.bundle == string(s.bundle()) && age >= 0 && age < tunnelInterval {
@@ -107,14 +115,18 @@ func (a *Authority) maintain(ctx context.Context) error {
 	return a.checkTunnels(ctx)
 }
 
-// refresh returns the authorities. It reads them if the Secret has changed.
+// refresh returns the authorities, or nil if neither the Secret exists nor this process knows
+// any. It reads them if the Secret has changed.
 func (a *Authority) refresh(ctx context.Context) (*authorities, error) {
 	known, cached := a.stored.Load(), secretMetadata(a.key())
 	err := a.o.Metadata.Get(ctx, a.key(), cached)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the metadata of Secret %s: %w", a.key(), err)
 	}
-	if known != nil && err == nil && cached.ResourceVersion == known.resourceVersion {
+	switch {
+	case known == nil && err != nil:
+		return nil, nil
+	case known != nil && err == nil && cached.ResourceVersion == known.resourceVersion:
 		return a.current(ctx)
 	}
 	return a.synchronize(ctx, nil)

@@ -107,6 +107,23 @@ type stored struct {
 	resourceVersion string
 }
 
+// errNone is the error of a server without authorities.
+var errNone = errors.New("no Tunnel has a certificate yet")
+
+// existing returns the authorities like current, but never creates the first ones: clients
+// that connect need none before a Tunnel has a certificate.
+func (a *Authority) existing(ctx context.Context) (*authorities, error) {
+	if a.stored.Load() == nil {
+		switch err := a.o.Metadata.Get(ctx, a.key(), secretMetadata(a.key())); {
+		case apierrors.IsNotFound(err):
+			return nil, errNone
+		case err != nil:
+			return nil, fmt.Errorf("read the metadata of Secret %s: %w", a.key(), err)
+		}
+	}
+	return a.current(ctx)
+}
+
 // current returns authorities with a valid active one. It reads or creates them if this
 // process has none.
 func (a *Authority) current(ctx context.Context) (*authorities, error) {

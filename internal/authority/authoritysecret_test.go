@@ -3,6 +3,7 @@ package authority
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"strings"
 	"sync"
@@ -41,7 +42,7 @@ func TestTwoProcessesCreateOneAuthority(t *testing.T) {
 func TestConflictingRotationIsAdopted(t *testing.T) {
 	c := newCluster(t)
 	first, second := c.authority(), c.authority()
-	c.maintain(first)
+	c.write(first, c.tunnel("shared"))
 	c.maintain(second)
 	c.now = c.now.Add(authorityLifetime - successorLead)
 	var want *x509.Certificate
@@ -374,4 +375,24 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	group.Go(func() { c.maintain(a) })
 	group.Wait()
+}
+
+// Without Envoys there is no Secret, neither after the start of a leader nor after a connection
+// to the port of the server. Once it exists, a leader maintains it.
+func TestNothingIsCreatedWithoutEnvoys(t *testing.T) {
+	c := newCluster(t)
+	a, object := c.authority(), c.tunnel("shared")
+	if due := c.maintain(a); len(due) > 0 {
+		t.Errorf("the Secrets of %q are due, want none", due)
+	}
+	if _, err := connect(t, a, &tls.Certificate{}, nil); err == nil {
+		t.Error("a server accepts a client without a certificate")
+	}
+	if c.authoritySecret() != nil {
+		t.Error("the Secret exists although no Tunnel needs a certificate")
+	}
+	c.write(a, object)
+	if c.authoritySecret() == nil {
+		t.Error("the Secret does not exist after the first certificate")
+	}
 }

@@ -24,8 +24,8 @@
 //
 // # The Secrets
 //
-// The Secret of the authorities contains the active authority, its successor and the
-// replaced ones. The content of the Secret is decisive: when another process has changed it,
+// The Secret of the authorities is created when the first Tunnel needs a certificate. It
+// contains the active authority, its successor and the replaced ones. The content of the Secret is decisive: when another process has changed it,
 // this process adopts the change. If the Secret is deleted or damaged, the leader restores
 // it from memory within a minute. If the leader also restarts before that, and the active
 // authority is lost, it creates a new one, and all Secrets of Tunnels are written again. Envoys that are connected stay

@@ -13,7 +13,7 @@ func (a *Authority) ServerConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			s, err := a.current(hello.Context())
+			s, err := a.existing(hello.Context())
 			if err != nil {
 				return nil, err
 			}

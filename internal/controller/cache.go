@@ -91,14 +91,14 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 	}
 }
 
-// stripPod removes all fields of a connector's pod but its addresses.
+// stripPod removes all fields of a connector's pod but its phase and its addresses.
 func stripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
 	return &corev1.Pod{
-		TypeMeta: pod.TypeMeta, Status: corev1.PodStatus{PodIPs: pod.Status.PodIPs},
+		TypeMeta: pod.TypeMeta, Status: corev1.PodStatus{Phase: pod.Status.Phase, PodIPs: pod.Status.PodIPs},
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels},
 	}, nil
 }

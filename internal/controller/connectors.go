@@ -144,9 +144,15 @@ func (c *connectors) pods(ctx context.Context, t *v1alpha1.Tunnel) ([]corev1.Pod
 	}
 	var running []corev1.Pod
 	for i := range list.Items {
-		if phase := list.Items[i].Status.Phase; phase != corev1.PodFailed && phase != corev1.PodSucceeded {
+		if !hasEnded(&list.Items[i]) {
 			running = append(running, list.Items[i])
 		}
 	}
 	return running, nil
+}
+
+// hasEnded reports whether all containers of the pod have ended. Another pod can then have
+// its addresses.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

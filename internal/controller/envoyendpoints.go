@@ -47,8 +47,8 @@ func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
 	return e.followers(func(types.NamespacedName) bool { return true })
 }
 
-// addressesChanged passes updates of a pod only if its addresses change.
+// addressesChanged passes updates of a pod only if the addresses change that it uses.
 var addressesChanged = predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 	before, after := u.ObjectOld.(*corev1.Pod), u.ObjectNew.(*corev1.Pod)
-	return !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
+	return hasEnded(before) != hasEnded(after) || !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
 }}

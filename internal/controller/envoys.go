@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -50,6 +52,10 @@ type publication struct {
 	mu        sync.Mutex
 	tunnel    types.UID
 	resources *envoy.Resources // nil before the first publication
+	// sequence counts the changes of the listeners. Programmed waits until Envoys have
+	// acknowledged the first publication for the present listeners.
+	sequence  int64
+	listeners string
 	// services are the clusters whose endpoints are those of a Service.
 	services map[types.NamespacedName][]envoy.EndpointsOf
 }
@@ -73,39 +79,53 @@ func (e *envoys) of(gateway types.NamespacedName) *publication {
 // publish publishes the routing table of the target for the Envoys of its Tunnel. current is
 // the configuration of the tunnel at Cloudflare, or nil if it is unknown. It reports whether
 // hostnames move from one listener to the other; both serve them until the tunnel has the
-// desired configuration.
-func (e *envoys) publish(ctx context.Context, t target, uid types.UID, current *provider.Configuration) (moving bool, err error) {
+// desired configuration. The server refuses a publication that is not valid, and reports it in
+// its state.
+func (e *envoys) publish(ctx context.Context, t target, object *v1alpha1.Tunnel, current *provider.Configuration) (moving bool, err error) {
 	p := e.of(t.key.NamespacedName)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	hostnames := p.moving(t, uid, current)
+	hostnames := p.moving(t, object, current)
 	resources := envoy.RenderMoving(t.result.Table, hostnames)
-	p.tunnel, p.resources = uid, resources
-	p.services = make(map[types.NamespacedName][]envoy.EndpointsOf, len(resources.Endpoints))
-	for _, cluster := range resources.Endpoints {
-		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
+	if listeners := describeListeners(t); p.listeners != listeners {
+		p.listeners = listeners
+		p.sequence++
 	}
 	assignments, err := e.assign(ctx, resources.Endpoints)
 	if err != nil {
 		return false, err
 	}
 	err = e.server.Publish(xds.Publication{
-		Gateway: t.key.NamespacedName, Tunnel: uid, Generation: t.gateway.Generation, Resources: resources, Assignments: assignments,
+		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: resources, Assignments: assignments,
 	})
 	if err != nil {
-		return false, fmt.Errorf("publish the routes of %s to Envoy: %w", t.key, err)
+		log.FromContext(ctx).Error(err, "the configuration for Envoy is not valid; Envoys keep the previous one")
+		return false, nil
+	}
+	p.tunnel, p.resources = object.UID, resources
+	p.services = make(map[types.NamespacedName][]envoy.EndpointsOf, len(resources.Endpoints))
+	for _, cluster := range resources.Endpoints {
+		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
 	}
 	return len(hostnames) > 0, nil
 }
 
+// everyHostname is a wildcard for all hostnames.
+var everyHostname = map[string]bool{"": true}
+
 // moving returns the hostnames that both listeners serve for now.
-func (p *publication) moving(t target, uid types.UID, current *provider.Configuration) map[string]bool {
+func (p *publication) moving(t target, object *v1alpha1.Tunnel, current *provider.Configuration) map[string]bool {
 	if current != nil && current.Hash() == t.configuration.Hash() {
 		return nil
 	}
 	var served ingress.Served
-	if p.tunnel == uid && p.resources != nil {
+	recorded := object.Status.Configuration.Hash
+	switch {
+	case p.tunnel == object.UID && p.resources != nil:
 		served.Open, served.Protected = p.resources.Served()
+	case current == nil && recorded != "" && recorded != t.configuration.Hash():
+		// An earlier process may have waited to end the Access of any hostname.
+		served.Protected = everyHostname
 	}
 	return ingress.Moving(t.result.Table, current, served)
 }
@@ -160,6 +180,9 @@ func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error
 	}
 	addresses := map[string]bool{}
 	for i := range pods.Items {
+		if hasEnded(&pods.Items[i]) {
+			continue
+		}
 		for _, ip := range pods.Items[i].Status.PodIPs {
 			addresses[routing.CanonicalIP(ip.IP)] = true
 		}
@@ -200,6 +223,32 @@ func (e *envoys) followers(selected func(service types.NamespacedName) bool) []f
 	return found
 }
 
+// acknowledges reports whether the sequence covers the present listeners of the Gateway.
+func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool {
+	e.mu.Lock()
+	p := e.published[gateway]
+	e.mu.Unlock()
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sequence > 0 && sequence >= p.sequence
+}
+
+// describeListeners returns a text that changes with the generations of the Gateway and its
+// ListenerSets, and when one of their listeners becomes accepted.
+func describeListeners(t target) string {
+	text := fmt.Appendf(nil, "%d", t.gateway.Generation)
+	for _, set := range t.result.Sets {
+		text = fmt.Appendf(text, " %s %d", set.UID(), set.Generation())
+	}
+	for _, l := range t.result.Listeners {
+		text = strconv.AppendBool(append(text, ' '), l.Rejected == nil)
+	}
+	return string(text)
+}
+
 // state returns the state of the Gateway's Envoys for its conditions, or nil when it has none.
 func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Configuration) *gateway.Envoys {
 	if t.result.DataPlane != v1alpha1.DataPlaneEnvoy {
@@ -207,8 +256,8 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Conf
 	}
 	s := e.server.State(t.key.NamespacedName)
 	found := &gateway.Envoys{
-		Connected: s.Connected, Known: s.Known, Published: s.Published, Rejected: s.Rejected,
-		Acknowledged: s.Acknowledged >= t.gateway.Generation,
+		Connected: s.Connected, Known: s.Known, Published: s.Published, Late: s.Late, Rejected: s.Rejected,
+		Acknowledged: e.acknowledges(t.key.NamespacedName, s.Acknowledged),
 	}
 	if object != nil {
 		found.Wanted = int(object.Status.Connectors.Desired)

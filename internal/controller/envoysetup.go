@@ -39,6 +39,7 @@ func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.
 			return id.ClusterID == o.ClusterID && l.objects.isCurrent(id.Gateway, id.Tunnel)
 		},
 		Changed: func(gateway types.NamespacedName) { requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
+		Metrics: o.Metrics, Logger: m.GetLogger().WithName("xds"),
 	})
 	e := newEnvoys(server, m.GetClient(), o.Namespace)
 	for _, runnable := range []manager.Runnable{issuer, server, manager.RunnableFunc(recordExpiry(issuer, o.Metrics))} {

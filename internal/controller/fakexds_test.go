@@ -22,9 +22,15 @@ type fakeXDS struct {
 	// waits is the number of publications at each wait for acknowledgements.
 	waits []int
 	state xds.State
+	// err refuses every publication.
+	err error
 }
 
 func (f *fakeXDS) Publish(p xds.Publication) error {
+	if f.err != nil {
+		f.state.Rejected = f.err.Error()
+		return f.err
+	}
 	f.publications = append(f.publications, p)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -135,7 +136,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if configuration != nil {
 		summary.configurationHash = configuration.Hash()
 	}
-	moving, err := r.publish(ctx, t, loaded.Tunnel)
+	first, err := r.publish(ctx, t, loaded.Tunnel)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +145,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if outcome == nil {
 		return 0, err
 	}
-	if err := r.publishAgain(ctx, t, loaded.Tunnel, moving); err != nil {
+	if err := r.publishAgain(ctx, t, first); err != nil {
 		return 0, err
 	}
 	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
@@ -167,28 +168,48 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 	}
 }
 
-// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel exists. It
-// reports whether hostnames move from one listener to the other: Their Envoys have the
-// routes before the tunnel's configuration changes.
-func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (moving bool, err error) {
-	if object == nil || t.result.DataPlane != v1alpha1.DataPlaneEnvoy || t.result.Table == nil {
-		return false, nil
+// published describes the publication of a reconcile.
+type published struct {
+	// tunnel is the Tunnel for which the routes were published; "" if they were not.
+	tunnel types.UID
+	// moving reports whether hostnames move from one listener to the other.
+	moving bool
+	// blind reports whether the configuration of the tunnel was not known.
+	blind bool
+}
+
+// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel exists. If
+// hostnames move from one listener to the other, their Envoys have the routes before the
+// tunnel's configuration changes.
+func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (p published, err error) {
+	if t.result.DataPlane != v1alpha1.DataPlaneEnvoy {
+		if r.envoys.serve(t.key.NamespacedName) {
+			r.envoys.remove(t.key.NamespacedName) // the Tunnel was replaced
+		}
+		return p, nil
+	}
+	if object == nil || t.result.Table == nil {
+		return p, nil
 	}
 	ctx, end := r.observer.span(ctx, "publish", t.key)
-	moving, err = r.envoys.publish(ctx, t, object.UID, r.lifecycle.currentConfiguration(t.key))
-	if moving {
+	current := r.lifecycle.currentConfiguration(t.key)
+	p = published{tunnel: object.UID, blind: current == nil}
+	p.moving, err = r.envoys.publish(ctx, t, object, current)
+	if p.moving {
 		r.envoys.server.Await(ctx, t.key.NamespacedName)
 	}
-	end(err, attribute.Bool("envoy.moving", moving))
-	return moving, err
+	end(err, attribute.Bool("envoy.moving", p.moving))
+	return p, err
 }
 
 // publishAgain publishes the routes after the lifecycle of the tunnel, if it has created the
 // Tunnel object, or if hostnames move: once the tunnel has the desired configuration, one
-// listener serves each of them.
-func (r *reconciler) publishAgain(ctx context.Context, t target, before *v1alpha1.Tunnel, moving bool) error {
-	object := r.lifecycle.tunnelFor(t.key).object
-	if object == nil || !moving && before != nil && before.UID == object.UID {
+// listener serves each of them. It also does if the lifecycle has found that the tunnel has
+// another configuration.
+func (r *reconciler) publishAgain(ctx context.Context, t target, first published) error {
+	object, current := r.lifecycle.tunnelFor(t.key).object, r.lifecycle.currentConfiguration(t.key)
+	differs := current != nil && t.configuration != nil && current.Hash() != t.configuration.Hash()
+	if object == nil || object.UID == first.tunnel && !first.moving && !(first.blind && differs) {
 		return nil
 	}
 	_, err := r.publish(ctx, t, object)

@@ -14,14 +14,15 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // fromSecret maps the metadata of a Secret to Gateways. An API token affects every
-// Gateway, a tunnel token the Gateway of its Tunnel, and a certificate the Gateways
-// whose listeners refer to it.
+// Gateway, a tunnel token and the certificate of Envoys the Gateway of their Tunnel, and a
+// certificate of a listener the Gateways whose listeners refer to it.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
 	if w.isTokenSecret(client.ObjectKeyFromObject(secret)) {
 		return w.managedGateways(ctx)
@@ -53,7 +54,9 @@ func (w watches) fromConnectors(ctx context.Context, object client.Object) ([]st
 		}
 		return []state.Key{gatewayOf(&t)}, nil
 	}
-	return w.fromTunnels(ctx, func(t *v1alpha1.Tunnel) bool { return connectorKey(t).Name == object.GetName() })
+	return w.fromTunnels(ctx, func(t *v1alpha1.Tunnel) bool {
+		return connectorKey(t).Name == object.GetName() || connector.IdentitySecretName(t) == object.GetName()
+	})
 }
 
 // fromTunnels returns the Gateways of the matching Tunnels.

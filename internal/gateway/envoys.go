@@ -28,7 +28,8 @@ const (
 //	Rejected                              False Rejected
 //	Connected is 0, not Known             current condition, else False Pending
 //	Connected is 0, Wanted is not         False Disconnected
-//	Connected is not 0, not Acknowledged  False Pending
+//	Late                                  False Pending
+//	Connected is not 0, not Acknowledged  current condition if it is True and no AccessPending, else False Pending
 //	AccessPending                         False Pending
 //	otherwise                             True Ready
 //
@@ -59,8 +60,12 @@ type Envoys struct {
 	// Published reports whether this leader has published a configuration.
 	Published bool
 	// Acknowledged reports whether every connected Envoy has acknowledged a configuration
-	// of the Gateway's current generation. Later changes of routes do not unset it.
+	// with the present listeners of the Gateway and its ListenerSets. Later changes of routes
+	// do not unset it.
 	Acknowledged bool
+	// Late reports whether a connected Envoy takes unusually long to acknowledge the last
+	// configuration.
+	Late bool
 	// Rejected is the error with which an Envoy rejected the current configuration, cut
 	// short; empty if no Envoy did.
 	Rejected string
@@ -125,6 +130,10 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 	case e.Connected == 0 && e.Wanted > 0:
 		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: connectors that run keep serving their last configuration, but changes do not take effect. "+
 			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
+	case e.Late:
+		c.set(TypeDataPlaneReady, false, reasonPending, "A connected Envoy has not acknowledged the last configuration for more than five seconds. Check the pods of the connectors.")
+	case e.Connected > 0 && !e.Acknowledged && len(e.AccessPending) == 0 && meta.IsStatusConditionTrue(current, TypeDataPlaneReady):
+		c.keepDataPlaneReady(current, "") // an Envoy that has just connected or a new generation
 	case e.Connected > 0 && !e.Acknowledged:
 		c.set(TypeDataPlaneReady, false, reasonPending, "The controller waits until every connected Envoy has acknowledged the configuration for this generation.")
 	case len(e.AccessPending) > 0:

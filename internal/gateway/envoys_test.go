@@ -23,6 +23,7 @@ func readyEnvoys(changes ...func(*gateway.Envoys)) *gateway.Envoys {
 }
 
 func unacknowledged(e *gateway.Envoys) { e.Acknowledged = false }
+func late(e *gateway.Envoys)           { e.Late = true }
 func unpublished(e *gateway.Envoys)    { e.Published, e.Acknowledged = false, false }
 func unknown(e *gateway.Envoys)        { e.Known = false }
 func disconnected(e *gateway.Envoys)   { e.Connected, e.Acknowledged = 0, false }
@@ -81,7 +82,9 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 		"rejected":                           {envoys: readyEnvoys(unacknowledged, rejected), want: "False Rejected", message: ": route secret/other is not valid"},
 		"rejected after an acknowledgement":  {envoys: readyEnvoys(rejected), want: "False Rejected", message: "Report the error as a bug"},
 		"rejected, and disconnected":         {envoys: readyEnvoys(disconnected, rejected), want: "False Rejected", message: "Envoy rejected"},
-		"not acknowledged":                   {envoys: readyEnvoys(unacknowledged), want: "False Pending", message: "acknowledged the configuration for this generation"},
+		"not acknowledged":                   {envoys: readyEnvoys(unacknowledged), want: "False Pending", message: "acknowledged the configuration for this generation", keeps: true},
+		"late":                               {envoys: readyEnvoys(late), want: "False Pending", message: "for more than five seconds"},
+		"late, and not acknowledged":         {envoys: readyEnvoys(unacknowledged, late), want: "False Pending", message: "for more than five seconds"},
 		"not acknowledged, with a change":    {envoys: readyEnvoys(unacknowledged, accessPending(1)), want: "False Pending", message: "every connected Envoy"},
 		"Access waits":                       {envoys: readyEnvoys(accessPending(2)), want: "False Pending", message: "for 0.example.com, 1.example.com. The previous Access stays in effect until Cloudflare acknowledges"},
 		"Access of the listed hostnames":     {envoys: readyEnvoys(accessPending(5)), want: "False Pending", message: "3.example.com, 4.example.com. The"},

@@ -87,6 +87,12 @@ type Set struct {
 	object *gatewayv1.ListenerSet
 }
 
+// UID returns the UID of the ListenerSet.
+func (s *Set) UID() types.UID { return s.object.UID }
+
+// Generation returns the generation of the ListenerSet.
+func (s *Set) Generation() int64 { return s.object.Generation }
+
 // mergeListeners returns the listeners of the Gateway, and the sets in order of
 // precedence:
 //

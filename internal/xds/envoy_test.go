@@ -217,13 +217,13 @@ func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
 }
 
 // rendered returns a publication in which app.example.com leads to the backend.
-func rendered(generation int64, b routing.Backend) xds.Publication {
+func rendered(sequence int64, b routing.Backend) xds.Publication {
 	route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "app"}}
 	table := &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: hostname, Namespace: "team", Entries: []routing.Entry{{
 		Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 	}}}}}
-	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Generation: generation, Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
+	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
 }
 
 func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAssignment {
@@ -239,9 +239,9 @@ func (s *sidecar) publish(t *testing.T, p xds.Publication) {
 	}
 }
 
-func (s *sidecar) awaitAcknowledged(t *testing.T, generation int64) {
+func (s *sidecar) awaitAcknowledged(t *testing.T, sequence int64) {
 	t.Helper()
-	await(t, fmt.Sprintf("acknowledgement of generation %d", generation), func() bool { return s.State(shared).Acknowledged == generation })
+	await(t, fmt.Sprintf("acknowledgement of sequence %d", sequence), func() bool { return s.State(shared).Acknowledged == sequence })
 }
 
 // The real Envoy waits for the first publication, and follows the publications after it.

@@ -16,10 +16,12 @@ type gateway struct {
 	publishing sync.Mutex
 	validator  validator
 
-	// tunnel, generation and published are those of the last publication.
-	tunnel     types.UID
-	generation int64
-	published  *snapshot
+	// tunnel, sequence and published are those of the last publication.
+	tunnel    types.UID
+	sequence  int64
+	published *snapshot
+	// refused is why the newest publication is not valid; empty if it is the last one.
+	refused string
 	// target is what the Envoys should have: published, or what rejections leave of it; nil
 	// if that is nothing.
 	target   *snapshot
@@ -70,25 +72,25 @@ func newGateway(name types.NamespacedName) *gateway {
 
 // replaceTunnel forgets everything about the last Tunnel.
 func (g *gateway) replaceTunnel(tunnel types.UID) {
-	g.tunnel, g.generation, g.published, g.target = tunnel, 0, nil, nil
+	g.tunnel, g.sequence, g.published, g.target = tunnel, 0, nil, nil
 	g.acknowledged, g.acknowledgedClusters = map[string]acknowledged{}, nil
 	g.rejected = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
 }
 
 // accept makes the snapshot the published one.
-func (g *gateway) accept(s *snapshot, generation int64) {
+func (g *gateway) accept(s *snapshot, sequence int64) {
 	last := g.published
 	if last != nil && haveEqualVersions(last.byKind[clusters], s.byKind[clusters]) && haveEqualVersions(last.byKind[routes], s.byKind[routes]) {
-		g.generation = generation
+		g.sequence = sequence
 		g.replaceEndpoints(s.byKind[endpoints])
 		return
 	}
 	for st := range g.streams {
-		st.generation = g.acknowledgedBy(st)
+		st.sequence = g.acknowledgedBy(st)
 	}
 	g.editions++
 	s.edition = g.editions
-	g.published, g.generation = s, generation
+	g.published, g.sequence = s, sequence
 	g.forgetRejections()
 	g.compose()
 }
@@ -231,7 +233,7 @@ func (g *gateway) complete(st *stream, s *snapshot) {
 	if s == nil || s.isPartial || g.published == nil || st.completed == s.edition {
 		return
 	}
-	st.completed = s.edition
+	st.completed, st.isLate = s.edition, false
 	g.acknowledgeClusters(s)
 	for _, r := range s.byKind[routes] {
 		g.acknowledgeRoutes(r, s)

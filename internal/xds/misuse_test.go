@@ -91,8 +91,8 @@ func TestOtherMethodsAreUnimplemented(t *testing.T) {
 // client and no publication.
 func TestASlowReaderDelaysNoOther(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
-		large := func(generation int64, text string) xds.Publication {
-			p := publication(generation, text)
+		large := func(sequence int64, text string) xds.Publication {
+			p := publication(sequence, text)
 			host := p.Resources.Open.VirtualHosts[0]
 			for i := range 300 {
 				host.Routes = append(host.Routes, routeConfiguration("", fmt.Sprint(text, i, strings.Repeat("x", 1000))).VirtualHosts[0].Routes[0])
@@ -109,8 +109,8 @@ func TestASlowReaderDelaysNoOther(t *testing.T) {
 		synctest.Wait()
 		fast := b.started(t)
 		defer fast.close()
-		for generation := range int64(5) {
-			b.publish(t, large(2+generation, fmt.Sprint(generation)))
+		for sequence := range int64(5) {
+			b.publish(t, large(2+sequence, fmt.Sprint(sequence)))
 			if got := fast.settle(); got != "routes open" {
 				t.Errorf("got %q", got)
 			}

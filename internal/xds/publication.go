@@ -16,9 +16,10 @@ type Publication struct {
 	// Tunnel is the UID of the Gateway's Tunnel. Only certificates for this Tunnel get the
 	// configuration.
 	Tunnel types.UID
-	// Generation is the metadata.generation of the Gateway from which the resources were built.
-	Generation int64
-	Resources  *envoy.Resources
+	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never decreases
+	// while the Tunnel stays the same.
+	Sequence  int64
+	Resources *envoy.Resources
 	// Assignments has the endpoints of the clusters in Resources.Endpoints. A missing cluster
 	// has no endpoints.
 	Assignments envoy.Assignments
@@ -26,7 +27,7 @@ type Publication struct {
 
 // Publish validates the publication, replaces the previous one of the Gateway, and returns
 // without waiting for an Envoy. The server keeps the previous publication when the new one
-// is not valid. A new Tunnel UID ends the streams of the old one.
+// is not valid, and reports that in [State.Rejected]. A new Tunnel UID ends the streams of the old one.
 func (s *Server) Publish(p Publication) error {
 	if p.Tunnel == "" || p.Resources == nil || p.Resources.Open == nil || p.Resources.Protected == nil {
 		return errors.New("publish Envoy's configuration: the Tunnel or the resources are missing")
@@ -43,13 +44,15 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 	defer g.publishing.Unlock()
 	next, err := g.validator.newSnapshot(p)
 	if err != nil {
-		return func() {}, fmt.Errorf("validate Envoy's configuration: %w", err)
+		problem := problemText(err.Error())
+		return s.commit(g, func() { g.refused = problem }), fmt.Errorf("validate Envoy's configuration: %w", err)
 	}
 	return s.commit(g, func() {
+		g.refused = ""
 		if g.tunnel != p.Tunnel {
 			g.replaceTunnel(p.Tunnel)
 		}
-		g.accept(next, p.Generation)
+		g.accept(next, p.Sequence)
 		s.recordConnected(g)
 	}), nil
 }
@@ -122,7 +125,7 @@ func (s *Server) commit(g *gateway, change func()) (report func()) {
 	change()
 	var ended []*connection
 	for c := range g.connections {
-		if c.identity.Tunnel != g.tunnel {
+		if g.tunnel != "" && c.identity.Tunnel != g.tunnel {
 			ended = append(ended, c)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 
 // publication is a publication of the Gateway shared with the clusters; "eds…" have
 // endpoints. open is a text in the routes of the open listener.
-func publication(generation int64, open string, names ...string) xds.Publication {
+func publication(sequence int64, open string, names ...string) xds.Publication {
 	p := xds.Publication{
-		Gateway: shared, Tunnel: sharedTunnel, Generation: generation, Assignments: envoy.Assignments{},
+		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Assignments: envoy.Assignments{},
 		Resources: &envoy.Resources{Open: routeConfiguration(envoy.ListenerOpen, open), Protected: routeConfiguration(envoy.ListenerProtected, "")},
 	}
 	for _, name := range names {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 )
 
 // Options are the settings of a [Server].
@@ -88,7 +89,7 @@ const (
 	// sendTimeout is how long a client may take to read a response.
 	sendTimeout = time.Minute
 	// sweepInterval is how often the server looks for connections whose certificate has
-	// expired or whose Tunnel is gone.
+	// expired or whose Tunnel is gone, and for Envoys that are late.
 	sweepInterval = 5 * time.Second
 )
 
@@ -118,17 +119,23 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	defer watching.Wait()
 	watched, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watching.Go(func() { s.watch(watched, server.Stop) })
+	watching.Go(func() {
+		defer server.Stop()
+		for watched.Err() == nil { // the manager does not recover from a panic
+			_ = recovery.Call(watched, func() error {
+				s.watch(watched)
+				return nil
+			})
+		}
+	})
 	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve Envoys: %w", err)
 	}
 	return nil
 }
 
-// watch ends connections that are no longer allowed, until the context is done. Then it
-// stops the server.
-func (s *Server) watch(ctx context.Context, stop func()) {
-	defer stop()
+// watch ends connections that are no longer allowed, until the context is done.
+func (s *Server) watch(ctx context.Context) {
 	known, sweep := time.NewTimer(knownAfter), time.NewTicker(sweepInterval)
 	defer known.Stop()
 	defer sweep.Stop()
@@ -146,26 +153,50 @@ func (s *Server) watch(ctx context.Context, stop func()) {
 
 // becomeKnown records that all Envoys have had the time to connect.
 func (s *Server) becomeKnown() {
-	s.mu.Lock()
-	s.isKnown = true
+	s.changeAll(func() { s.isKnown = true }, func(*gateway) {})
+}
+
+// changeAll changes all Gateways, and reports those whose state has changed.
+func (s *Server) changeAll(first func(), change func(*gateway)) {
 	var reports []func()
-	for _, g := range s.gateways {
-		reports = append(reports, s.settle(g))
-	}
-	s.mu.Unlock()
+	s.locked(func() {
+		first()
+		for _, g := range s.gateways {
+			change(g)
+			reports = append(reports, s.settle(g))
+		}
+	})
 	for _, report := range reports {
 		report()
 	}
 }
 
-// sweep ends the connections whose certificate has expired or whose Tunnel is gone.
-func (s *Server) sweep(now time.Time) {
+// locked calls f with the lock, which it releases even if f panics: the other Gateways must
+// not wait for it forever.
+func (s *Server) locked(f func()) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// change changes a Gateway, and reports if its state has changed.
+func (s *Server) change(g *gateway, f func()) {
+	var report func()
+	s.locked(func() {
+		f()
+		report = s.settle(g)
+	})
+	report()
+}
+
+// sweep ends the connections whose certificate has expired or whose Tunnel is gone, and finds
+// Envoys that are late.
+func (s *Server) sweep(now time.Time) {
 	var all []*connection
-	for _, g := range s.gateways {
+	s.changeAll(func() {}, func(g *gateway) {
 		all = slices.AppendSeq(all, maps.Keys(g.connections))
-	}
-	s.mu.Unlock()
+		g.findLate()
+	})
 	for _, c := range all {
 		if !s.isAllowed(c, now) {
 			c.end()

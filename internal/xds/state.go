@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -14,14 +15,18 @@ type State struct {
 	// Known is false until the server has listened for 15 seconds or an Envoy of the Gateway
 	// has connected. Until then, Connected says nothing.
 	Known bool
-	// Published reports whether this leader has published the Gateway's configuration.
+	// Published reports whether this leader has published the Gateway's configuration, valid
+	// or not.
 	Published bool
-	// Acknowledged is the newest Generation of which every connected Envoy has acknowledged
-	// all resources, or 0. Later publications of the same generation do not lower it.
+	// Acknowledged is the newest Sequence of which every connected Envoy has acknowledged
+	// all resources, or 0. Later publications of the same sequence do not lower it.
 	Acknowledged int64
-	// Rejected is the error of the last rejection of the current publication: at most 200
-	// characters without control characters. It is empty after Envoy has acknowledged a newer
-	// publication.
+	// Late reports whether a connected Envoy has acknowledged nothing for at least five seconds,
+	// although it does not have the last publication.
+	Late bool
+	// Rejected is why the current publication is not valid, or the error of its last rejection:
+	// at most 200 characters without control characters. It is empty after Envoy has acknowledged a
+	// newer publication.
 	Rejected string
 }
 
@@ -44,24 +49,34 @@ func (s *Server) State(name types.NamespacedName) State {
 func (s *Server) state(g *gateway) State {
 	state := State{
 		Connected: len(g.streams), Known: s.isKnown || g.hasConnected,
-		Published: g.published != nil, Rejected: g.rejected.problem,
+		Published: g.published != nil || g.refused != "", Rejected: cmp.Or(g.refused, g.rejected.problem),
 	}
-	if state.Published && state.Connected > 0 {
+	if g.published != nil && state.Connected > 0 {
 		state.Acknowledged = math.MaxInt64
 		for st := range g.streams {
 			state.Acknowledged = min(state.Acknowledged, g.acknowledgedBy(st))
+			state.Late = state.Late || st.isLate
 		}
 	}
 	return state
 }
 
-// acknowledgedBy returns the newest generation of which the Envoy of the stream has
+// findLate compares the streams with the last call, which was one [sweepInterval] ago.
+func (g *gateway) findLate() {
+	for st := range g.streams {
+		isBehind := g.published != nil && st.completed != g.published.edition
+		st.isLate = isBehind && st.wasBehind && st.completed == st.lastCompleted
+		st.wasBehind, st.lastCompleted = isBehind, st.completed
+	}
+}
+
+// acknowledgedBy returns the newest sequence of which the Envoy of the stream has
 // acknowledged all resources.
 func (g *gateway) acknowledgedBy(st *stream) int64 {
 	if g.published != nil && st.completed == g.published.edition {
-		return g.generation
+		return g.sequence
 	}
-	return st.generation
+	return st.sequence
 }
 
 // settle ends a change of the Gateway: it returns a function that reports the change, which

@@ -48,7 +48,7 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 		b.publish(t, publication(1, "v2", "a"))
 		c.settle()
 		if n := b.changes(); n != 0 {
-			t.Errorf("Changed was called %d times for a change of the same generation", n)
+			t.Errorf("Changed was called %d times for a change of the same sequence", n)
 		}
 		b.publish(t, publication(2, "v2", "a")) // the same content
 		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 2})
@@ -66,7 +66,7 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 	})
 }
 
-// A generation is acknowledged when every connected Envoy has acknowledged it.
+// A sequence is acknowledged when every connected Envoy has acknowledged it.
 func TestEveryEnvoyAcknowledges(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))
@@ -133,10 +133,61 @@ func TestInvalidPublicationsAreRefused(t *testing.T) {
 			}
 		}
 		c.wantNothing()
-		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		b.wantState(t, xds.State{
+			Connected: 1, Known: true, Published: true, Acknowledged: 1,
+			Rejected: "encode *routev3.RouteConfiguration: string field contains invalid UTF-8",
+		})
 		b.publish(t, publication(2, "v2", "b", "eds"))
 		if got, want := c.settle(), "clusters b eds; endpoints eds; routes open; clusters -a"; got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 2})
+	})
+}
+
+// A first publication that is not valid does not end the streams that wait for it.
+func TestStreamsWaitForAValidPublication(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		c := b.started(t)
+		defer c.close()
+		p := publication(1, "v1", "a")
+		p.Resources.Clusters[0].ConnectTimeout.Seconds = -1
+		if err := b.Publish(p); err == nil {
+			t.Fatal("the publication is accepted")
+		}
+		c.wantNothing()
+		if s := b.State(shared); s.Connected != 1 || !s.Published || s.Rejected == "" {
+			t.Errorf("the state is %+v, want one Envoy and a rejected publication", s)
+		}
+		b.publish(t, publication(1, "v1", "a"))
+		if got, want := c.settle(), "clusters a; routes open; routes protected"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// An Envoy is late when it has acknowledged nothing for some seconds, although it does not have
+// the last publication.
+func TestEnvoyIsLate(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.started(t)
+		defer c.close()
+		elapse(11 * time.Second)
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		b.publish(t, publication(1, "v2", "a"))
+		b.changes()
+		elapse(5 * time.Second)
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		elapse(5 * time.Second)
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1, Late: true})
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times, want once", n)
+		}
+		c.settle()
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times, want once", n)
 		}
 	})
 }

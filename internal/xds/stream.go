@@ -22,10 +22,13 @@ type stream struct {
 	// wake has a value when the target of the Gateway may have changed.
 	wake chan struct{}
 
-	// completed is the last edition that the Envoy has acknowledged, and generation the
-	// newest generation that it acknowledged before. Server.mu guards both.
-	completed  uint64
-	generation int64
+	// completed is the last edition that the Envoy has acknowledged, and sequence the
+	// newest sequence that it acknowledged before. Server.mu guards both.
+	completed uint64
+	sequence  int64
+	// wasBehind and lastCompleted are the state at the last sweep, and isLate its result.
+	wasBehind, isLate bool
+	lastCompleted     uint64
 }
 
 // notify wakes the stream.
@@ -65,29 +68,26 @@ func (s *Server) open(st *stream) error {
 	if !s.isAllowed(st.connection, time.Now()) {
 		return errNotCurrent
 	}
-	s.mu.Lock()
+	err := errNotCurrent
 	g := st.gateway
-	if s.gateways[g.name] != g {
-		s.mu.Unlock()
-		return errNotCurrent
-	}
-	g.streams[st], g.hasConnected = struct{}{}, true
-	st.session.leaked = maps.Clone(g.rejected.leaked)
-	s.recordConnected(g)
-	report := s.settle(g)
-	s.mu.Unlock()
-	report()
-	return nil
+	s.change(g, func() {
+		if s.gateways[g.name] != g {
+			return
+		}
+		g.streams[st], g.hasConnected = struct{}{}, true
+		st.session.leaked = maps.Clone(g.rejected.leaked)
+		s.recordConnected(g)
+		err = nil
+	})
+	return err
 }
 
 // close removes the stream from its Gateway.
 func (s *Server) close(st *stream) {
-	s.mu.Lock()
-	delete(st.gateway.streams, st)
-	s.recordConnected(st.gateway)
-	report := s.settle(st.gateway)
-	s.mu.Unlock()
-	report()
+	s.change(st.gateway, func() {
+		delete(st.gateway.streams, st)
+		s.recordConnected(st.gateway)
+	})
 }
 
 // run serves the stream until it ends.
@@ -196,37 +196,29 @@ func (s *Server) targetOf(st *stream) (*snapshot, error) {
 
 // complete records that the client has acknowledged all resources of its target.
 func (s *Server) complete(st *stream) {
-	s.mu.Lock()
-	st.gateway.complete(st, st.session.target)
-	report := s.settle(st.gateway)
-	s.mu.Unlock()
-	report()
+	s.change(st.gateway, func() { st.gateway.complete(st, st.session.target) })
 }
 
 // record records the client's answer to a response.
 func (s *Server) record(st *stream, answer *reply) {
-	s.mu.Lock()
 	g := st.gateway
-	if s.gateways[g.name] != g {
-		s.mu.Unlock()
-		return
-	}
-	if answer.problem == "" {
-		s.options.Metrics.ObserveAcknowledgement(answer.kind.label(), answer.took)
-		g.acknowledge(answer.kind, answer.response)
-	} else {
-		s.options.Metrics.RecordXDSRejection(g.name, answer.kind.label())
-		g.reject(answer.kind, answer.response, answer.problem)
-		for other := range g.streams {
-			other.notify()
-		}
-	}
-	report := s.settle(g)
-	s.mu.Unlock()
 	if answer.problem != "" {
 		s.options.Logger.Error(nil, "Envoy rejected its configuration", "gateway", g.name, "resources", answer.kind.label(), "problem", answer.problem)
 	}
-	report()
+	s.change(g, func() {
+		switch {
+		case s.gateways[g.name] != g:
+		case answer.problem == "":
+			s.options.Metrics.ObserveAcknowledgement(answer.kind.label(), answer.took)
+			g.acknowledge(answer.kind, answer.response)
+		default:
+			s.options.Metrics.RecordXDSRejection(g.name, answer.kind.label())
+			g.reject(answer.kind, answer.response, answer.problem)
+			for other := range g.streams {
+				other.notify()
+			}
+		}
+	})
 }
 
 // send sends a response, unless the client is no longer allowed to get it.

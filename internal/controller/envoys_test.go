@@ -1,0 +1,172 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// dataPlaneReady returns the status and the reason of the condition DataPlaneReady.
+func (h *harness) dataPlaneReady() string {
+	h.t.Helper()
+	c := meta.FindStatusCondition(h.gateway().Status.Conditions, gateway.TypeDataPlaneReady)
+	if c == nil {
+		return "none"
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+// want returns a problem if the values differ.
+func want(subject, got, wanted string) string {
+	if got == wanted {
+		return ""
+	}
+	return subject + " is " + got + ", want " + wanted
+}
+
+// setProgrammed returns the status and the reason of the condition Programmed of ListenerSet
+// infra/set.
+func (h *harness) setProgrammed() string {
+	h.t.Helper()
+	set := &gatewayv1.ListenerSet{}
+	h.change("infra", "set", set, func() {})
+	c := meta.FindStatusCondition(set.Status.Conditions, string(gatewayv1.ListenerSetConditionProgrammed))
+	if c == nil {
+		return "none"
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+// A ListenerSet becomes Programmed when Envoys have acknowledged the first configuration that
+// contains it, not before.
+func TestListenerSetWaitsForAcknowledgement(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.changeGateway(func(g *gatewayv1.Gateway) {
+		g.Spec.AllowedListeners = &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: ptr.To(gatewayv1.NamespacesFromSame)}}
+	})
+	h.reconcileOnce()
+	h.xds.state.Acknowledged = h.xds.last(t).Sequence
+	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
+	set.Spec.ParentRef.Name = "shared"
+	set.Spec.Listeners = []gatewayv1.ListenerEntry{{
+		Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType, Hostname: ptr.To(gatewayv1.Hostname("set.example.com")),
+	}}
+	h.create(set)
+	h.reconcileOnce()
+	if problem := want("Programmed", h.setProgrammed(), "False Pending"); problem != "" {
+		t.Error(problem)
+	}
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
+	h.xds.state.Acknowledged = h.xds.last(t).Sequence
+	h.reconcileOnce()
+	if problem := want("Programmed", h.setProgrammed(), "True Programmed"); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// An Envoy that has just connected does not change the condition.
+func TestDataPlaneStaysReadyWhenAnEnvoyConnects(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.xds.state.Connected, h.xds.state.Acknowledged = 3, 0
+	h.reconcileOnce()
+	if problem := want("DataPlaneReady", h.dataPlaneReady(), "True Ready"); problem != "" {
+		t.Error(problem)
+	}
+	h.xds.state.Late = true
+	h.reconcileOnce()
+	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False Pending"); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// A publication that is not valid is reported, and everything else about the Gateway goes on.
+func TestInvalidPublicationIsReported(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.xds.err = errors.New("virtual host b.example.com: invalid")
+	h.setHostname("b.example.com")
+	h.reconcileOnce()
+	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False Rejected"); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// A Gateway whose new Tunnel has ingress rules no longer has Envoys.
+func TestSwitchToIngressRulesForgetsEnvoys(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.DataPlane = nil })
+	h.delete(h.tunnelObject())
+	h.reconcileFor(driftInterval / 2)
+	if got := h.servedHostname(); got != "a.example.com" {
+		t.Errorf("the tunnel serves %q, want a.example.com", got)
+	}
+	if h.envoys.serve(h.key.NamespacedName) || !slices.Contains(h.xds.removed, "infra/shared") {
+		t.Error("the Gateway still has a publication")
+	}
+}
+
+// After a restart, a hostname whose Access ends stays on the protected listener, to which the
+// tunnel leads its requests.
+func TestRestartKeepsMovingHostname(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.requireAccess()
+	h.reconcileFor(driftInterval / 2)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.ListenerConfigurations = nil })
+	h.reconcileFor(driftInterval / 2)
+	h.restart()
+	h.reconcileOnce()
+	for i, p := range h.xds.publications {
+		if problem := want(fmt.Sprintf("the protected listener of publication %d", i), served(p.Resources.Protected), "a.example.com"); problem != "" {
+			t.Error(problem)
+		}
+	}
+}
+
+// The address of a pod that has ended can belong to another pod.
+func TestAddressOfEndedConnectorIsNotReserved(t *testing.T) {
+	h := newEnvoyHarness(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "connector"},
+		Status:     corev1.PodStatus{Phase: corev1.PodFailed, PodIPs: []corev1.PodIP{{IP: "10.244.0.9"}}},
+	}
+	stripped, err := stripPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.create(stripped.(*corev1.Pod))
+	addresses, err := h.envoys.connectorAddresses(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addresses["10.244.0.9"] {
+		t.Error("the address is reserved")
+	}
+}
+
+// A Secret that prevents the certificate of a Tunnel's Envoys affects the Gateway.
+func TestSecretWithTheNameOfACertificateAffectsTheGateway(t *testing.T) {
+	h := newEnvoyHarness(t)
+	w := watches{
+		reader: h.client(), controllerName: controllerName, namespace: controllerNamespace,
+		isTokenSecret: func(types.NamespacedName) bool { return false },
+	}
+	object := h.tunnelObject()
+	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: connector.IdentitySecretName(object)}}
+	keys, err := w.fromSecret(t.Context(), secret)
+	wantKeys(t, keys, err, "shared")
+	ownedBy(object, secret)
+	keys, err = w.fromSecret(t.Context(), secret)
+	wantKeys(t, keys, err, "shared")
+}
