@@ -101,7 +101,7 @@ func discover(i identity, nodeID string, duration time.Duration) string {
 var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 	const wait = time.Second
 
-	It("sends an Envoy the routes of its own Gateway only, whatever it says of itself", func() {
+	It("sends an Envoy the routes of its own Gateway only, also if it claims to be another one", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		one, _ := env.serveWithEnvoy("a.example.com", "a.example.com")
