@@ -9,13 +9,17 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
 // accessToken is the header with the token of the audience. An empty audience is no token.
@@ -194,4 +198,115 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 			everyHostname: "everything", "*.example.com": "wildcard", "admin.example.com": "admin", "*.staff.example.com": "staff", "public.example.net": "open",
 		}),
 	)
+
+	const admin = "admin.example.com"
+
+	It("begins for a hostname under load without a failed request, and then needs the token", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
+		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("admin"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+		for range 3 {
+			env.underLoad(func() {
+				env.requireAccess(requiredFor(admin, "admin"))
+				Eventually(env.visit).WithPolling(time.Millisecond).WithArguments("shared", admin, "/").Should(Equal("403"))
+				Expect(env.configuration("shared").Ingress[0].Hostname).To(Equal(admin))
+				Consistently(env.visit, time.Second).WithPolling(time.Millisecond).WithArguments("shared", admin, "/").Should(Equal("403"))
+				Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+			})
+			Eventually(env.visit).WithArguments("shared", "ADMIN.example.com", "/").Should(Equal("404"))
+			env.underLoad(func() {
+				env.requireAccess()
+				Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("admin"))
+				Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+				Eventually(func() int { return len(env.configuration("shared").Ingress) }).Should(Equal(1))
+			})
+		}
+	})
+
+	It("is in effect for a new hostname at once, also while Cloudflare does not accept its rule", func() {
+		env := newEnvoyEnvironment()
+		env.requireAccess(requiredFor(admin, "admin"))
+		env.startWithEnvoy()
+		g := env.protectedGateway([]string{"a.example.com"}, map[string]string{"a.example.com": "open"})
+		Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("open"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusServiceUnavailable})
+		env.backend("admin")
+		route := env.routeFor(admin, "admin")
+		set := env.listenerSet("more", admin)
+		route.Spec.ParentRefs = append(route.Spec.ParentRefs, listenerSetParent("more"))
+		env.create(set, route)
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(BeNumerically(">", 1))
+		expectedToFail("the condition forgets the hostname after the first failed write", func() {
+			Expect(conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady)).To(ContainSubstring(admin))
+		})
+		for range 20 {
+			for _, form := range hostForms(admin) {
+				for _, token := range []string{"", "admin"} {
+					Expect(env.visit("shared", form, "/", accessToken(token))).NotTo(Equal("admin"))
+				}
+			}
+		}
+		env.cloudflare.ClearFaults()
+		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
+		Expect(env.visit("shared", admin, "/")).To(Equal("403"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+	})
+
+	It("stays as it is while the Gateway is paused, and the condition names the hostname", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
+		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("admin"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+		update(g, func(g *gatewayv1.Gateway) {
+			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")
+		})
+		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(HaveSuffix("Paused"))
+		env.requireAccess(requiredFor(admin, "admin"))
+		Eventually(dataPlaneReady(g)).Should(Equal("False Pending"))
+		Expect(conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady)).To(ContainSubstring(admin))
+		Consistently(env.visit, time.Second).WithArguments("shared", admin, "/").Should(Equal("admin"))
+
+		// A leader that did not serve the hostname without Access does not begin to.
+		env.stop()
+		env.startWithEnvoy()
+		Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("404"))
+		Consistently(env.visit, time.Second).WithArguments("shared", admin, "/").Should(Equal("404"))
+		update(g, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
+		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
+		Expect(env.visit("shared", admin, "/")).To(Equal("403"))
+	})
 })
+
+// underLoad calls f while visitors with a token send requests for admin.example.com. None of
+// them fails.
+func (env *environment) underLoad(f func()) {
+	GinkgoHelper()
+	done := make(chan struct{})
+	var visitors sync.WaitGroup
+	for range 4 {
+		visitors.Go(func() {
+			defer GinkgoRecover()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					Expect(env.visit("shared", "admin.example.com", "/", accessToken("admin"))).To(Equal("admin"))
+				}
+			}
+		})
+	}
+	defer visitors.Wait()
+	defer close(done)
+	f()
+}
+
+// expectedToFail fails if the assertions of f succeed.
+func expectedToFail(reason string, f func()) {
+	GinkgoHelper()
+	Expect(InterceptGomegaFailures(f)).NotTo(BeEmpty(), reason)
+}
