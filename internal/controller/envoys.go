@@ -250,7 +250,8 @@ func describeListeners(t target) string {
 }
 
 // state returns the state of the Gateway's Envoys for its conditions, or nil when it has none.
-func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Configuration) *gateway.Envoys {
+// last is the last known configuration of the tunnel, or nil.
+func (e *envoys) state(t target, object *v1alpha1.Tunnel, last *provider.Configuration) *gateway.Envoys {
 	if t.result.DataPlane != v1alpha1.DataPlaneEnvoy {
 		return nil
 	}
@@ -262,8 +263,8 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, current *provider.Conf
 	if object != nil {
 		found.Wanted = int(object.Status.Connectors.Desired)
 	}
-	if t.configuration != nil && current != nil {
-		found.AccessPending = ingress.PendingAccess(*t.configuration, *current)
+	if t.configuration != nil && last != nil {
+		found.AccessPending = ingress.PendingAccess(*t.configuration, *last)
 	}
 	return found
 }

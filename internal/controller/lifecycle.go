@@ -237,6 +237,16 @@ func (l *lifecycle) currentConfiguration(key state.Key) *provider.Configuration 
 	return &remote.Configuration
 }
 
+// lastConfiguration is like currentConfiguration, but after a failed write it returns the
+// configuration before the write, because the connectors can still have it.
+func (l *lifecycle) lastConfiguration(key state.Key) *provider.Configuration {
+	remote := &l.tunnelFor(key).memory.Remote.Configuration
+	if remote.Hash == "" {
+		return nil
+	}
+	return &remote.Configuration
+}
+
 // accountProblem returns a message if no Cloudflare account is configured, or "".
 func (l *lifecycle) accountProblem(t target) string {
 	if t.result == nil || t.result.Settings == nil || l.accounts.defaults.ForSettings(t.result.Settings).Account != "" {

@@ -164,7 +164,7 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 	return gateway.Outcome{
 		Push: pushResult(t.result, o, r.lifecycle.accountProblem(t)), Tunnel: o.Tunnel, Shared: shared,
 		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
-		Envoys:     r.envoys.state(t, object, r.lifecycle.currentConfiguration(t.key)),
+		Envoys:     r.envoys.state(t, object, r.lifecycle.lastConfiguration(t.key)),
 	}
 }
 

@@ -132,10 +132,13 @@ func downstreamOptions() *corev3.HttpProtocolOptions {
 	}
 }
 
-// downstreamHTTP1Options also accept methods that Envoy does not know.
+// downstreamHTTP1Options also accept methods that Envoy does not know. They ignore a host in the
+// request target: The connector compares the header Host with its rules, but forwards some
+// targets as the visitor wrote them. Envoy answers a target without a leading slash with 404.
 func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
 	options := http1Options()
 	options.AllowCustomMethods = true
+	options.AllowAbsoluteUrl = boolValue(false)
 	return options
 }
 
@@ -150,10 +153,16 @@ func stripEnvoyHeaders() *corev3.TypedExtensionConfig {
 	return &corev3.TypedExtensionConfig{Name: "strip", TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: []*mutationrulesv3.HeaderMutation{remove}})}
 }
 
-// canonicalHostFilter denies hosts with upper-case letters or a dot at the end.
+// canonicalHost is an expression for the hosts that the connector and Envoy compare in the same
+// way. For the connector, *.example.com also covers .example.com, and a host in brackets with a
+// port is the one between the brackets.
+const canonicalHost = `[^A-Z:.\[\]]([^A-Z:\[\]]*[^A-Z:.\[\]])?(:[0-9]*)?`
+
+// canonicalHostFilter denies hosts with upper-case letters, brackets, or a dot at the beginning
+// or the end.
 func canonicalHostFilter() *hcmv3.HttpFilter {
 	canonical := &routev3.HeaderMatcher{Name: ":authority", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
-		StringMatch: stringMatcher(routing.ValueMatch{Value: `[^A-Z:]*[^A-Z:.](:[0-9]*)?`, Expression: true}),
+		StringMatch: stringMatcher(routing.ValueMatch{Value: canonicalHost, Expression: true}),
 	}}
 	return httpFilter("envoy.filters.http.rbac", &rbacv3.RBAC{Rules: &rbacconfigv3.RBAC{
 		Action: rbacconfigv3.RBAC_DENY,

@@ -53,7 +53,7 @@ func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
 }
 
 // permittedHost matches the hosts that the filter of the protected listener permits.
-var permittedHost = regexp.MustCompile(`^(?:[^A-Z:]*[^A-Z:.](:[0-9]*)?)$`)
+var permittedHost = regexp.MustCompile(`^(?:[^A-Z:.\[\]]([^A-Z:\[\]]*[^A-Z:.\[\]])?(:[0-9]*)?)$`)
 
 // envoyAccessCheck checks the requests of one cluster.
 type envoyAccessCheck struct {

@@ -1,0 +1,304 @@
+package integration
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// accessToken is the header with the token of the audience. An empty audience is no token.
+func accessToken(audience string) string {
+	if audience == "" {
+		return "Accept: */*"
+	}
+	return "Cf-Access-Token: shop/" + audience
+}
+
+// hostForms returns forms in which a visitor can send a host. A connector compares some of them
+// in another way than Envoy.
+func hostForms(host string) []string {
+	label, rest, _ := strings.Cut(host, ".")
+	upper, mixed := strings.ToUpper(host), label+"."+strings.ToUpper(rest[:1])+rest[1:]
+	return []string{
+		host, upper, strings.ToUpper(label) + "." + rest, mixed,
+		host + ".", host + "..", upper + ".", mixed + ".",
+		host + ":80", host + ":443", host + ":", host + ":x", host + ":80:80", host + ".:80", upper + ":80", upper + ".:443",
+		"." + host, ".." + host, "." + rest, "." + rest + ":80", "x." + host, "X." + host, "x." + host + ".:80",
+		"[" + host + "]", "[" + host + "]:80", "[" + upper + "]:80", "[" + host + ".]:80", "[" + host + "%25a]:80", "[." + rest + "]:80",
+		"visitor@" + host, host + "@" + host, host + "%00", host + "%2e", host + "/." + rest,
+	}
+}
+
+// targets returns request targets in which a visitor can name a host.
+func targets(host string) []string {
+	return []string{
+		"/", "//" + host + "/", "http://" + host + "/", "https://" + strings.ToUpper(host) + "/", "http://" + host + ".:80/",
+		"a:http://" + host + "/", "a:https://" + host + ":443/", "a:ws://" + host + "/", "a:" + host + "/", "a:" + host, "a:*", "*", "/%2f%2e%2e/",
+	}
+}
+
+// raw sends the bytes through the tunnel of the Gateway "shared" on a connection of its own,
+// and returns the body of a response with the status 200, or the status.
+func (env *environment) raw(address, request string) string {
+	GinkgoHelper()
+	connection, err := net.Dial("tcp", address)
+	Expect(err).NotTo(HaveOccurred())
+	defer connection.Close() //nolint:errcheck // only read
+	Expect(connection.SetDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
+	_, err = io.WriteString(connection, request)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	if response.StatusCode != http.StatusOK {
+		return fmt.Sprint(response.StatusCode)
+	}
+	body, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return string(body)
+}
+
+// listenTunnel returns the address of a server that forwards requests through the tunnel of
+// the Gateway "shared".
+func (env *environment) listenTunnel() string {
+	GinkgoHelper()
+	server := httptest.NewServer(env.cloudflare.Tunnel(env.tunnel("shared")))
+	DeferCleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// everyHostname stands for the listener and the entry of Access without a hostname. It is a host
+// that no other one covers.
+const everyHostname = "everything.example.org"
+
+// protectedGateway creates the Gateway "shared" with the listeners, and for each hostname in
+// audiences a route to a Service of the name of the audience.
+func (env *environment) protectedGateway(listeners []string, audiences map[string]string) *gatewayv1.Gateway {
+	GinkgoHelper()
+	g := env.gateway("shared", listeners...)
+	for i := range g.Spec.Listeners {
+		if *g.Spec.Listeners[i].Hostname == everyHostname {
+			g.Spec.Listeners[i].Hostname = nil
+		}
+	}
+	env.create(g)
+	services := map[string]bool{}
+	for hostname, audience := range audiences {
+		if !services[audience] {
+			services[audience] = true
+			env.backend(audience)
+		}
+		env.create(env.routeFor(hostname, audience))
+	}
+	return g
+}
+
+// routeFor returns a route of the hostname to the Service.
+func (env *environment) routeFor(hostname, service string) *gatewayv1.HTTPRoute {
+	route := env.route("r-"+strings.ReplaceAll(hostname, "*", "all"), service, gatewayParent("shared"))
+	if hostname != everyHostname {
+		route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(hostname)}
+	}
+	return route
+}
+
+// requireAccess replaces the entries of Access of the class.
+func (env *environment) requireAccess(entries ...v1alpha1.ListenerConfiguration) {
+	GinkgoHelper()
+	update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+		c.Spec.ListenerConfigurations = entries
+	})
+}
+
+// leak is a request that was answered without the token of the Service that answered.
+type leak struct{ target, host, token, service string }
+
+// leaks sends requests for the hosts, in every form and with every token, and returns those that
+// a Service answered whose token they did not have. The names of the Services are those of the
+// audiences, and "open" needs no token.
+func (env *environment) leaks(hosts, services []string) (found []leak) {
+	GinkgoHelper()
+	address := env.listenTunnel()
+	send := func(target, host, other string) {
+		for _, token := range append([]string{""}, services...) {
+			service := env.raw(address, "GET "+target+" HTTP/1.1\r\nHost: "+host+"\r\n"+accessToken(token)+"\r\nX-Forwarded-Host: "+other+
+				"\r\nX-Envoy-Original-Host: "+other+"\r\nX-Envoy-Original-Path: /\r\nConnection: close\r\n\r\n")
+			if service != "open" && service != token && slices.Contains(services, service) {
+				found = append(found, leak{target, host, token, service})
+			}
+		}
+	}
+	for _, host := range hosts {
+		for _, other := range hosts {
+			for _, form := range hostForms(host) {
+				send("/", form, other)
+			}
+			for _, target := range targets(other) {
+				send(target, host, other)
+			}
+		}
+	}
+	return found
+}
+
+var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func() {
+	DescribeTable("needs the token of the most specific hostname, in every form of a host",
+		func(listeners []string, audiences map[string]string) {
+			env := newEnvoyEnvironment()
+			var entries []v1alpha1.ListenerConfiguration
+			var hosts, services []string
+			for hostname, audience := range audiences {
+				entry := requiredFor(strings.TrimPrefix(hostname, everyHostname), audience)
+				if audience == "open" {
+					entry.Access = &v1alpha1.Access{}
+				}
+				entries = append(entries, entry)
+				hosts = append(hosts, strings.Replace(hostname, "*.", "b.", 1))
+				if !slices.Contains(services, audience) {
+					services = append(services, audience)
+				}
+			}
+			env.requireAccess(entries...)
+			env.startWithEnvoy()
+			g := env.protectedGateway(listeners, audiences)
+			Eventually(programmed(g), time.Minute).Should(Equal("True Programmed"))
+			Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+			for hostname, audience := range audiences {
+				host := strings.Replace(hostname, "*.", "b.", 1)
+				Eventually(env.visit).WithArguments("shared", host, "/", accessToken(audience)).Should(Equal(audience), hostname)
+				Expect(env.visit("shared", host+":443", "/", accessToken(audience))).To(Equal(audience))
+			}
+			Expect(env.leaks(hosts, services)).To(BeEmpty())
+		},
+		Entry("below an open wildcard", []string{"*.example.com"}, map[string]string{
+			"*.example.com": "open", "admin.example.com": "admin", "*.staff.example.com": "staff", "public.staff.example.com": "open",
+		}),
+		Entry("with a wildcard of another audience", []string{"*.example.com", "*.staff.example.com"}, map[string]string{
+			"*.example.com": "wildcard", "admin.example.com": "admin", "*.staff.example.com": "staff", "public.example.com": "open",
+		}),
+		Entry("where all hostnames need a token", []string{everyHostname, "*.example.com"}, map[string]string{
+			everyHostname: "everything", "*.example.com": "wildcard", "admin.example.com": "admin", "*.staff.example.com": "staff", "public.example.net": "open",
+		}),
+	)
+
+	const admin = "admin.example.com"
+
+	It("begins for a hostname under load without a failed request, and then needs the token", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
+		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("admin"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+		for range 3 {
+			env.underLoad(func() {
+				env.requireAccess(requiredFor(admin, "admin"))
+				Eventually(env.visit).WithPolling(time.Millisecond).WithArguments("shared", admin, "/").Should(Equal("403"))
+				Expect(env.configuration("shared").Ingress[0].Hostname).To(Equal(admin))
+				Consistently(env.visit, time.Second).WithPolling(time.Millisecond).WithArguments("shared", admin, "/").Should(Equal("403"))
+				Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+			})
+			Eventually(env.visit).WithArguments("shared", "ADMIN.example.com", "/").Should(Equal("404"))
+			env.underLoad(func() {
+				env.requireAccess()
+				Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("admin"))
+				Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+				Eventually(func() int { return len(env.configuration("shared").Ingress) }).Should(Equal(1))
+			})
+		}
+	})
+
+	It("is in effect for a new hostname at once, also while Cloudflare does not accept its rule", func() {
+		env := newEnvoyEnvironment()
+		env.requireAccess(requiredFor(admin, "admin"))
+		env.startWithEnvoy()
+		g := env.protectedGateway([]string{"a.example.com"}, map[string]string{"a.example.com": "open"})
+		Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("open"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusServiceUnavailable})
+		env.backend("admin")
+		route := env.routeFor(admin, "admin")
+		set := env.listenerSet("more", admin)
+		route.Spec.ParentRefs = append(route.Spec.ParentRefs, listenerSetParent("more"))
+		env.create(set, route)
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(BeNumerically(">", 1))
+		Eventually(func() string { return conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady) }).Should(ContainSubstring(admin))
+		for range 20 {
+			for _, form := range hostForms(admin) {
+				for _, token := range []string{"", "admin"} {
+					Expect(env.visit("shared", form, "/", accessToken(token))).NotTo(Equal("admin"))
+				}
+			}
+		}
+		env.cloudflare.ClearFaults()
+		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
+		Expect(env.visit("shared", admin, "/")).To(Equal("403"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+	})
+
+	It("stays as it is while the Gateway is paused, and the condition names the hostname", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
+		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("admin"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+		update(g, func(g *gatewayv1.Gateway) {
+			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")
+		})
+		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(HaveSuffix("Paused"))
+		env.requireAccess(requiredFor(admin, "admin"))
+		Eventually(dataPlaneReady(g)).Should(Equal("False Pending"))
+		Expect(conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady)).To(ContainSubstring(admin))
+		Consistently(env.visit, time.Second).WithArguments("shared", admin, "/").Should(Equal("admin"))
+
+		// A leader that did not serve the hostname without Access does not begin to.
+		env.stop()
+		env.startWithEnvoy()
+		Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("404"))
+		Consistently(env.visit, time.Second).WithArguments("shared", admin, "/").Should(Equal("404"))
+		update(g, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
+		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
+		Expect(env.visit("shared", admin, "/")).To(Equal("403"))
+	})
+})
+
+// underLoad calls f while visitors with a token send requests for admin.example.com. None of
+// them fails.
+func (env *environment) underLoad(f func()) {
+	GinkgoHelper()
+	done := make(chan struct{})
+	var visitors sync.WaitGroup
+	for range 4 {
+		visitors.Go(func() {
+			defer GinkgoRecover()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					Expect(env.visit("shared", "admin.example.com", "/", accessToken("admin"))).To(Equal("admin"))
+				}
+			}
+		})
+	}
+	defer visitors.Wait()
+	defer close(done)
+	f()
+}
