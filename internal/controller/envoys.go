@@ -32,7 +32,7 @@ type xdsServer interface {
 	State(gateway types.NamespacedName) xds.State
 }
 
-// envoys publishes what the Envoys of Gateways serve.
+// envoys publishes the routes and endpoints that the Envoys of Gateways serve.
 type envoys struct {
 	server xdsServer
 	reader client.Reader // the cache
@@ -43,7 +43,7 @@ type envoys struct {
 	published map[types.NamespacedName]*publication
 }
 
-// publication is what was published for a Gateway.
+// publication is the last publication for a Gateway.
 type publication struct {
 	// mu orders the publications: the newest contains the newest EndpointSlices. The cache
 	// and the server do no I/O.
@@ -98,7 +98,8 @@ func (e *envoys) publish(ctx context.Context, t target, uid types.UID, current *
 	return len(hostnames) > 0, nil
 }
 
-// moving returns the hostnames that both listeners serve for now.
+// moving returns the hostnames that both listeners serve until the tunnel has the desired
+// configuration.
 func (p *publication) moving(t target, uid types.UID, current *provider.Configuration) map[string]bool {
 	if current != nil && current.Hash() == t.configuration.Hash() {
 		return nil
