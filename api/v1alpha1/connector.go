@@ -300,8 +300,8 @@ type PodDisruptionBudget struct {
 type Protocol string
 
 const (
-	// ProtocolAuto uses QUIC and falls back to HTTP/2, or uses HTTP/2 only with
-	// dataPlane Envoy and once the Gateway has served a GRPCRoute.
+	// ProtocolAuto uses QUIC and falls back to HTTP/2. With dataPlane Envoy, and once the
+	// Gateway has served a GRPCRoute, it uses HTTP/2 only.
 	ProtocolAuto Protocol = "auto"
 	// ProtocolHTTP2 is HTTP/2 over TCP.
 	ProtocolHTTP2 Protocol = "http2"

@@ -1,5 +1,5 @@
 // Package authority issues the certificates by which the Envoys beside connectors and the
-// controller know each other.
+// controller identify each other.
 //
 // # Identity
 //
@@ -25,17 +25,17 @@
 // # The Secrets
 //
 // The Secret of the authorities is created when the first Tunnel needs a certificate. It
-// contains the active authority, its successor and the replaced ones. The content of the Secret is decisive: when another process has changed it,
-// this process adopts the change. If the Secret is deleted or damaged, the leader restores
-// it from memory within a minute. If the leader also restarts before that, and the active
-// authority is lost, it creates a new one, and all Secrets of Tunnels are written again. Envoys that are connected stay
-// connected. The other ones cannot connect, and keep their configuration, until the kubelet
-// has updated their files.
+// contains the active authority, its successor and the replaced ones. When another process
+// has changed the Secret, this process adopts the change. If the Secret is deleted or
+// damaged, the leader restores it from memory within a minute. If the leader restarts before
+// that, and the active authority is lost, the new leader creates another authority and
+// writes all Secrets of Tunnels. Envoys that are connected stay connected. The others keep
+// their configuration, and cannot connect until the kubelet has updated their files.
 //
 // The authority is replaced at once, without the 24 hours, if it is not valid at the current
 // time. This happens only after the clock has jumped by more than an hour to before its
 // creation, or to after its end, when no Envoy could connect anyway.
 //
-// A Tunnel's Secret that was edited or deleted is written again. A certificate that is still
-// valid stays when only another part of the Secret was changed.
+// The leader writes a Tunnel's Secret again after another client has edited or deleted it. It
+// keeps a certificate that is still valid if only another part of the Secret was changed.
 package authority

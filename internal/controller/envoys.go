@@ -34,7 +34,7 @@ type xdsServer interface {
 	State(gateway types.NamespacedName) xds.State
 }
 
-// envoys publishes what the Envoys of Gateways serve.
+// envoys publishes the routes and endpoints that the Envoys of Gateways serve.
 type envoys struct {
 	server xdsServer
 	reader client.Reader // the cache
@@ -45,7 +45,7 @@ type envoys struct {
 	published map[types.NamespacedName]*publication
 }
 
-// publication is what was published for a Gateway.
+// publication is the last publication for a Gateway.
 type publication struct {
 	// mu orders the publications: the newest contains the newest EndpointSlices. The cache
 	// and the server do no I/O.
@@ -113,7 +113,8 @@ func (e *envoys) publish(ctx context.Context, t target, object *v1alpha1.Tunnel,
 // everyHostname is a wildcard for all hostnames.
 var everyHostname = map[string]bool{"": true}
 
-// moving returns the hostnames that both listeners serve for now.
+// moving returns the hostnames that both listeners serve until the tunnel has the desired
+// configuration.
 func (p *publication) moving(t target, object *v1alpha1.Tunnel, current *provider.Configuration) map[string]bool {
 	if current != nil && current.Hash() == t.configuration.Hash() {
 		return nil

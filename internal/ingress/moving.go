@@ -25,9 +25,10 @@ func (s Served) includes(protected bool, hostname string) bool {
 	return ok && hostnames[decisive]
 }
 
-// Moving returns the hostnames of a table that both listeners of Envoy must serve for now,
-// because their Access changes: The tunnel's current configuration, which is nil when it is
-// unknown, still leads their requests to the other listener. served is what Envoy serves now.
+// Moving returns the hostnames of a table that both listeners of Envoy must serve: their
+// Access changes, and the tunnel's current configuration still leads their requests to the
+// other listener. current is nil if it is unknown. served contains the hostnames that Envoy
+// serves now.
 //
 // A hostname that requires Access stays on the open listener only if requests reached it
 // there before: a new hostname is never served without Access.

@@ -117,12 +117,12 @@ var (
 	xdsPushes = gatewayCounter("xds_pushes_total", "responses",
 		"Responses with changed or removed resources that the controller sent to an Envoy of the Gateway.", labelXDSResources)
 	xdsRejections = gatewayCounter("xds_rejections_total", "responses",
-		"Responses that an Envoy of the Gateway rejected. A rejection is a defect of the controller.", labelXDSResources)
+		"Responses that an Envoy of the Gateway rejected. A rejection is a bug in the controller.", labelXDSResources)
 	xdsAcknowledgement = histogram("xds_acknowledgement_seconds",
 		"Time from sending resources to an Envoy until it has acknowledged them. Rejections are not included.",
 		[]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60}, labelXDSResources)
 	certificateExpiry = Metric{Name: namePrefix + "xds_certificate_expiry_timestamp_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{labelCertificate},
-		Help: "Unix time at which a certificate expires with which the controller and the Envoys identify each other. Absent without Envoys."}
+		Help: "Expiry of the certificates by which the controller and the Envoys identify each other, as Unix time. Absent without Envoys."}
 )
 
 // accountGauge defines a gauge of an account.

@@ -2,14 +2,16 @@
 // endpoints and routes, over one aggregated stream of the incremental xDS protocol.
 //
 // [Server.Publish] keeps the resources of a Gateway and returns. Each stream follows the
-// newest publication of its Gateway in its own goroutine, so that a slow Envoy holds up no
-// other one. The package decides nothing about routes. What an Envoy gets depends on
-// the Gateway in its certificate only.
+// newest publication of its Gateway in its own goroutine, so that a slow Envoy does not
+// delay the others. The package makes no decision about routes. Only the certificate of an
+// Envoy determines of which Gateway it gets the resources.
 //
-// The package implements the protocol on the generated gRPC service. The server of
-// go-control-plane sees neither acknowledgements nor rejections: after a rejection it
-// assumes that Envoy has the rejected version, it cannot end a stream whose Tunnel is gone,
-// and its caches either replace a resource without an order between the types or count
-// versions, so that a new leader can repeat the version of another content. With a cache of
-// its own, only its loop that receives requests would remain.
+// The package implements the protocol on the generated gRPC service, because the server of
+// go-control-plane does not fit:
+//
+//   - It evaluates neither acknowledgements nor rejections. After a rejection, it assumes
+//     that Envoy has the rejected version.
+//   - It cannot end a stream whose Tunnel is gone.
+//   - Its caches either keep no order between the types of resources, or count versions, so
+//     that a new leader can give an old version to other content.
 package xds

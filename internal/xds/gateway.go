@@ -47,7 +47,7 @@ type acknowledged struct {
 	*snapshot
 }
 
-// rejections are what Envoys rejected of the last publication.
+// rejections are the resources of the last publication that Envoys rejected.
 type rejections struct {
 	// routes has the versions of rejected RouteConfigurations.
 	routes map[string]string
@@ -112,7 +112,7 @@ func (g *gateway) replaceEndpoints(r resources) {
 	g.target = g.target.withEndpoints(all)
 }
 
-// forgetRejections forgets the rejections of what is no longer published.
+// forgetRejections forgets the rejections of resources that are no longer published.
 func (g *gateway) forgetRejections() {
 	for name, version := range g.rejected.routes {
 		if g.published.byKind[routes][name].GetVersion() != version {

@@ -4,10 +4,9 @@ import "time"
 
 // The limits of the pause between two changes.
 const (
-	// sustainedPause is the pause to which changes that follow each other closely are slowed
-	// down.
+	// sustainedPause is the longest pause between changes that follow each other closely.
 	sustainedPause = 200 * time.Millisecond
-	// shortestGrowth is the pause from which it doubles.
+	// shortestGrowth is the first such pause, which then doubles.
 	shortestGrowth = 25 * time.Millisecond
 	longestPause   = 5 * time.Second
 )

@@ -26,8 +26,8 @@ const (
 // Clusters and endpoints precede the routes that use them, and clusters are removed when
 // routes no longer use them.
 type session struct {
-	// latest is what the client should have, nil if that is unknown. It replaces target when
-	// the client has the target.
+	// latest is the newest snapshot for the client, or nil if it is unknown. It replaces
+	// target when the client has the target.
 	latest, target *snapshot
 	types          [kinds]subscription
 	// pending are the clusters whose endpoints precede the routes.

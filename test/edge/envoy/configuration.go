@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// What the configuration of a deployed Envoy contains.
+// The ports and names in the configuration of a deployed Envoy.
 const (
 	openPort      = 10080
 	protectedPort = 10081
