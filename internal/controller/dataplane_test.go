@@ -227,10 +227,10 @@ func TestEnvoyFollowsEndpoints(t *testing.T) {
 	}
 	h.create(slice)
 	want := followed{gateway: h.key.NamespacedName, service: client.ObjectKey{Namespace: "infra", Name: "web"}}
-	if found := h.reconciler.envoys.fromEndpointSlice(t.Context(), slice); len(found) != 1 || found[0] != want {
+	if found := h.envoys.fromEndpointSlice(t.Context(), slice); len(found) != 1 || found[0] != want {
 		t.Fatalf("the EndpointSlice affects %v, want %v", found, want)
 	}
-	if err := h.reconciler.envoys.publishEndpoints(t.Context(), want); err != nil {
+	if err := h.envoys.publishEndpoints(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
 	if len(h.xds.endpoints) != 1 {
@@ -244,7 +244,7 @@ func TestEnvoyFollowsEndpoints(t *testing.T) {
 	}
 	other := slice.DeepCopy()
 	other.Labels[discoveryv1.LabelServiceName] = "other"
-	if found := h.reconciler.envoys.fromEndpointSlice(t.Context(), other); len(found) != 0 {
+	if found := h.envoys.fromEndpointSlice(t.Context(), other); len(found) != 0 {
 		t.Errorf("the EndpointSlice of another Service affects %v", found)
 	}
 }
