@@ -162,7 +162,9 @@ func (a *Authority) checkTunnels(ctx context.Context) error {
 	return err
 }
 
-// listIssued returns the Tunnels whose Secrets exist, or have existed.
+// listIssued returns the Tunnels whose Secrets exist, or have existed. It omits retained
+// Tunnels, which have no connectors: their certificates are not renewed, and a successor
+// does not wait for their bundles.
 func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	list := &v1alpha1.TunnelList{}
 	if err := a.o.Client.List(ctx, list, client.InNamespace(a.o.Namespace)); err != nil {
@@ -172,6 +174,9 @@ func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	names := map[string]bool{}
 	for n := range list.Items {
 		t := &list.Items[n]
+		if t.Status.Phase == v1alpha1.TunnelRetained {
+			continue
+		}
 		_, known := a.issuedFor(t)
 		err := a.o.Metadata.Get(ctx, secretKey(t), secretMetadata(secretKey(t)))
 		switch {

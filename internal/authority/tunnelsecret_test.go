@@ -204,11 +204,21 @@ func TestExpiry(t *testing.T) {
 	if got := a.Expiry(); got != want {
 		t.Errorf("the expiry is %+v, want %+v", got, want)
 	}
-	c.delete(first)
+	first.Status.Phase = v1alpha1.TunnelRetained
+	if err := c.kube.Update(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
 	c.now = c.now.Add(tunnelInterval)
 	c.maintain(a)
 	want.Client = startTime.Add(10*day + lifetime)
 	if got := a.Expiry(); got != want {
-		t.Errorf("the expiry is %+v after the first Tunnel was deleted, want %+v", got, want)
+		t.Errorf("the expiry is %+v after the first Tunnel was retained, want %+v", got, want)
+	}
+	c.delete(second)
+	c.now = c.now.Add(tunnelInterval)
+	c.maintain(a)
+	want.Client = time.Time{}
+	if got := a.Expiry(); got != want {
+		t.Errorf("the expiry is %+v after the second Tunnel was deleted, want %+v", got, want)
 	}
 }

@@ -209,7 +209,8 @@ func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tun
 func (r *reconciler) publishAgain(ctx context.Context, t target, first published) error {
 	object, current := r.lifecycle.tunnelFor(t.key).object, r.lifecycle.currentConfiguration(t.key)
 	differs := current != nil && t.configuration != nil && current.Hash() != t.configuration.Hash()
-	if object == nil || object.UID == first.tunnel && !first.moving && !(first.blind && differs) {
+	isDue := first.moving || first.blind && differs
+	if object == nil || object.UID == first.tunnel && !isDue {
 		return nil
 	}
 	_, err := r.publish(ctx, t, object)

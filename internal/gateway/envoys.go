@@ -130,11 +130,21 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 	case e.Connected == 0 && e.Wanted > 0:
 		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: connectors that run keep serving their last configuration, but changes do not take effect. "+
 			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
+	default:
+		c.setAcknowledged(e, current)
+	}
+}
+
+// setAcknowledged adds the condition DataPlaneReady for a configuration that Envoys can have
+// acknowledged.
+func (c *conditions) setAcknowledged(e *Envoys, current []metav1.Condition) {
+	isWaiting := e.Connected > 0 && !e.Acknowledged
+	switch {
 	case e.Late:
 		c.set(TypeDataPlaneReady, false, reasonPending, "A connected Envoy has not acknowledged the last configuration for more than five seconds. Check the pods of the connectors.")
-	case e.Connected > 0 && !e.Acknowledged && len(e.AccessPending) == 0 && meta.IsStatusConditionTrue(current, TypeDataPlaneReady):
-		c.keepDataPlaneReady(current, "") // an Envoy that has just connected or a new generation
-	case e.Connected > 0 && !e.Acknowledged:
+	case isWaiting && len(e.AccessPending) == 0 && meta.IsStatusConditionTrue(current, TypeDataPlaneReady):
+		c.keepDataPlaneReady(current, "") // an Envoy has just connected, or the listeners have changed
+	case isWaiting:
 		c.set(TypeDataPlaneReady, false, reasonPending, "The controller waits until every connected Envoy has acknowledged the configuration for this generation.")
 	case len(e.AccessPending) > 0:
 		c.set(TypeDataPlaneReady, false, reasonPending, describeAccessPending(e.AccessPending))

@@ -242,3 +242,23 @@ func TestConnectionsOfAGatewayAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// A panic ends the stream on which it happens, and does not block the server.
+func TestServerWorksAfterAPanic(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.started(t)
+		defer c.close()
+		b.metrics.change(func() { b.metrics.panics = true })
+		b.publish(t, publication(1, "v2", "a"))
+		c.ack(c.want("routes open"))
+		if err := c.ended(); err == nil {
+			t.Error("the stream did not end")
+		}
+		b.metrics.change(func() { b.metrics.panics = false })
+		b.publish(t, publication(1, "v3", "a"))
+		again := b.started(t)
+		defer again.close()
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+	})
+}

@@ -66,6 +66,8 @@ type recorder struct {
 	pushes     map[metrics.XDSResources]int
 	rejections map[metrics.XDSResources]int
 	took       map[metrics.XDSResources][]time.Duration
+	// panics makes the record of an acknowledgement panic.
+	panics bool
 }
 
 func (r *recorder) change(f func()) {
@@ -94,5 +96,10 @@ func (r *recorder) RecordXDSRejection(_ types.NamespacedName, k metrics.XDSResou
 }
 
 func (r *recorder) ObserveAcknowledgement(k metrics.XDSResources, d time.Duration) {
-	r.change(func() { r.took[k] = append(r.took[k], d) })
+	r.change(func() {
+		if r.panics {
+			panic("a bug")
+		}
+		r.took[k] = append(r.took[k], d)
+	})
 }
