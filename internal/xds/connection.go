@@ -38,7 +38,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	c.unread.Add(int64(n))
 	total := c.gateway.unread.Add(int64(n))
 	if c.isClosed.Load() {
-		c.hasRead() // nothing else does any more
+		c.hasRead() // Close has already done so
 	}
 	if total > maxUnreadPerGateway {
 		return 0, fmt.Errorf("incomplete requests of Gateway %s exceed %d bytes", c.gateway.name, maxUnreadPerGateway)
