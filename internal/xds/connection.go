@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -24,7 +25,29 @@ type connection struct {
 	gateway *gateway
 	server  *Server
 	once    sync.Once
+	// unread is how much has arrived since the last complete request. gRPC keeps it in memory
+	// until the request is complete, and a connection has only one stream.
+	unread   atomic.Int64
+	isClosed atomic.Bool
 }
+
+// Read implements [net.Conn]. It fails when the connections of the Gateway have received too
+// much of incomplete requests.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.unread.Add(int64(n))
+	total := c.gateway.unread.Add(int64(n))
+	if c.isClosed.Load() {
+		c.hasRead() // Close has already done so
+	}
+	if total > maxUnreadPerGateway {
+		return 0, fmt.Errorf("incomplete requests of Gateway %s exceed %d bytes", c.gateway.name, maxUnreadPerGateway)
+	}
+	return n, err
+}
+
+// hasRead records that a request has arrived completely.
+func (c *connection) hasRead() { c.gateway.unread.Add(-c.unread.Swap(0)) }
 
 // end ends the connection with all its streams, also one that waits for a slow client. It
 // does not wait for the client, as the end of TLS does.
@@ -33,6 +56,8 @@ func (c *connection) end() { _ = c.raw.Close() }
 // Close implements [net.Conn].
 func (c *connection) Close() error {
 	c.once.Do(func() {
+		c.isClosed.Store(true)
+		c.hasRead()
 		c.server.mu.Lock()
 		delete(c.gateway.connections, c)
 		c.server.mu.Unlock()

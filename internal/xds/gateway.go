@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,10 @@ type gateway struct {
 
 	connections map[*connection]struct{}
 	streams     map[*stream]struct{}
+	// names is the number of names that the sessions of the streams remember.
+	names int
+	// unread is the sum of connection.unread. Server.mu does not guard it.
+	unread atomic.Int64
 	// hasConnected reports whether an Envoy has had a stream.
 	hasConnected bool
 	// reported is the state after the last call of Options.Changed.

@@ -120,6 +120,24 @@ func TestRejectedClustersAreRemoved(t *testing.T) {
 	})
 }
 
+// While rejected clusters are removed, routes wait for clusters that are published again.
+func TestRoutesWaitForTheRemovalOfRejectedClusters(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.started(t)
+		defer c.close()
+		b.publish(t, publication(2, "v2", "b", "c"))
+		c.nack(c.want("clusters b c"), "bad cluster")
+		removal := c.want("clusters -b -c")
+		b.publish(t, publication(3, "v3", "b"))
+		c.wantNothing()
+		c.ack(removal)
+		if got, want := c.settle(), "clusters b; routes open; clusters -a"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 // A leader without acknowledged clusters withholds everything that Envoy rejected.
 func TestRejectedClustersAreWithheldWithoutAcknowledgedOnes(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {

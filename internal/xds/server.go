@@ -79,13 +79,21 @@ func (s *Server) NeedLeaderElection() bool { return true }
 
 // The limits of connections.
 const (
-	maxConnections           = 5000
-	maxConnectionsPerGateway = 250
-	maxStreamsPerConnection  = 4
+	maxConnections = 5000
+	// maxConnectionsPerGateway is four times the maximum number of connectors.
+	maxConnectionsPerGateway = 100
+	// maxStreamsPerConnection is that of Envoy. See also connection.unread.
+	maxStreamsPerConnection = 1
 	// maxRequestSize is that of the first request of an Envoy that lists the versions of
 	// 50,000 clusters and their endpoints.
-	maxRequestSize   = 64 << 20
-	handshakeTimeout = 10 * time.Second
+	maxRequestSize = 64 << 20
+	// maxUnreadPerGateway is the maximum size of the requests of a Gateway that have not
+	// arrived completely.
+	maxUnreadPerGateway = 512 << 20
+	// maxNamesPerGateway is the maximum number of names that the server remembers for the
+	// streams of a Gateway.
+	maxNamesPerGateway = 2_000_000
+	handshakeTimeout   = 10 * time.Second
 	// sendTimeout is how long a client may take to read a response.
 	sendTimeout = time.Minute
 	// sweepInterval is how often the server looks for connections whose certificate has

@@ -69,6 +69,16 @@ func (s *session) receive(r *discoveryv3.DeltaDiscoveryRequest, now time.Time) (
 	return answer, sub.update(r, isFirst)
 }
 
+// names returns the number of names that the session remembers.
+func (s *session) names() int {
+	n := 0
+	for k := range s.types {
+		sub := &s.types[k]
+		n += len(sub.names) + len(sub.held) + len(sub.refused) + len(sub.unanswered)
+	}
+	return n
+}
+
 // answer handles an acknowledgement or a rejection.
 func (s *session) answer(k kind, r *discoveryv3.DeltaDiscoveryRequest, now time.Time) *reply {
 	sub := &s.types[k]
@@ -260,17 +270,18 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	if !sub.isStarted {
 		return step{}
 	}
-	if len(sub.outstanding) == 0 {
-		if added := sub.missing(s.target.byKind[clusters]); len(added) > 0 || sub.needsAnswer {
-			s.wait(now)
-			s.await(added)
-			return step{kind: clusters, response: &response{added: added}}
-		}
+	added := sub.missing(s.target.byKind[clusters])
+	if len(added) > 0 || sub.needsAnswer {
+		s.wait(now) // also when a removal precedes them
+	}
+	if len(sub.outstanding) == 0 && (len(added) > 0 || sub.needsAnswer) {
+		s.await(added)
+		return step{kind: clusters, response: &response{added: added}}
 	}
 	if s.refusesClusters() {
 		return step{} // the routes may use the refused clusters
 	}
-	if remaining := s.deadline.Sub(now); remaining > 0 && (s.isSendingClusters() || len(s.pending) > 0) {
+	if remaining := s.deadline.Sub(now); remaining > 0 && (len(added) > 0 || s.isSendingClusters() || len(s.pending) > 0) {
 		return step{wait: remaining, isHeld: true}
 	}
 	return s.routes()

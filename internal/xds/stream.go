@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -29,6 +30,8 @@ type stream struct {
 	// wasBehind and lastCompleted are the state at the last sweep, and isLate its result.
 	wasBehind, isLate bool
 	lastCompleted     uint64
+	// names is the number of names that the session remembers. Server.mu guards it.
+	names int
 }
 
 // notify wakes the stream.
@@ -86,13 +89,14 @@ func (s *Server) open(st *stream) error {
 func (s *Server) close(st *stream) {
 	s.change(st.gateway, func() {
 		delete(st.gateway.streams, st)
+		st.gateway.names -= st.names
 		s.recordConnected(st.gateway)
 	})
 }
 
 // run serves the stream until it ends.
 func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream) error {
-	requests := receive(ctx, grpcStream)
+	requests := receive(ctx, st, grpcStream)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -114,7 +118,7 @@ func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream
 			if answer != nil {
 				s.record(st, answer)
 			}
-			if err != nil {
+			if err := cmp.Or(err, s.limitNames(st)); err != nil {
 				return err
 			}
 		case <-st.wake:
@@ -126,23 +130,48 @@ func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream
 }
 
 // The limits of the requests on a stream. Envoy makes a few requests for a change, and not
-// one for each resource.
+// one for each resource. namesPerRequest are the names that count as a request.
 const (
-	requestRate  = 200 // per second
-	requestBurst = 2000
+	requestRate     = 200 // per second
+	requestBurst    = 2000
+	namesPerRequest = 1000
 )
+
+// costOf returns as how many requests a request counts.
+func costOf(r *discoveryv3.DeltaDiscoveryRequest) int {
+	names := len(r.InitialResourceVersions) + len(r.ResourceNamesSubscribe) + len(r.ResourceNamesUnsubscribe)
+	return min(1+names/namesPerRequest, requestBurst)
+}
+
+// limitNames returns an error if the streams of the Gateway make the server remember too many
+// names.
+func (s *Server) limitNames(st *stream) error {
+	names := st.session.names()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.gateway.names += names - st.names
+	st.names = names
+	if st.gateway.names > maxNamesPerGateway {
+		return status.Errorf(codes.ResourceExhausted, "the Envoys of the Gateway list %d resources, the maximum is %d", st.gateway.names, maxNamesPerGateway)
+	}
+	return nil
+}
 
 // receive returns a channel with the requests of the stream, which is closed when the
 // stream ends. Its sender waits for the receiver, so that a client that sends faster than
 // the server works is slowed down.
-func receive(ctx context.Context, grpcStream discoveryStream) <-chan *discoveryv3.DeltaDiscoveryRequest {
+func receive(ctx context.Context, st *stream, grpcStream discoveryStream) <-chan *discoveryv3.DeltaDiscoveryRequest {
 	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
 	limiter := rate.NewLimiter(requestRate, requestBurst)
 	go func() {
 		defer close(requests)
 		for {
 			r, err := grpcStream.Recv()
-			if err != nil || limiter.Wait(ctx) != nil {
+			if err != nil {
+				return
+			}
+			st.hasRead()
+			if limiter.WaitN(ctx, costOf(r)) != nil {
 				return
 			}
 			select {

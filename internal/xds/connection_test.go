@@ -1,0 +1,47 @@
+package xds
+
+import (
+	"net"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// endless is a connection on which bytes arrive all the time.
+type endless struct{ net.Conn }
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// Incomplete requests of all connections of a Gateway together have a maximum size.
+func TestIncompleteRequestsAreLimited(t *testing.T) {
+	g := newGateway(types.NamespacedName{Namespace: "infra", Name: "shared"})
+	one, other := &connection{Conn: endless{}, gateway: g}, &connection{Conn: endless{}, gateway: g}
+	p := make([]byte, 1<<20)
+	read := func(c *connection, size int) error {
+		for range size >> 20 {
+			if _, err := c.Read(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for range 10 {
+		if err := read(one, maxUnreadPerGateway/2); err != nil {
+			t.Fatalf("complete requests: %v", err)
+		}
+		one.hasRead()
+	}
+	if err := read(one, maxUnreadPerGateway/2); err != nil {
+		t.Fatalf("half of the maximum: %v", err)
+	}
+	if err := read(other, maxUnreadPerGateway/2); err != nil {
+		t.Fatalf("the maximum: %v", err)
+	}
+	if err := read(other, 1<<20); err == nil {
+		t.Error("the connection received more than the maximum")
+	}
+	other.hasRead()
+	if err := read(one, 1<<20); err != nil {
+		t.Errorf("after the other connection was closed: %v", err)
+	}
+}
