@@ -25,7 +25,8 @@
 // # The Secrets
 //
 // The Secret of the authorities contains the active authority, its successor and the
-// replaced ones. When another process has changed the Secret, this process adopts the change. If the Secret is deleted or damaged, the leader restores
+// replaced ones. The content of the Secret is decisive: when another process has changed it,
+// this process adopts the change. If the Secret is deleted or damaged, the leader restores
 // it from memory within a minute. If the leader restarts before that, and the active
 // authority is lost, the new leader creates another authority and writes all Secrets of
 // Tunnels. Envoys that are connected stay connected. The others keep their configuration,

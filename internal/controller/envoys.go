@@ -32,7 +32,7 @@ type xdsServer interface {
 	State(gateway types.NamespacedName) xds.State
 }
 
-// envoys publishes the routes and endpoints that the Envoys of Gateways serve.
+// envoys publishes what the Envoys of Gateways serve.
 type envoys struct {
 	server xdsServer
 	reader client.Reader // the cache
@@ -43,7 +43,7 @@ type envoys struct {
 	published map[types.NamespacedName]*publication
 }
 
-// publication is the last publication for a Gateway.
+// publication is what was published for a Gateway.
 type publication struct {
 	// mu orders the publications: the newest contains the newest EndpointSlices. The cache
 	// and the server do no I/O.
@@ -98,8 +98,7 @@ func (e *envoys) publish(ctx context.Context, t target, uid types.UID, current *
 	return len(hostnames) > 0, nil
 }
 
-// moving returns the hostnames that both listeners serve until the tunnel has the desired
-// configuration.
+// moving returns the hostnames that both listeners serve for now.
 func (p *publication) moving(t target, uid types.UID, current *provider.Configuration) map[string]bool {
 	if current != nil && current.Hash() == t.configuration.Hash() {
 		return nil
