@@ -232,7 +232,7 @@ func (env *environment) describePods() {
 	for _, pod := range env.connectorPods() {
 		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			fmt.Fprintf(GinkgoWriter, "pod %s, container %s: ready %t, %d restarts, state %+v\n", pod.Name, status.Name, status.Ready, status.RestartCount, status.State)
-			request := podLogs.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: status.Name, TailLines: ptr.To[int64](20)})
+			request := podLogs.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: status.Name, TailLines: ptr.To[int64](60)})
 			if text, err := request.DoRaw(context.Background()); err != nil {
 				fmt.Fprintf(GinkgoWriter, "  no log: %v\n", err)
 			} else {

@@ -8,9 +8,9 @@
 //
 //   - The node does not run the command of a container but the program of its
 //     image, with the arguments, the environment and the volumes of the Pod
-//     (secret, configMap, projected and emptyDir). It rewrites a path below a mountPath in an
-//     argument, in the value of an environment variable, and in a volume's files
-//     whose names end in .yaml.
+//     (secret, configMap, projected and emptyDir). It rewrites a path below a
+//     mountPath in an argument, in the value of an environment variable, and in a
+//     volume's files whose names end in .yaml.
 //   - Each process listens on its own ports, which the image's environment
 //     variables contain. [Node.Dial] and probes translate the address of a
 //     Pod. A process can connect to the address of a Pod or a Service only if the
@@ -20,10 +20,10 @@
 //     writes only the Secrets and ConfigMaps.
 //   - The command of an exec probe must begin with the program of the image, and
 //     its variable references are not expanded. While a probe's port does not accept
-//     connections, the next attempt follows as soon as it does. Hooks and readiness gates have no effect. The status
-//     of a Pod reports that the node does not support a gRPC probe, an init container
-//     that is not a sidecar, or another kind of volume. Node selectors, taints and
-//     resources are ignored.
+//     connections, the next attempt follows as soon as it does.
+//   - Hooks, readiness gates, node selectors, taints and resources have no effect.
+//   - The node does not support gRPC probes, init containers that are not sidecars, and
+//     other kinds of volumes. The status of the Pod reports this.
 //
 // Sidecars, probes, the order of starting and stopping, and the files of volumes
 // follow the kubelet; only the backoff between restarts is shorter. When the grace
