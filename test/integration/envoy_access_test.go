@@ -271,7 +271,9 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		// A leader that did not serve the hostname without Access does not begin to.
 		env.stop()
 		env.startWithEnvoy()
-		Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("404"))
+		Eventually(func() bool { // both Envoys, which answer in turn
+			return env.visit("shared", admin, "/") == "404" && env.visit("shared", admin, "/") == "404"
+		}).Should(BeTrue())
 		Consistently(env.visit, time.Second).WithArguments("shared", admin, "/").Should(Equal("404"))
 		update(g, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
 		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
