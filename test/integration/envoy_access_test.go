@@ -67,7 +67,7 @@ func (env *environment) raw(address, request string) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Sprint(response.StatusCode)
 	}
