@@ -69,16 +69,6 @@ func (s *session) receive(r *discoveryv3.DeltaDiscoveryRequest, now time.Time) (
 	return answer, sub.update(r, isFirst)
 }
 
-// names returns the number of names that the session remembers.
-func (s *session) names() int {
-	n := 0
-	for k := range s.types {
-		sub := &s.types[k]
-		n += len(sub.names) + len(sub.held) + len(sub.refused) + len(sub.unanswered)
-	}
-	return n
-}
-
 // answer handles an acknowledgement or a rejection.
 func (s *session) answer(k kind, r *discoveryv3.DeltaDiscoveryRequest, now time.Time) *reply {
 	sub := &s.types[k]

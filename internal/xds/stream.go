@@ -146,7 +146,10 @@ func costOf(r *discoveryv3.DeltaDiscoveryRequest) int {
 // limitNames returns an error if the streams of the Gateway make the server remember too many
 // names.
 func (s *Server) limitNames(st *stream) error {
-	names := st.session.names()
+	names := 0
+	for k := range st.session.types {
+		names += st.session.types[k].size()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.gateway.names += names - st.names

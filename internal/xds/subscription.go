@@ -108,6 +108,11 @@ func (s *subscription) update(r *discoveryv3.DeltaDiscoveryRequest, isFirst bool
 	return nil
 }
 
+// size returns the number of names that the server remembers.
+func (s *subscription) size() int {
+	return len(s.names) + len(s.held) + len(s.refused) + len(s.unanswered)
+}
+
 // wants reports whether the client subscribes to the resource.
 func (s *subscription) wants(name string) bool {
 	if s.isWildcard {

@@ -67,7 +67,7 @@ func (env *environment) raw(address, request string) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Sprint(response.StatusCode)
 	}
@@ -271,10 +271,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		// A leader that did not serve the hostname without Access does not begin to.
 		env.stop()
 		env.startWithEnvoy()
-		Eventually(func() bool { // both Envoys, which answer in turn
-			return env.visit("shared", admin, "/") == "404" && env.visit("shared", admin, "/") == "404"
-		}).Should(BeTrue())
-		Consistently(env.visit, time.Second).WithArguments("shared", admin, "/").Should(Equal("404"))
+		Eventually(env.visit).WithArguments("shared", admin, "/").MustPassRepeatedly(50).Should(Equal("404")) // each Envoy
 		update(g, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
 		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
 		Expect(env.visit("shared", admin, "/")).To(Equal("403"))

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"math/big"
 	"net/url"
 	"strings"
@@ -45,19 +44,66 @@ func (env *environment) identityOf(g *gatewayv1.Gateway) identity {
 	return identity{[]tls.Certificate{pair}, pool}
 }
 
-// selfSigned returns a certificate with the same names as the certificate of the identity, from
-// another authority.
-func (i identity) selfSigned() tls.Certificate {
+// forged returns a certificate with the same names as the certificate of the identity, from an
+// authority with the same names as the controller's.
+func (i identity) forged() tls.Certificate {
 	GinkgoHelper()
 	original, err := x509.ParseCertificate(i.certificates[0].Certificate[0])
+	Expect(err).NotTo(HaveOccurred())
+	sign := func(template, issuer *x509.Certificate, key *ecdsa.PrivateKey, signer *ecdsa.PrivateKey) []byte {
+		template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Minute), time.Now().Add(time.Hour)
+		raw, err := x509.CreateCertificate(rand.Reader, template, issuer, key.Public(), signer)
+		Expect(err).NotTo(HaveOccurred())
+		return raw
+	}
+	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	authority := &x509.Certificate{
+		RawSubject: original.RawIssuer, SubjectKeyId: original.AuthorityKeyId, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	chain := sign(authority, authority, authorityKey, authorityKey)
+	leaf := sign(&x509.Certificate{
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, URIs: original.URIs,
+	}, authority, key, authorityKey)
+	return tls.Certificate{Certificate: [][]byte{leaf, chain}, PrivateKey: key}
+}
+
+// signedByClient returns a certificate with the URI, signed with the key of the identity instead of
+// an authority.
+func (i identity) signedByClient(uri *url.URL) tls.Certificate {
+	GinkgoHelper()
+	issuer, err := x509.ParseCertificate(i.certificates[0].Certificate[0])
 	Expect(err).NotTo(HaveOccurred())
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "forged"}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, URIs: []*url.URL{original.URIs[0]},
+		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, URIs: []*url.URL{uri},
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	raw, err := x509.CreateCertificate(rand.Reader, template, issuer, key.Public(), i.certificates[0].PrivateKey)
+	Expect(err).NotTo(HaveOccurred())
+	return tls.Certificate{Certificate: [][]byte{raw, issuer.Raw}, PrivateKey: key}
+}
+
+// expired returns a certificate like that of the identity, from the controller's authority, which
+// has expired.
+func (env *environment) expired(i identity) tls.Certificate {
+	GinkgoHelper()
+	secret := &corev1.Secret{ObjectMeta: env.objectMeta("tunnel-gateway-xds-ca")}
+	secret.Namespace = env.controllerNamespace
+	latest(secret)
+	authority, err := tls.X509KeyPair(secret.Data["ca.crt"], secret.Data["ca.key"])
+	Expect(err).NotTo(HaveOccurred())
+	issuer, err := x509.ParseCertificate(authority.Certificate[0])
+	Expect(err).NotTo(HaveOccurred())
+	template, err := x509.ParseCertificate(i.certificates[0].Certificate[0])
+	Expect(err).NotTo(HaveOccurred())
+	template.NotAfter = time.Now().Add(-time.Second)
+	key, ok := i.certificates[0].PrivateKey.(*ecdsa.PrivateKey)
+	Expect(ok).To(BeTrue())
+	raw, err := x509.CreateCertificate(rand.Reader, template, issuer, key.Public(), authority.PrivateKey)
 	Expect(err).NotTo(HaveOccurred())
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
@@ -125,7 +171,19 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 		valid := env.identityOf(g)
 		Expect(discover(valid, "connector", wait)).To(ContainSubstring("a.example.com"))
 		Expect(discover(identity{nil, valid.authorities}, "connector", wait)).To(BeEmpty())
-		Expect(discover(identity{[]tls.Certificate{valid.selfSigned()}, valid.authorities}, "connector", wait)).To(BeEmpty())
+		original, err := x509.ParseCertificate(valid.certificates[0].Certificate[0])
+		Expect(err).NotTo(HaveOccurred())
+		for _, certificate := range []tls.Certificate{valid.forged(), valid.signedByClient(original.URIs[0]), env.expired(valid)} {
+			Expect(discover(identity{[]tls.Certificate{certificate}, valid.authorities}, "connector", wait)).To(BeEmpty())
+		}
+
+		// A stream that is open ends with the Tunnel.
+		open := make(chan string, 1)
+		go func() {
+			defer GinkgoRecover()
+			open <- discover(valid, "connector", time.Minute)
+		}()
+		Consistently(open, wait).ShouldNot(Receive())
 
 		// The Tunnel is deleted by mistake: its certificate is refused, and that of the new
 		// Tunnel is accepted.
@@ -135,6 +193,7 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 			current := env.tunnelObject(g)
 			return current != nil && current.UID != old.UID
 		}).Should(BeTrue())
+		Eventually(open, 10*time.Second).Should(Receive(ContainSubstring("a.example.com")))
 		Eventually(discover).WithArguments(valid, "connector", wait).Should(BeEmpty())
 		Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
 		Expect(discover(env.identityOf(g), "connector", wait)).To(ContainSubstring("a.example.com"))
