@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
@@ -162,6 +163,29 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 			Expect(received).NotTo(Or(ContainSubstring("secret.example.org"), ContainSubstring(".two.")))
 		}
 		Expect(discover(env.identityOf(other), "connector", wait)).To(ContainSubstring("secret.example.org"))
+	})
+
+	It("accepts Envoys after the Secrets of the certificates were deleted", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		g, _ := env.serveWithEnvoy("a.example.com")
+		before := env.identityOf(g)
+		for _, name := range []string{connector.IdentitySecretName(env.tunnelObject(g)), "tunnel-gateway-xds-ca"} {
+			deleted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.controllerNamespace, Name: name}}
+			uid := latest(deleted).UID
+			env.delete(deleted)
+			Eventually(func() bool { return exists(deleted) && deleted.UID != uid }, 90*time.Second).Should(BeTrue(), name)
+		}
+		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
+		Expect(discover(before, "connector", wait)).To(ContainSubstring("a.example.com"), "the authority is the same")
+
+		pods := env.connectorPods()
+		env.delete(&pods[0], &pods[1])
+		Eventually(func() bool {
+			running := env.connectorPods()
+			return len(running) == 2 && isPodReady(&running[0]) && isPodReady(&running[1]) && running[0].UID != pods[0].UID && running[1].UID != pods[0].UID
+		}, time.Minute).Should(BeTrue())
+		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 	})
 
 	It("sends nothing without a valid certificate of an existing Tunnel", func() {
