@@ -29,6 +29,7 @@ func TestStartPassesFlagsAndCredentials(t *testing.T) {
 	}
 	want := []string{
 		"controller", "--kubeconfig=file", "--controller-namespace=n", "--cluster-id=c", "--leader-election=false", "--metrics-address=0", "--health-address=0",
+		"--xds-bind-address=127.0.0.1:0",
 		"--health-address=:1", "another token http://cloudflare/client/v4", "",
 	}
 	if diff := cmp.Diff(want, strings.Split(output.String(), "\n")); diff != "" {
