@@ -17,6 +17,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -142,6 +144,8 @@ func newEnvoyEnvironment() *environment {
 		if CurrentSpecReport().Failed() {
 			env.describePods()
 		}
+		env.stopAll() // a controller would create the Deployments again
+		env.deletePods()
 		b.edges.set(nil)
 	})
 	env.create(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{
@@ -225,6 +229,16 @@ func (env *environment) visit(gateway, host, path string, headers ...string) str
 // dataPlaneReady returns the condition of the Gateway about its Envoys as "Status Reason".
 func dataPlaneReady(g *gatewayv1.Gateway) func() string {
 	return gatewayCondition(g, "tunnelgateway.dev/DataPlaneReady")
+}
+
+// deletePods ends the connectors. Each Envoy uses inotify instances, which the kernel limits to
+// 128 for a user by default.
+func (env *environment) deletePods() {
+	ctx, namespace := context.Background(), client.InNamespace(env.controllerNamespace)
+	Expect(kube.DeleteAllOf(ctx, &appsv1.Deployment{}, namespace, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	Expect(kube.DeleteAllOf(ctx, &appsv1.ReplicaSet{}, namespace, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	Expect(kube.DeleteAllOf(ctx, &corev1.Pod{}, namespace, client.GracePeriodSeconds(0))).To(Succeed())
+	Eventually(env.connectorPods).Should(BeEmpty())
 }
 
 // describePods writes the states of the connectors' containers, and the ends of their logs.
