@@ -81,9 +81,11 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 		g := env.gateway("shared", "a.example.com")
 		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		object := env.tunnelObject(g)
-		object.Spec.AccountID = "another"
-		Expect(kube.Update(ctx, object)).To(MatchError(ContainSubstring("delete the Tunnel to switch")))
+		Eventually(func() error { // the controller can write the status at the same time
+			object := env.tunnelObject(g)
+			object.Spec.AccountID = "another"
+			return kube.Update(ctx, object)
+		}).Should(MatchError(ContainSubstring("delete the Tunnel to switch")))
 		Expect(latest(g).Annotations).To(BeEmpty())
 		Expect(g.Finalizers).To(BeEmpty())
 		Expect(env.tunnelObject(g).Finalizers).To(BeEmpty())
