@@ -81,7 +81,7 @@ func (a *Authority) look(ctx context.Context, t *v1alpha1.Tunnel) (issued, error
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return issued{}, fmt.Errorf("read Secret %s: %w", key, err)
-	case err != nil || !isManagedBy(secret, t):
+	case err != nil || !connector.IsManagedBy(secret, t):
 		a.forget(t.Name)
 		return issued{}, nil
 	}
@@ -141,7 +141,7 @@ func (a *Authority) Write(ctx context.Context, t *v1alpha1.Tunnel) error {
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("read Secret %s: %w", key, err)
-	case err == nil && !isManagedBy(secret, t):
+	case err == nil && !connector.IsManagedBy(secret, t):
 		return &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, t.Name)}
 	case err == nil:
 		if found, err = a.inspect(t, secret); err != nil {
@@ -192,13 +192,6 @@ func secretMetadata(name types.NamespacedName) *metav1.PartialObjectMetadata {
 	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return secret
-}
-
-// isManagedBy reports whether the Secret belongs to the Tunnel or to a deleted Tunnel of the
-// same name, whose Secret is about to be deleted.
-func isManagedBy(secret *corev1.Secret, t *v1alpha1.Tunnel) bool {
-	owner := metav1.GetControllerOf(secret)
-	return owner != nil && owner.Kind == "Tunnel" && owner.APIVersion == v1alpha1.GroupVersion.String() && owner.Name == t.Name
 }
 
 // The state of the Tunnels' Secrets is protected by the mutex.

@@ -3,6 +3,7 @@ package connector
 import (
 	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -70,11 +71,22 @@ func owned[T annotatable[T]](in Input, object T) T {
 		WithLabels(labels(in)).
 		WithAnnotations(in.Annotations).
 		WithOwnerReferences(metav1ac.OwnerReference().
-			WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Tunnel").
+			WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind(TunnelKind).
 			WithName(in.Tunnel.Name).WithUID(in.Tunnel.UID).
 			// OpenShift allows blockOwnerDeletion only for users who can set finalizers
 			// on the owner.
 			WithController(true).WithBlockOwnerDeletion(false))
+}
+
+// TunnelKind is the kind of the owner of all connector objects.
+const TunnelKind = "Tunnel"
+
+// IsManagedBy reports whether the object belongs to the Tunnel or to a deleted Tunnel of the
+// same name. In the latter case garbage collection has begun, and applying the object again
+// sets its new owner.
+func IsManagedBy(object metav1.Object, t *v1alpha1.Tunnel) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.Kind == TunnelKind && owner.APIVersion == v1alpha1.GroupVersion.String() && owner.Name == t.Name
 }
 
 // selector returns Selector as a label selector.

@@ -126,7 +126,7 @@ func (c *connectors) versions(ctx context.Context, t *v1alpha1.Tunnel) ([]string
 		object := kind.New()
 		err := c.client.Get(ctx, key, object)
 		switch {
-		case isNotFound(err, key.Name), err == nil && !isManagedBy(object, t):
+		case isNotFound(err, key.Name), err == nil && !connector.IsManagedBy(object, t):
 			versions = append(versions, "")
 		case err != nil:
 			return nil, fmt.Errorf("read %s %s: %w", typeName(object), key, err)
@@ -161,11 +161,11 @@ func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind c
 	switch {
 	case err != nil && !isNotFound(err, key.Name):
 		return "", fmt.Errorf("read %s %s: %w", typeName(object), key, err)
-	case desired == nil && (err != nil || !isManagedBy(object, t)):
+	case desired == nil && (err != nil || !connector.IsManagedBy(object, t)):
 		return "", nil
 	case desired == nil:
 		return "", c.remove(ctx, object)
-	case err == nil && !isManagedBy(object, t):
+	case err == nil && !connector.IsManagedBy(object, t):
 		return "", &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("%s %s exists and does not belong to Tunnel %s; delete or rename it", typeName(object), key, t.Name)}
 	}
 	if err := c.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
@@ -196,7 +196,7 @@ func (c *connectors) transferReplicas(ctx context.Context, in connector.Input) e
 		return client.IgnoreNotFound(err)
 	}
 	replicas := connector.Handover(in, deployment, string(fieldOwner))
-	if replicas == nil || !isManagedBy(deployment, in.Tunnel) {
+	if replicas == nil || !connector.IsManagedBy(deployment, in.Tunnel) {
 		return nil
 	}
 	if err := c.client.Apply(ctx, replicas, fieldOwner+"-handover"); err != nil {
@@ -222,7 +222,7 @@ func (c *connectors) stop(ctx context.Context, t *v1alpha1.Tunnel) error {
 			continue
 		case err != nil:
 			return fmt.Errorf("read %s %s: %w", typeName(object), key, err)
-		case !isManagedBy(object, t):
+		case !connector.IsManagedBy(object, t):
 			continue
 		}
 		if err := c.remove(ctx, object); err != nil {
@@ -246,13 +246,3 @@ func connectorKey(t *v1alpha1.Tunnel) types.NamespacedName {
 	gateway := types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name}
 	return types.NamespacedName{Namespace: t.Namespace, Name: tunnel.ConnectorName(gateway)}
 }
-
-// isManagedBy reports whether the object belongs to the Tunnel or to a deleted Tunnel
-// of the same name. In the latter case garbage collection has begun, and applying the
-// object again sets its new owner.
-func isManagedBy(object metav1.Object, t *v1alpha1.Tunnel) bool {
-	owner := metav1.GetControllerOf(object)
-	return owner != nil && owner.Kind == tunnelKind && owner.APIVersion == v1alpha1.GroupVersion.String() && owner.Name == t.Name
-}
-
-const tunnelKind = "Tunnel"

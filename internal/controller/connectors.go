@@ -128,7 +128,7 @@ func (c *connectors) deployment(ctx context.Context, object *v1alpha1.Tunnel) (*
 	d := &appsv1.Deployment{}
 	key := connectorKey(object)
 	switch err := c.client.Get(ctx, key, d); {
-	case isNotFound(err, key.Name), err == nil && !isManagedBy(d, object):
+	case isNotFound(err, key.Name), err == nil && !connector.IsManagedBy(d, object):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read Deployment %s: %w", key, err)

@@ -133,9 +133,7 @@ func (p *publication) moving(t target, object *v1alpha1.Tunnel, current *provide
 
 // publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
 func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
-	e.mu.Lock()
-	p := e.published[f.gateway]
-	e.mu.Unlock()
+	p := e.find(f.gateway)
 	if p == nil {
 		return nil
 	}
@@ -192,10 +190,13 @@ func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error
 }
 
 // serve reports whether routes of the Gateway were published for Envoy.
-func (e *envoys) serve(gateway types.NamespacedName) bool {
+func (e *envoys) serve(gateway types.NamespacedName) bool { return e.find(gateway) != nil }
+
+// find returns the publication of the Gateway, or nil if nothing was published for it.
+func (e *envoys) find(gateway types.NamespacedName) *publication {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.published[gateway] != nil
+	return e.published[gateway]
 }
 
 // remove ends the streams of a Gateway without a Tunnel.
@@ -226,9 +227,7 @@ func (e *envoys) followers(selected func(service types.NamespacedName) bool) []f
 
 // acknowledges reports whether the sequence covers the present listeners of the Gateway.
 func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool {
-	e.mu.Lock()
-	p := e.published[gateway]
-	e.mu.Unlock()
+	p := e.find(gateway)
 	if p == nil {
 		return false
 	}

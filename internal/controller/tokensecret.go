@@ -44,7 +44,7 @@ func (t tokenSecrets) check(ctx context.Context, object *v1alpha1.Tunnel, last *
 		return tunnel.TokenSecret{State: tunnel.TokenMissing}
 	case err != nil:
 		return tunnel.TokenSecret{State: tunnel.TokenUnknown}
-	case !isManagedBy(secret, object):
+	case !connector.IsManagedBy(secret, object):
 		return tunnel.TokenSecret{State: tunnel.TokenNameConflict}
 	}
 	result := tunnel.TokenSecret{State: tunnel.TokenMissing}
@@ -69,7 +69,7 @@ func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desire
 	switch {
 	case err != nil && !isNotFound(err, key.Name):
 		return fmt.Errorf("read Secret %s: %w", key, err)
-	case err == nil && !isManagedBy(current, object):
+	case err == nil && !connector.IsManagedBy(current, object):
 		return &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, object.Name)}
 	}
 	if err := t.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {

@@ -47,7 +47,7 @@ func (w watches) fromConnectors(ctx context.Context, object client.Object) ([]st
 	if object.GetNamespace() != w.namespace {
 		return nil, nil
 	}
-	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == tunnelKind {
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == connector.TunnelKind {
 		var t v1alpha1.Tunnel
 		if err := w.reader.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: owner.Name}, &t); err != nil {
 			return nil, client.IgnoreNotFound(err)
