@@ -28,7 +28,12 @@ var bootstrapOptions = envoy.BootstrapOptions{Controller: "tunnel-gateway-xds.tu
 // The bootstrap is the one in testdata/bootstrap.golden.yaml. Run make golden to update the
 // file, and read the diff.
 func TestGoldenBootstrap(t *testing.T) {
-	got := asYAML(t, envoy.Bootstrap(bootstrapOptions))
+	checkGolden(t, golden, asYAML(t, envoy.Bootstrap(bootstrapOptions)))
+}
+
+// checkGolden compares the content with the golden file.
+func checkGolden(t *testing.T, golden string, got []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(golden, got, 0o644); err != nil {
 			t.Fatal(err)

@@ -1,10 +1,8 @@
 package envoy_test
 
 import (
-	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -30,16 +28,5 @@ func TestGoldenSDSFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got); run make golden to update it:\n%s", golden, diff)
-	}
+	checkGolden(t, golden, got)
 }
