@@ -193,7 +193,7 @@ func TestAuthorityDoesNotOverwriteAnotherSecret(t *testing.T) {
 	}
 	a, object := c.authority(), c.tunnel("shared")
 	if err := a.Write(t.Context(), object); err == nil || !strings.Contains(err.Error(), "does not belong to this controller; delete it") {
-		t.Errorf("the error is %v, want one that names the Secret", err)
+		t.Errorf("the error is %v, want an error that names the Secret", err)
 	}
 	if got := c.authoritySecret().Data; !sameData(got, other.Data) {
 		t.Error("the Secret is overwritten")

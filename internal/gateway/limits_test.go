@@ -298,7 +298,7 @@ func compareTenantsBelowShare(t *testing.T, before, after *gateway.Result) (comp
 }
 
 // compareAnswers checks that a route of the namespace still answers the requests that one of
-// its entries answered before the attack. The hosts are those that no attacker names.
+// its entries answered before the attack. No attacker names the hosts.
 func compareAnswers(t *testing.T, namespace string, before, after *gateway.Result) {
 	t.Helper()
 	for _, g := range before.Table.Groups {

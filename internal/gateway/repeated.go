@@ -83,8 +83,8 @@ type rulesOfHostname struct {
 	// matchesAll reports whether a rule matches every request.
 	matchesAll bool
 	// lists is the number of narrower hostnames of routes for which the rules are repeated, and
-	// ownLists the number of those that a tenant names. platformLists is the number for which
-	// the rules of the Gateway's owner count for this owner.
+	// ownLists the number of these hostnames that each tenant names. platformLists is the
+	// number for which the rules of the Gateway's owner count for this owner.
 	lists, platformLists int
 	ownLists             map[limits.Tenant]int
 	// unnamedLists are the lists of hostnames that no route is sure to name.

@@ -49,8 +49,8 @@ func (c *connection) Read(p []byte) (int, error) {
 // hasRead records that a request has arrived completely.
 func (c *connection) hasRead() { c.gateway.unread.Add(-c.unread.Swap(0)) }
 
-// end ends the connection with all its streams, also one that waits for a slow client. It
-// does not wait for the client, as the end of TLS does.
+// end ends the connection with all its streams, including a stream that waits for a slow
+// client. It does not wait for the client, as the end of TLS does.
 func (c *connection) end() { _ = c.raw.Close() }
 
 // Close implements [net.Conn].

@@ -181,7 +181,8 @@ func TestRejectedEndpointsAreFound(t *testing.T) {
 	})
 }
 
-// When one Envoy accepts what another one rejects, the one that accepts it is served.
+// If one Envoy accepts a configuration that another Envoy rejects, the server keeps serving it
+// to the first Envoy.
 func TestAcceptedRoutesDoNotGoBack(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1"))

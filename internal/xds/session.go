@@ -99,7 +99,7 @@ func (s *session) reject(k kind, r *response) {
 	sub := &s.types[k]
 	added := sub.revert(r)
 	if k == endpoints && len(r.added) > 1 {
-		sub.limit = len(r.added) / 2 // to find the one that the client rejects
+		sub.limit = len(r.added) / 2 // to find the resource that the client rejects
 		return
 	}
 	sub.refuse(r)

@@ -131,8 +131,8 @@ func (env *environment) requireAccess(entries ...v1alpha1.ListenerConfiguration)
 // leak is a request that was answered without the token of the Service that answered.
 type leak struct{ target, host, token, service string }
 
-// leaks sends requests for the hosts, in every form and with every token, and returns those that
-// a Service answered whose token they did not have. The names of the Services are those of the
+// leaks sends requests for the hosts, in every form and with every token. It returns the requests
+// that a Service answered although they did not have its token. The names of the Services are those of the
 // audiences, and "open" needs no token.
 func (env *environment) leaks(hosts, services []string) (found []leak) {
 	GinkgoHelper()

@@ -90,7 +90,7 @@ func TestUnexpectedArgumentsAreRejected(t *testing.T) {
 		"an Envoy that is not there": {deployed(configuration), "execute /none/envoy"},
 	} {
 		if err := run(test.arguments, getenv); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got error %v, want one that contains %q", name, err, test.want)
+			t.Errorf("%s: got error %v, want an error that contains %q", name, err, test.want)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestIncompleteEnvironmentIsRejected(t *testing.T) {
 			return getenv(variable)
 		}
 		if err := run(deployed(string(bootstrap(t))), without); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("without %s: got error %v, want one that names it", name, err)
+			t.Errorf("without %s: got error %v, want an error that names it", name, err)
 		}
 	}
 }
