@@ -1,5 +1,9 @@
 package v1alpha1
 
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // DataPlane is what routes the requests of a Gateway.
 //
 // +kubebuilder:validation:Enum=IngressRules;Envoy
@@ -11,4 +15,42 @@ const (
 	DataPlaneIngressRules DataPlane = "IngressRules"
 	// DataPlaneEnvoy means that an Envoy proxy beside each connector routes requests.
 	DataPlaneEnvoy DataPlane = "Envoy"
+)
+
+// DataPlaneChange is a change of the data plane of a Gateway.
+type DataPlaneChange struct {
+	// To is the data plane that will serve the Gateway.
+	//
+	// +required
+	To DataPlane `json:"to,omitempty"`
+
+	// Phase is the phase of the change.
+	//
+	// +required
+	Phase DataPlaneChangePhase `json:"phase,omitempty"`
+
+	// StartedAt is the time when the change began. A change that is reversed before its
+	// end begins again.
+	//
+	// +required
+	StartedAt metav1.Time `json:"startedAt,omitzero"`
+}
+
+// DataPlaneChangePhase is a phase of a change of the data plane. A change to Envoy has
+// the phases AddingEnvoy and Switching, and a change to ingress rules has the phases
+// Switching and RemovingEnvoy.
+//
+// +kubebuilder:validation:Enum=AddingEnvoy;Switching;RemovingEnvoy
+type DataPlaneChangePhase string
+
+const (
+	// DataPlaneAddingEnvoy means that the connectors are replaced by connectors with
+	// Envoy, while the ingress rules serve the Gateway.
+	DataPlaneAddingEnvoy DataPlaneChangePhase = "AddingEnvoy"
+	// DataPlaneSwitching means that every connector has Envoy, and the controller
+	// replaces the configuration of the tunnel.
+	DataPlaneSwitching DataPlaneChangePhase = "Switching"
+	// DataPlaneRemovingEnvoy means that the ingress rules serve the Gateway, and the
+	// connectors are replaced by connectors without Envoy.
+	DataPlaneRemovingEnvoy DataPlaneChangePhase = "RemovingEnvoy"
 )

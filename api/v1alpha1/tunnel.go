@@ -201,12 +201,17 @@ type TunnelStatus struct {
 	HTTP2 bool `json:"http2,omitempty"`
 
 	// DataPlane is the data plane that serves the Gateway. The controller records the
-	// data plane of the settings before it uses the tunnel, and does not change it while
-	// the Tunnel exists. A Tunnel with a tunnelID and without a dataPlane has ingress
-	// rules.
+	// data plane of the settings before it uses the tunnel. A Tunnel with a tunnelID and
+	// without a dataPlane has ingress rules.
 	//
 	// +optional
 	DataPlane DataPlane `json:"dataPlane,omitempty"`
+
+	// DataPlaneChange is the change of the data plane in progress. The condition
+	// DataPlaneApplied describes what the change waits for.
+	//
+	// +optional
+	DataPlaneChange *DataPlaneChange `json:"dataPlaneChange,omitempty"`
 
 	// Configuration records which configurations the controller has written. The
 	// controller updates it before each request that replaces the configuration.
@@ -251,7 +256,7 @@ type TunnelStatus struct {
 	Gateway string `json:"gateway,omitempty"`
 
 	// Conditions describe the state of the tunnel. Their types are Ready,
-	// CredentialsValid, ConfigurationApplied and ConnectorsReady.
+	// CredentialsValid, ConfigurationApplied, ConnectorsReady and DataPlaneApplied.
 	//
 	// +optional
 	// +listType=map
@@ -368,32 +373,3 @@ const (
 	// describes the required action.
 	TunnelBlocked TunnelPhase = "Blocked"
 )
-
-// The types of the conditions of a Tunnel.
-const (
-	// TunnelReady is True when the tunnel serves its Gateway as desired.
-	TunnelReady = "Ready"
-	// TunnelCredentialsValid is True when Cloudflare accepts the API token.
-	TunnelCredentialsValid = "CredentialsValid"
-	// TunnelConfigurationApplied is True when the desired configuration is in
-	// effect.
-	TunnelConfigurationApplied = "ConfigurationApplied"
-	// TunnelConnectorsReady is True when the connectors are connected.
-	TunnelConnectorsReady = "ConnectorsReady"
-)
-
-// ReconcileAnnotation is the annotation of a Tunnel that requests a reconcile. Each
-// new value ends the controller's backoffs, and makes it read the configuration, the
-// token and the connections again. The controller ignores a value with more than 1024
-// bytes.
-const ReconcileAnnotation = "tunnelgateway.dev/reconcile"
-
-// RotateTokenAnnotation is the annotation of a Tunnel that requests a rotation of
-// its token. Each new value causes one rotation. The controller ignores a value with
-// more than 1024 bytes.
-const RotateTokenAnnotation = "tunnelgateway.dev/rotate-token"
-
-// PausedAnnotation is the annotation of a Gateway that stops all changes at
-// Cloudflare when its value is "true". The controller ignores all other
-// annotations of tenants' objects.
-const PausedAnnotation = "tunnelgateway.dev/paused"

@@ -1,0 +1,17 @@
+package v1alpha1
+
+// ReconcileAnnotation is the annotation of a Tunnel that requests a reconcile. Each
+// new value ends the controller's backoffs, and makes it read the configuration, the
+// token and the connections again. The controller ignores a value with more than 1024
+// bytes.
+const ReconcileAnnotation = "tunnelgateway.dev/reconcile"
+
+// RotateTokenAnnotation is the annotation of a Tunnel that requests a rotation of
+// its token. Each new value causes one rotation. The controller ignores a value with
+// more than 1024 bytes.
+const RotateTokenAnnotation = "tunnelgateway.dev/rotate-token"
+
+// PausedAnnotation is the annotation of a Gateway that stops all changes at
+// Cloudflare when its value is "true". The controller ignores all other
+// annotations of tenants' objects.
+const PausedAnnotation = "tunnelgateway.dev/paused"
