@@ -35,18 +35,21 @@ const (
 	ReasonConnectorsFailed       Reason = "ConnectorsFailed"
 	ReasonTokenFailed            Reason = "TokenFailed"
 	ReasonRotationBlocked        Reason = "RotationBlocked"
+	ReasonLimitExceeded          Reason = "LimitExceeded"
+	ReasonDataPlaneBlocked       Reason = "DataPlaneBlocked"
 	ReasonKubernetes             Reason = "KubernetesUnavailable"
 	ReasonFailed                 Reason = "Failed"
 )
 
 // The reasons of conditions that report no problem. [States] describes them.
 const (
-	ReasonServing         Reason = "Serving"
-	ReasonPending         Reason = "Pending"
-	ReasonAccepted        Reason = "Accepted"
-	ReasonApplied         Reason = "Applied"
-	ReasonRetained        Reason = "Retained"
-	ReasonConnectorsReady Reason = "Ready"
+	ReasonServing           Reason = "Serving"
+	ReasonPending           Reason = "Pending"
+	ReasonAccepted          Reason = "Accepted"
+	ReasonApplied           Reason = "Applied"
+	ReasonRetained          Reason = "Retained"
+	ReasonConnectorsReady   Reason = "Ready"
+	ReasonDataPlaneChanging Reason = "DataPlaneChanging"
 )
 
 // Problem describes why a tunnel is not in the desired state.

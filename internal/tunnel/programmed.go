@@ -30,6 +30,9 @@ type Outcome struct {
 	Message string
 	// Tunnel is the Gateway's tunnel; empty if there is none.
 	Tunnel provider.TunnelID
+	// Change is the change of the data plane that is in progress, or that the settings ask
+	// for but that cannot begin; nil for none.
+	Change *Change
 }
 
 // RequiresAction reports whether the desired configuration does not come into effect until a

@@ -122,11 +122,12 @@ func startRotation(f Facts) Step {
 }
 
 // DependsOnPods reports whether the next decision depends on the pods of the connectors:
-// while the Tunnel may retire, and during a rotation of its token.
+// while the Tunnel may retire, during a rotation of its token, and while its data plane
+// changes.
 func DependsOnPods(f Facts) bool {
 	remaining, scheduled := f.untilScheduled()
 	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
-		f.rotationRequested() || scheduled && remaining <= 0
+		f.Object.Status.DataPlaneChange != nil || f.rotationRequested() || scheduled && remaining <= 0
 }
 
 // rotationRequested reports whether the Tunnel's annotation requests a rotation.
