@@ -104,13 +104,10 @@ func locate(ctx context.Context, p provider.Provider, t *v1alpha1.Tunnel, a tunn
 	}
 }
 
-// configure writes the desired configuration of the step. It keeps the fields of the remote
+// configure writes the configuration of the step. It keeps the fields of the remote
 // configuration that the controller does not support.
 func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Facts, s tunnel.Step) (provider.Configuration, provider.Version, error) {
-	configuration := *f.Desired.Configuration
-	if other := f.Desired.Other; other != nil && other.Hash == s.Hash {
-		configuration = *other.Configuration
-	}
+	configuration := *s.Configuration
 	remote := f.Memory.Remote.Configuration
 	configuration.UnknownFields = remote.Configuration.UnknownFields
 	version, err := p.Configure(ctx, provider.TunnelID(f.Object.Status.TunnelID), configuration)
