@@ -220,7 +220,8 @@ func (r *reconciler) publishAgain(ctx context.Context, t target, first published
 	object, current := r.lifecycle.tunnelFor(t.key).object, r.lifecycle.currentConfiguration(t.key)
 	plan := t.envoy(object)
 	if plan == nil {
-		return nil
+		_, err := r.publish(ctx, t, object)
+		return err
 	}
 	differs := current != nil && plan.configuration != nil && !plan.has(current.Hash())
 	isDue := first.moving || first.blind && differs
