@@ -30,6 +30,9 @@ type Gateway struct {
 	Connectors *Connectors
 	// DataPlaneReady reports whether Envoy has the configuration; nil with ingress rules.
 	DataPlaneReady *bool
+	// DataPlaneChangeStart is the start of the change of the data plane in progress; zero if
+	// there is none.
+	DataPlaneChangeStart time.Time
 }
 
 // LimitUsage is how much of a limit is used.
@@ -75,6 +78,12 @@ var gatewayGauges = []struct {
 		func(g Gateway, emit emitFunc) {
 			if g.DataPlaneReady != nil {
 				emit(boolValue(*g.DataPlaneReady))
+			}
+		}},
+	{gauge("tunnel_data_plane_change_start_time_seconds", "seconds", "Unix time at which the change of the data plane in progress began, as recorded in the Tunnel's status.dataPlaneChange. Absent if no change is in progress."),
+		func(g Gateway, emit emitFunc) {
+			if !g.DataPlaneChangeStart.IsZero() {
+				emit(float64(g.DataPlaneChangeStart.Unix()))
 			}
 		}},
 	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/ConnectorsReady condition is true. Absent if the controller runs no connectors for the Gateway."),

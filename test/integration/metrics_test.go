@@ -181,6 +181,7 @@ func expectDocumentedMetrics(address string) {
 		// exported only with the data plane Envoy
 		"tunnel_gateway_data_plane_ready", "tunnel_gateway_connected_envoys", "tunnel_gateway_xds_certificate_expiry_timestamp_seconds",
 		"tunnel_gateway_xds_acknowledgement_seconds",
+		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds", // exported only during a change
 	} {
 		Expect(defined).To(HaveKey(name))
 		delete(defined, name)
