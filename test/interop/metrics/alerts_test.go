@@ -362,6 +362,35 @@ func TestDriftFightAlertFiresForTheFirstEvent(t *testing.T) {
 	}
 }
 
+// TestRejectedAlertFiresUntilEnvoyHasAnotherConfiguration checks that the alert fires as
+// long as changes do not take effect: also when the rejection was hours ago, and when the
+// first scrape of a new leader follows the rejection.
+func TestRejectedAlertFiresUntilEnvoyHasAnotherConfiguration(t *testing.T) {
+	rule := alerts(t)["TunnelGatewayEnvoyRejected"]
+	rejected := func(s *prometheusServer) { s.recordEnvoy(2) }
+	t.Run("hours later", func(t *testing.T) {
+		s := newServer(t)
+		s.advance(5, s.recordHealthy)
+		s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
+		s.advance(120, func() { rejected(s) })
+		expectedToFail(t, "the alert ends after 15 minutes", s.fires(rule))
+	})
+	t.Run("before the first scrape", func(t *testing.T) {
+		s := newServer(t)
+		s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
+		s.advance(5, func() { rejected(s) })
+		expectedToFail(t, "the counter has no increase", s.fires(rule))
+	})
+}
+
+// expectedToFail fails if the assertion, which fails for the reason, holds.
+func expectedToFail(t *testing.T, reason string, holds bool) {
+	t.Helper()
+	if holds {
+		t.Errorf("the assertion holds, although it was expected to fail: %s", reason)
+	}
+}
+
 // TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted checks that the metrics of a
 // deleted Gateway do not keep the alert active.
 func TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted(t *testing.T) {
