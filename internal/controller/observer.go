@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -197,8 +196,8 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),
 		}
 	}
-	if s.outcome.Envoys != nil {
-		g.DataPlaneReady = ptr.To(isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady))
+	if e := s.outcome.Envoys; e != nil {
+		g.DataPlane = &metrics.DataPlane{Ready: isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady), Rejected: e.Rejected != ""}
 	}
 	return g
 }
