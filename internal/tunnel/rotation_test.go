@@ -15,7 +15,8 @@ func TestRotationEndsWithoutConnectors(t *testing.T) {
 		f.Desired.RunConnectors, f.Connectors = false, Connectors{Current: true}
 		connections(time.Second)(f)
 	}
-	if got := Decide(serving(stopped)); got.Action != Wait { // expected to fail: the rotation must continue
-		t.Errorf("the next step is %s", got.describe())
-	}
+	testDecide(t, []row{
+		{"a rotation continues without connectors", stopped, want{Action: Record, Record: "token.phase=Disconnecting"}},
+		{"a rotation waits for the pods of stopped connectors", combine(stopped, func(f *Facts) { f.Connectors.Pods = 1 }), waitsFor(rolloutInterval, "")},
+	})
 }
