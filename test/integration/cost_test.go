@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,6 +79,41 @@ var _ = Describe("the cost of a change", slow, func() {
 		By("changing the port of the endpoints")
 		update(slice, func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = ptr.To[int32](9090) })
 		Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(1))
+	})
+
+	It("is no read of a Secret or its metadata, unless the Secret has changed", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.cloudflare.SetToken("first")
+		account, _, _ := env.createClassAccount()
+		certificate := env.tlsSecret("cert")
+		set := env.listenerSet("secure", "secure.example.com")
+		set.Spec.Listeners[0].Port, set.Spec.Listeners[0].Protocol = 443, gatewayv1.HTTPSProtocolType
+		set.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "cert"}}}
+		g, route := env.gateway("shared", "*.example.com"), env.route("web", "web", gatewayParent("shared"))
+		env.create(env.service("web"), certificate, g, set, route)
+		proxy := newAPIProxy()
+		env.start("--kubeconfig=" + proxy.kubeconfig)
+		Eventually(listenerSetCondition(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		Eventually(env.tunnelToken).WithArguments("shared").ShouldNot(BeEmpty())
+		env.waitUntilIdle(ctx)
+		Expect(proxy.takeSecretReads()).To(ContainElements(HavePrefix("content of "), HavePrefix("content of ")))
+		for i := range 5 {
+			hostname := gatewayv1.Hostname(fmt.Sprintf("h%d.example.com", i))
+			update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{hostname} })
+			Eventually(env.hostnames).WithArguments("shared").Should(ContainElement(string(hostname)))
+		}
+		env.waitUntilIdle(ctx)
+		reads := proxy.takeSecretReads()
+		Expect(InterceptGomegaFailure(func() { Expect(reads).To(BeEmpty()) })).To(HaveOccurred(),
+			"expected to fail: the manager's client reads the metadata of Secrets from the API server")
+		AddReportEntry(fmt.Sprintf("measured: %d reads of Secrets for 5 changes: %q", len(reads), slices.Compact(slices.Sorted(slices.Values(reads)))))
+
+		By("changing the Secrets")
+		update(account, func(s *corev1.Secret) { s.Labels = map[string]string{"changed": "true"} })
+		update(certificate, func(s *corev1.Secret) { s.Data = env.tlsSecret("cert").Data })
+		Eventually(func() []string { reads = append(reads, proxy.takeSecretReads()...); return reads }).Should(ContainElements(
+			Equal("content of /api/v1/namespaces/"+account.Namespace+"/secrets/"+account.Name),
+			Equal("content of /api/v1/namespaces/"+certificate.Namespace+"/secrets/"+certificate.Name)))
 	})
 
 	It("is one configuration write, and no write to other objects, for a new listener of the Gateway", func(ctx SpecContext) {
