@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -178,15 +179,13 @@ func (b *controllerBed) await(metric, gateway string, want float64) {
 // label, for example of the name of the Gateway, selects the series.
 func (b *controllerBed) awaitValue(metric, labelValue string, isExpected func(float64) bool) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
-	defer cancel()
-	for ctx.Err() == nil {
-		if b.scrape(); len(b.families) > 0 && isExpected(b.value(metric, labelValue)) {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
+		b.scrape()
+		return len(b.families) > 0 && isExpected(b.value(metric, labelValue)), nil
+	})
+	if err != nil {
+		b.t.Fatalf("%s of %s is %v, which is not the expected value", metric, labelValue, b.value(metric, labelValue))
 	}
-	b.t.Fatalf("%s of %s is %v, which is not the expected value", metric, labelValue, b.value(metric, labelValue))
 }
 
 // scrape reads the metrics of the controller; none while it does not answer.
@@ -197,7 +196,7 @@ func (b *controllerBed) scrape() {
 	if err != nil {
 		return
 	}
-	defer response.Body.Close() //nolint:errcheck // the response is only read
+	defer func() { _ = response.Body.Close() }()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	b.families, err = parser.TextToMetricFamilies(response.Body)
 	b.check(err)
