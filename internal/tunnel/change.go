@@ -13,8 +13,8 @@ type Change struct {
 	To v1alpha1.DataPlane
 	// Phase is the phase of the change; empty if it has not begun.
 	Phase v1alpha1.DataPlaneChangePhase
-	// Reason is [ReasonDataPlaneChanging], or the reason of the problem that delays the
-	// change.
+	// Reason is [ReasonDataPlaneChanging], or the reason of the problem that a user must fix
+	// first: [ReasonLimitExceeded] or [ReasonDataPlaneBlocked].
 	Reason Reason
 	// Message describes what the change waits for.
 	Message string
@@ -36,4 +36,35 @@ func RunsEnvoy(t *v1alpha1.Tunnel) bool {
 func NeedsBoth(t *v1alpha1.Tunnel, wanted v1alpha1.DataPlane) bool {
 	recorded := RecordedDataPlane(t)
 	return recorded != "" && (recorded != wanted || t.Status.DataPlaneChange != nil)
+}
+
+// change returns the change of the data plane for the conditions, or nil.
+func (f Facts) change() *Change {
+	recorded := f.Object.Status.DataPlaneChange
+	if f.lifecycle() != lifecycleServing || recorded == nil && (f.Desired == nil || !NeedsBoth(f.Object, f.Desired.DataPlane)) {
+		return nil
+	}
+	c := &Change{Reason: ReasonDataPlaneChanging}
+	if recorded != nil {
+		c.To, c.Phase, c.StartedAt = recorded.To, recorded.Phase, recorded.StartedAt.Time
+	} else {
+		c.To = f.Desired.DataPlane
+	}
+	switch {
+	case f.Desired == nil:
+		c.Message = "The change of the data plane continues when the settings of the Gateway are valid."
+		return c
+	case f.Object.Spec.Paused:
+		c.Message = "The change of the data plane continues when the Gateway is no longer paused."
+		return c
+	}
+	p := f.changeProgress()
+	c.Message = p.message
+	switch problem := p.step.Problem; {
+	case problem != nil && problem.Reason == ReasonLimitExceeded, problem != nil && problem.Reason == ReasonDataPlaneBlocked:
+		c.Reason = problem.Reason
+	case c.Message == "":
+		c.Message = "The controller records the next phase of the change."
+	}
+	return c
 }

@@ -115,7 +115,7 @@ func (m *model) performCall(a int, f Facts, s Step) Result {
 		m.actors[a].readSince = true
 		return Result{Tunnel: m.cloudflare.describe(i)}
 	case s.Action == Configure:
-		return Result{Configuration: *f.Desired.Configuration, Version: provider.Version(m.cloudflare.tunnels[i].version)}
+		return Result{Configuration: *s.Configuration, Version: provider.Version(m.cloudflare.tunnels[i].version)}
 	default:
 		return Result{}
 	}
