@@ -40,8 +40,12 @@ func (o Operation) effect(found objects) effect {
 	switch {
 	case lost != "":
 		return effect{lost: lost}
+	case found.class.problem != "":
+		return effect{refused: found.class.problem}
 	case found.tunnel == nil:
 		return o.withoutTunnel(found)
+	case o == Wait:
+		return found.asSettings()
 	case o == Pause && found.tunnel.Spec.Paused:
 		return effect{done: "paused"}
 	case o == Pause, o == Resume && found.tunnel.Spec.Paused:
@@ -149,8 +153,8 @@ func (f objects) rotationPhase() string {
 }
 
 // serving returns whether the tunnel serves the Gateway as desired: the Gateway is
-// Programmed, the configuration is in effect, the connectors have rolled out, and Envoy, if
-// it serves the Gateway, has the configuration.
+// Programmed, the configuration is in effect, the connectors have rolled out, the data plane
+// does not change, and Envoy, if it serves the Gateway, has the configuration.
 func (f objects) serving(done string) effect {
 	connectors := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
 	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue && connectors.ObservedGeneration == f.tunnel.Generation
@@ -160,10 +164,14 @@ func (f objects) serving(done string) effect {
 		return effect{outstanding: "the controller has not processed the last change of the Gateway yet"}
 	case accepted != "":
 		return effect{refused: accepted}
-	case f.applied() && rolledOut && notReady == "":
+	case f.applied() && rolledOut && notReady == "" && f.change() == "":
 		return effect{done: done + ": the configuration is in effect" + f.connectors()}
-	case tunnel.RequiresAction(f.reason()):
+	case tunnel.RequiresAction(f.changeReason()):
+		return effect{refused: f.change()}
+	case tunnel.RequiresAction(f.reason()) && (f.change() == "" || f.reason() != tunnel.ReasonRotationBlocked):
 		return effect{refused: f.readyMessage()}
+	case f.change() != "":
+		return effect{outstanding: f.change()}
 	case f.readyMessage() != "":
 		return effect{outstanding: f.readyMessage()}
 	case notReady != "":
