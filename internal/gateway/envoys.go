@@ -134,10 +134,8 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 		c.keepDataPlaneReady(current, "The controller has not published the configuration to Envoy yet.")
 	case e.Rejected != "":
 		c.set(TypeDataPlaneReady, false, reasonRejected, e.describeRejected())
-	case e.Starting && e.Progress == "":
-		c.keepDataPlaneReady(current, "The change to Envoy has begun. The ingress rules serve the Gateway until it ends.")
 	case e.Starting:
-		c.set(TypeDataPlaneReady, false, reasonPending, e.Progress)
+		c.setStarting(e, current)
 	case e.Connected == 0 && !e.Known:
 		c.keepDataPlaneReady(current, "The controller waits until Envoy connects.")
 	case e.Connected == 0 && e.Wanted > 0:
@@ -148,6 +146,15 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 	default:
 		c.setAcknowledged(e, current)
 	}
+}
+
+// setStarting adds the condition DataPlaneReady for a Gateway that changes to Envoy.
+func (c *conditions) setStarting(e *Envoys, current []metav1.Condition) {
+	if e.Progress == "" {
+		c.keepDataPlaneReady(current, "The change to Envoy has begun. The ingress rules serve the Gateway until it ends.")
+		return
+	}
+	c.set(TypeDataPlaneReady, false, reasonPending, e.Progress)
 }
 
 // setAcknowledged adds the condition DataPlaneReady for a configuration that Envoys can have

@@ -205,7 +205,10 @@ func (m *model) runConnectors(a int, f Facts) {
 	actor := &m.actors[a]
 	uid := uidOf(f.Object)
 	if f.Desired.RunConnectors {
-		actor.deployment = deployment{exists: true, owner: uid, tunnel: actor.secret.tunnel, token: actor.secret.token, grpc: f.Object.Status.HTTP2}
+		actor.deployment = deployment{
+			exists: true, owner: uid, tunnel: actor.secret.tunnel, token: actor.secret.token,
+			grpc: f.Object.Status.HTTP2, envoy: RunsEnvoy(f.Object),
+		}
 		m.rollOut(a)
 	} else {
 		m.stopConnectors(a)
