@@ -83,7 +83,7 @@ func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff
 	if err != nil {
 		return nil, err
 	}
-	text, err := unifiedDiff(remote.configuration, *g.Config, remote.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
+	text, err := unifiedDiff(remote.configuration, i.lastConfiguration(g), remote.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +139,9 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 		return nil, err
 	}
 	outcome, remote := tunnel.Programmed(i.facts), i.facts.Memory.Remote.Configuration
+	if i.remote != nil {
+		remote = *i.remote
+	}
 	switch {
 	case step.Action == tunnel.Create:
 		i.notes = append(i.notes, fmt.Sprintf("The tunnel does not exist yet. The controller creates it with the name %s.", i.facts.Object.Spec.Name))
@@ -154,6 +157,9 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 	}
 	if outcome.State == tunnel.OutcomeFailed {
 		i.notes = append(i.notes, outcome.Message)
+	}
+	if change := outcome.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+		i.notes = append(i.notes, change.Message)
 	}
 	return &remoteConfiguration{id: provider.TunnelID(i.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
 }
