@@ -18,7 +18,7 @@ func (f objects) asSettings() effect {
 	case paused != (f.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"):
 		return effect{outstanding: "the controller has not processed the annotation " + v1alpha1.PausedAnnotation + " yet"}
 	case target != "" && target != f.class.dataPlane && (e.refused == "" || e.refused == f.change()):
-		return f.notBegun(e)
+		return f.notBegun()
 	case e.done == "":
 		return e
 	case f.changeCondition() == nil:
@@ -30,8 +30,8 @@ func (f objects) asSettings() effect {
 }
 
 // notBegun returns the effect of settings that ask for another data plane than the Tunnel
-// records, while the tunnel serves the Gateway with the effect e.
-func (f objects) notBegun(e effect) effect {
+// records.
+func (f objects) notBegun() effect {
 	if f.tunnel.Spec.Paused {
 		return effect{refused: fmt.Sprintf("the data plane does not change to %s: %s", f.class.dataPlane, pausedHint)}
 	}

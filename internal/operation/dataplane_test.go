@@ -20,10 +20,8 @@ const (
 	envoy = v1alpha1.DataPlaneEnvoy
 )
 
-// wants sets the data plane of the class.
-func wants(d v1alpha1.DataPlane) func(*objects) {
-	return func(f *objects) { f.class.dataPlane = d }
-}
+// wantsEnvoy sets the data plane of the class. Its default is rules.
+func wantsEnvoy(f *objects) { f.class.dataPlane = envoy }
 
 // servedBy sets the data plane in effect.
 func servedBy(d v1alpha1.DataPlane) func(*objects) {
@@ -57,34 +55,34 @@ func waitRows() []effectRow {
 	const addingText, notBegun = "changing the data plane to Envoy, phase AddingEnvoy: Pod x is not ready", "the controller has not begun to change the data plane to "
 	return []effectRow{
 		{"a Gateway that ingress rules serve", Wait, nil, effect{done: byRules}},
-		{"a Gateway that Envoy serves", Wait, all(wants(envoy), servedBy(envoy), gatewayIs(gateway.TypeDataPlaneReady, "True", "")), effect{done: byEnvoy}},
-		{"an Envoy that is not connected", Wait, all(wants(envoy), servedBy(envoy), gatewayIs(gateway.TypeDataPlaneReady, "False", "None.")), effect{outstanding: "the data plane is not ready: None"}},
-		{"settings that the controller has not processed", Wait, all(wants(envoy)), effect{outstanding: notBegun + "Envoy yet"}},
+		{"a Gateway that Envoy serves", Wait, all(wantsEnvoy, servedBy(envoy), gatewayIs(gateway.TypeDataPlaneReady, "True", "")), effect{done: byEnvoy}},
+		{"an Envoy that is not connected", Wait, all(wantsEnvoy, servedBy(envoy), gatewayIs(gateway.TypeDataPlaneReady, "False", "None.")), effect{outstanding: "the data plane is not ready: None"}},
+		{"settings that the controller has not processed", Wait, all(wantsEnvoy), effect{outstanding: notBegun + "Envoy yet"}},
 		{"settings that the controller has not processed on the way back", Wait, all(servedBy(envoy)), effect{outstanding: notBegun + "IngressRules yet"}},
-		{"a change to Envoy", Wait, all(wants(envoy), adding, rollsOut, notReady("RollingOut", "1 of 2.")), effect{outstanding: addingText}},
-		{"a change to Envoy that is reported on the Gateway", Wait, all(wants(envoy), adding, gatewayIs(gateway.TypeDataPlaneReady, "False", "Pod x.")), effect{outstanding: addingText}},
+		{"a change to Envoy", Wait, all(wantsEnvoy, adding, rollsOut, notReady("RollingOut", "1 of 2.")), effect{outstanding: addingText}},
+		{"a change to Envoy that is reported on the Gateway", Wait, all(wantsEnvoy, adding, gatewayIs(gateway.TypeDataPlaneReady, "False", "Pod x.")), effect{outstanding: addingText}},
 		{"a change to Envoy that the settings have reversed", Wait, all(adding), effect{outstanding: notBegun + "IngressRules yet; " + addingText}},
-		{"a phase of which nothing is known", Wait, all(wants(envoy), changes(envoy, v1alpha1.DataPlaneSwitching, "DataPlaneChanging", "")), effect{outstanding: "changing the data plane to Envoy, phase Switching"}},
-		{"a change that a user must permit", Wait, all(wants(envoy), blocked, notReady("DataPlaneBlocked", "Stop them.")), effect{refused: "changing the data plane to Envoy, phase AddingEnvoy: Stop them"}},
+		{"a phase of which nothing is known", Wait, all(wantsEnvoy, changes(envoy, v1alpha1.DataPlaneSwitching, "DataPlaneChanging", "")), effect{outstanding: "changing the data plane to Envoy, phase Switching"}},
+		{"a change that a user must permit", Wait, all(wantsEnvoy, blocked, notReady("DataPlaneBlocked", "Stop them.")), effect{refused: "changing the data plane to Envoy, phase AddingEnvoy: Stop them"}},
 		{"a blocked change that the settings have reversed", Wait, all(blocked), effect{outstanding: notBegun + "IngressRules yet; changing the data plane to Envoy, phase AddingEnvoy: Stop them"}},
 		{"ingress rules above the limits", Wait, limited, effect{refused: sentence(excess)}},
-		{"ingress rules above the limits that the settings no longer ask for", Wait, append(limited, wants(envoy)), effect{outstanding: notBegun + "Envoy yet; " + sentence(excess)}},
+		{"ingress rules above the limits that the settings no longer ask for", Wait, append(limited, wantsEnvoy), effect{outstanding: notBegun + "Envoy yet; " + sentence(excess)}},
 		{"the end of a change to ingress rules", Wait, all(removing), effect{outstanding: "changing the data plane to IngressRules, phase RemovingEnvoy: 1 pod is left"}},
-		{"another change before the end of a change", Wait, all(removing, wants(envoy)), effect{outstanding: notBegun + "Envoy yet; changing the data plane to IngressRules, phase RemovingEnvoy: 1 pod is left"}},
-		{"a condition from before the last change of the spec", Wait, all(wants(envoy), adding, specChanged), effect{outstanding: "changing the data plane to Envoy, phase AddingEnvoy"}},
+		{"another change before the end of a change", Wait, all(removing, wantsEnvoy), effect{outstanding: notBegun + "Envoy yet; changing the data plane to IngressRules, phase RemovingEnvoy: 1 pod is left"}},
+		{"a condition from before the last change of the spec", Wait, all(wantsEnvoy, adding, specChanged), effect{outstanding: "changing the data plane to Envoy, phase AddingEnvoy"}},
 		{"a data plane that the controller has not reported", Wait, all(func(f *objects) { f.tunnel.Status.Conditions = f.tunnel.Status.Conditions[:3] }), effect{outstanding: "the controller has not reported the data plane of the Tunnel yet"}},
-		{"a configuration that is contested during a change", Wait, all(wants(envoy), adding, notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
-		{"a token that cannot be rotated during a change", Wait, all(wants(envoy), adding, notReady("RotationBlocked", "It is blocked.")), effect{outstanding: addingText}},
-		{"a problem that prevents a change from beginning", Wait, all(wants(envoy), notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
+		{"a configuration that is contested during a change", Wait, all(wantsEnvoy, adding, notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
+		{"a token that cannot be rotated during a change", Wait, all(wantsEnvoy, adding, notReady("RotationBlocked", "It is blocked.")), effect{outstanding: addingText}},
+		{"a problem that prevents a change from beginning", Wait, all(wantsEnvoy, notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
 		{"a Gateway with a new generation that is waited for", Wait, all(gatewayChanged), effect{outstanding: "the controller has not processed the last change of the Gateway yet"}},
-		{"a Gateway that is not accepted and is waited for", Wait, all(wants(envoy), gatewayIs("Accepted", "False", "No.")), effect{refused: "the Gateway is not Accepted: No"}},
+		{"a Gateway that is not accepted and is waited for", Wait, all(wantsEnvoy, gatewayIs("Accepted", "False", "No.")), effect{refused: "the Gateway is not Accepted: No"}},
 		{"a class that is not accepted", Wait, all(func(f *objects) { f.class.problem = "GatewayClass a is not accepted: No" }), effect{refused: "GatewayClass a is not accepted: No"}},
 		{"a paused Gateway", Wait, all(pauseRequested, paused, notReady("Paused", "It is paused.")), effect{done: byRules + ", and the Gateway is paused"}},
-		{"a paused Gateway with another data plane", Wait, all(pauseRequested, paused, wants(envoy), notReady("Paused", "It is paused.")), effect{refused: "the data plane does not change to Envoy: " + pausedHint}},
-		{"a Gateway that is paused during a change", Wait, all(pauseRequested, paused, wants(envoy), adding, notReady("Paused", "It is paused.")), effect{refused: "It is paused"}},
+		{"a paused Gateway with another data plane", Wait, all(pauseRequested, paused, wantsEnvoy, notReady("Paused", "It is paused.")), effect{refused: "the data plane does not change to Envoy: " + pausedHint}},
+		{"a Gateway that is paused during a change", Wait, all(pauseRequested, paused, wantsEnvoy, adding, notReady("Paused", "It is paused.")), effect{refused: "It is paused"}},
 		{"a pause that the controller has not processed", Wait, all(pauseRequested), effect{outstanding: "the controller has not processed the annotation tunnelgateway.dev/paused yet"}},
 		{"a Gateway without a Tunnel", Wait, all(tunnelGone), effect{outstanding: "the controller has not created the Tunnel yet"}},
-		{"a Tunnel that has recorded nothing", Wait, all(servedBy(""), wants(envoy), notApplied, func(f *objects) { f.tunnel.Status.Conditions = nil }), effect{outstanding: "the configuration is not in effect yet"}},
+		{"a Tunnel that has recorded nothing", Wait, all(servedBy(""), wantsEnvoy, notApplied, func(f *objects) { f.tunnel.Status.Conditions = nil }), effect{outstanding: "the configuration is not in effect yet"}},
 		{"a Gateway that was deleted while it is waited for", Wait, all(gatewayGone), effect{lost: "the Gateway was deleted"}},
 
 		{"a reconcile during a change of the data plane", Reconcile, all(adding), effect{outstanding: addingText}},

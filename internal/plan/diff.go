@@ -152,14 +152,20 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 	default:
 		return nil, fmt.Errorf("unexpected next step of the controller: %s", step.Action)
 	}
-	if step.ExternalChange != 0 {
+	i.noteOutcome(step, outcome)
+	return &remoteConfiguration{id: provider.TunnelID(i.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
+}
+
+// noteOutcome adds notes about an external change of the configuration, and about reasons that
+// prevent the controller from replacing it.
+func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
+	if last.ExternalChange != 0 {
 		i.notes = append(i.notes, "The configuration of the tunnel was changed outside the controller.")
 	}
-	if outcome.State == tunnel.OutcomeFailed {
-		i.notes = append(i.notes, outcome.Message)
+	if o.State == tunnel.OutcomeFailed {
+		i.notes = append(i.notes, o.Message)
 	}
-	if change := outcome.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+	if change := o.Change; change != nil && tunnel.RequiresAction(change.Reason) {
 		i.notes = append(i.notes, change.Message)
 	}
-	return &remoteConfiguration{id: provider.TunnelID(i.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
 }
