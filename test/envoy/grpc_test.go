@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -25,7 +27,11 @@ import (
 
 // serveGRPC answers the calls of all services. The method decides how.
 func serveGRPC(b *backend, l net.Listener) {
-	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+	var options []grpc.ServerOption
+	if b.tls != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(b.tls)))
+	}
+	server := grpc.NewServer(append(options, grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		called, _ := grpc.MethodFromServerStream(stream)
 		method := called[strings.LastIndex(called, "/")+1:]
 		received, _ := metadata.FromIncomingContext(stream.Context())
@@ -54,7 +60,7 @@ func serveGRPC(b *backend, l net.Listener) {
 				return status.Error(codes.DataLoss, "lost")
 			}
 		}
-	}))
+	}))...)
 	_ = server.Serve(l) // until the listener is closed
 }
 
@@ -275,5 +281,29 @@ func TestGRPCUnresolvedShare(t *testing.T) {
 	}
 	if n := counts[codes.Unavailable]; n < 50 || n > 150 || n+counts[codes.OK] != 200 {
 		t.Errorf("codes: %v, want OK and Unavailable", counts)
+	}
+}
+
+func TestGRPCBackendWithTLS(t *testing.T) {
+	b := start(t)
+	c := invoke(t, b.dial(t, "secure.grpc.example.com"), "/test.Echo/Unary")
+	if got := strings.Join(c.header["backend"], ""); c.err != nil || got != "grpc-secure" {
+		t.Errorf("answered by %q, error %v", got, c.err)
+	}
+}
+
+// TestGRPCRequestHeaders compares the headers that arrive at a backend. Some servers refuse calls
+// without "te: trailers".
+func TestGRPCRequestHeaders(t *testing.T) {
+	b := start(t)
+	invoke(t, b.dial(t, "recorded.grpc.example.com"), "/test.Echo/Unary", "version", "1", "version", "2")
+	got := b.backends.byName["h2c-calls"].await(t)[0]
+	for _, line := range []string{"Content-Type: application/grpc", "Te: trailers", "Host: recorded.grpc.example.com", "Version: 1", "Version: 2"} {
+		if !slices.Contains(got.Lines, line) {
+			t.Errorf("%q did not arrive, but %q", line, got.Lines)
+		}
+	}
+	if i := slices.IndexFunc(got.Lines, func(line string) bool { return nameOf(line) == "grpc-timeout" }); i < 0 || got.Start != "POST /test.Echo/Unary HTTP/2.0" {
+		t.Errorf("%s arrived with %q", got.Start, got.Lines)
 	}
 }

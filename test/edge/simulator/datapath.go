@@ -130,6 +130,9 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 	} else {
 		proxied.Out.Host = r.origin.HTTPHostHeader
 	}
+	if proxied.Out.Header.Get("Upgrade") == "" {
+		proxied.Out.Header.Set("Connection", "keep-alive") // so does proxyHTTPRequest in proxy/proxy.go of cloudflared
+	}
 	proxied.Out.Trailer = proxied.In.Trailer // not a copy: the body sets its values
 	proxied.Out = proxied.Out.WithContext(
 		context.WithValue(proxied.Out.Context(), hostKey{}, proxied.Out.Host))
