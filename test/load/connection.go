@@ -37,7 +37,7 @@ func (l *Load) keepOpen(kind string, use func(used func()) error) {
 		case l.ctx.Err() != nil:
 			return
 		case errors.Is(err, errOpen):
-			l.fail(failed, kind, err)
+			l.fail(unopened, kind, err)
 		default:
 			l.fail(broken, kind, err)
 		}

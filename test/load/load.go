@@ -52,9 +52,10 @@ type Result struct {
 	Duration time.Duration
 	// Requests is the number of requests, without those that open WebSockets and streams.
 	Requests int
-	// Failed is the number of requests that did not get their whole answer with status 200,
-	// and of WebSockets and streams that could not be opened.
+	// Failed is the number of requests that did not get their whole answer with status 200.
 	Failed int
+	// Unopened is the number of attempts to open a WebSocket or a stream that failed.
+	Unopened int
 	// Messages is the number of messages of WebSockets and streams.
 	Messages int
 	// Broken is the number of WebSockets and streams that ended while they were in use.
@@ -65,8 +66,8 @@ type Result struct {
 
 // String returns the counts.
 func (r Result) String() string {
-	return fmt.Sprintf("%d of %d requests failed, %d WebSockets and streams broke, %d messages, in %s",
-		r.Failed, r.Requests, r.Broken, r.Messages, r.Duration.Round(100*time.Millisecond))
+	return fmt.Sprintf("%d of %d requests failed, %d WebSockets and streams broke, %d could not be opened, %d messages, in %s",
+		r.Failed, r.Requests, r.Broken, r.Unopened, r.Messages, r.Duration.Round(100*time.Millisecond))
 }
 
 // Start starts a load. The caller stops it.
@@ -148,8 +149,9 @@ func (l *Load) fail(counter func(*Result) *int, what string, err error) {
 	})
 }
 
-func failed(r *Result) *int { return &r.Failed }
-func broken(r *Result) *int { return &r.Broken }
+func failed(r *Result) *int   { return &r.Failed }
+func unopened(r *Result) *int { return &r.Unopened }
+func broken(r *Result) *int   { return &r.Broken }
 
 // request sends one request and checks its answer.
 func (l *Load) request(method, path string) {
