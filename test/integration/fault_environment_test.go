@@ -118,6 +118,7 @@ func (env *faultEnvironment) underLoad(name string, fault func(*load.Load)) load
 	GinkgoHelper()
 	l := load.Start(load.Options{Address: env.address, Host: loadHost, Connections: loadConnections})
 	defer l.Stop()
+	time.Sleep(1500 * time.Millisecond) // until slow requests have ended
 	Eventually(func() int {
 		_, open := l.InFlight()
 		return open
@@ -126,7 +127,7 @@ func (env *faultEnvironment) underLoad(name string, fault func(*load.Load)) load
 	time.Sleep(time.Second)
 	result := l.Stop()
 	AddReportEntry(fmt.Sprintf("measured: under load, %s: %s", name, result))
-	fmt.Fprintf(GinkgoWriter, "%s: %s\n%s\n", name, result, strings.Join(result.Failures, "\n"))
+	GinkgoWriter.Printf("%s: %s\n%s\n", name, result, strings.Join(result.Failures, "\n"))
 	Expect(result.Messages).To(BeNumerically(">", 2*loadConnections), name)
 	return result
 }
@@ -176,10 +177,10 @@ func (env *faultEnvironment) changeLeader() {
 	env.expectFollowed()
 }
 
-// killEnvoy kills the Envoy of a connector, and returns when it is ready again.
-func (env *faultEnvironment) killEnvoy(ctx context.Context) {
+// killEnvoy kills the Envoy of one of the two connectors, and returns when it is ready again.
+func (env *faultEnvironment) killEnvoy(ctx context.Context, index int) {
 	GinkgoHelper()
-	pod := env.readyPods()[0]
+	pod := env.readyPods()[index]
 	restarts := pod.Status.InitContainerStatuses[0].RestartCount
 	Expect(env.node.KillContainer(ctx, client.ObjectKeyFromObject(&pod), "envoy")).To(Succeed())
 	Eventually(func() bool {

@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// rate is the number of requests per second, of which one in slowShare is slow. Every
-	// other request of each kind is a POST, which no client repeats.
-	rate      = 20
-	slowShare = 4
+	// rate is the number of requests per second.
+	rate = 20
 	// timeout ends a request without an answer, and a WebSocket or a stream without a message.
 	timeout = 10 * time.Second
 	// reopenDelay is the time before a client opens a broken WebSocket or stream again.
@@ -110,15 +108,23 @@ func (l *Load) send() {
 		if !l.pause(time.Until(l.started.Add(time.Duration(i) * time.Second / rate))) {
 			return
 		}
-		path, method := fastPath, http.MethodGet
-		if i%slowShare == 0 {
-			path = slowPath
-		}
-		if i/slowShare%2 == 0 {
-			method = http.MethodPost
-		}
+		path, method := kind(i)
 		requests.Go(func() { l.request(method, path) })
 	}
+}
+
+// kind returns the path and the method of a request. A quarter is slow, and of these every
+// other has an even number: a server that uses several others in turn sends slow requests to
+// all of them. A third is a POST, which no client repeats.
+func kind(i int) (path, method string) {
+	path, method = fastPath, http.MethodGet
+	if i%8 == 0 || i%8 == 5 {
+		path = slowPath
+	}
+	if i%3 == 0 {
+		method = http.MethodPost
+	}
+	return path, method
 }
 
 // pause waits for the duration. It returns false if the load stops.
