@@ -30,15 +30,18 @@ type applied struct {
 	versions []string
 }
 
-// connectorInput returns the input from which the connector objects are built.
+// connectorInput returns the input from which the connector objects are built. Connectors
+// with Envoy run until the ingress rules serve the Gateway, also if the settings no longer
+// ask for connectors.
 func (c *connectors) connectorInput(f tunnel.Facts, result *gateway.Result) connector.Input {
 	metadata := result.Settings.Metadata
 	in := connector.Input{
 		Tunnel: f.Object, Labels: metadata.Labels, Annotations: metadata.Annotations,
 		Settings: connectorSettings(result), TokenVersion: f.Token.Version, HTTP2: f.Object.Status.HTTP2,
 	}
-	if result.DataPlane == v1alpha1.DataPlaneEnvoy {
+	if tunnel.RunsEnvoy(f.Object) {
 		in.Envoy = &connector.Envoy{Controller: c.xdsHost}
+		in.Settings.Enabled = nil // true
 	}
 	return in
 }

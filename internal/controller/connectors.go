@@ -63,13 +63,39 @@ func (c *connectors) check(ctx context.Context, f tunnel.Facts, result *gateway.
 	if err != nil {
 		return tunnel.Connectors{}, err
 	}
-	for i := range pods {
-		found.RolledOut = found.RolledOut && pods[i].DeletionTimestamp.IsZero() &&
-			pods[i].Annotations[connector.TokenVersionAnnotation] == f.Token.Version
-		found.GracePeriod = max(found.GracePeriod, seconds(pods[i].Spec.TerminationGracePeriodSeconds))
-	}
-	found.Pods = len(pods)
+	describePods(&found, pods, f.Token.Version)
 	return found, nil
+}
+
+// describePods adds the state of the pods that have not terminated.
+func describePods(found *tunnel.Connectors, pods []corev1.Pod, tokenVersion string) {
+	found.Pods = len(pods)
+	for i := range pods {
+		pod := &pods[i]
+		found.RolledOut = found.RolledOut && pod.DeletionTimestamp.IsZero() && pod.Annotations[connector.TokenVersionAnnotation] == tokenVersion
+		found.GracePeriod = max(found.GracePeriod, seconds(pod.Spec.TerminationGracePeriodSeconds))
+		if connector.HasEnvoy(pod) {
+			found.WithEnvoy++
+		} else {
+			found.WithoutEnvoy++
+		}
+		if problem := connector.PodProblem(pod); problem != "" && (found.NotReady == "" || problem < found.NotReady) {
+			found.NotReady = problem
+		}
+	}
+}
+
+// renew writes the certificates of the Tunnel's Envoys if they are due. Their routes change
+// while the Gateway is paused, so their certificates must not expire.
+func (c *connectors) renew(ctx context.Context, object *v1alpha1.Tunnel) error {
+	deployment, err := c.deployment(ctx, object)
+	if err != nil || deployment == nil {
+		return err
+	}
+	if current, err := c.identities.IsCurrent(ctx, object); err != nil || current {
+		return err
+	}
+	return c.identities.Write(ctx, object)
 }
 
 // describeDeployment returns the state of the connectors as their Deployment reports it.

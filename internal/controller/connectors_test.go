@@ -72,7 +72,9 @@ func (h *harness) startPod(d *appsv1.Deployment) {
 	}
 	h.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: d.Namespace, Name: string(id), Labels: d.Spec.Template.Labels, Annotations: d.Spec.Template.Annotations,
-	}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: d.Spec.Template.Spec.TerminationGracePeriodSeconds}})
+	}, Spec: corev1.PodSpec{
+		TerminationGracePeriodSeconds: d.Spec.Template.Spec.TerminationGracePeriodSeconds, InitContainers: d.Spec.Template.Spec.InitContainers,
+	}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}})
 }
 
 // pods returns the pods of the connectors.

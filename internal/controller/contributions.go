@@ -10,30 +10,38 @@ import (
 type contributions struct {
 	// written is the configuration as last written; nil if it is unknown.
 	written *ingress.Digest
-	recent  tunnel.Contributions
+	// plane is the data plane of written.
+	plane  v1alpha1.DataPlane
+	recent tunnel.Contributions
 	// reported is the time of the last event about too many changes.
 	reported tunnel.Instant
 }
 
 // recordWrite records an attempt to write the desired configuration. A repeated attempt
 // after a failure, and the revert of an external change, have no contributors.
-func (l *loop) recordWrite() {
-	namespaces := l.recordInEffect()
+func (l *loop) recordWrite(s tunnel.Step) {
+	namespaces := l.recordInEffect(s.Hash)
 	l.contributions.recent = l.contributions.recent.Add(l.clock.uptime(), namespaces)
 	l.activity.changedNamespaces = append(l.activity.changedNamespaces, namespaces...)
 }
 
-// recordInEffect records that the tunnel has the desired configuration, and returns the
-// namespaces whose objects have changed since the last call.
-func (l *loop) recordInEffect() []string {
+// recordInEffect records that the tunnel has the configuration with the hash, and returns the
+// namespaces whose objects have changed since the last call. A change of the data plane has
+// no contributors.
+func (l *loop) recordInEffect(hash string) []string {
+	p := l.planned
+	if l.other.has(hash) {
+		p = *l.other
+	}
 	newDigest := ingress.NewDigest
-	if l.result.DataPlane == v1alpha1.DataPlaneEnvoy {
+	if p.isFor(v1alpha1.DataPlaneEnvoy) {
 		newDigest = ingress.NewEnvoyDigest
 	}
-	written := newDigest(l.result.Table, l.key.Namespace)
-	before := l.contributions.written
-	if l.contributions.written = written; before == nil {
-		return nil // the configuration was written by an earlier process
+	written, plane := newDigest(p.result.Table, l.key.Namespace), p.result.DataPlane
+	before, planeBefore := l.contributions.written, l.contributions.plane
+	l.contributions.written, l.contributions.plane = written, plane
+	if before == nil || plane != planeBefore {
+		return nil // without a digest, an earlier process wrote the configuration
 	}
 	return before.ChangedNamespaces(written)
 }

@@ -99,36 +99,6 @@ func TestEnvoyKeepsRoutesOfRejectedGateway(t *testing.T) {
 	}
 }
 
-// The data plane of a Gateway is fixed when its Tunnel is created. The recorded data plane
-// keeps serving changes.
-func TestDataPlaneIsFixed(t *testing.T) {
-	t.Run("Envoy", func(t *testing.T) {
-		h := newEnvoyHarness(t)
-		h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.DataPlane = nil })
-		h.setHostname("b.example.com")
-		h.reconcileFor(driftInterval / 2)
-		h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "dataPlane")
-		if got := served(h.xds.last(t).Resources.Open); got != "b.example.com" {
-			t.Errorf("Envoy serves %q, want b.example.com", got)
-		}
-	})
-	t.Run("IngressRules", func(t *testing.T) {
-		h := newServedHarness(t)
-		h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
-			s.DataPlane, s.Connector = new(v1alpha1.DataPlaneEnvoy), nil
-		})
-		h.setHostname("b.example.com")
-		h.reconcileFor(driftInterval / 2)
-		h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "dataPlane")
-		if got := h.servedHostname(); got != "b.example.com" {
-			t.Errorf("the tunnel serves %s, want b.example.com", got)
-		}
-		if len(h.xds.publications) > 0 {
-			t.Errorf("published %d times, want nothing", len(h.xds.publications))
-		}
-	})
-}
-
 // requireAccess makes the class require Access for all hostnames.
 func (h *harness) requireAccess() {
 	h.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -19,6 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -30,6 +32,9 @@ type xdsServer interface {
 	// Await returns when every connected Envoy has acknowledged the last publication, and
 	// after two seconds at the latest.
 	Await(ctx context.Context, gateway types.NamespacedName)
+	// IsAcknowledged reports whether every connected Envoy has acknowledged the last
+	// publication.
+	IsAcknowledged(gateway types.NamespacedName) bool
 	Remove(gateway types.NamespacedName)
 	State(gateway types.NamespacedName) xds.State
 }
@@ -76,18 +81,18 @@ func (e *envoys) of(gateway types.NamespacedName) *publication {
 	return p
 }
 
-// publish publishes the routing table of the target for the Envoys of its Tunnel. current is
+// publish publishes the routing table of the plan for the Envoys of the Tunnel. current is
 // the configuration of the tunnel at Cloudflare, or nil if it is unknown. It reports whether
 // hostnames move from one listener to the other; both serve them until the tunnel has the
 // desired configuration. The server refuses a publication that is not valid, and reports it in
 // its state.
-func (e *envoys) publish(ctx context.Context, t target, object *v1alpha1.Tunnel, current *provider.Configuration) (moving bool, err error) {
+func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) (moving bool, err error) {
 	p := e.of(t.key.NamespacedName)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	hostnames := p.moving(t, object, current)
-	resources := envoy.RenderMoving(t.result.Table, hostnames)
-	if listeners := describeListeners(t); p.listeners != listeners {
+	hostnames := p.moving(plan, object, current)
+	resources := envoy.RenderMoving(plan.result.Table, hostnames)
+	if listeners := describeListeners(t.gateway, plan.result); p.listeners != listeners {
 		p.listeners = listeners
 		p.sequence++
 	}
@@ -114,9 +119,9 @@ func (e *envoys) publish(ctx context.Context, t target, object *v1alpha1.Tunnel,
 var everyHostname = map[string]bool{"": true}
 
 // moving returns the hostnames that both listeners serve until the tunnel has the desired
-// configuration.
-func (p *publication) moving(t target, object *v1alpha1.Tunnel, current *provider.Configuration) map[string]bool {
-	if current != nil && current.Hash() == t.configuration.Hash() {
+// configuration. While no request reaches Envoy, no hostname moves.
+func (p *publication) moving(plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) map[string]bool {
+	if !leadsToEnvoy(object) || current != nil && plan.has(current.Hash()) {
 		return nil
 	}
 	var served ingress.Served
@@ -124,11 +129,17 @@ func (p *publication) moving(t target, object *v1alpha1.Tunnel, current *provide
 	switch {
 	case p.tunnel == object.UID && p.resources != nil:
 		served.Open, served.Protected = p.resources.Served()
-	case current == nil && recorded != "" && recorded != t.configuration.Hash():
+	case current == nil && recorded != "" && !plan.has(recorded):
 		// An earlier process may have waited to end the Access of any hostname.
 		served.Protected = everyHostname
 	}
-	return ingress.Moving(t.result.Table, current, served)
+	return ingress.Moving(plan.result.Table, current, served)
+}
+
+// leadsToEnvoy reports whether the configuration of the tunnel can lead requests to Envoy.
+func leadsToEnvoy(object *v1alpha1.Tunnel) bool {
+	change := object.Status.DataPlaneChange
+	return tunnel.RecordedDataPlane(object) == v1alpha1.DataPlaneEnvoy || change != nil && change.Phase == v1alpha1.DataPlaneSwitching
 }
 
 // publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
@@ -238,33 +249,58 @@ func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool
 
 // describeListeners returns a text that changes with the generations of the Gateway and its
 // ListenerSets, and when one of their listeners becomes accepted.
-func describeListeners(t target) string {
-	text := fmt.Appendf(nil, "%d", t.gateway.Generation)
-	for _, set := range t.result.Sets {
+func describeListeners(g *gatewayv1.Gateway, result *gateway.Result) string {
+	text := fmt.Appendf(nil, "%d", g.Generation)
+	for _, set := range result.Sets {
 		text = fmt.Appendf(text, " %s %d", set.UID(), set.Generation())
 	}
-	for _, l := range t.result.Listeners {
+	for _, l := range result.Listeners {
 		text = strconv.AppendBool(append(text, ' '), l.Rejected == nil)
 	}
 	return string(text)
 }
 
-// state returns the state of the Gateway's Envoys for its conditions, or nil when it has none.
-// last is the last known configuration of the tunnel, or nil.
-func (e *envoys) state(t target, object *v1alpha1.Tunnel, last *provider.Configuration) *gateway.Envoys {
-	if t.result.DataPlane != v1alpha1.DataPlaneEnvoy {
+// state returns the state of the Gateway's Envoys for its conditions, or nil when no request
+// reaches them and none will. change is the change of the data plane, or nil if it is unknown
+// or there is none. last is the last known configuration of the tunnel, or nil.
+func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.Change, last *provider.Configuration) *gateway.Envoys {
+	serves := t.isFor(v1alpha1.DataPlaneEnvoy)
+	if !serves && !isStarting(object) {
 		return nil
 	}
 	s := e.server.State(t.key.NamespacedName)
 	found := &gateway.Envoys{
 		Connected: s.Connected, Known: s.Known, Published: s.Published, Late: s.Late, Rejected: s.Rejected,
 		Acknowledged: e.acknowledges(t.key.NamespacedName, s.Acknowledged),
+		Starting:     !serves,
 	}
 	if object != nil {
 		found.Wanted = int(object.Status.Connectors.Desired)
 	}
-	if t.configuration != nil && last != nil {
+	switch {
+	case !serves:
+		if change != nil {
+			found.Progress = change.Message
+		}
+	case object != nil && object.Status.DataPlaneChange == nil:
+		found.Excess = t.excess()
+	}
+	if serves && t.configuration != nil && last != nil {
 		found.AccessPending = ingress.PendingAccess(*t.configuration, *last)
 	}
 	return found
+}
+
+// isStarting reports whether the Tunnel changes to Envoy, and still has ingress rules.
+func isStarting(object *v1alpha1.Tunnel) bool {
+	if object == nil || object.Status.DataPlaneChange == nil {
+		return false
+	}
+	return object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
+}
+
+// facts returns the state of the Gateway's Envoys for decisions about the data plane.
+func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
+	s := e.server.State(gateway)
+	return tunnel.Envoys{Connected: s.Connected, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway)}
 }

@@ -94,12 +94,14 @@ func TestDataPlaneStaysReadyWhenAnEnvoyConnects(t *testing.T) {
 // A publication that is not valid is reported, and everything else about the Gateway goes on.
 func TestInvalidPublicationIsReported(t *testing.T) {
 	h := newEnvoyHarness(t)
+	h.wantMetrics(map[string]float64{"data_plane_ready": 1, "data_plane_rejected": 0})
 	h.xds.err = errors.New("virtual host b.example.com: invalid")
 	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False Rejected"); problem != "" {
 		t.Error(problem)
 	}
+	h.wantMetrics(map[string]float64{"data_plane_ready": 0, "data_plane_rejected": 1})
 }
 
 // A Gateway whose new Tunnel has ingress rules no longer has Envoys.

@@ -43,6 +43,7 @@ func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.
 		Metrics: o.Metrics, Logger: m.GetLogger().WithName("xds"),
 	})
 	e := newEnvoys(server, m.GetClient(), o.Namespace)
+	l.envoys = e
 	for _, runnable := range []manager.Runnable{issuer, server, manager.RunnableFunc(recordExpiry(issuer, o.Metrics))} {
 		if err := m.Add(runnable); err != nil {
 			return nil, err

@@ -75,7 +75,7 @@ func (l *loop) call(ctx context.Context, f tunnel.Facts, s tunnel.Step) (r tunne
 	case tunnel.ReadConfiguration:
 		r.Configuration, r.Version, r.Err = p.Configuration(ctx, id)
 	case tunnel.Configure:
-		r.Configuration, r.Version, r.Err = l.configure(ctx, p, f)
+		r.Configuration, r.Version, r.Err = l.configure(ctx, p, f, s)
 	case tunnel.ReadToken:
 		r.Err = l.readToken(ctx, p, f)
 	case tunnel.RotateToken:
@@ -104,10 +104,10 @@ func locate(ctx context.Context, p provider.Provider, t *v1alpha1.Tunnel, a tunn
 	}
 }
 
-// configure writes the desired configuration. It keeps the fields of the remote
+// configure writes the configuration of the step. It keeps the fields of the remote
 // configuration that the controller does not support.
-func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Facts) (provider.Configuration, provider.Version, error) {
-	configuration := *f.Desired.Configuration
+func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Facts, s tunnel.Step) (provider.Configuration, provider.Version, error) {
+	configuration := *s.Configuration
 	remote := f.Memory.Remote.Configuration
 	configuration.UnknownFields = remote.Configuration.UnknownFields
 	version, err := p.Configure(ctx, provider.TunnelID(f.Object.Status.TunnelID), configuration)

@@ -22,6 +22,8 @@ type fakeXDS struct {
 	// waits is the number of publications at each wait for acknowledgements.
 	waits []int
 	state xds.State
+	// unacknowledged means that an Envoy does not acknowledge the last publication.
+	unacknowledged bool
 	// err refuses every publication.
 	err error
 }
@@ -42,6 +44,8 @@ func (f *fakeXDS) PublishEndpoints(_ types.NamespacedName, _ types.UID, a envoy.
 func (f *fakeXDS) Await(context.Context, types.NamespacedName) {
 	f.waits = append(f.waits, len(f.publications))
 }
+
+func (f *fakeXDS) IsAcknowledged(types.NamespacedName) bool { return !f.unacknowledged }
 
 func (f *fakeXDS) Remove(gateway types.NamespacedName) {
 	f.removed = append(f.removed, gateway.String())

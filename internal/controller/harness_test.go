@@ -142,6 +142,7 @@ func (h *harness) restart() {
 		clock:   clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
 		tunnels: map[state.Key]*managedTunnel{}, findings: map[state.Key]inventoryFinding{},
 	}
+	l.envoys = newEnvoys(h.xds, c, controllerNamespace)
 	h.reconciler = &reconciler{
 		loader: state.Loader{
 			Reader: c, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
@@ -151,7 +152,7 @@ func (h *harness) restart() {
 			ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace,
 			DataPlanes: dataPlanes(),
 		},
-		envoys:    newEnvoys(h.xds, c, controllerNamespace),
+		envoys:    l.envoys,
 		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },
 	}

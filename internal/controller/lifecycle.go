@@ -8,10 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -33,6 +31,7 @@ type lifecycle struct {
 	notify       notifier
 	options      tunnel.Options
 	clock        clock
+	envoys       *envoys
 
 	mu      sync.Mutex
 	tunnels map[state.Key]*managedTunnel
@@ -95,23 +94,6 @@ type failure struct {
 	err    error
 }
 
-// target is the Gateway that a loop of decisions works on, and its desired state.
-type target struct {
-	key state.Key
-	// gateway is nil when the cache does not contain the Gateway.
-	gateway *gatewayv1.Gateway
-	state   tunnel.Gateway
-	// result is the decision about the Gateway; nil when the controller does not manage
-	// it.
-	result *gateway.Result
-	// configuration is the desired configuration of the tunnel; nil when the Gateway is
-	// not accepted or not managed.
-	configuration *provider.Configuration
-	// snapshot contains the objects whose status entries are removed when the Tunnel
-	// retires.
-	snapshot *gateway.Snapshot
-}
-
 // tunnelFor returns the process state of the Gateway's Tunnel, and creates it if
 // necessary.
 func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
@@ -123,6 +105,15 @@ func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
 		l.tunnels[key] = m
 	}
 	return m
+}
+
+// latest returns the Gateway's Tunnel as this process last wrote or read it, or else the one
+// from the cache, which can be older.
+func (l *lifecycle) latest(key state.Key, cached *v1alpha1.Tunnel) *v1alpha1.Tunnel {
+	if known := l.tunnelFor(key).object; cached != nil && known != nil && known.UID == cached.UID {
+		return known
+	}
+	return cached
 }
 
 // addFinding stores an inventory finding for the next reconcile of the key.
@@ -219,12 +210,18 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 		return nil
 	}
 	s := t.result.Settings
-	return tunnel.NewDesired(l.options, tunnel.Request{
+	request := tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
 		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
 		DataPlane: s.DataPlane(), Configuration: t.configuration, ConfigurationDataPlane: t.result.DataPlane,
 		Hostnames: len(t.result.Hostnames()), ServesGRPC: t.result.ServesGRPC(),
-	})
+	}
+	if t.other != nil && t.other.configuration != nil {
+		request.Other = &tunnel.OtherDataPlane{
+			Configuration: t.other.configuration, Hostnames: len(t.other.result.Hostnames()), Excess: t.excess(),
+		}
+	}
+	return tunnel.NewDesired(l.options, request)
 }
 
 // currentConfiguration returns the configuration of the Gateway's tunnel as Cloudflare last

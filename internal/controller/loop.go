@@ -36,7 +36,8 @@ func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	l.object = object
 	f := tunnel.Facts{
 		Uptime: l.clock.uptime(), Clock: l.clock.now(), Options: l.options,
-		Name: l.key.NamespacedName, Object: object, Gateway: l.state, Desired: l.desired(l.target), Memory: l.memory,
+		Name: l.key.NamespacedName, Object: object, Gateway: l.state, Desired: l.desired(l.at(object)), Memory: l.memory,
+		Envoys: l.envoys.facts(l.key.NamespacedName),
 	}
 	if object == nil {
 		return f, nil
@@ -144,7 +145,7 @@ func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) er
 	case o.Reason == tunnel.ReasonConfigurationThrottled:
 		l.reportThrottling(f)
 	case o.State == tunnel.OutcomeInEffect && l.contributions.written == nil:
-		l.recordInEffect()
+		l.recordInEffect(f.Desired.Hash)
 	}
 	written, err := l.objects.writeStatus(ctx, f.Object, tunnel.Status(f))
 	switch {
@@ -165,7 +166,7 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 	l.memory = tunnel.Conclude(l.memory, s, r)
 	l.reportFailure(ctx, before.Backoffs, r)
 	if s.Action == tunnel.Configure && l.memory.Push != before.Push { // otherwise no request was sent
-		l.recordWrite()
+		l.recordWrite(s)
 	}
 	switch {
 	case r.Err != nil:

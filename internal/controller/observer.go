@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -114,6 +113,15 @@ func (s *reconcileSummary) missingSince() time.Time {
 	return status.MissingSince.Time
 }
 
+// dataPlaneChangeStart returns the start of the change of the data plane that the Tunnel
+// records, or zero.
+func (s *reconcileSummary) dataPlaneChangeStart() time.Time {
+	if s.managed == nil || s.managed.object == nil || s.managed.object.Status.DataPlaneChange == nil {
+		return time.Time{}
+	}
+	return s.managed.object.Status.DataPlaneChange.StartedAt.Time
+}
+
 // pending reports whether a change must still be pushed and does not wait for user
 // action. Many watch events do not change the configuration, such as the initial list
 // after a start or the statuses that the controller writes.
@@ -154,7 +162,7 @@ func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
 		Programmed: isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: s.paused,
-		Throttled: s.outcome.Push.State == gateway.PushDelayed,
+		Throttled: s.outcome.Push.State == gateway.PushDelayed, DataPlaneChangeStart: s.dataPlaneChangeStart(),
 		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
 	if s.managed != nil && s.managed.memory.Remote.Configuration.Known {
@@ -188,8 +196,8 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),
 		}
 	}
-	if s.outcome.Envoys != nil {
-		g.DataPlaneReady = ptr.To(isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady))
+	if e := s.outcome.Envoys; e != nil {
+		g.DataPlane = &metrics.DataPlane{Ready: isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady), Rejected: e.Rejected != ""}
 	}
 	return g
 }

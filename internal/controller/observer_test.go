@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -61,6 +62,32 @@ func TestConnectorMetricsFollowTheDeployment(t *testing.T) {
 	h.rollOut()
 	h.reconcileFor(time.Second)
 	h.wantMetrics(map[string]float64{"connectors_ready": 1, "connectors_wanted": 2, "connectors_available": 2})
+}
+
+func TestMetricOfTheChangeOfTheDataPlaneFollowsTheTunnel(t *testing.T) {
+	// The Gateway is paused, so that nothing but this test changes the record.
+	const name = "tunnel_data_plane_change_start_time_seconds"
+	h := newServedHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{name: -1})
+	started := metav1.NewTime(h.wallTime.Add(-time.Hour))
+	record := func(change *v1alpha1.DataPlaneChange) {
+		t.Helper()
+		object := h.tunnelObject()
+		object.Status.DataPlaneChange = change
+		if err := h.kube.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		h.reconcileFor(time.Minute)
+	}
+	record(&v1alpha1.DataPlaneChange{To: v1alpha1.DataPlaneEnvoy, Phase: v1alpha1.DataPlaneAddingEnvoy, StartedAt: started})
+	h.wantMetrics(map[string]float64{name: float64(started.Unix())})
+	h.restart()
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{name: float64(started.Unix())})
+	record(nil)
+	h.wantMetrics(map[string]float64{name: -1})
 }
 
 func TestChangeToPushIncludesFailedAttempts(t *testing.T) {

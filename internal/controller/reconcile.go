@@ -12,12 +12,10 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // interimStatusDelay is how long the lifecycle of a tunnel may run before the reconciler
@@ -94,64 +92,74 @@ func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, er
 	return loaded, nil
 }
 
-// build builds the configuration of the tunnel and the conditions of a managed
-// Gateway. The configuration is nil when the Gateway is not accepted.
-func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loaded) (*gateway.Result, *provider.Configuration) {
+// build builds the configuration of the tunnel and the conditions of a managed Gateway, for
+// the data plane of the Snapshot.
+func (r *reconciler) build(ctx context.Context, key state.Key, s *gateway.Snapshot) planned {
 	_, end := r.observer.span(ctx, "build", key)
-	loaded.Snapshot.Now = r.now()
-	result := gateway.Build(loaded.Snapshot, r.buildOptions)
-	configuration, rules := configurationFor(result), 0
-	if configuration != nil {
-		rules = len(configuration.Ingress)
+	s.Now = r.now()
+	p, rules := newPlanned(gateway.Build(s, r.buildOptions)), 0
+	if p.configuration != nil {
+		rules = len(p.configuration.Ingress)
 	}
-	end(nil, attribute.Int("gateway.listeners", len(result.Listeners)), attribute.Int("gateway.routes", len(result.Routes)),
-		attribute.Int("tunnel.rules", rules), attribute.Bool("gateway.accepted", result.Rejected == nil))
-	return result, configuration
+	end(nil, attribute.Int("gateway.listeners", len(p.result.Listeners)), attribute.Int("gateway.routes", len(p.result.Routes)),
+		attribute.Int("tunnel.rules", rules), attribute.Bool("gateway.accepted", p.result.Rejected == nil),
+		attribute.String("gateway.data_plane", string(p.result.DataPlane)))
+	return p
 }
 
-// configurationFor returns the configuration of the tunnel, or nil when the Gateway is not
-// accepted.
-func configurationFor(result *gateway.Result) *provider.Configuration {
-	if result.DataPlane == v1alpha1.DataPlaneEnvoy {
-		return ingress.EnvoyConfiguration(result.Table)
+// plan returns the target for a managed Gateway, with the decisions for both data planes while
+// its data plane changes.
+func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) target {
+	loaded.Snapshot.DataPlane = tunnel.RecordedDataPlane(object)
+	t := target{
+		key: key, gateway: loaded.Gateway, planned: r.build(ctx, key, loaded.Snapshot), snapshot: loaded.Snapshot,
+		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
 	}
-	return ingress.Configuration(result.Table)
+	if t.result.Settings == nil || !tunnel.NeedsBoth(object, t.result.Settings.DataPlane()) {
+		return t
+	}
+	snapshot := *loaded.Snapshot
+	snapshot.DataPlane = v1alpha1.DataPlaneEnvoy
+	if t.isFor(v1alpha1.DataPlaneEnvoy) {
+		snapshot.DataPlane = v1alpha1.DataPlaneIngressRules
+	}
+	other := r.build(ctx, key, &snapshot)
+	t.other = &other
+	return t
 }
 
 // reconcileManaged updates the tunnel and the statuses of a managed Gateway.
 func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
 	r.sets.record(key.NamespacedName, loaded.Snapshot.ListenerSets)
-	result, configuration := r.build(ctx, key, loaded)
-	shared, err := r.hostnames.update(ctx, loaded.Gateway, result.Hostnames())
+	object := r.lifecycle.latest(key, loaded.Tunnel)
+	t := r.plan(ctx, key, loaded, object)
+	shared, err := r.hostnames.update(ctx, loaded.Gateway, t.result.Hostnames())
 	if err != nil {
 		return 0, err
 	}
-	r.warnings.emit(key, loaded.Snapshot, result.HostnameWarnings())
-	t := target{
-		key: key, gateway: loaded.Gateway, result: result, configuration: configuration, snapshot: loaded.Snapshot,
-		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
-	}
+	r.warnings.emit(key, loaded.Snapshot, t.result.HostnameWarnings())
 	summary.managed, summary.paused = r.lifecycle.tunnelFor(key), t.state.Paused
-	r.lifecycle.emitWarnings(loaded.Gateway, summary.managed, result.Warnings)
-	if configuration != nil {
-		summary.configurationHash = configuration.Hash()
-	}
-	first, err := r.publish(ctx, t, loaded.Tunnel)
+	r.lifecycle.emitWarnings(loaded.Gateway, summary.managed, t.result.Warnings)
+	first, err := r.publish(ctx, t, object)
 	if err != nil {
 		return 0, err
 	}
-	interim := r.outcome(ctx, t, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, loaded.Tunnel)
+	interim := r.outcome(ctx, t, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, object)
 	outcome, requeueAfter, err := r.manageTunnel(ctx, t, interim)
 	if outcome == nil {
 		return 0, err
 	}
-	if err := r.publishAgain(ctx, t, first); err != nil {
+	if err := errors.Join(r.publishAgain(ctx, t, first), r.renewWhilePaused(ctx, t)); err != nil {
 		return 0, err
+	}
+	t = t.at(summary.managed.object) // the statuses follow the data plane in effect now
+	if t.configuration != nil {
+		summary.configurationHash = t.configuration.Hash()
 	}
 	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
 	summary.outcome = r.outcome(ctx, t, shared, *outcome, summary.managed.object)
-	report := result.Report(summary.outcome)
-	summary.report, summary.usage = &report, result.Usage
+	report := t.result.Report(summary.outcome)
+	summary.report, summary.usage = &report, t.result.Usage
 	// The metrics do not wait for the statuses.
 	r.observer.record(key, summary, err)
 	r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key, report) })
@@ -164,7 +172,7 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 	return gateway.Outcome{
 		Push: pushResult(t.result, o, r.lifecycle.accountProblem(t)), Tunnel: o.Tunnel, Shared: shared,
 		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
-		Envoys:     r.envoys.state(t, object, r.lifecycle.lastConfiguration(t.key)),
+		Envoys:     r.envoys.state(t, object, o.Change, r.lifecycle.lastConfiguration(t.key)),
 	}
 }
 
@@ -178,24 +186,26 @@ type published struct {
 	blind bool
 }
 
-// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel exists. If
-// hostnames move from one listener to the other, their Envoys have the routes before the
-// tunnel's configuration changes.
+// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has Envoys.
+// If hostnames move from one listener to the other, or the data plane changes, their Envoys
+// have the routes before the tunnel's configuration changes.
 func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (p published, err error) {
-	if t.result.DataPlane != v1alpha1.DataPlaneEnvoy {
-		if r.envoys.serve(t.key.NamespacedName) {
-			r.envoys.remove(t.key.NamespacedName) // the Tunnel was replaced
+	plan := t.envoy(object)
+	if plan == nil {
+		isReplaced := object != nil || !t.isFor(v1alpha1.DataPlaneEnvoy)
+		if isReplaced && r.envoys.serve(t.key.NamespacedName) {
+			r.envoys.remove(t.key.NamespacedName) // the Tunnel was replaced, or its data plane has changed
 		}
 		return p, nil
 	}
-	if object == nil || t.result.Table == nil {
+	if plan.configuration == nil {
 		return p, nil
 	}
 	ctx, end := r.observer.span(ctx, "publish", t.key)
 	current := r.lifecycle.currentConfiguration(t.key)
 	p = published{tunnel: object.UID, blind: current == nil}
-	p.moving, err = r.envoys.publish(ctx, t, object, current)
-	if p.moving {
+	p.moving, err = r.envoys.publish(ctx, t, *plan, object, current)
+	if p.moving || object.Status.DataPlaneChange != nil && r.envoys.server.State(t.key.NamespacedName).Rejected == "" {
 		r.envoys.server.Await(ctx, t.key.NamespacedName)
 	}
 	end(err, attribute.Bool("envoy.moving", p.moving))
@@ -208,13 +218,28 @@ func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tun
 // another configuration.
 func (r *reconciler) publishAgain(ctx context.Context, t target, first published) error {
 	object, current := r.lifecycle.tunnelFor(t.key).object, r.lifecycle.currentConfiguration(t.key)
-	differs := current != nil && t.configuration != nil && current.Hash() != t.configuration.Hash()
+	plan := t.envoy(object)
+	if plan == nil {
+		_, err := r.publish(ctx, t, object)
+		return err
+	}
+	differs := current != nil && plan.configuration != nil && !plan.has(current.Hash())
 	isDue := first.moving || first.blind && differs
-	if object == nil || object.UID == first.tunnel && !isDue {
+	if object.UID == first.tunnel && !isDue {
 		return nil
 	}
 	_, err := r.publish(ctx, t, object)
 	return err
+}
+
+// renewWhilePaused renews the certificates of a paused Gateway's Envoys. The lifecycle of the
+// tunnel changes nothing while the Gateway is paused.
+func (r *reconciler) renewWhilePaused(ctx context.Context, t target) error {
+	object := r.lifecycle.tunnelFor(t.key).object
+	if !t.state.Paused || object == nil || !tunnel.RunsEnvoy(object) {
+		return nil
+	}
+	return r.lifecycle.connectors.renew(ctx, object)
 }
 
 // pushResult converts the outcome for the tunnel to the result of the push.

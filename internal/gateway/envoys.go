@@ -12,7 +12,7 @@ import (
 // configuration of the Gateway. It exists only with Envoy.
 const TypeDataPlaneReady = "tunnelgateway.dev/DataPlaneReady"
 
-// The reasons of TypeDataPlaneReady, beside reasonPending.
+// The reasons of TypeDataPlaneReady, beside reasonPending and ReasonLimitExceeded.
 const (
 	reasonReady        = "Ready"
 	reasonRejected     = "Rejected"
@@ -26,8 +26,10 @@ const (
 //	the Gateway is not accepted           current condition, else False Pending
 //	not Published                         current condition, else False Pending
 //	Rejected                              False Rejected
+//	Starting                              False Pending, or current condition without Progress
 //	Connected is 0, not Known             current condition, else False Pending
 //	Connected is 0, Wanted is not         False Disconnected
+//	Excess                                False LimitExceeded
 //	Late                                  False Pending
 //	Connected is not 0, not Acknowledged  current condition if it is True and no AccessPending, else False Pending
 //	AccessPending                         False Pending
@@ -38,6 +40,7 @@ const (
 // The first row that applies decides about Programmed of an accepted Gateway:
 //
 //	state                                 Programmed
+//	Starting                              as with ingress rules
 //	the tunnel has no configuration       as with ingress rules
 //	Acknowledged                          True
 //	not Published                         current condition, else False Pending
@@ -72,6 +75,13 @@ type Envoys struct {
 	// AccessPending are, sorted, the hostnames whose change of Access waits for
 	// Cloudflare.
 	AccessPending []string
+	// Starting reports whether the Gateway changes to Envoy, while its ingress rules still
+	// serve it. Progress describes what the change waits for; it is empty if unknown.
+	Starting bool
+	Progress string
+	// Excess describes why a change to ingress rules cannot begin: what exceeds their
+	// limits. It is empty when the settings ask for Envoy, or the rules are within the limits.
+	Excess string
 }
 
 const (
@@ -81,7 +91,7 @@ const (
 
 // pushes returns the attempts that Programmed reports on the Gateway and on its ListenerSets.
 func (r *Result) pushes(o Outcome) (onGateway, onSets Push) {
-	if o.Envoys == nil || o.Push.State != PushSucceeded {
+	if o.Envoys == nil || o.Envoys.Starting || o.Push.State != PushSucceeded {
 		return o.Push, o.Push
 	}
 	return o.Envoys.pushes(o.Push, r.isProgrammed())
@@ -123,16 +133,28 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 	case !e.Published:
 		c.keepDataPlaneReady(current, "The controller has not published the configuration to Envoy yet.")
 	case e.Rejected != "":
-		c.set(TypeDataPlaneReady, false, reasonRejected,
-			"Envoy rejected the current configuration, so only an earlier one can be in effect. Report the error as a bug in the controller: "+e.Rejected)
+		c.set(TypeDataPlaneReady, false, reasonRejected, e.describeRejected())
+	case e.Starting:
+		c.setStarting(e, current)
 	case e.Connected == 0 && !e.Known:
 		c.keepDataPlaneReady(current, "The controller waits until Envoy connects.")
 	case e.Connected == 0 && e.Wanted > 0:
 		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: connectors that run keep serving their last configuration, but changes do not take effect. "+
 			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
+	case e.Excess != "":
+		c.set(TypeDataPlaneReady, false, ReasonLimitExceeded, e.Excess)
 	default:
 		c.setAcknowledged(e, current)
 	}
+}
+
+// setStarting adds the condition DataPlaneReady for a Gateway that changes to Envoy.
+func (c *conditions) setStarting(e *Envoys, current []metav1.Condition) {
+	if e.Progress == "" {
+		c.keepDataPlaneReady(current, "The change to Envoy has begun. The ingress rules serve the Gateway until it ends.")
+		return
+	}
+	c.set(TypeDataPlaneReady, false, reasonPending, e.Progress)
 }
 
 // setAcknowledged adds the condition DataPlaneReady for a configuration that Envoys can have
@@ -164,6 +186,14 @@ func (c *conditions) keepDataPlaneReady(current []metav1.Condition, message stri
 	kept := *existing
 	kept.LastTransitionTime = metav1.Time{}
 	c.list = append(c.list, kept)
+}
+
+func (e *Envoys) describeRejected() string {
+	effect := "only an earlier one can be in effect"
+	if e.Starting {
+		effect = "the ingress rules keep serving the Gateway"
+	}
+	return fmt.Sprintf("Envoy rejected the current configuration, so %s. Report the error as a bug in the controller: %s", effect, e.Rejected)
 }
 
 func (e *Envoys) describeReady() string {

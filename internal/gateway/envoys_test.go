@@ -30,6 +30,9 @@ func disconnected(e *gateway.Envoys)   { e.Connected, e.Acknowledged = 0, false 
 func scaledToZero(e *gateway.Envoys)   { e.Wanted = 0 }
 func rejected(e *gateway.Envoys)       { e.Rejected = "route secret/other is not valid" }
 
+func starting(e *gateway.Envoys)  { e.Starting, e.Progress = true, "Pod a is not ready." }
+func excessive(e *gateway.Envoys) { e.Excess = "The Gateway needs 3 ingress rules." }
+
 func accessPending(count int) func(*gateway.Envoys) {
 	return func(e *gateway.Envoys) {
 		for i := range count {
@@ -89,6 +92,15 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 		"Access waits":                       {envoys: readyEnvoys(accessPending(2)), want: "False Pending", message: "for 0.example.com, 1.example.com. The previous Access stays in effect until Cloudflare acknowledges"},
 		"Access of the listed hostnames":     {envoys: readyEnvoys(accessPending(5)), want: "False Pending", message: "3.example.com, 4.example.com. The"},
 		"Access of many hostnames waits":     {envoys: readyEnvoys(accessPending(9)), want: "False Pending", message: "4.example.com and 4 more. The"},
+		"changing to Envoy":                  {envoys: readyEnvoys(starting), want: "False Pending", message: "Pod a is not ready."},
+		"changing to Envoy, none connected":  {envoys: readyEnvoys(starting, disconnected), want: "False Pending", message: "Pod a is not ready."},
+		"changing to Envoy, rejected":        {envoys: readyEnvoys(starting, rejected), want: "False Rejected", message: "so the ingress rules keep serving the Gateway. Report"},
+		"changing to Envoy, not published":   {envoys: readyEnvoys(starting, unpublished), want: "False Pending", message: "has not published", keeps: true},
+		"changing to Envoy, state unknown":   {envoys: &gateway.Envoys{Published: true, Starting: true}, want: "False Pending", message: "The change to Envoy has begun", keeps: true},
+		"above the limits":                   {envoys: readyEnvoys(excessive), want: "False LimitExceeded", message: "needs 3 ingress rules"},
+		"above the limits, scaled to zero":   {envoys: readyEnvoys(excessive, scaledToZero), want: "False LimitExceeded", message: "needs 3 ingress rules"},
+		"above the limits, none connected":   {envoys: readyEnvoys(excessive, disconnected), want: "False Disconnected", message: "No Envoy is connected"},
+		"above the limits, rejected":         {envoys: readyEnvoys(excessive, rejected), want: "False Rejected", message: "Envoy rejected"},
 		"not accepted":                       {envoys: readyEnvoys(), invalid: true, want: "False Pending", message: "The Gateway is not accepted", keeps: true},
 		"not accepted, after a rejection":    {envoys: readyEnvoys(rejected), invalid: true, want: "False Pending", message: "The Gateway is not accepted", keeps: true},
 		"not accepted, without a connection": {envoys: readyEnvoys(disconnected), invalid: true, want: "False Pending", message: "The Gateway is not accepted", keeps: true},
@@ -166,7 +178,11 @@ func TestProgrammedFollowsTheFirstConfigurationOfEnvoy(t *testing.T) {
 		"a later rejection": {
 			succeeded, readyEnvoys(rejected), programmedOnGateway(), everywhere(isProgrammed), programmedOnGateway(),
 		},
-		"Access waits":     {succeeded, readyEnvoys(accessPending(1)), everywhere(isProgrammed), everywhere(isProgrammed), everywhere(isProgrammed)},
+		"Access waits": {succeeded, readyEnvoys(accessPending(1)), everywhere(isProgrammed), everywhere(isProgrammed), everywhere(isProgrammed)},
+		"changing to Envoy": {
+			succeeded, readyEnvoys(starting, unacknowledged, rejected), everywhere(isProgrammed), everywhere(isProgrammed), everywhere(isProgrammed),
+		},
+		"above the limits": {succeeded, readyEnvoys(excessive), everywhere(isProgrammed), everywhere(isProgrammed), everywhere(isProgrammed)},
 		"no configuration": {gateway.Push{}, readyEnvoys(), everywhere(isPending), everywhere(isProgrammed), everywhere(isPending)},
 		"a configuration that failed": {
 			gateway.Push{State: gateway.PushFailed, Message: "It failed."}, readyEnvoys(), everywhere(isPending), everywhere(isPending), everywhere(isPending),

@@ -28,8 +28,18 @@ type Gateway struct {
 	AboveLimit map[LimitedKind]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
-	// DataPlaneReady reports whether Envoy has the configuration; nil with ingress rules.
-	DataPlaneReady *bool
+	// DataPlane is the condition DataPlaneReady; nil with ingress rules.
+	DataPlane *DataPlane
+	// DataPlaneChangeStart is the start of the change of the data plane in progress; zero if
+	// there is none.
+	DataPlaneChangeStart time.Time
+}
+
+// DataPlane is what the condition DataPlaneReady of a Gateway reports.
+type DataPlane struct {
+	// Ready reports whether Envoy has the configuration, and Rejected whether it has
+	// rejected it.
+	Ready, Rejected bool
 }
 
 // LimitUsage is how much of a limit is used.
@@ -72,9 +82,13 @@ var gatewayGauges = []struct {
 	{gauge("above_limit", "objects", "Objects that are not accepted because they are above a limit.", labelKind),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelKind, g.AboveLimit) }},
 	{gauge("data_plane_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/DataPlaneReady condition is true. Absent with ingress rules."),
+		dataPlaneGauge(func(d DataPlane) bool { return d.Ready })},
+	{gauge("data_plane_rejected", "1 or 0", "Whether the Gateway's current configuration for Envoy is not valid: an Envoy has rejected it, or the controller has not sent it. Absent with ingress rules."),
+		dataPlaneGauge(func(d DataPlane) bool { return d.Rejected })},
+	{gauge("tunnel_data_plane_change_start_time_seconds", "seconds", "Unix time at which the change of the data plane in progress began, as recorded in the Tunnel's status.dataPlaneChange. Absent if no change is in progress."),
 		func(g Gateway, emit emitFunc) {
-			if g.DataPlaneReady != nil {
-				emit(boolValue(*g.DataPlaneReady))
+			if !g.DataPlaneChangeStart.IsZero() {
+				emit(float64(g.DataPlaneChangeStart.Unix()))
 			}
 		}},
 	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/ConnectorsReady condition is true. Absent if the controller runs no connectors for the Gateway."),
@@ -120,6 +134,15 @@ func limitGauge(value func(LimitUsage) int) func(Gateway, emitFunc) {
 			if usage, ok := g.Limits[Limit(limit.Name)]; ok {
 				emit(float64(value(usage)), limit.Name)
 			}
+		}
+	}
+}
+
+// dataPlaneGauge returns a function that emits a value if the Gateway has Envoy.
+func dataPlaneGauge(value func(DataPlane) bool) func(Gateway, emitFunc) {
+	return func(g Gateway, emit emitFunc) {
+		if g.DataPlane != nil {
+			emit(boolValue(value(*g.DataPlane)))
 		}
 	}
 }

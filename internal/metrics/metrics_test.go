@@ -23,7 +23,7 @@ var sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
 // recordGateway records all metrics of a Gateway.
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
-	n, ready := 3, true
+	n := 3
 	m.SetGateway(name, metrics.Gateway{
 		Programmed: true, Paused: true, Throttled: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
@@ -33,7 +33,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 		Limits:       map[metrics.Limit]metrics.LimitUsage{metrics.LimitRulesPerTunnel: {Used: 900, Limit: 1000}},
 		AboveLimit:   map[metrics.LimitedKind]int{metrics.LimitedRoute: 7},
 
-		DataPlaneReady: &ready,
+		DataPlane: &metrics.DataPlane{Ready: true, Rejected: true}, DataPlaneChangeStart: time.Unix(1650, 0),
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
@@ -214,7 +214,9 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 		"tunnel_gateway_listeners" + labels + ",state=conflicted}":                                                      1,
 		"tunnel_gateway_listener_sets" + labels + ",state=rejected}":                                                    1,
 		"tunnel_gateway_routes" + labels + ",state=accepted}":                                                           4,
+		"tunnel_gateway_data_plane_rejected" + labels + "}":                                                             1,
 		"tunnel_gateway_data_plane_ready" + labels + "}":                                                                1,
+		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds" + labels + "}":                                     1650,
 		"tunnel_gateway_connectors_ready" + labels + "}":                                                                1,
 		"tunnel_gateway_connectors_wanted" + labels + "}":                                                               2,
 		"tunnel_gateway_connectors_available" + labels + "}":                                                            1,

@@ -125,7 +125,7 @@ func (m Memory) afterTunnelRead(s Step, r Result) Memory {
 	case s.Action == Create:
 		m.Created = At(r.Uptime)
 		m.Refresh.Configuration = false // a new tunnel has no configuration to read
-		m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, NextRead: r.Uptime + s.ReadInterval}
+		m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, Confirmed: true, NextRead: r.Uptime + s.ReadInterval}
 	case t.Local && s.Priority != provider.PriorityDeletion:
 		// A user may migrate the tunnel, so it is read again later.
 		m.Remote.Tunnel.Presence = PresenceUnknown
@@ -149,6 +149,7 @@ func (m Memory) afterConfigurationRead(s Step, r Result) Memory {
 			m.LateWrites = m.LateWrites.add(r.Uptime, hash)
 		}
 	}
+	c.Confirmed = !m.LateWrites.pending(r.Uptime)
 	arrived := len(m.LateWrites.Hashes) == 0 || len(m.LateWrites.Hashes) == 1 && m.LateWrites.Hashes[0] == c.Hash
 	if !arrived && m.LateWrites.pending(r.Uptime) {
 		c.NextRead = min(c.NextRead, m.LateWrites.Settled.at+time.Second)
@@ -167,6 +168,7 @@ func (m Memory) afterConfigurationWrite(s Step, r Result) Memory {
 		// The configuration must be read to find out which write was the last.
 		Known: r.Version == before.Version+1, Configuration: r.Configuration, Hash: s.Hash, Version: r.Version,
 		NextRead: min(before.NextRead, r.Uptime+s.ReadInterval), Settled: true,
+		Confirmed: !m.LateWrites.pending(r.Uptime),
 	}
 	m.InEffect, m.FailedWrite = s.Hash, ""
 	if m.LateWrites.pending(r.Uptime) {

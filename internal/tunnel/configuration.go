@@ -9,7 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// applyConfiguration applies the desired configuration. The remote configuration is read
+// applyConfiguration applies the desired configuration. While the data plane changes, this can
+// be the configuration for the data plane that is not in effect yet. The remote configuration is read
 // after a start, after an error and at the drift interval, and written only if it differs.
 func applyConfiguration(f Facts) Step {
 	switch {
@@ -18,6 +19,7 @@ func applyConfiguration(f Facts) Step {
 	case f.hasOtherDataPlane():
 		return waitFor(minBackoff) // the next reconcile builds the configuration again
 	}
+	f = f.withConfigurationToApply()
 	if step := readConfiguration(f); step.Action != "" {
 		return step
 	}
@@ -89,7 +91,7 @@ func (f Facts) hasWritten(hash string) bool {
 // desired configuration.
 func replaceConfiguration(f Facts) Step {
 	remote, recorded := f.Memory.Remote.Configuration, f.Object.Status
-	next := Step{Action: Configure, Hash: f.Desired.Hash, Limit: f.Desired.Updates, ReadInterval: f.driftInterval(), Event: f.adoptionEvent()}
+	next := Step{Action: Configure, Hash: f.Desired.Hash, Configuration: f.Desired.Configuration, Limit: f.Desired.Updates, ReadInterval: f.driftInterval(), Event: f.adoptionEvent()}
 	previous := remote.Hash
 	switch {
 	case recorded.Contested:

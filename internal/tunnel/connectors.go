@@ -11,7 +11,7 @@ func ensureConnectors(f Facts) Step {
 	switch {
 	case f.Desired == nil || recorded.TunnelID == "" || recorded.Configuration.Hash == "" || f.Token.State != TokenPresent:
 		return Step{}
-	case f.Desired.NeedsHTTP2 && !recorded.HTTP2 && recorded.DataPlane != v1alpha1.DataPlaneEnvoy:
+	case f.Desired.NeedsHTTP2 && !recorded.HTTP2 && !RunsEnvoy(f.Object) && f.Desired.DataPlane != v1alpha1.DataPlaneEnvoy:
 		return Step{
 			Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.HTTP2 = true }),
 			Event: newEvent(EventHTTP2, "The connectors of tunnel %s now use HTTP/2, because the Gateway has a GRPCRoute and gRPC trailers are lost over QUIC.", recorded.TunnelID),

@@ -1,10 +1,6 @@
 package tunnel
 
-import (
-	"fmt"
-
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-)
+import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 
 // RecordedDataPlane returns the data plane that the Tunnel records. A Tunnel with a tunnel
 // or a configuration, but without a recorded data plane, has ingress rules. The result is
@@ -24,7 +20,7 @@ func RecordedDataPlane(t *v1alpha1.Tunnel) v1alpha1.DataPlane {
 }
 
 // recordDataPlane records the data plane before the first claim and before the first
-// request to Cloudflare. It never replaces a recorded data plane. Without valid settings,
+// request to Cloudflare. Only rule changeDataPlane replaces a recorded data plane. Without valid settings,
 // a Tunnel that has recorded nothing waits, because it must not be located before its data
 // plane is known.
 func recordDataPlane(f Facts) Step {
@@ -43,18 +39,6 @@ func recordDataPlane(f Facts) Step {
 	default:
 		return Step{Action: None}
 	}
-}
-
-// dataPlaneDisagreement returns the message about settings that ask for another data plane
-// than the Tunnel records, or "".
-func (f Facts) dataPlaneDisagreement() string {
-	recorded := RecordedDataPlane(f.Object)
-	if recorded == "" || recorded == f.Desired.DataPlane {
-		return ""
-	}
-	return fmt.Sprintf("The setting dataPlane selects %s, but Tunnel %s records %s, which keeps serving. Set dataPlane in the TunnelConfiguration of the GatewayClass to %s again, "+
-		"or ask an administrator to delete the Tunnel object to switch, which interrupts the traffic until new connectors run.",
-		f.Desired.DataPlane, f.Object.Name, recorded, recorded)
 }
 
 // hasOtherDataPlane reports whether the desired configuration is for another data plane

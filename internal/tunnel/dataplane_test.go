@@ -1,9 +1,7 @@
 package tunnel
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -61,32 +59,6 @@ func TestDataPlaneIsRecordedBeforeTheTunnelIsUsed(t *testing.T) {
 	})
 }
 
-func TestRecordedDataPlaneDoesNotChange(t *testing.T) {
-	lost := combine(tunnelNotFound, tunnelRead(Absent), func(f *Facts) { f.Memory.Remote.Configuration.Missing = true })
-	needsHTTP2 := func(f *Facts) { f.Desired.NeedsHTTP2 = true }
-	const tunnelLost = "configuration.hash= token.rotatedAt= tunnelID="
-	testDecide(t, []row{
-		{"settings that ask for another data plane change nothing", wantsEnvoy, idle()},
-		{"settings that no longer ask for Envoy change nothing", combine(withEnvoy, func(f *Facts) { f.Desired.DataPlane = v1alpha1.DataPlaneIngressRules }), idle()},
-		{
-			"the configuration of the recorded data plane is still written",
-			combine(wantsEnvoy, routesChanged), want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
-		},
-		{
-			"the configuration of another data plane is not written",
-			combine(wantsEnvoy, routesChanged, func(f *Facts) { f.Desired.ConfigurationDataPlane = v1alpha1.DataPlaneEnvoy }), want{Action: Wait, Wait: time.Second},
-		},
-		{
-			"the spec follows the settings while they ask for another data plane",
-			combine(wantsEnvoy, func(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }), want{Action: Claim},
-		},
-		{"a lost tunnel keeps the data plane", combine(withEnvoy, lost), want{Action: Record, Record: tunnelLost, Event: EventTunnelLost}},
-		{"a new Gateway that asks for another data plane resumes the Tunnel", combine(otherUID, wantsEnvoy), want{Action: Record, Record: "gatewayUID=uid-2"}},
-		{"a GRPCRoute needs HTTP/2 with ingress rules", needsHTTP2, want{Action: Record, Record: "http2=true", Event: EventHTTP2}},
-		{"a GRPCRoute records nothing with Envoy, whose connectors always use HTTP/2", combine(withEnvoy, needsHTTP2), idle()},
-	})
-}
-
 func TestRecordedDataPlane(t *testing.T) {
 	record := func(s v1alpha1.TunnelStatus) *v1alpha1.Tunnel { return &v1alpha1.Tunnel{Status: s} }
 	for name, test := range map[string]struct {
@@ -103,33 +75,5 @@ func TestRecordedDataPlane(t *testing.T) {
 		if got := RecordedDataPlane(test.object); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
-	}
-}
-
-// The message names the setting, both data planes, the Tunnel and both remedies.
-func TestMessageAboutAnotherDataPlane(t *testing.T) {
-	for name, test := range map[string]struct {
-		facts change
-		want  []string
-	}{
-		"the settings ask for Envoy": {wantsEnvoy, []string{"dataPlane selects Envoy", "Tunnel infra.shared records IngressRules", "to IngressRules again", "delete the Tunnel object"}},
-		"the settings ask for ingress rules": {
-			combine(withEnvoy, func(f *Facts) { f.Desired.DataPlane = v1alpha1.DataPlaneIngressRules }),
-			[]string{"dataPlane selects IngressRules", "Tunnel infra.shared records Envoy", "to Envoy again", "delete the Tunnel object"},
-		},
-		"the identity is reported first": {combine(wantsEnvoy, otherAccount), []string{"The setting account "}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := Programmed(serving(test.facts))
-			if got.State != OutcomeFailed || got.Reason != ReasonSettingsNotApplied || !got.RequiresAction() {
-				t.Errorf("the outcome is %+v, want %s", got, ReasonSettingsNotApplied)
-			}
-			for _, part := range test.want {
-				if !strings.Contains(got.Message, part) {
-					t.Errorf("the message %q does not contain %q", got.Message, part)
-				}
-			}
-			checkSentence(t, "the message", got.Message)
-		})
 	}
 }

@@ -33,6 +33,9 @@ type Request struct {
 	ConfigurationDataPlane v1alpha1.DataPlane
 	// Hostnames is the number of hostnames that the routes serve.
 	Hostnames int
+	// Other is the desired configuration for the data plane that is not in effect; nil
+	// unless [NeedsBoth]. NewDesired computes its hash.
+	Other *OtherDataPlane
 	// ServesGRPC reports whether a GRPCRoute is served.
 	ServesGRPC bool
 }
@@ -63,8 +66,14 @@ func NewDesired(o Options, r Request) *Desired {
 	if id := s.ExistingTunnel(); id != "" {
 		d.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: string(id), Takeover: s.Takeover()}
 	}
-	if r.Configuration != nil {
-		d.Hash = r.Configuration.Hash()
+	if r.Configuration == nil {
+		return d
+	}
+	d.Hash = r.Configuration.Hash()
+	if r.Other != nil && r.Other.Configuration != nil {
+		other := *r.Other
+		other.Hash = other.Configuration.Hash()
+		d.Other = &other
 	}
 	return d
 }

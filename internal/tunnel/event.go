@@ -37,6 +37,13 @@ const (
 	EventHTTP2 EventReason = "ConnectorProtocol"
 	// EventTokenRotated reports that the token was rotated.
 	EventTokenRotated EventReason = "TokenRotated"
+	// EventDataPlaneChanging reports that a change of the data plane has begun.
+	EventDataPlaneChanging EventReason = "DataPlaneChanging"
+	// EventDataPlaneChanged reports that a change of the data plane has ended.
+	EventDataPlaneChanged EventReason = "DataPlaneChanged"
+	// EventDataPlaneReversed reports that a change of the data plane was reversed before its
+	// end.
+	EventDataPlaneReversed EventReason = "DataPlaneReversed"
 )
 
 // EventEntry describes an event in the catalogue.
@@ -78,6 +85,12 @@ var Events = []EventEntry{
 		"Nothing."},
 	{EventTokenRotated, false, "The token of the tunnel was rotated, and connectors with the old token were disconnected.",
 		"Nothing."},
+	{EventDataPlaneChanging, false, "The settings select another data plane, and the controller has begun to change to it. No request fails during the change.",
+		"Nothing. The condition DataPlaneApplied of the Tunnel describes what the change waits for."},
+	{EventDataPlaneChanged, false, "The change of the data plane is complete.",
+		"Nothing."},
+	{EventDataPlaneReversed, false, "The settings select the previous data plane again, or its ingress rules have come to exceed their limits, before the change of the data plane was complete. The controller changes back.",
+		"Nothing, unless the condition DataPlaneApplied of the Tunnel is False with the reason LimitExceeded."},
 }
 
 // newEvent returns an event with the reason and the message.

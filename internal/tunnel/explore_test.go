@@ -112,6 +112,7 @@ func (x *exploration) root() *model {
 
 // visit adds a state and returns its node.
 func (x *exploration) visit(m *model, parent int32, l transition, faults int) int32 {
+	m.checkPodsHaveEnvoy()
 	if m.violation != "" {
 		x.report(m.violation, parent, l)
 		return -1

@@ -44,6 +44,8 @@ type Facts struct {
 	Token TokenSecret
 	// Connectors is the state of the objects and pods that run the connectors.
 	Connectors Connectors
+	// Envoys is the state of the Envoys that are connected to this process.
+	Envoys Envoys
 	// Memory is the in-memory state of this process.
 	Memory Memory
 }
@@ -98,11 +100,11 @@ type Gateway struct {
 type Desired struct {
 	// Spec is the desired spec of the Tunnel.
 	Spec v1alpha1.TunnelSpec
-	// DataPlane is the data plane that the settings ask for. It applies only to a Tunnel
-	// that has recorded none.
+	// DataPlane is the data plane that the settings ask for. A Tunnel that records another
+	// data plane changes to it in phases.
 	DataPlane v1alpha1.DataPlane
-	// Configuration is the desired configuration. It is nil if the Gateway is not
-	// accepted; the configuration is then not changed.
+	// Configuration is the desired configuration for the data plane in effect. It is nil if
+	// the Gateway is not accepted; the configuration is then not changed.
 	Configuration *provider.Configuration
 	// ConfigurationDataPlane is the data plane that Configuration is for.
 	ConfigurationDataPlane v1alpha1.DataPlane
@@ -110,6 +112,9 @@ type Desired struct {
 	Hash string
 	// Hostnames is the number of hostnames that the routes serve.
 	Hostnames int
+	// Other is the desired configuration for the data plane that is not in effect. It is nil
+	// unless [NeedsBoth], and if Configuration is nil.
+	Other *OtherDataPlane
 	// NeedsHTTP2 reports whether a GRPCRoute is served and the protocol is auto. It has
 	// an effect only with ingress rules: with Envoy, auto means HTTP/2 from the start.
 	NeedsHTTP2 bool
@@ -119,6 +124,19 @@ type Desired struct {
 	TokenRotation time.Duration
 	// Updates limits how often the configuration is written.
 	Updates UpdateLimit
+}
+
+// OtherDataPlane is the desired configuration for the data plane that is not in effect.
+type OtherDataPlane struct {
+	// Configuration is the desired configuration.
+	Configuration *provider.Configuration
+	// Hash is the hash of Configuration.
+	Hash string
+	// Hostnames is the number of hostnames that the routes serve.
+	Hostnames int
+	// Excess is a sentence about what exceeds the limits of ingress rules, with the number
+	// and the limit. It is empty if nothing does, and always empty for Envoy.
+	Excess string
 }
 
 // Rival is another Tunnel object that records or requests the same tunnel.
@@ -196,6 +214,12 @@ type Connectors struct {
 	Pods int
 	// RolledOut reports whether every pod has the current settings and token.
 	RolledOut bool
+	// WithoutEnvoy and WithEnvoy are the numbers of pods without and with Envoy, including
+	// terminating pods.
+	WithoutEnvoy, WithEnvoy int
+	// NotReady is a sentence that names the pod that delays the rollout and the cause. It is
+	// empty if no pod does.
+	NotReady string
 	// Desired and Ready are numbers of replicas.
 	Desired, Ready int32
 	// GracePeriod is the maximum time that a connector takes to stop.
@@ -203,4 +227,15 @@ type Connectors struct {
 	// Reason and Message explain why the connectors are not ready. Reason is empty if
 	// they are ready.
 	Reason, Message string
+}
+
+// Envoys is the state of the Envoys that are connected to this process, with respect to the
+// last publication of the Gateway. Its zero value means that none is connected.
+type Envoys struct {
+	// Connected is the number of connected Envoys.
+	Connected int
+	// Acknowledged reports whether every connected Envoy has acknowledged the publication.
+	Acknowledged bool
+	// Rejected is the error of an Envoy that has rejected the publication; empty for none.
+	Rejected string
 }

@@ -75,7 +75,7 @@ func serving(changes ...change) Facts {
 			Remote: Remote{
 				Tunnel: RemoteTunnel{Presence: Present, ID: testTunnelID, Name: testTunnelName, Read: At(time.Minute)},
 				Configuration: RemoteConfiguration{
-					Known: true, Configuration: desired, Hash: desired.Hash(), Version: 7, NextRead: uptime + untilNextRead, Settled: true,
+					Known: true, Configuration: desired, Hash: desired.Hash(), Version: 7, NextRead: uptime + untilNextRead, Settled: true, Confirmed: true,
 				},
 			},
 			Claimed: true, CredentialsVersion: "1", InEffect: desired.Hash(), Token: TokenCheck{NextCheck: At(2 * uptime)},
@@ -103,11 +103,13 @@ func configurationFor(hostnames ...string) provider.Configuration {
 
 // The configurations of the rows: wantedConfiguration is the desired configuration,
 // changedConfiguration is the desired configuration after a change of the routes, and
-// externalConfiguration is a configuration of another writer.
+// externalConfiguration is a configuration of another writer, and otherConfiguration is the desired
+// configuration for the data plane that is not in effect.
 var (
 	wantedConfiguration   = configurationFor("app.example.com")
 	changedConfiguration  = configurationFor("app.example.com", "api.example.com")
 	externalConfiguration = configurationFor("elsewhere.example.com")
+	otherConfiguration    = configurationFor("app.example.com", "other.example.com")
 )
 
 // combine combines changes.
@@ -188,6 +190,28 @@ func wantsEnvoy(f *Facts) { f.Desired.DataPlane = v1alpha1.DataPlaneEnvoy }
 func withEnvoy(f *Facts) {
 	wantsEnvoy(f)
 	f.Object.Status.DataPlane, f.Desired.ConfigurationDataPlane = v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneEnvoy
+}
+
+// selects changes the settings to a data plane. The desired configurations of both are built.
+func selects(plane v1alpha1.DataPlane) change {
+	return func(f *Facts) {
+		c := otherConfiguration
+		f.Desired.DataPlane, f.Desired.Other = plane, &OtherDataPlane{Configuration: &c, Hash: c.Hash(), Hostnames: 2}
+	}
+}
+
+// changing is a Tunnel whose data plane changes since a minute ago.
+func changing(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase) change {
+	return combine(selects(to), func(f *Facts) {
+		f.Object.Status.DataPlaneChange = &v1alpha1.DataPlaneChange{To: to, Phase: phase, StartedAt: *timeAt(-time.Minute)}
+	})
+}
+
+// everyPodHasEnvoy is a Tunnel whose connectors all have Envoy and are connected.
+func everyPodHasEnvoy(f *Facts) {
+	f.Connectors.WithEnvoy, f.Connectors.WithoutEnvoy = f.Connectors.Pods, 0
+	f.Envoys = Envoys{Connected: f.Connectors.Pods, Acknowledged: true}
+	connections(time.Second, connectedConnector("a", -time.Minute), connectedConnector("b", -time.Minute))(f)
 }
 
 // limited permits three writes, and one more every 20 seconds.
@@ -436,7 +460,7 @@ func recordChanges(before, after v1alpha1.TunnelStatus) string {
 	}
 	slices.Sort(changes)
 	named := strings.NewReplacer(wantedConfiguration.Hash(), "desired", changedConfiguration.Hash(), "changed",
-		externalConfiguration.Hash(), "external", provider.Configuration{}.Hash(), "empty")
+		externalConfiguration.Hash(), "external", otherConfiguration.Hash(), "other", provider.Configuration{}.Hash(), "empty")
 	return named.Replace(strings.Join(changes, " "))
 }
 

@@ -121,6 +121,8 @@ type RemoteConfiguration struct {
 	// Settled reports whether the configuration was read after the start of this
 	// process, so that Memory.Late includes the writes of previous processes.
 	Settled bool
+	// Confirmed reports whether no earlier write can replace the configuration any more.
+	Confirmed bool
 }
 
 // RemoteConnections are the connectors that Cloudflare lists.

@@ -115,7 +115,7 @@ func (m *model) performCall(a int, f Facts, s Step) Result {
 		m.actors[a].readSince = true
 		return Result{Tunnel: m.cloudflare.describe(i)}
 	case s.Action == Configure:
-		return Result{Configuration: *f.Desired.Configuration, Version: provider.Version(m.cloudflare.tunnels[i].version)}
+		return Result{Configuration: *s.Configuration, Version: provider.Version(m.cloudflare.tunnels[i].version)}
 	default:
 		return Result{}
 	}
@@ -205,7 +205,10 @@ func (m *model) runConnectors(a int, f Facts) {
 	actor := &m.actors[a]
 	uid := uidOf(f.Object)
 	if f.Desired.RunConnectors {
-		actor.deployment = deployment{exists: true, owner: uid, tunnel: actor.secret.tunnel, token: actor.secret.token, grpc: f.Object.Status.HTTP2}
+		actor.deployment = deployment{
+			exists: true, owner: uid, tunnel: actor.secret.tunnel, token: actor.secret.token,
+			grpc: f.Object.Status.HTTP2, envoy: RunsEnvoy(f.Object),
+		}
 		m.rollOut(a)
 	} else {
 		m.stopConnectors(a)

@@ -70,6 +70,10 @@ func decisionHash(t *v1alpha1.Tunnel) uint64 {
 	h.string(r.TunnelID)
 	h.string(r.GatewayUID)
 	h.string(string(r.DataPlane))
+	if change := r.DataPlaneChange; change != nil {
+		h.string(string(change.To))
+		h.string(string(change.Phase))
+	}
 	h.bools(r.Creating, r.Deleting, r.Contested, r.HTTP2, r.Token.RotatedAt != nil)
 	h.string(r.Configuration.Hash)
 	h.string(r.Configuration.Previous)
@@ -86,7 +90,7 @@ func (m *model) key() [2]uint64 {
 	var h hasher
 	uptime := m.uptime()
 	h.duration(min(uptime, provider.CallTimeout))
-	h.bools(uptime >= tokenInterval/2, uptime >= tokenInterval, m.adminChanged, m.credentialsLost, m.staleCache != nil)
+	h.bools(uptime >= tokenInterval/2, uptime >= tokenInterval, m.adminChanged, m.credentialsLost, m.staleCache != nil, m.noRoom, m.envoyFails)
 	h.bools(m.rival.exists, m.rival.recorded, m.rival.older, m.rival.otherController)
 	for i := range m.cloudflare.tunnels {
 		h.tunnel(m, &m.cloudflare.tunnels[i])
@@ -145,26 +149,28 @@ func (h *hasher) view(m *model, actor *actor, v *view) {
 		h.add(v.object.hash)
 	}
 	h.gateway(v.gateway)
-	h.bools(v.secret.exists, v.object != nil && v.secret.owner == v.object.uid, v.deployment.exists, v.deployment.grpc,
+	h.bools(v.secret.exists, v.object != nil && v.secret.owner == v.object.uid, v.deployment.exists, v.deployment.grpc, v.deployment.envoy,
 		v.object != nil && v.deployment.owner == v.object.uid, actor.object != nil && v.secret.owner == actor.object.uid)
 	h.int(v.secret.tunnel<<16 | v.secret.token)
 	h.int(v.deployment.tunnel<<16 | v.deployment.token)
 	for _, p := range v.pods {
 		h.int(int(p.state)<<24 | p.tunnel<<16 | p.token)
-		h.bools(p.grpc)
+		h.bools(p.grpc, p.envoy)
 		h.until(p.until, m.now)
 	}
+	h.int(int(v.scaled)<<8 | int(v.envoys))
 }
 
 func (h *hasher) gateway(g gatewayObject) {
 	h.bools(g.exists, g.otherClass, g.unknown, g.paused, g.settings.retain, g.settings.takeover, g.settings.invalid, g.settings.grpc, g.settings.connectorsDisabled, g.settings.unaccepted,
-		g.settings.limited, g.settings.envoy)
+		g.settings.limited, g.settings.envoy, g.settings.excess)
 	h.int(g.uid<<16 | int(g.settings.identity)<<8 | int(g.settings.routes))
 }
 
 func (h *hasher) actor(m *model, actor *actor) {
 	h.view(m, actor, &actor.view)
-	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated, actor.readSince)
+	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated, actor.readSince, actor.builtBoth)
+	h.string(string(actor.built))
 	if actor.backup != nil {
 		h.add(actor.backup.hash)
 	}

@@ -39,6 +39,9 @@ func describeRecord(r v1alpha1.TunnelStatus) string {
 	flag(r.TunnelID != "", "tunnel "+r.TunnelID)
 	flag(r.GatewayUID != "", "gateway "+r.GatewayUID)
 	flag(r.DataPlane != "", string(r.DataPlane))
+	if change := r.DataPlaneChange; change != nil {
+		list = append(list, fmt.Sprintf("change to %s: %s", change.To, change.Phase))
+	}
 	flag(r.Creating, "creating")
 	flag(r.Deleting, "deleting")
 	flag(r.Contested, "contested")

@@ -105,8 +105,9 @@ func (m *model) losePod(a int, state podState) bool {
 		if t := m.cloudflare.get(p.tunnel); t != nil && p.connector != 0 {
 			t.removeConnector(p.connector, false)
 		}
-		if *p = (pod{state: state}); state == podStuck {
-			p.connector = 0
+		*p = pod{state: state, tunnel: p.tunnel, envoy: p.envoy}
+		if state == podNone {
+			*p = pod{}
 		}
 		m.continueRollOut(a)
 		m.requeueAll()

@@ -43,6 +43,7 @@ func (m *model) plan(a int) (Facts, Step) {
 	actor := &m.actors[a]
 	if !actor.running {
 		actor.running, actor.reconcileDue, actor.steps = true, false, 0
+		m.build(a)
 	}
 	f, s := m.decide(a)
 	if s.Destructive() && !m.sameLive(a, f) {
@@ -213,7 +214,7 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 	actor := &m.actors[a]
 	actor.running, actor.steps = false, 0
 	actor.liveObject, actor.liveGateway, actor.liveRivals = false, false, false
-	actor.nextReconcile = 0
+	actor.nextReconcile, actor.built, actor.builtBoth = 0, "", false
 	if s.Action == Wait {
 		wait := s.Delay
 		actor.waitRepeated = wait == actor.lastWait && wait < tick
@@ -255,6 +256,7 @@ func (m *model) restart() {
 	for a := range m.count {
 		actor := &m.actors[a]
 		actor.memory, actor.running, actor.steps, actor.mustList, actor.claim = Memory{}, false, 0, false, Step{}
+		actor.built, actor.builtBoth = "", false
 		actor.liveObject, actor.liveGateway, actor.liveRivals = false, false, false
 		actor.missing, actor.nextReconcile, actor.lastWait, actor.waitRepeated = 0, 0, 0, false
 	}

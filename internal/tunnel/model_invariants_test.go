@@ -82,36 +82,6 @@ func (m *model) checkReconciled(a int, f Facts, after v1alpha1.TunnelStatus) {
 	}
 }
 
-// checkDataPlane checks that the data plane is recorded before a claim, a call or the start of
-// connectors, and that only the configuration of the recorded data plane is written.
-func (m *model) checkDataPlane(current *attempt) {
-	f, s := current.facts, current.step
-	if f.Object == nil || f.lifecycle() != lifecycleServing || s.Action == Record || s.Action == Claim && s.Record == nil {
-		return
-	}
-	recorded := f.Object.Status.DataPlane
-	if s.Action == Claim {
-		recorded = s.Record.DataPlane
-	}
-	switch {
-	case recorded == "":
-		m.violate("%s before the data plane is recorded", s.Action)
-	case s.Action == Configure && dataPlaneOf(s.Hash) != recorded:
-		m.violate("the configuration of another data plane is written")
-	}
-}
-
-// checkRecordedDataPlane checks that a recorded data plane does not change, and that a GRPCRoute
-// does not replace the connectors of Envoy.
-func (m *model) checkRecordedDataPlane(before, after v1alpha1.TunnelStatus) {
-	switch {
-	case before.DataPlane != "" && after.DataPlane != before.DataPlane:
-		m.violate("the recorded data plane changes from %s to %q", before.DataPlane, after.DataPlane)
-	case after.DataPlane == v1alpha1.DataPlaneEnvoy && after.HTTP2 && !before.HTTP2:
-		m.violate("a GRPCRoute records HTTP/2 although Envoy is recorded")
-	}
-}
-
 // checkTunnel checks that the tunnel can belong to the Gateway.
 func (m *model) checkTunnel(current *attempt) {
 	if current.tunnel < 0 {
@@ -255,7 +225,7 @@ func (m *model) checkPause(current *attempt) {
 // replaced reports whether the Gateway was replaced by a Gateway with another identity.
 func (m *model) replaced(a int) bool {
 	actor := &m.actors[a]
-	d := desired(a, actor.gateway.settings, actor.gateway.settings.dataPlane())
+	d := desired(a, actor.gateway.settings, actor.gateway.settings.dataPlane(), false)
 	return d != nil && types.UID(actor.object.Status.GatewayUID) != actor.gateway.facts().UID && Disagreement(actor.object.Spec, d.Spec) != ""
 }
 

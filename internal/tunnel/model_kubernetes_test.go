@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // state returns the state of the Gateway according to a live read.
@@ -52,12 +50,15 @@ func (m *model) gather(a int) Facts {
 	if actor.liveObject {
 		seen.object, seen.secret, seen.deployment = live.object, live.secret, live.deployment
 	}
+	if m.ownTunnelCurrent {
+		seen.object, seen.deployment, seen.pods = live.object, live.deployment, live.pods
+	}
 	if actor.liveGateway || cached.gateway.state() != GatewayExists {
 		seen.gateway = live.gateway
 	}
 	f.Gateway = seen.gateway.facts()
 	if f.Gateway.State == GatewayExists {
-		f.Desired = desired(a, seen.gateway.settings, cached.builtDataPlane(seen.gateway.settings))
+		f.Desired = desired(a, seen.gateway.settings, cmp.Or(actor.built, seen.gateway.settings.dataPlane()), actor.builtBoth)
 	}
 	f.Credentials = m.credentials()
 	if seen.object != nil {
@@ -71,17 +72,35 @@ func (m *model) gather(a int) Facts {
 		f.Reserved = f.Reserved || b != a && m.actors[b].mustList
 	}
 	f.Token = seen.tokenFacts()
-	f.Connectors = seen.connectorFacts(f)
+	f.Connectors, f.Envoys = seen.connectorFacts(f), seen.envoyFacts()
 	return f
 }
 
-// builtDataPlane returns the data plane that the configuration is built for. The build reads
-// the Tunnel from the cache.
-func (v view) builtDataPlane(s settings) v1alpha1.DataPlane {
-	if v.object == nil {
-		return s.dataPlane()
+// build builds the desired configuration. The build reads the Tunnel from the cache.
+func (m *model) build(a int) {
+	actor, cached := &m.actors[a], m.view(a)
+	actor.built, actor.builtBoth = "", false
+	if cached.object != nil {
+		actor.built = RecordedDataPlane(&cached.object.Tunnel)
+		actor.builtBoth = NeedsBoth(&cached.object.Tunnel, cached.gateway.settings.dataPlane())
 	}
-	return cmp.Or(RecordedDataPlane(&v.object.Tunnel), s.dataPlane())
+}
+
+// envoyFacts returns the state of the Envoys at the xDS server.
+func (v view) envoyFacts() (e Envoys) {
+	for _, p := range v.pods {
+		if p.state == podConnected && p.envoy && v.envoys != envoysDisconnected {
+			e.Connected++
+		}
+	}
+	if e.Connected == 0 {
+		return Envoys{}
+	}
+	e.Acknowledged = v.envoys == envoysAcknowledged
+	if v.envoys == envoysRejected {
+		e.Rejected = "bad route"
+	}
+	return e
 }
 
 func (m *model) credentials() Credentials {
@@ -106,13 +125,18 @@ func (v view) tokenFacts() TokenSecret {
 func (v view) connectorFacts(f Facts) Connectors {
 	c := Connectors{Exist: v.deployment.exists, Current: v.deploymentCurrent(f), GracePeriod: gracePeriod, RolledOut: true}
 	if f.Desired != nil && f.Desired.RunConnectors {
-		c.Desired = 1
+		c.Desired = int32(v.replicas()) // #nosec G115 -- small
 	}
 	for _, p := range v.pods {
 		if p.state == podNone {
 			continue
 		}
 		c.Pods++
+		if p.envoy {
+			c.WithEnvoy++
+		} else {
+			c.WithoutEnvoy++
+		}
 		current := p.runs(v.deployment)
 		if p.state == podConnected && current {
 			c.Ready++
@@ -120,7 +144,7 @@ func (v view) connectorFacts(f Facts) Connectors {
 		c.RolledOut = c.RolledOut && current && p.state == podConnected
 	}
 	if c.Ready < c.Desired {
-		c.Reason, c.Message, c.RolledOut = "ConnectorsNotReady", "0 of 1 connectors are ready.", false
+		c.Reason, c.Message, c.RolledOut = "ConnectorsNotReady", "Connectors are not ready.", false
 	}
 	return c
 }
@@ -139,11 +163,11 @@ func (v view) deploymentCurrent(f Facts) bool {
 
 // template returns the desired Deployment.
 func (v view) template(f Facts) deployment {
-	return deployment{exists: true, owner: v.object.uid, tunnel: v.secret.tunnel, token: v.secret.token, grpc: f.Object.Status.HTTP2}
+	return deployment{exists: true, owner: v.object.uid, tunnel: v.secret.tunnel, token: v.secret.token, grpc: f.Object.Status.HTTP2, envoy: RunsEnvoy(f.Object)}
 }
 
 func (p pod) runs(d deployment) bool {
-	return d.exists && p.tunnel == d.tunnel && p.token == d.token && p.grpc == d.grpc
+	return d.exists && p.tunnel == d.tunnel && p.token == d.token && p.grpc == d.grpc && p.envoy == d.envoy
 }
 
 // rivals returns the other Tunnels that record or request the same tunnel. It does not use
@@ -208,30 +232,43 @@ func (m *model) loseObject(a int) {
 	m.requeueAll()
 }
 
-// rollOut starts a pod with the settings of the Deployment and stops the outdated pods. A
-// connected outdated pod stops when the new pod is connected.
+// rollOut stops outdated pods and starts one pod with the settings of the Deployment. A connected
+// outdated pod stops only if enough other pods are connected.
 func (m *model) rollOut(a int) {
 	actor := &m.actors[a]
-	exists, connected := actor.currentPods()
+	replicas := actor.replicas()
+	current, connected := actor.countPods()
 	for i := range actor.pods {
-		if p := &actor.pods[i]; p.active() && !p.runs(actor.deployment) && (connected || p.state != podConnected) {
+		p := &actor.pods[i]
+		switch outdated := !p.runs(actor.deployment); {
+		case !p.active():
+		case outdated && p.state == podConnected && connected > replicas:
+			connected--
+			m.stopPod(p)
+		case outdated && p.state != podConnected:
+			m.stopPod(p)
+		case !outdated && current > replicas:
+			current--
 			m.stopPod(p)
 		}
 	}
-	if !exists {
+	if current < replicas {
 		m.startPod(a)
 	}
 }
 
-// currentPods reports whether an active pod with the settings of the Deployment
-// exists, and whether one is connected.
-func (actor *actor) currentPods() (exists, connected bool) {
+// countPods returns the number of active pods with the settings of the Deployment, and of
+// connected pods.
+func (actor *actor) countPods() (current, connected int) {
 	for _, p := range actor.pods {
 		if p.active() && p.runs(actor.deployment) {
-			exists, connected = true, connected || p.state == podConnected
+			current++
+		}
+		if p.active() && p.state == podConnected {
+			connected++
 		}
 	}
-	return exists, connected
+	return current, connected
 }
 
 // active reports whether the pod exists, is not stopping, and its node is not lost.
@@ -244,7 +281,10 @@ func (m *model) startPod(a int) {
 	actor := &m.actors[a]
 	for i := range actor.pods {
 		if d := actor.deployment; actor.pods[i].state == podNone {
-			actor.pods[i] = pod{state: podStarting, until: m.now + startTime, tunnel: d.tunnel, token: d.token, grpc: d.grpc}
+			actor.pods[i] = pod{state: podStarting, until: m.now + startTime, tunnel: d.tunnel, token: d.token, grpc: d.grpc, envoy: d.envoy}
+			if m.noRoom || m.envoyFails && d.envoy {
+				actor.pods[i].state, actor.pods[i].until = podPending, 0
+			}
 			return
 		}
 	}

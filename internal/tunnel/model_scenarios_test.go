@@ -9,6 +9,7 @@ func scenarios() []scenario {
 	everything := slices.Concat(processEvents(), outside)
 	adoption := slices.Concat(processEvents(), gatewayEvents(), rivalEvents(), []event{objectDeleted(), restoreSettings(identityAdopted)}, cloudflareEvents(), pauseEvents())
 	pair := slices.Concat(processEvents(), gatewayEvents(), []event{objectDeleted()})
+	changing := slices.Concat(processEvents(), dataPlaneEvents(), rolloutEvents(), envoyEvents(), excessEvents(), pauseEvents(), gatewayEvents()[:2], connectorEvents(), []event{changeRoute()})
 	restore := []event{restoreSettings(identityNamed)}
 	return []scenario{
 		{name: "a created tunnel", depth: 2, start: startNamed, events: slices.Concat(everything, restore)},
@@ -23,6 +24,8 @@ func scenarios() []scenario {
 		{name: "a created tunnel with Envoy", depth: 1, start: startWithEnvoy(startNamed), events: slices.Concat(everything, restore)},
 		{name: "an adopted tunnel with Envoy", depth: 1, start: startWithEnvoy(startAdopted(settings{takeover: true})), events: slices.Concat(outside, adoption)},
 		{name: "faults while the data plane changes", depth: 2, start: startNamed, events: slices.Concat(processEvents(), dataPlaneEvents(), []event{changeRoute(), objectDeleted()})},
+		{name: "a change to Envoy", depth: 2, start: startServing(startNamed), events: changing},
+		{name: "a change to ingress rules", depth: 2, start: startServing(startWithEnvoy(startNamed)), events: changing},
 		{name: "an existing tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, false), events: slices.Concat(everything, restore)},
 		{name: "a locally managed tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, true), events: slices.Concat(everything, restore)},
 		{name: "an adopted tunnel that is locally managed", depth: 1, start: func(m *model) {

@@ -74,6 +74,13 @@ type model struct {
 	// staleSleeps is the number of sleeps since the cache became stale.
 	staleSleeps int
 
+	// ownTunnelCurrent reports whether the reconciles see the last version of the Tunnel and of
+	// the connectors that they wrote, also while the cache is stale, as the executor ensures.
+	ownTunnelCurrent bool
+	// noRoom reports whether no node has room for new pods, and envoyFails whether Envoy does
+	// not start in new pods.
+	noRoom, envoyFails bool
+
 	// violation describes the invariant that the last transition violated.
 	violation string
 	// description describes the last transition.
@@ -87,7 +94,24 @@ type view struct {
 	secret     secretObject
 	deployment deployment
 	pods       [maxPods]pod
+	// scaled is the number of replicas that were added to the only replica.
+	scaled int8
+	// envoys is the state of the Envoys of the pods at the xDS server.
+	envoys envoyState
 }
+
+// replicas returns the desired number of pods.
+func (v view) replicas() int { return 1 + int(v.scaled) }
+
+// envoyState is the state of the Envoys of a Gateway at the xDS server.
+type envoyState uint8
+
+const (
+	envoysAcknowledged envoyState = iota
+	envoysSlow                    // an Envoy has not acknowledged the last publication
+	envoysRejected                // an Envoy has rejected the last publication
+	envoysDisconnected
+)
 
 // actor is a Gateway with its Tunnel and connectors, and the state of its reconcile.
 type actor struct {
@@ -96,6 +120,11 @@ type actor struct {
 	backup *object
 	// collectAt is the time of the next garbage collection; 0 for never.
 	collectAt time.Duration
+
+	// built is the data plane of the desired configuration, and builtBoth reports whether it
+	// was built for both data planes. A reconcile builds once, when it begins.
+	built     v1alpha1.DataPlane
+	builtBoth bool
 
 	memory Memory
 	// running reports whether a reconcile is in progress, and steps is the number of its
@@ -156,6 +185,7 @@ type settings struct {
 	unaccepted         bool
 	limited            bool // limits.configurationUpdates is updateLimit
 	envoy              bool // dataPlane: Envoy
+	excess             bool // the routes exceed the limits of ingress rules
 }
 
 // dataPlane returns the data plane that the settings ask for.
@@ -191,6 +221,7 @@ type deployment struct {
 	tunnel int
 	token  int
 	grpc   bool
+	envoy  bool
 }
 
 // pod is a pod of the connectors.
@@ -201,6 +232,7 @@ type pod struct {
 	tunnel int
 	token  int
 	grpc   bool
+	envoy  bool
 	// connector is the ID of the pod's connector.
 	connector int
 }
@@ -210,6 +242,7 @@ type podState uint8
 const (
 	podNone podState = iota
 	podStarting
+	podPending // no node has room for it, or its Envoy does not start
 	podConnected
 	podRefused // its token is not valid
 	podStopping
@@ -307,17 +340,19 @@ type desiredKey struct {
 	a     int
 	s     settings
 	plane v1alpha1.DataPlane
+	both  bool
 }
 
 var desiredOf = map[desiredKey]*Desired{}
 
 // desired returns the desired state for the settings of an actor, with the configuration for
-// the data plane.
-func desired(a int, s settings, plane v1alpha1.DataPlane) *Desired {
-	if s.invalid {
+// the data plane, and for the other data plane if both is true. Envoy requires connectors that
+// the controller runs.
+func desired(a int, s settings, plane v1alpha1.DataPlane, both bool) *Desired {
+	if s.invalid || s.envoy && s.connectorsDisabled {
 		return nil
 	}
-	key := desiredKey{a, s, plane}
+	key := desiredKey{a, s, plane, both}
 	if d := desiredOf[key]; d != nil {
 		return d
 	}
@@ -348,9 +383,26 @@ func desired(a int, s settings, plane v1alpha1.DataPlane) *Desired {
 	if s.limited {
 		d.Updates = updateLimit
 	}
-	if s.unaccepted {
+	switch {
+	case s.unaccepted:
 		d.Configuration, d.Hash = nil, ""
+	case both:
+		d.Other = otherDesired(a, s, plane)
 	}
 	desiredOf[key] = d
 	return d
+}
+
+// otherDesired returns the desired configuration for the other data plane.
+func otherDesired(a int, s settings, plane v1alpha1.DataPlane) *OtherDataPlane {
+	other := v1alpha1.DataPlaneEnvoy
+	if plane == other {
+		other = v1alpha1.DataPlaneIngressRules
+	}
+	n := desiredConfiguration(a, s, other)
+	o := &OtherDataPlane{Configuration: &configurations[n], Hash: configurationHashes[n]}
+	if s.excess && other == v1alpha1.DataPlaneIngressRules {
+		o.Excess = "The routes need 2 ingress rules, and limits.rulesPerTunnel is 1."
+	}
+	return o
 }

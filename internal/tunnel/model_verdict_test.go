@@ -37,6 +37,7 @@ func (m *model) recorded(i int) bool {
 func (m *model) verdictOf(a int) string {
 	actor := &m.actors[a]
 	probe := *m
+	probe.build(a)
 	f := probe.gather(a)
 	f.Memory = Observe(f)
 	s := Decide(f)
@@ -100,12 +101,14 @@ func (m *model) verdictServing(a int, f Facts, s Step) string {
 		return "the Gateway exists without a Tunnel"
 	case p.State == OutcomeFailed && p.Reason != ReasonSettingsNotApplied:
 		return m.verdictFailed(a, s, p)
+	case p.Change != nil && (p.Change.Reason != ReasonDataPlaneChanging || s.Problem == nil && m.rolloutBlocked(a)):
+		return m.verdictBlocked(a, f)
 	case m.problemJustified(a, s):
 		return ""
 	case actor.object.Status.Configuration.Hash == "" && Disagreement(actor.object.Spec, f.Desired.Spec) != "":
 		return ""
 	}
-	return cmp.Or(m.verdictSettings(a, f, p), m.verdictEffect(a, f, s, p))
+	return cmp.Or(m.verdictSettings(a, f, p), m.verdictDataPlane(a, f), m.verdictEffect(a, f, s, p))
 }
 
 // verdictPaused checks that the Tunnel of a paused Gateway is paused.
@@ -129,7 +132,7 @@ func (m *model) verdictFailed(a int, s Step, p Outcome) string {
 // and that the desired configuration is for the recorded data plane.
 func (m *model) verdictSettings(a int, f Facts, p Outcome) string {
 	o := m.actors[a].object
-	agree := Disagreement(o.Spec, f.Desired.Spec) == "" && o.Status.DataPlane == f.Desired.DataPlane
+	agree := Disagreement(o.Spec, f.Desired.Spec) == ""
 	switch {
 	case agree == (p.Reason == ReasonSettingsNotApplied):
 		return fmt.Sprintf("the settings agree with the Tunnel: %t, but the outcome is %v %s", agree, p.State, p.Reason)
@@ -158,7 +161,7 @@ func (m *model) verdictEffect(a int, f Facts, s Step, p Outcome) string {
 		return fmt.Sprintf("the rotation of the token stays in phase %s", actor.object.Status.Token.Phase)
 	case actor.object.Annotations[v1alpha1.RotateTokenAnnotation] != actor.object.Status.Token.Requested:
 		return "the token was not rotated"
-	case f.Desired.RunConnectors:
+	case f.Desired.RunConnectors && actor.replicas() > 0 && !m.rolloutBlocked(a):
 		return m.verdictConnectors(a, t)
 	}
 	return ""
@@ -184,7 +187,7 @@ func (m *model) verdictConnectors(a int, t *remoteTunnel) string {
 		return "no connector runs"
 	}
 	if c := meta.FindStatusCondition(actor.object.Status.Conditions, v1alpha1.TunnelReady); c == nil || c.Status != "True" {
-		if p := Programmed(m.gather(a)); p.Reason != ReasonSettingsNotApplied {
+		if Disagreement(actor.object.Spec, desired(a, actor.gateway.settings, "", false).Spec) == "" {
 			return fmt.Sprintf("the Tunnel serves, but is not Ready: %+v", c)
 		}
 	}
@@ -230,6 +233,10 @@ var justifications = map[Reason]func(x situation) bool{
 	ReasonTunnelInUse:   func(x situation) bool { return x.rival.exists || x.count > 1 },
 	ReasonLocallyManaged: func(x situation) bool {
 		return x.tunnel != nil && x.tunnel.local || x.localTunnelHasName()
+	},
+	ReasonLimitExceeded: func(x situation) bool { return x.actor.gateway.settings.excess && !x.actor.gateway.settings.envoy },
+	ReasonDataPlaneBlocked: func(x situation) bool {
+		return x.unmanagedConnectorConnected() || x.actor.envoys == envoysRejected
 	},
 	ReasonNameReserved: func(x situation) bool { return x.tunnel != nil && x.tunnel.hasOtherGatewayName(x.a) },
 }

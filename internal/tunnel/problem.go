@@ -35,18 +35,21 @@ const (
 	ReasonConnectorsFailed       Reason = "ConnectorsFailed"
 	ReasonTokenFailed            Reason = "TokenFailed"
 	ReasonRotationBlocked        Reason = "RotationBlocked"
+	ReasonLimitExceeded          Reason = "LimitExceeded"
+	ReasonDataPlaneBlocked       Reason = "DataPlaneBlocked"
 	ReasonKubernetes             Reason = "KubernetesUnavailable"
 	ReasonFailed                 Reason = "Failed"
 )
 
 // The reasons of conditions that report no problem. [States] describes them.
 const (
-	ReasonServing         Reason = "Serving"
-	ReasonPending         Reason = "Pending"
-	ReasonAccepted        Reason = "Accepted"
-	ReasonApplied         Reason = "Applied"
-	ReasonRetained        Reason = "Retained"
-	ReasonConnectorsReady Reason = "Ready"
+	ReasonServing           Reason = "Serving"
+	ReasonPending           Reason = "Pending"
+	ReasonAccepted          Reason = "Accepted"
+	ReasonApplied           Reason = "Applied"
+	ReasonRetained          Reason = "Retained"
+	ReasonConnectorsReady   Reason = "Ready"
+	ReasonDataPlaneChanging Reason = "DataPlaneChanging"
 )
 
 // Problem describes why a tunnel is not in the desired state.
@@ -72,8 +75,8 @@ type Entry struct {
 // Catalogue describes the reasons of problems, in the order of the documentation.
 // Conditions, metrics and the documentation use it.
 var Catalogue = []Entry{
-	{ReasonSettingsNotApplied, "The settings select a different account, name, existing tunnel or data plane than the Tunnel records. The recorded tunnel and its data plane keep serving.",
-		"Restore the setting. To switch, delete the Tunnel object, which interrupts the traffic; after a switch to another tunnel, the old one stays at Cloudflare.", true},
+	{ReasonSettingsNotApplied, "The settings select a different account, name or existing tunnel than the Tunnel records. The recorded tunnel keeps serving.",
+		"Restore the setting. To switch, delete the Tunnel object, which interrupts the traffic; the old tunnel stays at Cloudflare.", true},
 	{ReasonObjectMismatch, "The Tunnel object with the name of this Gateway belongs to another Gateway or controller, so the controller does not use it.",
 		"Delete the Tunnel object.", true},
 	{ReasonOtherCluster, "The Tunnel object was created in another cluster, for example because it was restored from a backup. The controller does not change its tunnel.",
@@ -126,6 +129,10 @@ var Catalogue = []Entry{
 		"Read the message for the cause.", false},
 	{ReasonRotationBlocked, "The controller cannot rotate the token now.",
 		"Read the message; it states what prevents the rotation.", true},
+	{ReasonLimitExceeded, "The settings ask for ingress rules, but the routes need more of them than their limits allow. The change of the data plane does not begin, and Envoy keeps serving.",
+		"Remove routes or raise the limit that the message names, or set dataPlane to Envoy again.", true},
+	{ReasonDataPlaneBlocked, "The data plane cannot change to Envoy: connectors that this controller does not run are connected to the tunnel, or Envoy rejects the configuration. The ingress rules keep serving.",
+		"Read the message; it states what prevents the change.", true},
 	{ReasonKubernetes, "The Kubernetes API server rejected a request or did not respond.",
 		"Check the controller's permissions.", false},
 	{ReasonFailed, "A step failed.", "Read the message for the cause.", false},
@@ -137,7 +144,9 @@ var States = []Entry{
 	{Reason: ReasonServing, Meaning: "The tunnel serves its Gateway.", Remedy: "Nothing."},
 	{Reason: ReasonPending, Meaning: "The desired configuration is not in effect yet, or the controller is deleting the tunnel.", Remedy: "Wait."},
 	{Reason: ReasonAccepted, Meaning: "Cloudflare accepts the API token.", Remedy: "Nothing."},
-	{Reason: ReasonApplied, Meaning: "The desired configuration is in effect.", Remedy: "Nothing."},
+	{Reason: ReasonApplied, Meaning: "The desired configuration is in effect, or the data plane of the settings serves the Gateway.", Remedy: "Nothing."},
+	{Reason: ReasonDataPlaneChanging, Meaning: "The data plane changes, and the previous data plane serves the Gateway until the change is complete. The message states what the change waits for.",
+		Remedy: "Wait. If the message names a pod that is not ready, fix the pod."},
 	{Reason: ReasonRetained, Meaning: "The Gateway is gone and its tunnel is retained at Cloudflare, without connectors.",
 		Remedy: "When you no longer need the tunnel, delete the Tunnel object."},
 	{Reason: ReasonConnectorsReady, Meaning: "The connectors are connected to Cloudflare.", Remedy: "Nothing."},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -30,6 +31,9 @@ type Outcome struct {
 	Message string
 	// Tunnel is the Gateway's tunnel; empty if there is none.
 	Tunnel provider.TunnelID
+	// Change is the change of the data plane that is in progress, or that the settings ask
+	// for but that cannot begin; nil for none.
+	Change *Change
 }
 
 // RequiresAction reports whether the desired configuration does not come into effect until a
@@ -45,6 +49,7 @@ func Programmed(f Facts) Outcome {
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
 	}
 	o := f.servingOutcome()
+	o.Change = f.change()
 	o.Tunnel = provider.TunnelID(f.Object.Status.TunnelID)
 	if f.adopts() && f.Object.Status.Configuration.Hash == "" && f.Memory.Remote.Tunnel.Presence != Present {
 		o.Tunnel = "" // the ID comes from the settings, and the tunnel was not found yet
@@ -62,9 +67,6 @@ func (f Facts) servingOutcome() Outcome {
 			return Outcome{State: OutcomeFailed, Reason: ReasonSettingsNotApplied, Message: fmt.Sprintf(
 				"The setting %s selects a different tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
 				setting, f.Object.Name)}
-		}
-		if message := f.dataPlaneDisagreement(); message != "" {
-			return Outcome{State: OutcomeFailed, Reason: ReasonSettingsNotApplied, Message: message}
 		}
 	}
 	return f.outcome(f.servingProblem())
@@ -105,8 +107,25 @@ func (p *Problem) keepsServing() bool {
 	}
 }
 
+// inEffect reports whether the desired configuration is in effect. While the configuration
+// switches to another data plane, this can be the configuration of either.
 func (f Facts) inEffect() bool {
-	return f.Desired != nil && f.Desired.Hash != "" && f.Memory.InEffect == f.Desired.Hash
+	return f.Memory.InEffect != "" && f.isDesired(f.Memory.InEffect)
+}
+
+// isDesired reports whether the hash is the hash of a desired configuration.
+func (f Facts) isDesired(hash string) bool {
+	return f.Desired != nil && hash != "" && (hash == f.Desired.Hash || f.acceptsOther() && hash == f.Desired.Other.Hash)
+}
+
+// acceptsOther reports whether the configuration of the other data plane can be in effect: while
+// the configuration switches, and until a configuration for the new data plane was built.
+func (f Facts) acceptsOther() bool {
+	if f.Object == nil || f.Desired == nil || f.Desired.Other == nil {
+		return false
+	}
+	change := f.Object.Status.DataPlaneChange
+	return change != nil && change.Phase == v1alpha1.DataPlaneSwitching || f.hasOtherDataPlane()
 }
 
 // probablyInEffect reports whether the desired configuration was written before according
@@ -114,11 +133,20 @@ func (f Facts) inEffect() bool {
 // configuration at Cloudflare.
 func (f Facts) probablyInEffect() bool {
 	remote := f.Memory.Remote.Configuration
-	if remote.Known && f.Desired != nil && remote.Hash != f.Desired.Hash {
+	if remote.Known && f.Desired != nil && !f.isDesired(remote.Hash) {
 		return false
 	}
-	return f.Object != nil && f.Desired != nil && f.Object.Status.Configuration.Hash == f.Desired.Hash &&
-		f.Memory.FailedWrite != f.Desired.Hash && !f.Memory.LateWrites.pending(f.Uptime)
+	if f.Object == nil || !f.isDesired(f.Object.Status.Configuration.Hash) {
+		return false
+	}
+	return f.wroteOnlyDesired() || f.Memory.FailedWrite != f.Object.Status.Configuration.Hash && !f.Memory.LateWrites.pending(f.Uptime)
+}
+
+// wroteOnlyDesired reports whether, according to the record, the configuration of one of the two
+// data planes is in effect, regardless of which write has succeeded.
+func (f Facts) wroteOnlyDesired() bool {
+	recorded := f.Object.Status.Configuration
+	return f.acceptsOther() && f.isDesired(recorded.Hash) && f.isDesired(recorded.Previous) && (recorded.Late == "" || f.isDesired(recorded.Late))
 }
 
 // servingProblem returns the problem that prevents the desired configuration from being in

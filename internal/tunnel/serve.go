@@ -22,7 +22,7 @@ func serve(f Facts) Step {
 			return step
 		}
 	}
-	return firstStep(f, applyConfiguration, ensureToken, ensureConnectors, rotateToken, refreshConnections)
+	return firstStep(f, applyConfiguration, ensureToken, ensureConnectors, changeDataPlane, rotateToken, refreshConnections)
 }
 
 // firstStep returns the first step of the rules that has an action. If there is none, it

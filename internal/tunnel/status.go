@@ -35,7 +35,7 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	if c.Desired == 0 && f.connectorsReadyCondition() == nil {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.TunnelConnectorsReady)
 	}
-	for _, condition := range []*metav1.Condition{f.readyCondition(s.Phase), f.credentialsValid(), f.configurationApplied(), f.connectorsReadyCondition()} {
+	for _, condition := range []*metav1.Condition{f.readyCondition(s.Phase), f.credentialsValid(), f.configurationApplied(), f.connectorsReadyCondition(), f.dataPlaneApplied()} {
 		if condition != nil {
 			condition.ObservedGeneration = f.Object.Generation
 			condition.LastTransitionTime = *f.now()
@@ -191,4 +191,18 @@ func (f Facts) connectorsReadyCondition() *metav1.Condition {
 		return nil
 	}
 	return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionTrue, ReasonConnectorsReady, f.Connectors.Message)
+}
+
+// dataPlaneApplied returns the condition DataPlaneApplied. It is nil if the data plane of the
+// settings is not known.
+func (f Facts) dataPlaneApplied() *metav1.Condition {
+	switch c := f.change(); {
+	case f.objectProblem() != nil:
+		return nil
+	case c != nil:
+		return condition(v1alpha1.TunnelDataPlaneApplied, metav1.ConditionFalse, c.Reason, c.Message)
+	case f.lifecycle() != lifecycleServing || f.Desired == nil || RecordedDataPlane(f.Object) != f.Desired.DataPlane:
+		return nil
+	}
+	return condition(v1alpha1.TunnelDataPlaneApplied, metav1.ConditionTrue, ReasonApplied, fmt.Sprintf("The data plane is %s, as the settings require.", f.Desired.DataPlane))
 }

@@ -117,13 +117,24 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			"settings that are not applied do not affect ConfigurationApplied",
 			otherAccount, served("False SettingsNotApplied", applied), "The setting account ",
 		},
+		{"a change of the data plane that waits is not a problem", changing(envoy, adding), served("True Serving", applied), ""},
 		{
-			"a data plane that is not applied does not affect ConfigurationApplied",
-			wantsEnvoy, served("False SettingsNotApplied", applied), "The setting dataPlane ",
+			"a change of the data plane that is blocked requires a user",
+			combine(changing(envoy, adding), everyPodHasEnvoy, func(f *Facts) { f.Envoys.Rejected = "bad route" }), served("False DataPlaneBlocked", applied), "rejected",
+		},
+		{"ingress rules above their limits require a user", combine(serves(envoy), selects(rules), excess), served("False LimitExceeded", applied), "1,200"},
+		{
+			"a new configuration of the data plane in effect is pending during the change",
+			combine(changing(envoy, adding), routesChanged), served("False Pending", "False Pending"), "",
 		},
 		{
-			"a new configuration of the recorded data plane is pending while the settings ask for another one",
-			combine(wantsEnvoy, routesChanged), served("False SettingsNotApplied", "False Pending"), "The setting dataPlane ",
+			"the configuration is in effect when it switches", combine(serves(rules), changing(envoy, switching), everyPodHasEnvoy, switched),
+			served("True Serving", applied), "",
+		},
+		{
+			"the configuration is in effect until it is built for the new data plane",
+			combine(changing(envoy, switching), everyPodHasEnvoy, switched, status(func(s *v1alpha1.TunnelStatus) { s.DataPlane, s.DataPlaneChange = envoy, nil })),
+			served("True Serving", applied), "",
 		},
 		{"a paused Tunnel serves but is not ready", paused, served("False Paused", applied), "The Gateway is paused"},
 		{

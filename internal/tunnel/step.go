@@ -68,8 +68,9 @@ type Step struct {
 	Delay time.Duration
 	// ReadInterval is the time after which to repeat the read.
 	ReadInterval time.Duration
-	// Hash is the hash of the configuration that Configure writes.
-	Hash string
+	// Configuration is the configuration that Configure writes, and Hash is its hash.
+	Configuration *provider.Configuration
+	Hash          string
 	// Limit is the limit from which Configure takes a token.
 	Limit UpdateLimit
 	// Unsettled contains the hashes of configurations that a previous process may have

@@ -122,11 +122,12 @@ func startRotation(f Facts) Step {
 }
 
 // DependsOnPods reports whether the next decision depends on the pods of the connectors:
-// while the Tunnel may retire, and during a rotation of its token.
+// while the Tunnel may retire, during a rotation of its token, and while its data plane
+// changes.
 func DependsOnPods(f Facts) bool {
 	remaining, scheduled := f.untilScheduled()
 	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
-		f.rotationRequested() || scheduled && remaining <= 0
+		f.Object.Status.DataPlaneChange != nil || f.rotationRequested() || scheduled && remaining <= 0
 }
 
 // rotationRequested reports whether the Tunnel's annotation requests a rotation.
@@ -152,7 +153,8 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 // rotationBlocked returns the step that waits while the token cannot be rotated, or the zero
 // Step.
 func (f Facts) rotationBlocked() Step {
-	cause, surplus := "", f.connectedCount() > f.Connectors.Pods
+	cause := ""
+	surplus, remaining := f.surplus()
 	switch {
 	case f.Desired == nil:
 		cause = "the settings of the Gateway are not valid; fix them"
@@ -160,8 +162,8 @@ func (f Facts) rotationBlocked() Step {
 		cause = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
-	case surplus && f.Connectors.Pods > 0 && f.Memory.SurplusSince.Since(f.Uptime) < f.Connectors.GracePeriod:
-		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.Since(f.Uptime)) // it may be the connector of a stopped pod
+	case surplus && remaining > 0:
+		return waitFor(remaining)
 	case surplus:
 		cause = "connectors that this controller does not run are connected to the tunnel; stop them"
 	default:
@@ -170,6 +172,18 @@ func (f Facts) rotationBlocked() Step {
 	w := waitFor(blockedRotationInterval)
 	w.Problem = problem(ReasonRotationBlocked, "The token cannot be rotated: %s.", cause)
 	return w
+}
+
+// surplus reports whether Cloudflare lists more live connectors than pods run, and for how long
+// the connector of a stopped pod can be the cause.
+func (f Facts) surplus() (surplus bool, remaining time.Duration) {
+	if f.connectedCount() <= f.Connectors.Pods {
+		return false, 0
+	}
+	if f.Connectors.Pods == 0 {
+		return true, 0
+	}
+	return true, max(f.Connectors.GracePeriod-f.Memory.SurplusSince.Since(f.Uptime), 0)
 }
 
 // stale reports whether the list is too old for decisions.

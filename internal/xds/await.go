@@ -22,12 +22,13 @@ func (s *Server) Await(ctx context.Context, gateway types.NamespacedName) {
 	ctx, cancel := context.WithTimeout(ctx, maxAwait)
 	defer cancel()
 	_ = wait.PollUntilContextCancel(ctx, awaitInterval, true, func(context.Context) (bool, error) { // fails only when the time has passed
-		return s.isAcknowledged(gateway), nil
+		return s.IsAcknowledged(gateway), nil
 	})
 }
 
-// isAcknowledged reports whether every connected Envoy has acknowledged the last publication.
-func (s *Server) isAcknowledged(name types.NamespacedName) bool {
+// IsAcknowledged reports whether every connected Envoy of the Gateway has acknowledged the last
+// publication.
+func (s *Server) IsAcknowledged(name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.gateways[name]

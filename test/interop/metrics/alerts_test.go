@@ -211,6 +211,41 @@ var alertCases = map[string]struct {
 			s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
 		}
 	}},
+	"no Envoy has connected": {want: []string{"TunnelGatewayEnvoyDisconnected"}, record: func(s *prometheusServer) {
+		s.recordEnvoy(2)
+		s.SetConnectedEnvoys(sharedGateway, 0)
+	}},
+	"no Envoy has ever connected, and nothing was published": {want: []string{"TunnelGatewayEnvoyDisconnected"}, record: func(s *prometheusServer) {
+		s.recordEnvoy(2)
+		s.DeleteConnectedEnvoys(sharedGateway)
+	}},
+	"no Envoy is connected for four minutes": {record: func(s *prometheusServer) {
+		s.recordEnvoy(2)
+		s.SetConnectedEnvoys(sharedGateway, min(s.now.Minute()%5, 1))
+	}},
+	"Envoy with zero replicas": {record: func(s *prometheusServer) {
+		s.recordEnvoy(0)
+		s.SetConnectedEnvoys(sharedGateway, 0)
+	}},
+	"ingress rules after Envoy": {record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetConnectedEnvoys(sharedGateway, 0)
+	}},
+	"the data plane changes for nine minutes, and no Envoy is connected": {record: func(s *prometheusServer) {
+		s.recordDataPlaneChange(s.now.Add(-8*time.Minute), false)
+		s.SetConnectedEnvoys(sharedGateway, 0)
+	}},
+	"the data plane changes for twelve minutes": {want: []string{"TunnelGatewayDataPlaneChangeSlow"}, record: func(s *prometheusServer) {
+		s.recordDataPlaneChange(startTime.Add(38*time.Minute), false)
+	}},
+	"a paused change of the data plane": {record: func(s *prometheusServer) {
+		s.recordDataPlaneChange(startTime, true)
+	}},
+	"the data plane has changed": {record: func(s *prometheusServer) {
+		if s.recordDataPlaneChange(startTime, false); s.now.Minute() > 30 {
+			s.recordEnvoy(2)
+		}
+	}},
 	"a certificate of the Envoys is not renewed": {want: []string{"TunnelGatewayEnvoyCertificateExpires"}, record: func(s *prometheusServer) {
 		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true})
 		s.SetCertificateExpiry(startTime.Add(13*24*time.Hour), startTime.Add(365*24*time.Hour))
@@ -268,6 +303,21 @@ func (s *prometheusServer) recordHealthy() {
 	s.SetCertificateExpiry(startTime.Add(60*24*time.Hour), startTime.Add(365*24*time.Hour))
 }
 
+// recordEnvoy records the metrics of a Gateway with Envoy, and no connected Envoys.
+func (s *prometheusServer) recordEnvoy(replicas int) {
+	s.SetGateway(sharedGateway, metrics.Gateway{
+		Programmed: true, Connectors: &metrics.Connectors{Desired: replicas, Available: replicas}, DataPlane: &metrics.DataPlane{},
+	})
+}
+
+// recordDataPlaneChange records the metrics of a Gateway that changes to Envoy.
+func (s *prometheusServer) recordDataPlaneChange(start time.Time, paused bool) {
+	s.SetGateway(sharedGateway, metrics.Gateway{
+		Programmed: true, Paused: paused, Connectors: &metrics.Connectors{Desired: 2, Available: 2},
+		DataPlane: &metrics.DataPlane{}, DataPlaneChangeStart: start,
+	})
+}
+
 // TestSituationsFireTheExpectedAlerts checks which alerts fire in each of alertCases,
 // and that each alert fires in at least one of them.
 func TestSituationsFireTheExpectedAlerts(t *testing.T) {
@@ -310,6 +360,37 @@ func TestDriftFightAlertFiresForTheFirstEvent(t *testing.T) {
 	if !s.fires(rule) {
 		t.Error("the alert does not fire")
 	}
+}
+
+// TestRejectedAlertFiresUntilEnvoyHasAnotherConfiguration checks that the alert fires as
+// long as changes do not take effect: also when the rejection was hours ago, and when the
+// first scrape of a new leader follows the rejection.
+func TestRejectedAlertFiresUntilEnvoyHasAnotherConfiguration(t *testing.T) {
+	rule := alerts(t)["TunnelGatewayEnvoyRejected"]
+	rejected := func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, DataPlane: &metrics.DataPlane{Rejected: true}})
+	}
+	t.Run("hours later", func(t *testing.T) {
+		s := newServer(t)
+		s.advance(5, s.recordHealthy)
+		s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
+		s.advance(120, func() { rejected(s) })
+		if !s.fires(rule) {
+			t.Error("the alert does not fire")
+		}
+		s.advance(6, func() { s.recordEnvoy(2) })
+		if s.fires(rule) {
+			t.Error("the alert fires although Envoy has accepted another configuration")
+		}
+	})
+	t.Run("before the first scrape", func(t *testing.T) {
+		s := newServer(t)
+		s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
+		s.advance(5, func() { rejected(s) })
+		if !s.fires(rule) {
+			t.Error("the alert does not fire")
+		}
+	})
 }
 
 // TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted checks that the metrics of a

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// target is the Gateway that a loop of decisions works on, and its desired state.
+type target struct {
+	key state.Key
+	// gateway is nil when the cache does not contain the Gateway.
+	gateway *gatewayv1.Gateway
+	state   tunnel.Gateway
+	// planned is the decision for the data plane in effect, from which the statuses follow.
+	planned
+	// other is the decision for the data plane that is not in effect. It is nil unless
+	// [tunnel.NeedsBoth].
+	other *planned
+	// snapshot contains the objects whose status entries are removed when the Tunnel
+	// retires.
+	snapshot *gateway.Snapshot
+}
+
+// planned is the decision about a Gateway for one data plane.
+type planned struct {
+	// result is nil when the controller does not manage the Gateway.
+	result *gateway.Result
+	// configuration is the desired configuration of the tunnel; nil when the Gateway is
+	// not accepted or not managed.
+	configuration *provider.Configuration
+}
+
+// newPlanned returns the decision with the configuration for its data plane.
+func newPlanned(result *gateway.Result) planned {
+	if result.DataPlane == v1alpha1.DataPlaneEnvoy {
+		return planned{result, ingress.EnvoyConfiguration(result.Table)}
+	}
+	return planned{result, ingress.Configuration(result.Table)}
+}
+
+// isFor reports whether the decision is for the data plane.
+func (p *planned) isFor(plane v1alpha1.DataPlane) bool {
+	return p != nil && p.result != nil && p.result.DataPlane == plane
+}
+
+// has reports whether the decision is for the configuration with the hash.
+func (p *planned) has(hash string) bool {
+	return p != nil && p.configuration != nil && p.configuration.Hash() == hash
+}
+
+// at returns the target for the data plane that the Tunnel records, which a step can change.
+func (t target) at(object *v1alpha1.Tunnel) target {
+	if !t.other.isFor(tunnel.RecordedDataPlane(object)) {
+		return t
+	}
+	current := t.planned
+	t.planned, t.other = *t.other, &current
+	return t
+}
+
+// envoy returns the decision for Envoy, or nil if the Tunnel has no Envoys.
+func (t target) envoy(object *v1alpha1.Tunnel) *planned {
+	switch {
+	case object == nil || !tunnel.RunsEnvoy(object) && object.Status.DataPlaneChange == nil:
+		return nil
+	case t.isFor(v1alpha1.DataPlaneEnvoy):
+		return &t.planned
+	case t.other.isFor(v1alpha1.DataPlaneEnvoy):
+		return t.other
+	default:
+		return nil
+	}
+}
+
+// excess returns why the Gateway cannot change from Envoy to ingress rules, or "".
+func (t target) excess() string {
+	if !t.other.isFor(v1alpha1.DataPlaneIngressRules) {
+		return ""
+	}
+	return t.other.result.Excess(t.result)
+}

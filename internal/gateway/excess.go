@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Excess describes what exceeds the limits with the data plane of r, but not with that of
+// current, in complete sentences. It is empty when r refuses nothing that current admits.
+// Both are results for the same Snapshot, apart from its DataPlane.
+func (r *Result) Excess(current *Result) string {
+	if r.Usage == nil {
+		return "" // the limits are not known
+	}
+	routes, rules := r.excessRoutes(current)
+	listeners := r.excessListeners(current)
+	switch {
+	case routes == 0 && listeners == 0:
+		return ""
+	case rules > r.Usage.Limits.RulesPerTunnel:
+		return fmt.Sprintf("The Gateway needs %d ingress rules, but limits.rulesPerTunnel of the GatewayClass is %d.", rules, r.Usage.Limits.RulesPerTunnel)
+	default:
+		return fmt.Sprintf("With ingress rules, %d routes and %d listeners exceed limits of the GatewayClass; the command plan lists them.", routes, listeners)
+	}
+}
+
+// excessRoutes returns the number of routes that only r refuses, and the number of rules
+// that r needs to serve them, too.
+func (r *Result) excessRoutes(current *Result) (routes, rules int) {
+	type name struct {
+		kind string
+		types.NamespacedName
+	}
+	admitted := make(map[name]bool, len(current.Routes))
+	for _, route := range current.Routes {
+		admitted[name{route.Kind, route.NamespacedName}] = route.refused == nil
+	}
+	rules = r.Usage.Rules
+	for _, route := range r.Routes {
+		if route.refused != nil && admitted[name{route.Kind, route.NamespacedName}] {
+			routes++
+			rules += route.rules()
+		}
+	}
+	return routes, rules
+}
+
+// excessListeners returns the number of listeners that only r rejects because of a limit.
+func (r *Result) excessListeners(current *Result) int {
+	exceeds := func(l *Listener) bool { return l.Rejected != nil && l.Rejected.Reason == ReasonLimitExceeded }
+	type name struct {
+		owner Owner
+		name  string
+	}
+	inBoth := map[name]bool{}
+	for _, l := range current.Listeners {
+		inBoth[name{l.Owner, string(l.Spec.Name)}] = exceeds(l)
+	}
+	count := 0
+	for _, l := range r.Listeners {
+		if exceeds(l) && !inBoth[name{l.Owner, string(l.Spec.Name)}] {
+			count++
+		}
+	}
+	return count
+}

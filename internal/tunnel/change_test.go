@@ -1,0 +1,168 @@
+package tunnel
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+func TestConnectorsRunEnvoyBeforeItServesAndAfterwards(t *testing.T) {
+	record := func(plane, to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase) *v1alpha1.Tunnel {
+		s := v1alpha1.TunnelStatus{DataPlane: plane}
+		if phase != "" {
+			s.DataPlaneChange = &v1alpha1.DataPlaneChange{To: to, Phase: phase}
+		}
+		return &v1alpha1.Tunnel{Status: s}
+	}
+	for name, test := range map[string]struct {
+		object                                 *v1alpha1.Tunnel
+		runsEnvoy, bothForRules, bothWithEnvoy bool
+	}{
+		"no Tunnel":                               {nil, false, false, false},
+		"a Tunnel that has recorded nothing":      {record("", "", ""), false, false, false},
+		"ingress rules":                           {record(rules, "", ""), false, false, true},
+		"Envoy":                                   {record(envoy, "", ""), true, true, false},
+		"Envoy is added":                          {record(rules, envoy, adding), true, true, true},
+		"the configuration switches to Envoy":     {record(rules, envoy, switching), true, true, true},
+		"the configuration switches to the rules": {record(envoy, rules, switching), true, true, true},
+		"Envoy is removed":                        {record(rules, rules, removing), false, true, true},
+	} {
+		got := []bool{RunsEnvoy(test.object), NeedsBoth(test.object, rules), NeedsBoth(test.object, envoy)}
+		if diff := cmp.Diff([]bool{test.runsEnvoy, test.bothForRules, test.bothWithEnvoy}, got); diff != "" {
+			t.Errorf("%s: unexpected (RunsEnvoy, NeedsBoth for rules and for Envoy) (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestChangeStatesWhatItWaitsFor(t *testing.T) {
+	began := wallClock.Add(-time.Minute)
+	in := func(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, reason Reason) *Change {
+		return &Change{To: to, Phase: phase, Reason: reason, StartedAt: began}
+	}
+	notBegun := func(to v1alpha1.DataPlane, reason Reason) *Change { return &Change{To: to, Reason: reason} }
+	addingEnvoy, toEnvoy := in(envoy, adding, ReasonDataPlaneChanging), in(envoy, switching, ReasonDataPlaneChanging)
+	notReady := func(f *Facts) {
+		f.Connectors.WithoutEnvoy, f.Connectors.NotReady = 1, "Pod x is not ready: 0/3 nodes are available."
+	}
+	added := combine(changing(envoy, adding), everyPodHasEnvoy)
+	for _, r := range []struct {
+		name    string
+		facts   change
+		want    *Change
+		message string
+	}{
+		{"no change", selects(rules), nil, "The data plane is IngressRules"},
+		{"a new change", selects(envoy), notBegun(envoy, ReasonDataPlaneChanging), "records the next phase"},
+		{"a paused change", combine(selects(envoy), paused), notBegun(envoy, ReasonDataPlaneChanging), "no longer paused"},
+		{"a change that the limits prevent", combine(serves(envoy), selects(rules), excess), notBegun(rules, ReasonLimitExceeded), "limits.rulesPerTunnel is 1,000. Envoy keeps serving"},
+		{"a Gateway that is not accepted", combine(selects(envoy), notAccepted), notBegun(envoy, ReasonDataPlaneChanging), "begins when the Gateway is accepted"},
+		{"a change of a Gateway that is not accepted", combine(added, notAccepted), addingEnvoy, "continues when the Gateway is accepted"},
+		{"settings that are not valid", combine(added, invalidSettings), addingEnvoy, "settings of the Gateway are valid"},
+		{"connectors without Envoy", combine(added, func(f *Facts) { f.Connectors.Current = false }), addingEnvoy, "adds Envoy to the connectors"},
+		{"a pod that is not ready", combine(added, notReady), addingEnvoy, "Pod x is not ready: 0/3 nodes are available. The ingress rules keep serving"},
+		{"a rollout", combine(added, func(f *Facts) { f.Connectors.WithoutEnvoy = 1 }), addingEnvoy, "2 of 2 are available, pods without Envoy: 1."},
+		{"no Envoy", combine(added, func(f *Facts) { f.Envoys = Envoys{} }), addingEnvoy, "until an Envoy is connected"},
+		{"an Envoy that has not acknowledged", combine(added, func(f *Facts) { f.Envoys.Acknowledged = false }), addingEnvoy, "has acknowledged"},
+		{
+			"a rejected configuration", combine(added, func(f *Facts) { f.Envoys.Rejected = "bad route." }),
+			in(envoy, adding, ReasonDataPlaneBlocked), "keep serving: bad route. Set dataPlane to IngressRules",
+		},
+		{
+			"a connector that this controller does not run", combine(added, func(f *Facts) {
+				f.Connectors.Pods = 1
+				f.Memory.SurplusSince = At(0)
+			}),
+			in(envoy, adding, ReasonDataPlaneBlocked), "Stop them",
+		},
+		{
+			"a failed list of the connectors", combine(added, connections(time.Minute), failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
+			addingEnvoy, "It failed. Retrying in 8s.",
+		},
+		{"a configuration that is written", combine(changing(envoy, switching), everyPodHasEnvoy), toEnvoy, "replaces the configuration"},
+		{
+			"a configuration that cannot be written", combine(changing(envoy, switching), everyPodHasEnvoy, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			toEnvoy, "It failed. Retrying in 8s.",
+		},
+		{
+			"a late write", combine(serves(envoy), changing(rules, switching), switched, unconfirmed(time.Second)),
+			in(rules, switching, ReasonDataPlaneChanging), "earlier write",
+		},
+		{
+			"a pod with Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }),
+			in(rules, removing, ReasonDataPlaneChanging), "pods with Envoy: 1.",
+		},
+		{"outdated configurations", combine(added, func(f *Facts) { f.Desired.Other = nil }), addingEnvoy, "builds the configurations"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			f := serving(r.facts)
+			got := Programmed(f).Change
+			applied := meta.FindStatusCondition(Status(f).Conditions, v1alpha1.TunnelDataPlaneApplied)
+			switch {
+			case applied == nil || !strings.Contains(applied.Message, r.message):
+				t.Fatalf("the condition is %+v, want a message with %q", applied, r.message)
+			case (applied.Status == metav1.ConditionTrue) != (r.want == nil):
+				t.Errorf("the condition is %s", applied.Status)
+			}
+			checkSentence(t, "the message", applied.Message)
+			if strings.Count(applied.Message, ". ") > 1 {
+				t.Errorf("the message has more than two sentences: %q", applied.Message)
+			}
+			if got != nil {
+				if got.Message != applied.Message || string(got.Reason) != applied.Reason {
+					t.Errorf("the condition is %+v, and the change is %+v", applied, got)
+				}
+				got.Message = ""
+			}
+			if diff := cmp.Diff(r.want, got); diff != "" {
+				t.Errorf("unexpected change (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestChangeOfARetiringTunnelIsNotReported(t *testing.T) {
+	for name, facts := range map[string]change{
+		"retiring": combine(changing(envoy, adding), retiring()), "unknown": combine(changing(envoy, adding), gatewayIs(GatewayUnknown)),
+		"another cluster": combine(changing(envoy, adding), func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }),
+	} {
+		f := serving(facts)
+		if got := Programmed(f).Change; got != nil {
+			t.Errorf("%s: the change is %+v", name, got)
+		}
+		if c := meta.FindStatusCondition(Status(f).Conditions, v1alpha1.TunnelDataPlaneApplied); c != nil {
+			t.Errorf("%s: the condition is %+v", name, c)
+		}
+	}
+}
+
+// While the configuration switches, the Gateway stays Programmed whichever configuration is in
+// effect.
+func TestGatewayStaysProgrammedWhileTheConfigurationSwitches(t *testing.T) {
+	toEnvoy := combine(changing(envoy, switching), everyPodHasEnvoy)
+	unanswered := func(f *Facts) {
+		f.Object.Status.Configuration = v1alpha1.ConfigurationRecord{Hash: otherConfiguration.Hash(), Previous: wantedConfiguration.Hash()}
+		f.Memory = Conclude(f.Memory, Step{Action: Configure, Hash: otherConfiguration.Hash()}, Result{Uptime: f.Uptime, Err: unavailableError})
+	}
+	for _, r := range []struct {
+		name  string
+		facts change
+		want  OutcomeState
+	}{
+		{"before the write", toEnvoy, OutcomeInEffect},
+		{"after the write", combine(toEnvoy, switched), OutcomeInEffect},
+		{"a write without a response", combine(toEnvoy, unanswered), OutcomePending},
+		{"a restart after a write without a response", combine(toEnvoy, unanswered, restarted), OutcomePending},
+		{"a write without a response while the routes change", combine(toEnvoy, unanswered, routesChanged), OutcomeFailed},
+		{"an external change", combine(toEnvoy, remoteConfiguration(externalConfiguration, 9), failing(TrackConfiguration, ReasonUnavailable, time.Second)), OutcomeFailed},
+	} {
+		if got := Programmed(serving(r.facts)); got.State != r.want {
+			t.Errorf("%s: the outcome is %+v", r.name, got)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package tunnel
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// The names of the data planes and of the phases in the rows.
+const (
+	rules     = v1alpha1.DataPlaneIngressRules
+	envoy     = v1alpha1.DataPlaneEnvoy
+	adding    = v1alpha1.DataPlaneAddingEnvoy
+	switching = v1alpha1.DataPlaneSwitching
+	removing  = v1alpha1.DataPlaneRemovingEnvoy
+)
+
+const (
+	recordedNow    = "dataPlaneChange.startedAt=2026-09-01T12:00:00Z"
+	noChangeFields = "dataPlaneChange.phase= dataPlaneChange.startedAt= dataPlaneChange.to="
+)
+
+func serves(plane v1alpha1.DataPlane) change {
+	return func(f *Facts) { f.Object.Status.DataPlane, f.Desired.ConfigurationDataPlane = plane, plane }
+}
+
+// excess is a Tunnel whose routes exceed the limits of ingress rules.
+func excess(f *Facts) {
+	f.Desired.Other.Excess = "The routes need 1,200 ingress rules, and limits.rulesPerTunnel is 1,000."
+}
+
+// unconfirmed is a configuration that an earlier write can still replace.
+func unconfirmed(remaining time.Duration) change {
+	return func(f *Facts) {
+		f.Memory.Remote.Configuration.Confirmed = false
+		f.Memory.LateWrites = LateWrites{Hashes: []string{"late"}, Settled: At(f.Uptime + remaining)}
+	}
+}
+
+// switched is a tunnel that has the configuration of the other data plane.
+func switched(f *Facts) {
+	remoteConfiguration(otherConfiguration, 8)(f)
+	f.Memory.Remote.Configuration.Confirmed = true
+	f.Object.Status.Configuration = v1alpha1.ConfigurationRecord{Hash: otherConfiguration.Hash(), Previous: wantedConfiguration.Hash()}
+}
+
+func notAccepted(f *Facts) { f.Desired.Configuration, f.Desired.Hash, f.Desired.Other = nil, "", nil }
+
+func waitsFor(d time.Duration, reason Reason) want {
+	return want{Action: Wait, Wait: d, Problem: reason}
+}
+
+// One row for each row of the table of the state machine, and for what delays it.
+func TestDataPlaneChangesInPhases(t *testing.T) {
+	toEnvoy := combine(serves(rules), changing(envoy, switching), everyPodHasEnvoy)
+	toRules := combine(serves(envoy), changing(rules, switching), everyPodHasEnvoy)
+	writesOther := want{Action: Configure, Record: "configuration.hash=other configuration.previous=desired"}
+	writesBack := want{Action: Configure, Record: "configuration.hash=desired configuration.previous=other"}
+	testDecide(t, []row{
+		{"the data plane of the settings is not changed", selects(rules), idle()},
+		{
+			"a change to Envoy begins", selects(envoy),
+			want{Action: Record, Record: "dataPlaneChange.phase=AddingEnvoy " + recordedNow + " dataPlaneChange.to=Envoy", Event: EventDataPlaneChanging},
+		},
+		{
+			"a change to ingress rules begins", combine(serves(envoy), selects(rules)),
+			want{Action: Record, Record: "dataPlaneChange.phase=Switching " + recordedNow + " dataPlaneChange.to=IngressRules", Event: EventDataPlaneChanging},
+		},
+		{"a change to ingress rules above their limits does not begin", combine(serves(envoy), selects(rules), excess), waitsFor(untilNextRead, ReasonLimitExceeded)},
+		{
+			"Envoy is still configured while the ingress rules exceed their limits", combine(serves(envoy), selects(rules), excess, routesChanged),
+			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
+		},
+		{"a change of a Gateway that is not accepted does not begin", combine(selects(envoy), notAccepted), want{Action: None}},
+		{"a change begins with both configurations", combine(serves(envoy), wantsRules), waitsFor(time.Second, "")},
+		{"a change of a paused Tunnel does not begin", combine(selects(envoy), paused), waitsFor(untilNextRead, ReasonPaused)},
+
+		{"Envoy is added to the connectors", combine(changing(envoy, adding), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors}},
+		{
+			"the configuration switches when every pod has Envoy", combine(changing(envoy, adding), everyPodHasEnvoy),
+			want{Action: Record, Record: "dataPlaneChange.phase=Switching"},
+		},
+		{
+			"the ingress rules are still written while Envoy is added", combine(changing(envoy, adding), routesChanged),
+			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
+		},
+		{
+			"settings that ask for ingress rules again remove Envoy", combine(changing(envoy, adding), selects(rules)),
+			want{Action: Record, Record: "dataPlaneChange.phase=RemovingEnvoy " + recordedNow + " dataPlaneChange.to=IngressRules", Event: EventDataPlaneReversed},
+		},
+
+		{"the configuration leads to Envoy when every pod has Envoy", toEnvoy, writesOther},
+		{
+			"a change to Envoy is complete when its configuration is in effect", combine(toEnvoy, switched),
+			want{Action: Record, Record: "dataPlane=Envoy " + noChangeFields, Event: EventDataPlaneChanged},
+		},
+		{
+			"a change to Envoy is complete although a pod is not ready", combine(toEnvoy, switched, func(f *Facts) { f.Connectors.Ready = 1 }),
+			want{Action: Record, Record: "dataPlane=Envoy " + noChangeFields, Event: EventDataPlaneChanged},
+		},
+		{"the configuration of a reversed change is replaced again", combine(toEnvoy, switched, selects(rules)), writesBack},
+		{
+			"Envoy is removed when the ingress rules are confirmed", combine(toEnvoy, selects(rules)),
+			want{Action: Record, Record: "dataPlaneChange.phase=RemovingEnvoy " + recordedNow + " dataPlaneChange.to=IngressRules", Event: EventDataPlaneReversed},
+		},
+		{"Envoy is not removed while a late write can lead to Envoy", combine(toEnvoy, selects(rules), unconfirmed(4*time.Second)), waitsFor(4*time.Second, "")},
+		{"the configuration is read again after late writes", combine(toEnvoy, selects(rules), unconfirmed(0)), want{Action: ReadConfiguration}},
+		{
+			"a failed write of the configuration is retried with backoff", combine(toEnvoy, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			waitsFor(4*time.Second, ReasonUnavailable),
+		},
+		{
+			"the configuration of a contested Tunnel does not switch", combine(toEnvoy, status(contested), remoteConfiguration(externalConfiguration, 9)),
+			waitsFor(rolloutInterval, ReasonContested),
+		},
+
+		{"the ingress rules are written before Envoy is removed", toRules, writesOther},
+		{
+			"Envoy is removed when the ingress rules are in effect", combine(toRules, switched),
+			want{Action: Record, Record: "dataPlane=IngressRules dataPlaneChange.phase=RemovingEnvoy"},
+		},
+		{"Envoy stays in effect while a late write can lead to Envoy", combine(toRules, switched, unconfirmed(4*time.Second)), waitsFor(4*time.Second, "")},
+		{"settings that ask for Envoy again restore its configuration", combine(toRules, switched, selects(envoy)), writesBack},
+		{
+			"a change to ingress rules that is reversed is complete when the configuration of Envoy is in effect", combine(toRules, selects(envoy)),
+			want{Action: Record, Record: noChangeFields, Event: EventDataPlaneReversed},
+		},
+		{"ingress rules that come to exceed their limits are not written", combine(toRules, excess), want{Action: Record, Record: noChangeFields, Event: EventDataPlaneReversed}},
+
+		{
+			"Envoy is removed from the connectors", combine(changing(rules, removing), func(f *Facts) { f.Connectors.Current = false }),
+			want{Action: RunConnectors},
+		},
+		{
+			"a change to ingress rules is complete when every pod is without Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithoutEnvoy = 2 }),
+			want{Action: Record, Record: noChangeFields, Event: EventDataPlaneChanged},
+		},
+		{"a terminating pod with Envoy delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }), waitsFor(30*time.Second, "")},
+		{
+			"settings that ask for Envoy again add Envoy", combine(changing(rules, removing), selects(envoy)),
+			want{Action: Record, Record: "dataPlaneChange.phase=AddingEnvoy " + recordedNow + " dataPlaneChange.to=Envoy", Event: EventDataPlaneReversed},
+		},
+		{"a change of a paused Tunnel does not continue", combine(changing(rules, removing), paused), waitsFor(untilNextRead, ReasonPaused)},
+		{"a change does not continue while the settings are not valid", combine(changing(rules, removing), invalidSettings), want{Action: None}},
+		{
+			"a lost tunnel keeps the change",
+			combine(toEnvoy, tunnelNotFound, tunnelRead(Absent), func(f *Facts) { f.Memory.Remote.Configuration.Missing = true }),
+			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost},
+		},
+	})
+}
+
+// wantsRules changes the settings to ingress rules without building their configuration.
+func wantsRules(f *Facts) { f.Desired.DataPlane = rules }
+
+func TestTrafficDoesNotReachEnvoyBeforeEveryConnectorIsReady(t *testing.T) {
+	podWithoutEnvoy := func(f *Facts) { f.Connectors.WithoutEnvoy, f.Connectors.WithEnvoy = 1, 1 }
+	foreign := connections(time.Second, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0))
+	surplusFor := func(d time.Duration) change {
+		return combine(foreign, func(f *Facts) { f.Memory.SurplusSince = At(f.Uptime - d) })
+	}
+	noReplicas := func(f *Facts) {
+		f.Connectors.Desired, f.Connectors.Ready, f.Connectors.Pods, f.Connectors.WithEnvoy, f.Envoys = 0, 0, 0, 0, Envoys{}
+	}
+	list := want{Action: ListConnections}
+	rollout := waitsFor(rolloutInterval, "")
+	rows := []row{
+		{"a pod without Envoy", podWithoutEnvoy, rollout},
+		{"a rollout that has not ended", func(f *Facts) { f.Connectors.RolledOut = false }, rollout},
+		{"a replica that is not available", func(f *Facts) { f.Connectors.Ready = 1 }, rollout},
+		{"no connected Envoy", func(f *Facts) { f.Envoys = Envoys{} }, rollout},
+		{"an Envoy that has not acknowledged", func(f *Facts) { f.Envoys.Acknowledged = false }, rollout},
+		{"an Envoy that has rejected the configuration", func(f *Facts) { f.Envoys = Envoys{Connected: 2, Rejected: "bad route"} }, waitsFor(blockedChangeInterval, ReasonDataPlaneBlocked)},
+		{"no list of the connectors", func(f *Facts) { f.Memory.Remote.Connections = RemoteConnections{} }, list},
+		{"an old list of the connectors", connections(time.Minute), list},
+		{
+			"a list that fails", combine(connections(time.Minute), failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
+			waitsFor(4*time.Second, ReasonUnavailable),
+		},
+		{"a connector that can belong to a stopped pod", surplusFor(20 * time.Second), waitsFor(10*time.Second, "")},
+		{"a connector that this controller does not run", surplusFor(time.Minute), waitsFor(blockedChangeInterval, ReasonDataPlaneBlocked)},
+		{
+			"a connector that this controller does not run, without replicas",
+			combine(noReplicas, connections(time.Second, connectedConnector("a", 0))), waitsFor(blockedChangeInterval, ReasonDataPlaneBlocked),
+		},
+	}
+	for _, phase := range []v1alpha1.DataPlaneChangePhase{adding, switching} {
+		var of []row
+		for _, r := range rows {
+			of = append(of, row{string(phase) + ": " + r.name, combine(changing(envoy, phase), everyPodHasEnvoy, r.facts), r.want})
+		}
+		testDecide(t, of)
+	}
+	testDecide(t, []row{
+		{
+			"without replicas, no Envoy must be connected", combine(changing(envoy, adding), everyPodHasEnvoy, noReplicas, connections(time.Second)),
+			want{Action: Record, Record: "dataPlaneChange.phase=Switching"},
+		},
+		{
+			"the ingress rules are written while the configuration cannot switch", combine(changing(envoy, switching), everyPodHasEnvoy, podWithoutEnvoy, routesChanged),
+			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
+		},
+		{
+			"the ingress rules are restored while the configuration cannot switch",
+			combine(changing(envoy, switching), everyPodHasEnvoy, podWithoutEnvoy, remoteConfiguration(provider.Configuration{}, 8), func(f *Facts) {
+				f.Object.Status.Configuration.Previous = provider.Configuration{}.Hash()
+			}),
+			want{Action: Configure},
+		},
+	})
+}
+
+func TestConfigurationsOfAnOutdatedTunnelAreNotWritten(t *testing.T) {
+	needsHTTP2 := func(f *Facts) { f.Desired.NeedsHTTP2 = true }
+	outdated := func(f *Facts) { f.Desired.ConfigurationDataPlane = envoy }
+	testDecide(t, []row{
+		{"the configuration of another data plane is not written", combine(selects(envoy), routesChanged, outdated), waitsFor(time.Second, "")},
+		{"an outdated configuration does not switch", combine(changing(envoy, switching), everyPodHasEnvoy, outdated), waitsFor(time.Second, "")},
+		{
+			"the spec follows the settings while the data plane changes",
+			combine(changing(envoy, adding), func(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }), want{Action: Claim},
+		},
+		{"a new Gateway continues the change", combine(changing(envoy, adding), otherUID), want{Action: Record, Record: "gatewayUID=uid-2"}},
+		{"a GRPCRoute needs HTTP/2 with ingress rules", needsHTTP2, want{Action: Record, Record: "http2=true", Event: EventHTTP2}},
+		{
+			"a GRPCRoute needs HTTP/2 when Envoy is removed", combine(changing(rules, removing), needsHTTP2),
+			want{Action: Record, Record: "http2=true", Event: EventHTTP2},
+		},
+		{"a GRPCRoute records nothing with Envoy, whose connectors always use HTTP/2", combine(withEnvoy, needsHTTP2), idle()},
+		{"a GRPCRoute records nothing while Envoy is added", combine(changing(envoy, adding), needsHTTP2), waitsFor(rolloutInterval, "")},
+	})
+}

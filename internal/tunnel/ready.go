@@ -1,0 +1,83 @@
+package tunnel
+
+import (
+	"fmt"
+	"strings"
+)
+
+// blockedChangeInterval is the interval at which a blocked change of the data plane is checked.
+const blockedChangeInterval = blockedRotationInterval
+
+// untilReady returns the progress of a change to Envoy that must not lead the configuration to
+// Envoy yet. The zero value means that every connector of the tunnel can use Envoy.
+func (f Facts) untilReady() progress {
+	for _, check := range []func(Facts) progress{untilRolledOut, untilAcknowledged, untilOnlyOwnConnectors} {
+		if p := check(f); p.step.Action != "" {
+			return p
+		}
+	}
+	return progress{}
+}
+
+// untilRolledOut waits until every pod has Envoy and is available. Terminating pods count.
+func untilRolledOut(f Facts) progress {
+	switch c := f.Connectors; {
+	case !c.Current:
+		return waiting("The controller adds Envoy to the connectors; the ingress rules keep serving.")
+	case c.WithoutEnvoy > 0 || !c.RolledOut || c.Ready < c.Desired:
+		return f.waitForRollout("with", c.WithoutEnvoy, "without")
+	}
+	return progress{}
+}
+
+// waitForRollout waits until all pods are with or without Envoy.
+func (f Facts) waitForRollout(wanted string, left int, outdated string) progress {
+	c := f.Connectors
+	if c.NotReady != "" {
+		return waiting(fmt.Sprintf("%s The ingress rules keep serving until every pod is ready %s Envoy.", c.NotReady, wanted))
+	}
+	return waiting(fmt.Sprintf("The connectors %s Envoy are rolled out: %d of %d are available, pods %s Envoy: %d.", wanted, c.Ready, c.Desired, outdated, left))
+}
+
+// untilAcknowledged waits until an Envoy is connected, unless no connector is desired, and every
+// connected Envoy has acknowledged the last publication.
+func untilAcknowledged(f Facts) progress {
+	switch e := f.Envoys; {
+	case e.Rejected != "":
+		return f.blockedChange("Envoy rejected the configuration, so the ingress rules keep serving: %s. "+
+			"Set dataPlane to IngressRules again, and report the message as a bug in the controller.", strings.TrimSuffix(e.Rejected, "."))
+	case e.Connected == 0 && f.Connectors.Desired > 0:
+		return waiting("The ingress rules keep serving until an Envoy is connected to the controller.")
+	case e.Connected > 0 && !e.Acknowledged:
+		return waiting("The ingress rules keep serving until every connected Envoy has acknowledged the configuration.")
+	}
+	return progress{}
+}
+
+// untilOnlyOwnConnectors waits while Cloudflare lists a connector that this controller does not
+// run, because requests to it would fail.
+func untilOnlyOwnConnectors(f Facts) progress {
+	switch surplus, remaining := f.surplus(); {
+	case f.Memory.Remote.Connections.stale(f.Uptime):
+		step := f.attemptCall(TrackTunnel, Step{Action: ListConnections})
+		message := "The controller lists the connectors of the tunnel."
+		if step.Problem != nil {
+			message = f.withRetryTime(step.Problem).Message
+		}
+		return progress{step: step, message: message}
+	case surplus && remaining > 0:
+		return progress{step: waitFor(remaining), message: "Cloudflare lists more connectors than pods run; the controller waits until it no longer lists those of stopped pods."}
+	case surplus:
+		return f.blockedChange("Connectors that this controller does not run are connected to tunnel %s, and they have no Envoy. "+
+			"Stop them; the ingress rules keep serving until then.", f.Object.Status.TunnelID)
+	}
+	return progress{}
+}
+
+// blockedChange waits until a user has fixed what blocks the change.
+func (f Facts) blockedChange(format string, args ...any) progress {
+	p := problem(ReasonDataPlaneBlocked, format, args...)
+	step := waitFor(blockedChangeInterval)
+	step.Problem = p
+	return progress{step: step, message: p.Message}
+}
