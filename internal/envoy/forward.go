@@ -3,7 +3,9 @@ package envoy
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -150,8 +152,20 @@ var (
 	noTimeout = durationpb.New(0)
 	// retryOnce repeats a request once that did not reach the backend. It never repeats a
 	// request after a reset, because the backend may have processed it.
-	retryOnce = &routev3.RetryPolicy{RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1)}
+	retryOnce = &routev3.RetryPolicy{
+		RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1),
+		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{otherHost}, HostSelectionRetryMaxAttempts: hostSelections,
+	}
+	// otherHost makes a retry use another endpoint than the attempt before, if there is one.
+	otherHost = &routev3.RetryPolicy_RetryHostPredicate{
+		Name:       "envoy.retry_host_predicates.previous_hosts",
+		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: pack(&previoushostsv3.PreviousHostsPredicate{})},
+	}
 )
+
+// hostSelections is how often Envoy selects an endpoint for a retry before it uses one that
+// the request has already tried. A Service with an address has only that one.
+const hostSelections = 5
 
 // requestTimeout returns the timeout of the whole request.
 func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
@@ -166,5 +180,7 @@ func retryPolicy(t *routing.Timeouts) *routev3.RetryPolicy {
 	if t.Backend == nil || *t.Backend == 0 {
 		return retryOnce
 	}
-	return &routev3.RetryPolicy{RetryOn: retryOnce.RetryOn, NumRetries: retryOnce.NumRetries, PerTryTimeout: durationpb.New(*t.Backend)}
+	p := proto.CloneOf(retryOnce)
+	p.PerTryTimeout = durationpb.New(*t.Backend)
+	return p
 }

@@ -1,8 +1,11 @@
 package envoy
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
@@ -75,16 +78,25 @@ func TestNoRetryAfterAReset(t *testing.T) {
 }
 
 // TestRetryAfterAFailedConnection sends requests to a headless Service. One of its two pods
-// refuses connections. The requests go over one connection, because a retry uses the next
-// pod: with several connections, it can be the same pod again.
+// refuses connections. A retry never uses the pod that has just refused it, also while other
+// connections use the pods in turn.
 func TestRetryAfterAFailedConnection(t *testing.T) {
 	b := start(t)
-	transport := &http.Transport{}
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	defer transport.CloseIdleConnections()
-	for range 20 {
-		result, err := get(transport, b.open, "failures.example.com", "/one-pod-refuses")
-		if err != nil || result != "200 half" {
-			t.Errorf("got %s, %v, want 200 from half", result, err)
-		}
+	var clients errgroup.Group
+	for range 16 {
+		clients.Go(func() error {
+			for range 50 {
+				result, err := get(transport, b.open, "failures.example.com", "/one-pod-refuses")
+				if err != nil || result != "200 half" {
+					return fmt.Errorf("got %s, %v, want 200 from half", result, err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := clients.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,6 +2,8 @@ package integration
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,31 +39,68 @@ import (
 )
 
 // xdsAddress is the address on which controllers serve Envoys. All specs with Envoys run in one
-// network namespace, one after the other.
+// network namespace, one after the other. In a spec with several environments, those after the
+// first one use [xdsAddressOf].
 const xdsAddress = "127.0.0.1:18000"
 
-// edges routes the registration of connectors to the simulator of the running spec, because the
+// concurrentEnvironments is the number of environments with Envoys that a spec can have.
+const concurrentEnvironments = 4
+
+// xdsAddressOf returns the address on which the controllers of an environment serve Envoys.
+func xdsAddressOf(number int) string { return fmt.Sprintf("127.0.0.%d:18000", number+1) }
+
+// envoyImageOf returns the image of the Envoys that connect to the controllers of an environment.
+func envoyImageOf(number int) string { return fmt.Sprintf("docker.io/test/envoy-%d", number) }
+
+// maxProgramSize is the limit on expressions of the Envoys with the images of [envoyImageOf],
+// which therefore reject a configuration that the controller considers valid.
+const maxProgramSize = 500
+
+// edges routes the registration of connectors to the simulators of the running spec, because the
 // node has one address of the edge.
 type edges struct {
 	mu      sync.Mutex
-	current http.Handler
+	servers []*simulator.Server
 }
 
-func (e *edges) set(handler http.Handler) {
+func (e *edges) add(s *simulator.Server) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.current = handler
+	e.servers = append(e.servers, s)
+}
+
+func (e *edges) remove(s *simulator.Server) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.servers = slices.DeleteFunc(e.servers, func(other *simulator.Server) bool { return other == s })
+}
+
+// find returns the simulator that has the tunnel of the token, or nil.
+func (e *edges) find(token string) *simulator.Server {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var credentials struct {
+		Tunnel string `json:"t"`
+	}
+	content, err := base64.StdEncoding.DecodeString(token)
+	if err != nil || json.Unmarshal(content, &credentials) != nil {
+		return nil
+	}
+	for _, s := range e.servers {
+		if slices.ContainsFunc(s.Tunnels(), func(t simulator.Tunnel) bool { return t.ID == credentials.Tunnel }) {
+			return s
+		}
+	}
+	return nil
 }
 
 func (e *edges) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e.mu.Lock()
-	handler := e.current
-	e.mu.Unlock()
-	if handler == nil {
-		http.Error(w, "no spec is running", http.StatusServiceUnavailable)
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if s := e.find(token); s != nil {
+		s.Edge().ServeHTTP(w, r)
 		return
 	}
-	handler.ServeHTTP(w, r)
+	http.Error(w, "no running spec has the tunnel", http.StatusServiceUnavailable)
 }
 
 // bed is the node on which the pods of connectors run, and the edge to which they connect.
@@ -97,17 +136,24 @@ var startBed = sync.OnceValue(func() *bed {
 	Expect(err).NotTo(HaveOccurred())
 	podLogs, err = kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
-	b.Node, err = node.Start(context.Background(), config, node.Options{ServeAddresses: true, Images: map[string]node.Image{
+	envoyImage := func(xdsAddress string, environment ...string) node.Image {
+		return node.Image{
+			Command:     []string{programPath("envoy")},
+			Environment: append([]string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities}, environment...),
+			Ports:       map[int32]string{10080: "OPEN_PORT", 10081: "PROTECTED_PORT", 2001: "READY_PORT"},
+		}
+	}
+	images := map[string]node.Image{
 		"docker.io/cloudflare/cloudflared": {
 			Command: []string{programPath("connector")}, Program: "cloudflared",
 			Environment: []string{"TUNNEL_EDGE=" + edge.URL}, Ports: map[int32]string{2000: "METRICS_PORT"},
 		},
-		"docker.io/envoyproxy/envoy": {
-			Command:     []string{programPath("envoy")},
-			Environment: []string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
-			Ports:       map[int32]string{10080: "OPEN_PORT", 10081: "PROTECTED_PORT", 2001: "READY_PORT"},
-		},
-	}})
+		"docker.io/envoyproxy/envoy": envoyImage(xdsAddress),
+	}
+	for number := range concurrentEnvironments {
+		images[envoyImageOf(number)] = envoyImage(xdsAddressOf(number), fmt.Sprintf("MAX_PROGRAM_SIZE=%d", maxProgramSize))
+	}
+	b.Node, err = node.Start(context.Background(), config, node.Options{ServeAddresses: true, Images: images})
 	Expect(err).NotTo(HaveOccurred())
 	stopBed = func() error {
 		err := b.Stop()
@@ -139,14 +185,14 @@ func newEnvoyEnvironment() *environment {
 			return b.DialPod(ctx, types.NamespacedName{Namespace: env.controllerNamespace, Name: connector}, int32(number))
 		},
 	})
-	b.edges.set(env.cloudflare.Edge())
+	b.edges.add(env.cloudflare)
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() {
 			env.describePods()
 		}
 		env.stopAll() // a controller would create the Deployments again
 		env.deletePods()
-		b.edges.set(nil)
+		b.edges.remove(env.cloudflare)
 	})
 	env.create(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{
 		DataPlane: ptr.To(v1alpha1.DataPlaneEnvoy), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](2)},

@@ -122,6 +122,7 @@ func (c *container) run() {
 		if !c.shouldRestart() {
 			return
 		}
+		pause(c.restarts, time.Duration(c.pod.node.restartDelay.Load()))
 		c.setWaiting("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
 		pause(c.restarts, backoff)
 		backoff = min(2*backoff, maxBackoff)

@@ -25,9 +25,12 @@
 //   - The node does not support gRPC probes, init containers that are not sidecars, and
 //     other kinds of volumes. The status of the Pod reports this.
 //
+// A Pod waits while the Node is unschedulable (kubectl cordon).
+//
 // Sidecars, probes, the order of starting and stopping, and the files of volumes
-// follow the kubelet; only the backoff between restarts is shorter. When the grace
-// period ends, all processes are killed at once.
+// follow the kubelet; only the backoff between restarts is shorter, and the node notices the
+// end of a process at once ([Node.SetRestartDelay]). When the grace period ends, all
+// processes are killed at once.
 //
 // Only one node of a cluster may bind Pods. Others set [Options.OnlyNamed]. The nodes use
 // the same addresses for their Pods, so only one may serve them.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -86,6 +87,8 @@ type Node struct {
 	managerDone chan struct{} // nil until the manager starts; closed when it has stopped
 	managerErr  error         // the manager's error; valid after managerDone is closed
 
+	restartDelay atomic.Int64 // see SetRestartDelay
+
 	mu       sync.Mutex
 	pods     map[types.UID]*pod
 	podCount int            // number of Pods that have run
@@ -162,6 +165,7 @@ func (n *Node) watch(ctx context.Context, config *rest.Config) error {
 	err = builder.ControllerManagedBy(m).Named("node").For(&corev1.Pod{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(n.podsThatMount)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(n.podsThatMount)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(unboundPods(m.GetCache()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: new(true)}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, n.reconcile(ctx, m.GetCache(), request.NamespacedName)
@@ -274,3 +278,7 @@ func (n *Node) KillContainer(ctx context.Context, pod types.NamespacedName, cont
 		return fmt.Errorf("kill container %s of Pod %s: %w", container, pod, ctx.Err())
 	}
 }
+
+// SetRestartDelay sets the time after which the node notices that a container has ended,
+// in addition to the backoff. The kubelet looks once a second. The default is 0.
+func (n *Node) SetRestartDelay(d time.Duration) { n.restartDelay.Store(int64(d)) }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +24,7 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 	case object.UID == "":
 		return nil
 	case object.Spec.NodeName == "":
-		return n.bind(ctx, object)
+		return n.bind(ctx, cache, object)
 	case object.Spec.NodeName != n.name:
 		return nil
 	}
@@ -41,23 +40,6 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 		return running.updateVolumes(ctx)
 	}
 	return nil
-}
-
-// bind binds the Pod to the node, as the scheduler does. It does not bind a Pod
-// with scheduling gates.
-func (n *Node) bind(ctx context.Context, object *corev1.Pod) error {
-	if !n.binds || object.DeletionTimestamp != nil || len(object.Spec.SchedulingGates) > 0 {
-		return nil
-	}
-	binding := &corev1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Name, UID: object.UID},
-		Target:     corev1.ObjectReference{Kind: "Node", Name: n.name},
-	}
-	err := n.kube.SubResource("binding").Create(ctx, object, binding)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the cache is stale; its next event triggers a reconcile
-	}
-	return err
 }
 
 // remove deletes the object of a Pod that has ended.

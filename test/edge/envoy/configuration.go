@@ -18,6 +18,8 @@ const (
 	xdsCluster = "xds"
 	// imageCAFile is the file with the certificate authorities of the image.
 	imageCAFile = "/etc/ssl/certs/ca-certificates.crt"
+	// programSizeLimit is the limit above which Envoy rejects expressions.
+	programSizeLimit = "re2.max_program_size.error_level"
 )
 
 // replacements are the values that differ between a Pod and this machine.
@@ -26,6 +28,8 @@ type replacements struct {
 	xdsHost string
 	xdsPort int
 	caFile  string
+	// maxProgramSize replaces the limit on expressions, unless it is 0.
+	maxProgramSize uint64
 }
 
 func newReplacements(getenv func(string) string) (replacements, error) {
@@ -48,6 +52,11 @@ func newReplacements(getenv func(string) string) (replacements, error) {
 	r.xdsHost, r.xdsPort = host, int(number)
 	if r.caFile == "" {
 		return r, errors.New("CA_FILE is required")
+	}
+	if limit := getenv("MAX_PROGRAM_SIZE"); limit != "" {
+		if r.maxProgramSize, err = strconv.ParseUint(limit, 10, 32); err != nil {
+			return r, fmt.Errorf("MAX_PROGRAM_SIZE: %w", err)
+		}
 	}
 	return r, nil
 }
@@ -78,6 +87,11 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 	for _, secret := range static.objects("secrets") {
 		if ca := secret.object("validationContext").object("trustedCa"); ca["filename"] == imageCAFile {
 			ca["filename"] = r.caFile
+		}
+	}
+	if r.maxProgramSize > 0 {
+		for _, layer := range root.object("layeredRuntime").objects("layers") {
+			layer.object("staticLayer")[programSizeLimit] = r.maxProgramSize
 		}
 	}
 	return json.Marshal(root)

@@ -13,6 +13,8 @@
 //   - OPEN_PORT, PROTECTED_PORT and READY_PORT replace the ports of the listeners.
 //   - XDS_ADDRESS, as host:port, replaces the address of the controller.
 //   - CA_FILE replaces the file with the certificate authorities of the image.
+//   - MAX_PROGRAM_SIZE, if set, limits the compiled size of expressions, as in an Envoy that
+//     rejects a configuration which the controller considers valid.
 package main
 
 import (

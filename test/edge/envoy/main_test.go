@@ -64,6 +64,25 @@ func TestConfigurationIsAdaptedToTheMachine(t *testing.T) {
 	}
 }
 
+func TestLimitOfExpressionsIsReplaced(t *testing.T) {
+	r, err := newReplacements(func(name string) string {
+		if name == "MAX_PROGRAM_SIZE" {
+			return "500"
+		}
+		return getenv(name)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapted, err := r.adapt(bootstrap(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `"re2.max_program_size.error_level":500`; !strings.Contains(string(adapted), want) {
+		t.Errorf("the configuration does not contain %s", want)
+	}
+}
+
 func decode(t *testing.T, text []byte) any {
 	t.Helper()
 	var value any

@@ -20,7 +20,7 @@ type dataPath struct {
 type target struct {
 	handler http.Handler
 	pool    pool // nil for a rule without an origin
-	inPod   bool // the origin is in the pod of the connector that carries the request
+	carried bool // a connector carries the request, which ends when the connector disconnects
 }
 
 // pool holds the connections to the origin of a rule.
@@ -50,7 +50,8 @@ func newDataPath(rules *Rules, dial dialer) (*dataPath, error) {
 }
 
 // serve answers a request. carrier selects the connector that carries it and returns
-// nil if none is connected. serve calls it only if the origin is in a connector's pod.
+// nil if none is connected. serve calls it only if [Options.DialConnector] is set and the
+// rule has an origin.
 func (d *dataPath) serve(w http.ResponseWriter, r *http.Request, carrier func() *replica) {
 	index, _, ok := d.rules.Match(r.Host, r.URL.Path)
 	if !ok {
@@ -61,7 +62,7 @@ func (d *dataPath) serve(w http.ResponseWriter, r *http.Request, carrier func() 
 	if target.pool != nil {
 		w, r = newExchange(w, r)
 	}
-	if target.inPod {
+	if target.carried {
 		connector := carrier()
 		if connector == nil {
 			answerNoTunnel(w)
@@ -96,9 +97,9 @@ func newTarget(r rule, dial dialer) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	t := target{pool: transport}
-	if dial.connector != nil && r.service.isLoopback() {
-		t.pool, t.inPod = &podPool{origin: r.origin, dial: dial.connector, transports: map[*replica]*http.Transport{}}, true
+	t := target{pool: transport, carried: dial.connector != nil}
+	if t.carried && r.service.isLoopback() {
+		t.pool = &podPool{origin: r.origin, dial: dial.connector, transports: map[*replica]*http.Transport{}}
 	}
 	// ReverseProxy forwards an answer of unknown length without buffering, and its trailer. That
 	// includes all streams of gRPC, and equals cloudflared with HTTP/2 to the edge (shouldFlush in

@@ -146,17 +146,16 @@ func TestWithoutDialConnectorLoopbackOriginsNeedNoConnector(t *testing.T) {
 	}
 }
 
-func TestLoopbackOriginsAreRecognised(t *testing.T) {
-	s, id, address := newTunnel(t, simulator.Options{
-		Dial:          simulator.NamedOrigins(func(string) string { return "network" }),
-		DialConnector: func(context.Context, string, string, string) (net.Conn, error) { return nil, io.EOF },
-	})
+func TestConnectorsCarryRequestsToAllOrigins(t *testing.T) {
+	p := newPods(t, answerPod)
+	p.get(t, 1, "service", 530)
+	p.start(t, "one")
 	for origin, want := range map[string]int{
-		"127.0.0.1:1": 530, "127.8.9.10:1": 530, "[::1]:1": 530, "localhost:1": 530,
+		"127.0.0.1:1": 502, "127.8.9.10:1": 502, "[::1]:1": 502, "localhost:1": 502, "127.0.0.1:10080": 200,
 		"10.0.0.1:1": 200, "localhost.example.com:1": 200, "127.0.0.1.example.com": 200,
 	} {
-		s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"service":"http://`+origin+`"}]}`))
-		if status, _ := get(t, address, "a", "/"); status != want {
+		p.server.SetConfiguration(p.tunnel, json.RawMessage(`{"ingress":[{"service":"http://`+origin+`"}]}`))
+		if status, _ := get(t, p.address, "a", "/"); status != want {
 			t.Errorf("%s: status %d, want %d", origin, status, want)
 		}
 	}

@@ -37,8 +37,8 @@ type Options struct {
 	// DialConnector connects to an origin on a loopback address, which is in the pod of
 	// the connector that carries the request. connector is the host name of the pod,
 	// which the connector sent to [Server.Edge]. The data path selects the connectors
-	// that sent one in turn, and answers 530 if none is connected. Nil selects Dial,
-	// which needs no connectors.
+	// that sent one in turn, for requests to all origins, and answers 530 if none is
+	// connected. Nil selects Dial, which needs no connectors.
 	DialConnector func(ctx context.Context, connector, network, address string) (net.Conn, error)
 	// AccountID is the only account that exists. If it is empty, every account
 	// exists.

@@ -1,0 +1,206 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/load"
+)
+
+// faultEnvironment is an environment with two connectors that can serve a load.
+type faultEnvironment struct {
+	*environment
+	node    *node.Node
+	xds     string // address on which the controllers serve Envoys
+	gateway *gatewayv1.Gateway
+	// probe is a route whose hostname changes, to find out whether changes take effect.
+	probe  *gatewayv1.HTTPRoute
+	probes int
+	// address is the address of a server that forwards requests through the tunnel.
+	address string
+	leader  *controllerproc.Process
+	proxy   *apiProxy // through which the controller connects to the API server, or nil
+}
+
+const (
+	// loadHost is the host of the load.
+	loadHost = "load.example.com"
+	// loadConnections is the number of WebSockets, and also that of streams.
+	loadConnections = 4
+	// loadRate is the number of requests per second.
+	loadRate = 20
+)
+
+// newFaultEnvironment returns an environment without a running controller. Environments with
+// different numbers can exist at the same time.
+func newFaultEnvironment(number int) *faultEnvironment {
+	GinkgoHelper()
+	env := &faultEnvironment{environment: newEnvoyEnvironment(), node: startBed().Node, xds: xdsAddressOf(number)}
+	env.changeClass(func(c *v1alpha1.TunnelConfigurationSpec) {
+		c.Connector.GracePeriod = ptr.To(v1alpha1.Duration("3s"))
+		c.Connector.Envoy = &v1alpha1.EnvoyProxy{Image: ptr.To(envoyImageOf(number))}
+	})
+	service := env.service("load")
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: env.objectMeta(service.Name), AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{env.serve(load.Backend()), env.serve(load.Backend())},
+		Ports:     []discoveryv1.EndpointPort{{Port: ptr.To[int32](80)}},
+	}
+	slice.Labels = map[string]string{discoveryv1.LabelServiceName: service.Name}
+	env.create(service, slice)
+	return env
+}
+
+// changeClass changes the settings of the class.
+func (env *faultEnvironment) changeClass(change func(*v1alpha1.TunnelConfigurationSpec)) {
+	GinkgoHelper()
+	update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) { change(&c.Spec) })
+}
+
+// startLeader starts a controller and returns it.
+func (env *faultEnvironment) startLeader(arguments ...string) *controllerproc.Process {
+	GinkgoHelper()
+	return env.startReplica(append([]string{"--xds-bind-address=" + env.xds}, arguments...)...)
+}
+
+// serveLoad starts a controller and creates the routes. It returns when the load can start.
+func (env *faultEnvironment) serveLoad(arguments ...string) {
+	GinkgoHelper()
+	env.leader = env.startLeader(arguments...)
+	env.gateway = env.environment.gateway("shared", "*.example.com")
+	route := env.route("load", "load", gatewayParent("shared"))
+	route.Spec.Hostnames = []gatewayv1.Hostname{loadHost}
+	env.probe = env.route("probe", "load", gatewayParent("shared"))
+	env.probe.Spec.Hostnames = []gatewayv1.Hostname{"probe-0.example.com"}
+	env.create(env.gateway, route, env.probe)
+	Eventually(env.visit, time.Minute).WithArguments("shared", loadHost, "/fast").Should(Equal("/fast "))
+	Eventually(programmed(env.gateway)).Should(Equal("True Programmed"))
+	Eventually(env.readyPods).Should(HaveLen(2))
+	server := httptest.NewServer(env.cloudflare.Tunnel(env.tunnel("shared")))
+	DeferCleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	env.address = server.Listener.Addr().String()
+}
+
+// expectFollowed expects that a changed route takes effect.
+func (env *faultEnvironment) expectFollowed() {
+	GinkgoHelper()
+	env.probes++
+	host := fmt.Sprintf("probe-%d.example.com", env.probes)
+	update(env.probe, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(host)} })
+	Eventually(env.visit, time.Minute).WithArguments("shared", host, "/fast").Should(Equal("/fast "))
+	Eventually(dataPlaneReady(env.gateway)).Should(Equal("True Ready"))
+}
+
+// underLoad runs a fault while the environment is under load, and reports what happened to the
+// load until a second after the fault.
+func (env *faultEnvironment) underLoad(name string, fault func(*load.Load)) load.Result {
+	GinkgoHelper()
+	l := load.Start(load.Options{Address: env.address, Host: loadHost, Connections: loadConnections})
+	defer l.Stop()
+	time.Sleep(1500 * time.Millisecond) // until slow requests have ended
+	Eventually(func() int {
+		_, open := l.InFlight()
+		return open
+	}).Should(Equal(2 * loadConnections))
+	fault(l)
+	time.Sleep(time.Second)
+	result := l.Stop()
+	AddReportEntry(fmt.Sprintf("measured: under load, %s: %s", name, result))
+	GinkgoWriter.Printf("%s: %s\n%s\n", name, result, strings.Join(result.Failures, "\n"))
+	Expect(result.Messages).To(BeNumerically(">", 2*loadConnections), name)
+	return result
+}
+
+// expectNothingLost runs a fault under load and expects that no request fails, and that no
+// WebSocket or stream breaks.
+func (env *faultEnvironment) expectNothingLost(name string, fault func()) {
+	GinkgoHelper()
+	result := env.underLoad(name, func(*load.Load) { fault() })
+	Expect(result.Failures).To(BeEmpty(), name)
+}
+
+// expectNoneFailed runs a fault under load during which connectors stop, and expects that no
+// request fails. A WebSocket or a stream ends with its connector, at most once for each
+// of the connectors that stop.
+func (env *faultEnvironment) expectNoneFailed(name string, stopping int, fault func()) {
+	GinkgoHelper()
+	result := env.underLoad(name, func(*load.Load) { fault() })
+	Expect(result.Failed).To(BeZero(), "%s: %q", name, result.Failures)
+	Expect(result.Unopened).To(BeZero(), "%s: %q", name, result.Failures)
+	Expect(result.Broken).To(BeNumerically("<=", stopping*2*loadConnections), "%s: %q", name, result.Failures)
+}
+
+// readyPods returns the ready pods of the connectors.
+func (env *faultEnvironment) readyPods() []corev1.Pod {
+	GinkgoHelper()
+	return slices.DeleteFunc(env.connectorPods(), func(p corev1.Pod) bool { return !isPodReady(&p) || p.DeletionTimestamp != nil })
+}
+
+// rolledOut reports whether all pods of the connectors are those of the current template and ready.
+func (env *faultEnvironment) rolledOut() bool {
+	GinkgoHelper()
+	d := connectorObject(env.environment, &appsv1.Deployment{})
+	if !exists(d) || d.Status.ObservedGeneration != d.Generation {
+		return false
+	}
+	replicas := ptr.Deref(d.Spec.Replicas, 0)
+	return d.Status.UpdatedReplicas == replicas && d.Status.AvailableReplicas == replicas && len(env.connectorPods()) == int(replicas)
+}
+
+// changeLeader starts a controller and stops the leader, as a rollout of the controller does.
+func (env *faultEnvironment) changeLeader() {
+	GinkgoHelper()
+	previous := env.leader
+	env.leader = env.startLeader()
+	Expect(previous.Stop()).To(Succeed())
+	env.expectFollowed()
+}
+
+// killEnvoy kills the Envoy of one of the two connectors, and returns when it is ready again.
+func (env *faultEnvironment) killEnvoy(ctx context.Context, index int) {
+	GinkgoHelper()
+	pod := env.readyPods()[index]
+	restarts := pod.Status.InitContainerStatuses[0].RestartCount
+	Expect(env.node.KillContainer(ctx, client.ObjectKeyFromObject(&pod), "envoy")).To(Succeed())
+	Eventually(func() bool {
+		current := latest(pod.DeepCopy())
+		return current.Status.InitContainerStatuses[0].RestartCount > restarts && isPodReady(current)
+	}).Should(BeTrue())
+}
+
+// envoyMemory returns the resident memory of each Envoy in bytes, by the names of the pods.
+func (env *faultEnvironment) envoyMemory() map[string]int {
+	GinkgoHelper()
+	memory := map[string]int{}
+	for _, pod := range env.readyPods() {
+		process, ok := strings.CutPrefix(pod.Status.InitContainerStatuses[0].ContainerID, "process://")
+		Expect(ok).To(BeTrue())
+		text, err := os.ReadFile("/proc/" + process + "/statm")
+		Expect(err).NotTo(HaveOccurred())
+		pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+		Expect(err).NotTo(HaveOccurred())
+		memory[pod.Name] = pages * os.Getpagesize()
+	}
+	return memory
+}

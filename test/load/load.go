@@ -1,0 +1,213 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// rate is the number of requests per second.
+	rate = 20
+	// timeout ends a request without an answer, and a WebSocket or a stream without a message.
+	timeout = 10 * time.Second
+	// reopenDelay is the time before a client opens a broken WebSocket or stream again.
+	reopenDelay = 200 * time.Millisecond
+)
+
+// Options describe the load.
+type Options struct {
+	// Address is the address of the server, as host:port.
+	Address string
+	// Host is the host of all requests.
+	Host string
+	// Connections is the number of WebSockets, and also that of streams.
+	Connections int
+}
+
+// Load is a load that runs until Stop.
+type Load struct {
+	o         Options
+	transport *http.Transport
+	ctx       context.Context // canceled when no request may begin
+	stop      context.CancelFunc
+	clients   sync.WaitGroup
+	started   time.Time
+
+	mu       sync.Mutex
+	inFlight int
+	open     int // WebSockets and streams that have exchanged a message
+	result   Result
+}
+
+// Result describes what happened to the load.
+type Result struct {
+	// Duration is how long the load has run.
+	Duration time.Duration
+	// Requests is the number of requests, without those that open WebSockets and streams.
+	Requests int
+	// Failed is the number of requests that did not get their whole answer with status 200.
+	Failed int
+	// Unopened is the number of attempts to open a WebSocket or a stream that failed.
+	Unopened int
+	// Messages is the number of messages of WebSockets and streams.
+	Messages int
+	// Broken is the number of WebSockets and streams that ended while they were in use.
+	Broken int
+	// Failures describe each failure, with the time since the start.
+	Failures []string
+}
+
+// String returns the counts.
+func (r Result) String() string {
+	return fmt.Sprintf("%d of %d requests failed, %d WebSockets and streams broke, %d could not be opened, %d messages, in %s",
+		r.Failed, r.Requests, r.Broken, r.Unopened, r.Messages, r.Duration.Round(100*time.Millisecond))
+}
+
+// Start starts a load. The caller stops it.
+func Start(o Options) *Load {
+	l := &Load{o: o, transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}, started: time.Now()}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	l.clients.Go(l.send)
+	for range o.Connections {
+		l.clients.Go(func() { l.keepOpen("WebSocket", l.useWebSocket) })
+		l.clients.Go(func() { l.keepOpen("stream", l.useStream) })
+	}
+	return l
+}
+
+// InFlight returns the number of requests without a complete answer, and of open WebSockets
+// and streams.
+func (l *Load) InFlight() (requests, open int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inFlight, l.open
+}
+
+// Stop begins no more requests, waits for the answers, and returns what happened. It ends the
+// WebSockets and streams.
+func (l *Load) Stop() Result {
+	l.stop()
+	l.clients.Wait()
+	l.transport.CloseIdleConnections()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.result.Duration = time.Since(l.started)
+	return l.result
+}
+
+// send sends the requests at the rate. After a delay of this process, it catches up.
+func (l *Load) send() {
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	for i := 0; ; i++ {
+		if !l.pause(time.Until(l.started.Add(time.Duration(i) * time.Second / rate))) {
+			return
+		}
+		path, method := kind(i)
+		requests.Go(func() { l.request(method, path) })
+	}
+}
+
+// kind returns the path and the method of a request. A quarter is slow, and of these every
+// other has an even number: a server that uses several others in turn sends slow requests to
+// all of them. A third is a POST, which no client repeats.
+func kind(i int) (path, method string) {
+	path, method = fastPath, http.MethodGet
+	if i%8 == 0 || i%8 == 5 {
+		path = slowPath
+	}
+	if i%3 == 0 {
+		method = http.MethodPost
+	}
+	return path, method
+}
+
+// pause waits for the duration. It returns false if the load stops.
+func (l *Load) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return l.ctx.Err() == nil
+	case <-l.ctx.Done():
+		return false
+	}
+}
+
+// count changes the counts.
+func (l *Load) count(change func(*Result)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.result)
+}
+
+// fail records a failure.
+func (l *Load) fail(counter func(*Result) *int, what string, err error) {
+	at := time.Since(l.started)
+	l.count(func(r *Result) {
+		*counter(r)++
+		r.Failures = append(r.Failures, fmt.Sprintf("%.2fs %s: %v", at.Seconds(), what, err))
+	})
+}
+
+func failed(r *Result) *int   { return &r.Failed }
+func unopened(r *Result) *int { return &r.Unopened }
+func broken(r *Result) *int   { return &r.Broken }
+
+// request sends one request and checks its answer.
+func (l *Load) request(method, path string) {
+	l.mu.Lock()
+	l.inFlight++
+	l.result.Requests++
+	l.mu.Unlock()
+	err := l.exchange(method, path)
+	if err != nil {
+		l.fail(failed, method+" "+path, err)
+	}
+	l.mu.Lock()
+	l.inFlight--
+	l.mu.Unlock()
+}
+
+func (l *Load) exchange(method, path string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout) // requests in flight continue after Stop
+	defer cancel()
+	body := ""
+	if method == http.MethodPost {
+		body = "posted"
+	}
+	response, err := l.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && string(text) != path+" "+body {
+		err = fmt.Errorf("unexpected answer %.100q", text)
+	}
+	return err
+}
+
+// do sends a request and returns the answer with status 200.
+func (l *Load) do(ctx context.Context, method, path, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+l.o.Address+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Host = l.o.Host
+	response, err := l.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 200)) // a partial text is enough
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("status %d: %s", response.StatusCode, strings.TrimSpace(string(text)))
+	}
+	return response, nil
+}

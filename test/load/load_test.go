@@ -1,0 +1,98 @@
+package load_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/load"
+)
+
+func TestLoadOnAServerWithoutFaults(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(load.Backend())
+	defer server.Close()
+	l := load.Start(load.Options{Address: server.Listener.Addr().String(), Host: "a.example.com", Connections: 2})
+	waitForConnections(t, l, 4)
+	time.Sleep(time.Second)
+	r := l.Stop()
+	if len(r.Failures) > 0 {
+		t.Errorf("%s: %q", r, r.Failures)
+	}
+	if r.Requests < 20 || r.Messages < 4 {
+		t.Errorf("%s, want at least 20 requests and 4 messages", r)
+	}
+}
+
+// waitForConnections waits until the number of WebSockets and streams is open.
+func waitForConnections(t *testing.T, l *load.Load, want int) {
+	t.Helper()
+	for range 1000 {
+		if _, open := l.InFlight(); open == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("the number of WebSockets and streams does not become %d", want)
+}
+
+// faults are the kinds of failed requests, each by the answers of a server.
+var faults = map[string]http.HandlerFunc{
+	"an error":            func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+	"a missing route":     http.NotFound,
+	"another backend":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("another")) },
+	"a reset":             func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	"a truncated content": truncate,
+}
+
+func truncate(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Length", "100")
+	_, _ = w.Write([]byte(r.URL.Path + " "))
+}
+
+func TestLoadCountsFailedRequests(t *testing.T) {
+	t.Parallel()
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(fault)
+			defer server.Close()
+			l := load.Start(load.Options{Address: server.Listener.Addr().String(), Host: "a.example.com", Connections: 1})
+			time.Sleep(500 * time.Millisecond)
+			r := l.Stop()
+			text := strings.Join(r.Failures, "\n")
+			if r.Requests == 0 || r.Failed != r.Requests || r.Messages > 0 || !strings.Contains(text, "WebSocket") || !strings.Contains(text, "stream:") {
+				t.Errorf("%s: %q", r, r.Failures)
+			}
+		})
+	}
+}
+
+func TestLoadCountsBrokenConnections(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var connections []net.Conn
+	server := httptest.NewUnstartedServer(load.Backend())
+	server.Config.ConnState = func(c net.Conn, _ http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		connections = append(connections, c)
+	}
+	server.Start()
+	l := load.Start(load.Options{Address: server.Listener.Addr().String(), Host: "a.example.com", Connections: 1})
+	waitForConnections(t, l, 2)
+	_ = server.Listener.Close() // so that the client cannot open them again
+	mu.Lock()
+	for _, c := range connections {
+		_ = c.Close()
+	}
+	mu.Unlock()
+	waitForConnections(t, l, 0)
+	if r := l.Stop(); r.Broken != 2 {
+		t.Errorf("%s: %q", r, r.Failures)
+	}
+}
