@@ -15,6 +15,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
 // Options configure an Authority.
@@ -118,7 +119,7 @@ func (a *Authority) maintain(ctx context.Context) error {
 // refresh returns the authorities, or nil if neither the Secret exists nor this process knows
 // any. It reads them if the Secret has changed.
 func (a *Authority) refresh(ctx context.Context) (*authorities, error) {
-	known, cached := a.stored.Load(), secretMetadata(a.key())
+	known, cached := a.stored.Load(), secrets.Metadata(a.key())
 	err := a.o.Metadata.Get(ctx, a.key(), cached)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the metadata of Secret %s: %w", a.key(), err)
@@ -178,7 +179,7 @@ func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 			continue
 		}
 		_, known := a.issuedFor(t)
-		err := a.o.Metadata.Get(ctx, secretKey(t), secretMetadata(secretKey(t)))
+		err := a.o.Metadata.Get(ctx, secretKey(t), secrets.Metadata(secretKey(t)))
 		switch {
 		case err != nil && !apierrors.IsNotFound(err):
 			return nil, fmt.Errorf("read the metadata of Secret %s: %w", secretKey(t), err)

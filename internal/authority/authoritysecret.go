@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
 // The keys of the Secret with the authorities. Times are of the form RFC 3339.
@@ -114,7 +116,7 @@ var errNone = errors.New("no Tunnel has a certificate yet")
 // that connect need none before a Tunnel has a certificate.
 func (a *Authority) existing(ctx context.Context) (*authorities, error) {
 	if a.stored.Load() == nil {
-		switch err := a.o.Metadata.Get(ctx, a.key(), secretMetadata(a.key())); {
+		switch err := a.o.Metadata.Get(ctx, a.key(), secrets.Metadata(a.key())); {
 		case apierrors.IsNotFound(err):
 			return nil, errNone
 		case err != nil:

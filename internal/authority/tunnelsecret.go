@@ -18,6 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -71,7 +72,7 @@ func (a *Authority) IsCurrent(ctx context.Context, t *v1alpha1.Tunnel) (bool, er
 func (a *Authority) look(ctx context.Context, t *v1alpha1.Tunnel) (issued, error) {
 	key := secretKey(t)
 	known, isKnown := a.issuedFor(t)
-	cached := secretMetadata(key)
+	cached := secrets.Metadata(key)
 	err := a.o.Metadata.Get(ctx, key, cached)
 	if err == nil && isKnown && known.resourceVersion == cached.ResourceVersion {
 		return known, nil
@@ -186,12 +187,6 @@ func (a *Authority) apply(ctx context.Context, t *v1alpha1.Tunnel, s *authoritie
 // secretKey returns the name of the Tunnel's Secret.
 func secretKey(t *v1alpha1.Tunnel) types.NamespacedName {
 	return types.NamespacedName{Namespace: t.Namespace, Name: connector.IdentitySecretName(t)}
-}
-
-func secretMetadata(name types.NamespacedName) *metav1.PartialObjectMetadata {
-	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return secret
 }
 
 // The state of the Tunnels' Secrets is protected by the mutex.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -95,7 +96,7 @@ func TestBlockedReadOfASecretDelaysNoOtherGateway(t *testing.T) {
 	go func() {
 		defer close(pushed)
 		w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace, isTokenSecret: h.lifecycle.accounts.readsSecret}
-		keys, err := w.fromSecret(context.Background(), secretMetadata(client.ObjectKey{Namespace: controllerNamespace, Name: "token"}))
+		keys, err := w.fromSecret(context.Background(), secrets.Metadata(client.ObjectKey{Namespace: controllerNamespace, Name: "token"}))
 		if err != nil || len(keys) != 2 {
 			t.Errorf("the event of the Secret affects %v, %v, want both Gateways", keys, err)
 		}

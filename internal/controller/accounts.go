@@ -5,13 +5,12 @@ import (
 	"errors"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -29,7 +28,7 @@ type account struct {
 type accounts struct {
 	defaults credentials.Default
 	connect  func(account, token string) (provider.Provider, error)
-	metadata client.Reader
+	metadata client.Reader // the cache
 	live     client.Reader
 
 	mu       sync.Mutex
@@ -116,7 +115,7 @@ func (a *accounts) fromSecret(ctx context.Context, source credentials.Source, la
 	a.mu.Lock()
 	a.secretsRead[source.Secret] = true
 	a.mu.Unlock()
-	cached := secretMetadata(source.Secret)
+	cached := secrets.Metadata(source.Secret)
 	err := a.metadata.Get(ctx, source.Secret, cached)
 	if err == nil && cached.ResourceVersion == last.resourceVersion {
 		return last.account, nil
@@ -173,10 +172,4 @@ func (a *accounts) all() []account {
 		all = append(all, o.account)
 	}
 	return all
-}
-
-func secretMetadata(name types.NamespacedName) *metav1.PartialObjectMetadata {
-	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return secret
 }

@@ -10,10 +10,11 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
 func TestScopeContainsOnlyServedNamespaces(t *testing.T) {
-	secret := secretMetadata(types.NamespacedName{})
+	secret := secrets.Metadata(types.NamespacedName{})
 	unrestricted := Scope{ControllerNamespace: controllerNamespace, AllSecrets: true}
 	fewSecrets := Scope{ControllerNamespace: controllerNamespace, SecretNamespaces: []string{"a"}}
 	listed := Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a", "b"}, SecretNamespaces: []string{"a"}}
@@ -66,7 +67,7 @@ func TestCacheHidesObjectsOutsideItsScope(t *testing.T) {
 	// A scopedCache does not pass requests for other namespaces to the underlying cache,
 	// which would return an error. In this test, the underlying cache is nil.
 	c := &scopedCache{scope: Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a"}}}
-	for _, object := range []client.Object{&gatewayv1.Gateway{}, secretMetadata(types.NamespacedName{}), &v1alpha1.TunnelConfiguration{}} {
+	for _, object := range []client.Object{&gatewayv1.Gateway{}, secrets.Metadata(types.NamespacedName{}), &v1alpha1.TunnelConfiguration{}} {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "x"}, object); !apierrors.IsNotFound(err) {
 			t.Errorf("Get of a %s outside the scope: got %v, want NotFound", kindOf(object), err)
 		}

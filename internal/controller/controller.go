@@ -211,7 +211,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 	return &reconciler{
 		loader: state.Loader{
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
-			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: liveReader{m.GetAPIReader()}, Reads: o.ReadsCertificates},
+			Certificates: &state.CachedCertificates{Metadata: m.GetCache(), Live: liveReader{m.GetAPIReader()}, Reads: o.ReadsCertificates},
 		},
 		buildOptions: gateway.Options{
 			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
@@ -230,10 +230,10 @@ func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder 
 	return &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
 		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.InScope},
-		tokens:     tokenSecrets{client: c, live: live},
+		tokens:     tokenSecrets{client: c, metadata: m.GetCache(), live: live},
 		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
 		accounts: &accounts{
-			defaults: o.Account, connect: o.Open, metadata: c, live: live, bySource: map[credentials.Source]*openAccount{},
+			defaults: o.Account, connect: o.Open, metadata: m.GetCache(), live: live, bySource: map[credentials.Source]*openAccount{},
 			secretsRead: map[types.NamespacedName]bool{},
 		},
 		reservations: &reservations{byTunnel: map[string]state.Key{}},

@@ -26,7 +26,6 @@ func dataPlanes() routing.DataPlanes {
 // setupEnvoys adds the authority, the xDS server and the controller of endpoints to the
 // manager. The connectors of the lifecycle get their certificates from the authority.
 func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.Key)) (*envoys, error) {
-	// The client never reads Secrets from the cache, not even their metadata.
 	issuer := authority.New(authority.Options{
 		Client: m.GetClient(), Metadata: m.GetCache(), Live: liveReader{m.GetAPIReader()},
 		Namespace: o.Namespace, Name: o.XDSService + "-ca", ClusterID: o.ClusterID, Now: time.Now, FieldOwner: fieldOwner,

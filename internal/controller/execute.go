@@ -124,7 +124,7 @@ func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Fact
 	if err != nil {
 		return err
 	}
-	return l.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token))
+	return l.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token), &l.token)
 }
 
 // withdraw removes the Gateway's status entries from routes and ListenerSets. An entry that

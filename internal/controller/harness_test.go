@@ -128,7 +128,7 @@ func (h *harness) restart() {
 	l := &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},
 		gateways:   gatewayReader{live: live, controllerName: controllerName, inScope: func(string) bool { return true }},
-		tokens:     tokenSecrets{client: c, live: live},
+		tokens:     tokenSecrets{client: c, metadata: c, live: live},
 		connectors: &connectors{client: c, live: live, identities: h.identities, xdsHost: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.", applied: map[string]applied{}},
 		accounts: &accounts{
 			defaults: credentials.Default{Account: fakeprovider.AccountID, Token: "token"},

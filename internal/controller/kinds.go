@@ -18,6 +18,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
 // inputKinds returns the kinds that the controller watches in all namespaces of its
@@ -28,7 +29,7 @@ func inputKinds() []client.Object {
 	definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	return []client.Object{
 		&gatewayv1.GatewayClass{}, &gatewayv1.Gateway{}, &gatewayv1.ListenerSet{}, &gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{},
-		&gatewayv1beta1.ReferenceGrant{}, &v1alpha1.TunnelConfiguration{}, definitions, secretMetadata(types.NamespacedName{}),
+		&gatewayv1beta1.ReferenceGrant{}, &v1alpha1.TunnelConfiguration{}, definitions, secrets.Metadata(types.NamespacedName{}),
 		&corev1.Namespace{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
 const (
@@ -66,7 +67,7 @@ func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 // FindSecretNamespaces returns the listed namespaces in which the controller can read
 // Secrets. For each other namespace it logs the cause and the solution.
 func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
-	n, causes, err := findNamespaces(ctx, live, logger, listed, []client.Object{secretMetadata(types.NamespacedName{})})
+	n, causes, err := findNamespaces(ctx, live, logger, listed, []client.Object{secrets.Metadata(types.NamespacedName{})})
 	if err != nil {
 		return nil, err
 	}

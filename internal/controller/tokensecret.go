@@ -12,6 +12,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -19,8 +20,9 @@ import (
 // tokenSecrets reads and writes the Secrets that contain tunnel tokens for connectors.
 // The controller watches only the metadata of Secrets and reads their data one by one.
 type tokenSecrets struct {
-	client client.Client
-	live   client.Reader
+	client   client.Client
+	metadata client.Reader // the cache
+	live     client.Reader
 }
 
 // tokenRead is the result of the last read of a token Secret for a tunnel.
@@ -33,8 +35,8 @@ type tokenRead struct {
 // Secret or the tunnel ID has changed since the last read.
 func (t tokenSecrets) check(ctx context.Context, object *v1alpha1.Tunnel, last *tokenRead) tunnel.TokenSecret {
 	key := connectorKey(object)
-	cached := secretMetadata(key)
-	err := t.client.Get(ctx, key, cached)
+	cached := secrets.Metadata(key)
+	err := t.metadata.Get(ctx, key, cached)
 	if err == nil && cached.ResourceVersion == last.resourceVersion && object.Status.TunnelID == last.tunnelID {
 		return last.secret
 	}
@@ -62,8 +64,10 @@ func tokenVersion(token provider.Token) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// write applies the token Secret, unless a Secret of another owner has its name.
-func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desired *corev1ac.SecretApplyConfiguration) error {
+// write applies the token Secret, unless a Secret of another owner has its name. It forgets
+// the last read: the cache may still contain the version from before the write.
+func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desired *corev1ac.SecretApplyConfiguration, last *tokenRead) error {
+	*last = tokenRead{}
 	current, key := &corev1.Secret{}, connectorKey(object)
 	err := t.live.Get(ctx, key, current)
 	switch {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
@@ -196,6 +197,29 @@ func TestRotationOnDemandDisconnectsOldConnectorsLast(t *testing.T) {
 	h.reconcileFor(5 * time.Minute)
 	if len(h.cloud.Calls(fakeprovider.OpRotateToken, fakeprovider.OpDisconnect)) > 0 {
 		t.Error("the token was rotated again")
+	}
+}
+
+func TestWrittenTokenCountsBeforeTheCacheContainsIt(t *testing.T) {
+	// The connectors get a new token although the cache still contains the metadata of the
+	// Secret from before the write.
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
+	h.rollOut()
+	h.reconcileFor(time.Second)
+	var cached corev1.SecretList
+	if err := h.kube.List(t.Context(), &cached); err != nil {
+		t.Fatal(err)
+	}
+	h.lifecycle.tokens.metadata = fake.NewClientBuilder().WithScheme(Scheme()).WithLists(&cached).Build()
+	before := h.token()
+	h.cloud.ResetCalls()
+	h.requestRotation()
+	h.reconcileFor(time.Second)
+	h.wantCalls(fakeprovider.OpConnections, fakeprovider.OpRotateToken, fakeprovider.OpToken)
+	h.wantCurrentToken()
+	if h.token() == before || h.deployment().Spec.Template.Annotations[connector.TokenVersionAnnotation] != tokenVersion(h.token()) {
+		t.Error("the Secret or the Deployment does not have the new token")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -121,7 +122,7 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 		isTokenSecret: func(name types.NamespacedName) bool { return name.Name == "cloudflare" },
 	}
 	metadata := func(namespace, name string) *metav1.PartialObjectMetadata {
-		return secretMetadata(types.NamespacedName{Namespace: namespace, Name: name})
+		return secrets.Metadata(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 	for name, test := range map[string]struct {
 		secret *metav1.PartialObjectMetadata

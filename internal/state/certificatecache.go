@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
 // CachedCertificates caches the properties of the certificate in each retained Secret until
@@ -78,9 +79,7 @@ func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedN
 	if !c.Reads(name.Namespace) {
 		return gateway.Certificate{Unchecked: true}, true, nil
 	}
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	metadata, err := get(ctx, c.Metadata, name, metadata)
+	metadata, err := get(ctx, c.Metadata, name, secrets.Metadata(name))
 	if err != nil || metadata == nil {
 		c.store(name, nil)
 		return gateway.Certificate{}, false, err

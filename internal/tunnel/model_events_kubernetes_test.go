@@ -120,13 +120,17 @@ func settingsEvents() (list []event) {
 	list = append(list, toggle("the settings become invalid", "the settings are valid again", func(g *gatewayObject) *bool { return &g.settings.invalid })...)
 	list = append(list, toggle("the class sets deletionPolicy to Retain", "the class sets deletionPolicy to Delete again", func(g *gatewayObject) *bool { return &g.settings.retain })...)
 	list = append(list, toggle("a GRPCRoute is attached", "the GRPCRoute is detached", func(g *gatewayObject) *bool { return &g.settings.grpc })...)
-	list = append(list, toggle("connector.enabled becomes false", "connector.enabled is true again", func(g *gatewayObject) *bool { return &g.settings.connectorsDisabled })...)
+	list = append(list, enablingEvents()...)
 	list = append(list, toggle("the Gateway is no longer accepted", "the Gateway is accepted again", func(g *gatewayObject) *bool { return &g.settings.unaccepted })...)
 	list = append(list, dataPlaneEvents()...)
 	list = append(list, selectTunnel("the cluster ID is changed", identityOtherName))
 	list = append(list, selectTunnel("the account is changed", identityOtherAccount))
 	list = append(list, selectTunnel("tunnel.existing.id is changed", identityOtherTunnel))
 	return append(list, changeRoute())
+}
+
+func enablingEvents() []event {
+	return toggle("connector.enabled becomes false", "connector.enabled is true again", func(g *gatewayObject) *bool { return &g.settings.connectorsDisabled })
 }
 
 func dataPlaneEvents() []event {

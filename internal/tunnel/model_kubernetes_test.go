@@ -123,7 +123,7 @@ func (v view) tokenFacts() TokenSecret {
 }
 
 func (v view) connectorFacts(f Facts) Connectors {
-	c := Connectors{Exist: v.deployment.exists, Current: v.deploymentCurrent(f), GracePeriod: gracePeriod, RolledOut: true}
+	c := Connectors{Exist: v.deployment.exists, Current: v.deploymentCurrent(f), GracePeriod: gracePeriod, RolledOut: v.deployment.exists}
 	if f.Desired != nil && f.Desired.RunConnectors {
 		c.Desired = int32(v.replicas()) // #nosec G115 -- small
 	}
@@ -137,7 +137,9 @@ func (v view) connectorFacts(f Facts) Connectors {
 		} else {
 			c.WithoutEnvoy++
 		}
-		current := p.runs(v.deployment)
+		d := v.deployment
+		d.envoy = p.envoy // the status of the Deployment can be older than the list of its pods
+		current := p.runs(d)
 		if p.state == podConnected && current {
 			c.Ready++
 		}

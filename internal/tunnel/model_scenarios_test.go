@@ -9,7 +9,8 @@ func scenarios() []scenario {
 	everything := slices.Concat(processEvents(), outside)
 	adoption := slices.Concat(processEvents(), gatewayEvents(), rivalEvents(), []event{objectDeleted(), restoreSettings(identityAdopted)}, cloudflareEvents(), pauseEvents())
 	pair := slices.Concat(processEvents(), gatewayEvents(), []event{objectDeleted()})
-	changing := slices.Concat(processEvents(), dataPlaneEvents(), rolloutEvents(), envoyEvents(), excessEvents(), pauseEvents(), gatewayEvents()[:2], connectorEvents(), []event{changeRoute()})
+	changing := slices.Concat(processEvents(), dataPlaneEvents(), rolloutEvents(), envoyEvents(), excessEvents(), pauseEvents(), gatewayEvents()[:2], connectorEvents(),
+		enablingEvents(), []event{changeRoute()})
 	restore := []event{restoreSettings(identityNamed)}
 	return []scenario{
 		{name: "a created tunnel", depth: 2, start: startNamed, events: slices.Concat(everything, restore)},

@@ -122,7 +122,7 @@ func (f Facts) removeEnvoy() progress {
 		return progress{step: f.startPhase(v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneAddingEnvoy, f.reversed())}
 	case !c.Current:
 		return waiting("The controller removes Envoy from the connectors.")
-	case c.WithEnvoy > 0 || c.Exist && !c.RolledOut: // with connector.enabled: false, no connector exists
+	case c.WithEnvoy > 0 || !c.rolledOut():
 		return f.waitForRollout("without", c.WithEnvoy, "with")
 	}
 	return progress{step: f.recordChange(v1alpha1.DataPlaneIngressRules, nil, f.completed(v1alpha1.DataPlaneIngressRules))}

@@ -122,6 +122,10 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 			want{Action: Record, Record: "dataPlane=IngressRules dataPlaneChange.phase=RemovingEnvoy"},
 		},
 		{"Envoy stays in effect while a late write can lead to Envoy", combine(toRules, switched, unconfirmed(4*time.Second)), waitsFor(4*time.Second, "")},
+		{
+			"a switch to the data plane that is recorded as being in effect ends", combine(toRules, serves(rules)),
+			want{Action: Record, Record: "dataPlaneChange.phase=RemovingEnvoy " + recordedNow, Event: EventDataPlaneReversed},
+		},
 		{"settings that ask for Envoy again restore its configuration", combine(toRules, switched, selects(envoy)), writesBack},
 		{
 			"a change to ingress rules that is reversed is complete when the configuration of Envoy is in effect", combine(toRules, selects(envoy)),
@@ -138,6 +142,10 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 			want{Action: Record, Record: noChangeFields, Event: EventDataPlaneChanged},
 		},
 		{"a terminating pod with Envoy delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }), waitsFor(30*time.Second, "")},
+		{
+			"a change to ingress rules is complete when the settings no longer ask for connectors",
+			combine(changing(rules, removing), func(f *Facts) { f.Connectors = Connectors{Current: true} }), want{Action: Record, Record: noChangeFields, Event: EventDataPlaneChanged},
+		},
 		{
 			"settings that ask for Envoy again add Envoy", combine(changing(rules, removing), selects(envoy)),
 			want{Action: Record, Record: "dataPlaneChange.phase=AddingEnvoy " + recordedNow + " dataPlaneChange.to=Envoy", Event: EventDataPlaneReversed},

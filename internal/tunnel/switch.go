@@ -24,10 +24,11 @@ func (f Facts) switchConfiguration() progress {
 }
 
 // switchReversed reports whether the configuration must not change to the other data plane any
-// more: the settings ask for the data plane in effect, or the ingress rules have come to
-// exceed their limits.
+// more: the settings ask for the data plane in effect, the ingress rules have come to exceed
+// their limits, or the data plane in effect was restored from a backup.
 func (f Facts) switchReversed() bool {
-	return f.Object.Status.DataPlaneChange.To != f.Desired.DataPlane || f.Desired.Other.Excess != ""
+	to := f.Object.Status.DataPlaneChange.To
+	return to != f.Desired.DataPlane || to == RecordedDataPlane(f.Object) || f.Desired.Other.Excess != ""
 }
 
 // reverseSwitch ends a change while the configuration switches. Envoy is removed only when no

@@ -215,7 +215,7 @@ func continueRotating(f Facts) Step {
 // continueRolling waits until all connectors run with the new token.
 func continueRolling(f Facts) Step {
 	switch {
-	case f.Desired == nil || !f.Connectors.Current || !f.Connectors.RolledOut:
+	case f.Desired == nil || !f.Connectors.Current || !f.Connectors.rolledOut():
 		return waitFor(rolloutInterval)
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		return f.attemptCall(TrackTunnel, Step{Action: ListConnections})

@@ -34,6 +34,7 @@ type apiProxy struct {
 	mu           sync.Mutex
 	fault        *apiFault // nil forwards all requests
 	gatewayReads int       // requests to read Gateways that failed because of the fault
+	secretReads  []string  // requests to read a single Secret or its metadata
 }
 
 // apiFault describes which requests the proxy does not forward, and its
@@ -73,6 +74,7 @@ func newAPIProxy() *apiProxy {
 			handler(w, r)
 			return
 		}
+		p.recordSecretRead(r)
 		forward.ServeHTTP(w, r)
 	}))
 	p.server.Config.ErrorLog = forward.ErrorLog
@@ -119,6 +121,32 @@ func (p *apiProxy) failedReads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.gatewayReads
+}
+
+// secretPath matches the path of a Secret.
+var secretPath = regexp.MustCompile("^/api/v1/namespaces/[^/]+/secrets/[^/]+$")
+
+// recordSecretRead records a request to read a Secret.
+func (p *apiProxy) recordSecretRead(r *http.Request) {
+	if r.Method != http.MethodGet || !secretPath.MatchString(r.URL.Path) {
+		return
+	}
+	part := "content"
+	if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+		part = "metadata"
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.secretReads = append(p.secretReads, part+" of "+r.URL.Path)
+}
+
+// takeSecretReads returns the reads of Secrets since the last call.
+func (p *apiProxy) takeSecretReads() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	reads := p.secretReads
+	p.secretReads = nil
+	return reads
 }
 
 // faultFor returns the handler for a request that fails, or nil to forward it.

@@ -80,6 +80,43 @@ var _ = Describe("the cost of a change", slow, func() {
 		Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(1))
 	})
 
+	It("is no read of a Secret or of its metadata, unless the Secret has changed", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.cloudflare.SetToken("first")
+		account, _, _ := env.createClassAccount()
+		certificate := env.tlsSecret("cert")
+		set := env.listenerSet("secure", "secure.example.com")
+		set.Spec.Listeners[0].Port, set.Spec.Listeners[0].Protocol = 443, gatewayv1.HTTPSProtocolType
+		set.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "cert"}}}
+		g, route := env.gateway("shared", "*.example.com"), env.route("web", "web", gatewayParent("shared"))
+		env.create(env.service("web"), certificate, g, set, route)
+		proxy := newAPIProxy()
+		env.start("--kubeconfig=" + proxy.kubeconfig)
+		Eventually(listenerSetCondition(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		Eventually(env.tunnelToken).WithArguments("shared").ShouldNot(BeEmpty())
+		env.waitUntilIdle(ctx)
+		Expect(proxy.takeSecretReads()).To(ContainElements(HavePrefix("content of "), HavePrefix("content of ")))
+		for i := range 5 {
+			hostname := gatewayv1.Hostname(fmt.Sprintf("h%d.example.com", i))
+			update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{hostname} })
+			Eventually(env.hostnames).WithArguments("shared").Should(ContainElement(string(hostname)))
+		}
+		env.waitUntilIdle(ctx)
+		Expect(proxy.takeSecretReads()).To(BeEmpty())
+
+		By("changing the Secrets")
+		update(account, func(s *corev1.Secret) { s.Labels = map[string]string{"changed": "true"} })
+		update(certificate, func(s *corev1.Secret) { s.Data = env.tlsSecret("cert").Data })
+		contents := []string{
+			"content of /api/v1/namespaces/" + account.Namespace + "/secrets/" + account.Name,
+			"content of /api/v1/namespaces/" + certificate.Namespace + "/secrets/" + certificate.Name,
+		}
+		var reads []string
+		Eventually(func() []string { reads = append(reads, proxy.takeSecretReads()...); return reads }).Should(ContainElements(contents))
+		env.waitUntilIdle(ctx)
+		Expect(append(reads, proxy.takeSecretReads()...)).To(HaveEach(BeElementOf(contents)))
+	})
+
 	It("is one configuration write, and no write to other objects, for a new listener of the Gateway", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()

@@ -3,5 +3,6 @@
 // that the controller does not export, or if it returns no data although the metric
 // has a value.
 //
-// The tests of the controller cover when it records which metric.
+// One test scrapes a real controller, to which it connects like an Envoy. The tests of the
+// controller cover when it records the other metrics.
 package metrics

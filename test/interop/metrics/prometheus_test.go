@@ -98,6 +98,12 @@ func (s *prometheusServer) addPod(appender storage.Appender, pod replica, regist
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.addFamilies(appender, pod, families)
+}
+
+// addFamilies stores the metrics of a pod that the families contain.
+func (s *prometheusServer) addFamilies(appender storage.Appender, pod replica, families []*dto.MetricFamily) {
+	s.t.Helper()
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			for suffix, value := range metricValues(metric) {
