@@ -55,23 +55,33 @@ func (m *model) checkReady(current *attempt) {
 	case envoys > 0 && actor.envoys != envoysAcknowledged:
 		m.violate("the configuration leads to Envoy although an Envoy has not acknowledged its configuration")
 	}
-	t := m.cloudflare.get(current.tunnel)
-	if t == nil || t.unmanagedConnector() < 0 {
-		return
-	}
-	foreign := t.connectors[t.unmanagedConnector()]
-	if listed := current.facts.Memory.Remote.Connections.Read; foreign.at-m.boot < listed.at {
+	m.checkListed(current)
+}
+
+// checkListed checks that no other connector is connected according to a current list.
+func (m *model) checkListed(current *attempt) {
+	t, list := m.cloudflare.get(current.tunnel), current.facts.Memory.Remote.Connections
+	switch {
+	case t == nil:
+	case list.stale(m.uptime()):
+		m.violate("the configuration leads to Envoy without a current list of the connectors")
+	case t.unmanagedConnector() >= 0 && t.connectors[t.unmanagedConnector()].at-m.boot < list.Read.at:
 		m.violate("the configuration leads to Envoy although a connector is connected that the controller does not run")
 	}
 }
 
 // checkRecordedDataPlane checks that a recorded data plane changes only while the configuration
-// switches, and that a GRPCRoute does not replace connectors with Envoy.
-func (m *model) checkRecordedDataPlane(before, after v1alpha1.TunnelStatus) {
-	change := before.DataPlaneChange
+// switches and only after its configuration has come into effect, and that a GRPCRoute does not
+// replace connectors with Envoy.
+func (m *model) checkRecordedDataPlane(a int, before, after v1alpha1.TunnelStatus) {
+	change, remote := before.DataPlaneChange, m.actors[a].memory.Remote.Configuration
+	t := m.recordedTunnel(a)
 	switch {
 	case before.DataPlane != "" && after.DataPlane != before.DataPlane && (change == nil || change.Phase != v1alpha1.DataPlaneSwitching || change.To != after.DataPlane):
 		m.violate("the recorded data plane changes from %s to %q", before.DataPlane, after.DataPlane)
+	case before.DataPlane != "" && after.DataPlane != before.DataPlane && t != nil && t.version == int(remote.Version) &&
+		dataPlaneOf(configurationHashes[t.configuration]) != after.DataPlane:
+		m.violate("%s is recorded before its configuration is in effect", after.DataPlane)
 	case after.HTTP2 && !before.HTTP2 && RunsEnvoy(&v1alpha1.Tunnel{Status: before}):
 		m.violate("a GRPCRoute records HTTP/2 although the connectors have Envoy")
 	}
