@@ -89,8 +89,11 @@ func TestRetryAfterAFailedConnection(t *testing.T) {
 		clients.Go(func() error {
 			for range 50 {
 				result, err := get(transport, b.open, "failures.example.com", "/one-pod-refuses")
-				if err != nil || result != "200 half" {
-					return fmt.Errorf("got %s, %v, want 200 from half", result, err)
+				if err != nil {
+					return err
+				}
+				if result != "200 half" {
+					return fmt.Errorf("got %s, want 200 from half", result)
 				}
 			}
 			return nil

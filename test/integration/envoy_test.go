@@ -122,24 +122,6 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Consistently(env.visit, time.Second).WithArguments("shared", "headless.example.com", "/ready").Should(Equal("503"))
 	})
 
-	It("reports a change of the setting dataPlane, and keeps serving with the recorded one", func() {
-		env := newEnvoyEnvironment()
-		env.startWithEnvoy()
-		g, route := env.serveWithEnvoy("*.example.com")
-		update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
-			c.Spec.DataPlane = ptr.To(v1alpha1.DataPlaneIngressRules)
-		})
-		Eventually(programmed(g)).Should(Equal("False SettingsNotApplied"))
-		Expect(conditionMessage(latest(g).Status.Conditions, "Programmed")).To(ContainSubstring("dataPlane"))
-		update(route, toService("two"))
-		Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("two"))
-		Expect(env.deployment().Spec.Template.Spec.InitContainers).To(HaveLen(1))
-		update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
-			c.Spec.DataPlane = ptr.To(v1alpha1.DataPlaneEnvoy)
-		})
-		Eventually(programmed(g)).Should(Equal("True Programmed"))
-	})
-
 	It("serves changes of a paused Gateway's routes", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

@@ -60,7 +60,8 @@ func (env *faultEnvironment) expireCertificate() {
 }
 
 // replaceAuthority makes the certificate authority due for replacement, and follows the
-// replacement until the Envoys have certificates from the successor.
+// replacement until its end. A leader reads the authorities when it starts, so the leader changes
+// after each step.
 func (env *faultEnvironment) replaceAuthority() {
 	GinkgoHelper()
 	before := env.authoritySecret()
@@ -68,7 +69,7 @@ func (env *faultEnvironment) replaceAuthority() {
 	By("adding a successor, as the controller does a year before the end")
 	certificate, key := newAuthority()
 	update(before, func(s *corev1.Secret) { s.Data["next.crt"], s.Data["next.key"] = certificate, key })
-	env.changeLeader() // a leader reads the authorities when it starts
+	env.changeLeader()
 	Eventually(func() int { return countCertificates(env.certificateSecret().Data["ca.crt"]) }).Should(Equal(2))
 	Expect(env.authoritySecret().Data["ca.crt"]).To(Equal(before.Data["ca.crt"]), "the successor signs nothing yet")
 
@@ -78,14 +79,20 @@ func (env *faultEnvironment) replaceAuthority() {
 	})
 	env.changeLeader()
 	Eventually(func() []byte { return env.authoritySecret().Data["ca.crt"] }).Should(Equal(certificate))
-	env.expectFollowed()
 
 	By("renewing the certificate of the Envoys")
 	env.expireCertificate()
-	env.changeLeader() // so that the Envoys connect again
 	pair, err := tls.X509KeyPair(certificate, key)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(env.identityOf(env.gateway).certificates[0].Leaf.CheckSignatureFrom(pair.Leaf)).To(Succeed())
+
+	By("removing the replaced authority, which no certificate needs")
+	update(env.authoritySecret(), func(s *corev1.Secret) {
+		s.Data["previous-until"] = []byte(time.Now().Add(-day).UTC().Format(time.RFC3339))
+	})
+	env.changeLeader()
+	Eventually(func() int { return countCertificates(env.certificateSecret().Data["ca.crt"]) }).Should(Equal(1))
+	env.changeLeader() // the Envoys connect with the new certificates only
 }
 
 // newAuthority returns the certificate and the key of a certificate authority.

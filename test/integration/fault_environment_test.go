@@ -102,14 +102,26 @@ func (env *faultEnvironment) serveLoad(arguments ...string) {
 	env.address = server.Listener.Addr().String()
 }
 
-// expectFollowed expects that a changed route takes effect.
+// expectFollowed expects that a changed route takes effect in all connectors.
 func (env *faultEnvironment) expectFollowed() {
+	GinkgoHelper()
+	Eventually(env.changeProbe(), time.Minute).Should(HaveEach("/fast "))
+	Eventually(dataPlaneReady(env.gateway)).Should(Equal("True Ready"))
+}
+
+// changeProbe changes a route and returns a function that requests it from the connectors, which
+// answer in turn.
+func (env *faultEnvironment) changeProbe() func() []string {
 	GinkgoHelper()
 	env.probes++
 	host := fmt.Sprintf("probe-%d.example.com", env.probes)
 	update(env.probe, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(host)} })
-	Eventually(env.visit, time.Minute).WithArguments("shared", host, "/fast").Should(Equal("/fast "))
-	Eventually(dataPlaneReady(env.gateway)).Should(Equal("True Ready"))
+	return func() (answers []string) {
+		for range 8 {
+			answers = append(answers, env.visit("shared", host, "/fast"))
+		}
+		return answers
+	}
 }
 
 // underLoad runs a fault while the environment is under load, and reports what happened to the
@@ -118,13 +130,13 @@ func (env *faultEnvironment) underLoad(name string, fault func(*load.Load)) load
 	GinkgoHelper()
 	l := load.Start(load.Options{Address: env.address, Host: loadHost, Connections: loadConnections})
 	defer l.Stop()
-	time.Sleep(1500 * time.Millisecond) // until slow requests have ended
+	Eventually(l.Sent).Should(BeNumerically(">", 3*loadRate/2)) // then, as many slow requests end as begin
 	Eventually(func() int {
 		_, open := l.InFlight()
 		return open
 	}).Should(Equal(2 * loadConnections))
 	fault(l)
-	time.Sleep(time.Second)
+	Eventually(l.Sent).Should(BeNumerically(">", l.Sent()+loadRate))
 	result := l.Stop()
 	AddReportEntry(fmt.Sprintf("measured: under load, %s: %s", name, result))
 	GinkgoWriter.Printf("%s: %s\n%s\n", name, result, strings.Join(result.Failures, "\n"))

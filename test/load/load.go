@@ -88,6 +88,13 @@ func (l *Load) InFlight() (requests, open int) {
 	return l.inFlight, l.open
 }
 
+// Sent returns the number of requests so far.
+func (l *Load) Sent() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.result.Requests
+}
+
 // Stop begins no more requests, waits for the answers, and returns what happened. It ends the
 // WebSockets and streams.
 func (l *Load) Stop() Result {

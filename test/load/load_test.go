@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/tunnel-gateway/tunnel-gateway/test/load"
 )
 
@@ -18,7 +20,7 @@ func TestLoadOnAServerWithoutFaults(t *testing.T) {
 	defer server.Close()
 	l := load.Start(load.Options{Address: server.Listener.Addr().String(), Host: "a.example.com", Connections: 2})
 	waitForConnections(t, l, 4)
-	time.Sleep(time.Second)
+	NewWithT(t).Eventually(l.Sent, timeout).Should(BeNumerically(">=", 20))
 	r := l.Stop()
 	if len(r.Failures) > 0 {
 		t.Errorf("%s: %q", r, r.Failures)
@@ -28,16 +30,15 @@ func TestLoadOnAServerWithoutFaults(t *testing.T) {
 	}
 }
 
+const timeout = 10 * time.Second
+
 // waitForConnections waits until the number of WebSockets and streams is open.
 func waitForConnections(t *testing.T, l *load.Load, want int) {
 	t.Helper()
-	for range 1000 {
-		if _, open := l.InFlight(); open == want {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("the number of WebSockets and streams does not become %d", want)
+	NewWithT(t).Eventually(func() int {
+		_, open := l.InFlight()
+		return open
+	}, timeout).Should(Equal(want))
 }
 
 // faults are the kinds of failed requests, each by the answers of a server.
@@ -51,7 +52,7 @@ var faults = map[string]http.HandlerFunc{
 
 func truncate(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", "100")
-	_, _ = w.Write([]byte(r.URL.Path + " "))
+	_, _ = w.Write([]byte(r.URL.Path + " ")) // #nosec G705 -- plain text
 }
 
 func TestLoadCountsFailedRequests(t *testing.T) {
@@ -62,7 +63,7 @@ func TestLoadCountsFailedRequests(t *testing.T) {
 			server := httptest.NewServer(fault)
 			defer server.Close()
 			l := load.Start(load.Options{Address: server.Listener.Addr().String(), Host: "a.example.com", Connections: 1})
-			time.Sleep(500 * time.Millisecond)
+			NewWithT(t).Eventually(l.Sent, timeout).Should(BeNumerically(">=", 10))
 			r := l.Stop()
 			text := strings.Join(r.Failures, "\n")
 			if r.Requests == 0 || r.Failed != r.Requests || r.Messages > 0 || !strings.Contains(text, "WebSocket") || !strings.Contains(text, "stream:") {
