@@ -2,14 +2,13 @@ package envoy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
 // serveGRPC answers the calls of all services. The method decides how.
@@ -58,24 +59,39 @@ func serveGRPC(b *backend, l net.Listener) {
 }
 
 // dial returns a client whose calls reach Envoy as the calls of visitors do: over HTTP/2 to
-// a proxy, and from there over HTTP/1.1.
+// the simulated edge, and from there over HTTP/1.1.
 func (b *bed) dial(t *testing.T, host string) *grpc.ClientConn {
 	t.Helper()
-	target := &url.URL{Scheme: "http", Host: b.open}
-	connector := httptest.NewUnstartedServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
-	})
-	connector.Config.Protocols = &http.Protocols{}
-	connector.Config.Protocols.SetUnencryptedHTTP2(true)
-	connector.Start()
-	t.Cleanup(connector.Close)
-	conn, err := grpc.NewClient("passthrough:///"+connector.Listener.Addr().String(),
+	edge := simulator.New(simulator.Options{})
+	t.Cleanup(edge.Close)
+	tunnel := createTunnel(t, edge)
+	edge.SetConfiguration(tunnel, json.RawMessage(`{"ingress":[{"service":"http://`+b.open+`"}]}`))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge.Listen(tunnel, l)
+	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host), grpc.WithDisableRetry())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
+}
+
+// createTunnel returns the ID of a new tunnel.
+func createTunnel(t *testing.T, edge *simulator.Server) string {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/client/v4/accounts/test/cfd_tunnel", strings.NewReader(`{"name":"test","config_src":"cloudflare"}`))
+	request.Header.Set("Authorization", "Bearer test")
+	answer := httptest.NewRecorder()
+	edge.API().ServeHTTP(answer, request)
+	id, ok := edge.TunnelID("test")
+	if !ok {
+		t.Fatalf("create a tunnel: %d %s", answer.Code, answer.Body)
+	}
+	return id
 }
 
 // call is the result of a call.

@@ -100,11 +100,15 @@ func newTarget(r rule, dial dialer) (target, error) {
 	if dial.connector != nil && r.service.isLoopback() {
 		t.pool, t.inPod = &podPool{origin: r.origin, dial: dial.connector, transports: map[*replica]*http.Transport{}}, true
 	}
+	// ReverseProxy forwards an answer of unknown length without buffering, and its trailer. That
+	// includes all streams of gRPC, and equals cloudflared with HTTP/2 to the edge (shouldFlush in
+	// connection/connection.go, WriteRespHeaders and AddTrailer in connection/http2.go, copyTrailers in
+	// proxy/proxy.go of cloudflared). An answer without a body ends with its header: gRPC
+	// clients accept a status in the header only then.
 	t.handler = &httputil.ReverseProxy{
-		Rewrite:       r.rewrite,
-		Transport:     t.pool,
-		FlushInterval: -1,                         // forward streams without buffering
-		ErrorLog:      log.New(io.Discard, "", 0), // the client receives a broken answer
+		Rewrite:   r.rewrite,
+		Transport: t.pool,
+		ErrorLog:  log.New(io.Discard, "", 0), // the client receives a broken answer
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "unable to reach the origin: "+err.Error(), http.StatusBadGateway)
 		},
