@@ -111,11 +111,20 @@ func dialConnector(ctx context.Context, pods *node.Node, connector, address stri
 	return pods.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(number))
 }
 
-// createClass creates the GatewayClass of the data plane. The suite creates more
-// Gateways in one namespace, and changes them more often, than a class permits by
-// default.
+// createClass creates the GatewayClass of the data plane.
 func createClass(t *testing.T, kube client.Client, p plane) {
-	must(t, kube.Create(t.Context(), &v1alpha1.TunnelConfiguration{
+	must(t, kube.Create(t.Context(), configurationOf(p)))
+	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: p.class},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, ParametersRef: parametersOf(p)},
+	}))
+}
+
+// configurationOf returns the TunnelConfiguration of the data plane. The suite creates
+// more Gateways in one namespace, and changes them more often, than a class permits by
+// default.
+func configurationOf(p plane) *v1alpha1.TunnelConfiguration {
+	return &v1alpha1.TunnelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: p.class},
 		Spec: v1alpha1.TunnelConfigurationSpec{
 			DataPlane: &p.name,
@@ -127,13 +136,14 @@ func createClass(t *testing.T, kube client.Client, p plane) {
 				ConfigurationUpdates:  &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](1000), Interval: ptr.To[v1alpha1.Duration]("1s")},
 			},
 		},
-	}))
-	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
-		ObjectMeta: metav1.ObjectMeta{Name: p.class},
-		Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName, ParametersRef: &gatewayv1.ParametersReference{
-			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: ptr.To(gatewayv1.Namespace(cluster.ControllerNamespace)), Name: p.class,
-		}},
-	}))
+	}
+}
+
+// parametersOf returns the reference to the TunnelConfiguration of the data plane.
+func parametersOf(p plane) *gatewayv1.ParametersReference {
+	return &gatewayv1.ParametersReference{
+		Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: ptr.To(gatewayv1.Namespace(cluster.ControllerNamespace)), Name: p.class,
+	}
 }
 
 // waitForClass waits until the controller has set the supported features of the
