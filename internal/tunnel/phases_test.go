@@ -142,6 +142,11 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 			want{Action: RunConnectors},
 		},
 		{
+			"a change to ingress rules is not complete while the objects of the connectors cannot be written",
+			combine(changing(rules, removing), failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second), func(f *Facts) { f.Connectors.Current = false }),
+			waitsFor(4*time.Second, ReasonConnectorsFailed),
+		},
+		{
 			"a change to ingress rules is complete when every pod is without Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithoutEnvoy = 2 }),
 			want{Action: Record, Record: noChangeFields, Event: EventDataPlaneChanged},
 		},
