@@ -210,13 +210,14 @@ func (h *harness) gateway() *gatewayv1.Gateway {
 	return g
 }
 
-// gatewayMessage returns the message of a condition of the Gateway, or "".
-func (h *harness) gatewayMessage(kind string) string {
+// dataPlaneMessage returns the message of the condition DataPlaneReady.
+func (h *harness) dataPlaneMessage() string {
 	h.t.Helper()
-	if c := meta.FindStatusCondition(h.gateway().Status.Conditions, kind); c != nil {
-		return c.Message
+	c := meta.FindStatusCondition(h.gateway().Status.Conditions, gateway.TypeDataPlaneReady)
+	if c == nil {
+		return ""
 	}
-	return ""
+	return c.Message
 }
 
 // delete deletes an object.
