@@ -16,6 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // Options configure an Authority.
@@ -163,9 +164,9 @@ func (a *Authority) checkTunnels(ctx context.Context) error {
 	return err
 }
 
-// listIssued returns the Tunnels whose Secrets exist, or have existed. It omits retained
-// Tunnels, which have no connectors: their certificates are not renewed, and a successor
-// does not wait for their bundles.
+// listIssued returns the Tunnels whose Secrets exist, or have existed. It omits Tunnels without
+// Envoys, which are retained or have ingress rules again: their certificates are not renewed,
+// and a successor does not wait for their bundles.
 func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	list := &v1alpha1.TunnelList{}
 	if err := a.o.Client.List(ctx, list, client.InNamespace(a.o.Namespace)); err != nil {
@@ -175,7 +176,7 @@ func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	names := map[string]bool{}
 	for n := range list.Items {
 		t := &list.Items[n]
-		if t.Status.Phase == v1alpha1.TunnelRetained {
+		if t.Status.Phase == v1alpha1.TunnelRetained || !tunnel.UsesIdentity(t) {
 			continue
 		}
 		_, known := a.issuedFor(t)

@@ -121,6 +121,7 @@ func (c *cluster) tunnel(name string) *v1alpha1.Tunnel {
 	c.t.Helper()
 	t := &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: gatewayOfTunnel + "." + name, UID: types.UID("uid-of-" + name)}}
 	t.Spec.Gateway = v1alpha1.GatewayReference{Namespace: gatewayOfTunnel, Name: name}
+	t.Status.DataPlane = v1alpha1.DataPlaneEnvoy
 	if err := c.kube.Create(c.t.Context(), t); err != nil {
 		c.t.Fatal(err)
 	}

@@ -204,15 +204,31 @@ func TestExpiry(t *testing.T) {
 	if got := a.Expiry(); got != want {
 		t.Errorf("the expiry is %+v, want %+v", got, want)
 	}
-	first.Status.Phase = v1alpha1.TunnelRetained
+	withoutFirst := Expiry{Authority: want.Authority, Client: startTime.Add(10*day + lifetime)}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.TunnelStatus)
+		want   Expiry
+	}{
+		"is retained":             {func(s *v1alpha1.TunnelStatus) { s.Phase = v1alpha1.TunnelRetained }, withoutFirst},
+		"has ingress rules again": {func(s *v1alpha1.TunnelStatus) { s.DataPlane = v1alpha1.DataPlaneIngressRules }, withoutFirst},
+		"loses its Envoys": {func(s *v1alpha1.TunnelStatus) {
+			s.DataPlane, s.DataPlaneChange = v1alpha1.DataPlaneIngressRules, &v1alpha1.DataPlaneChange{Phase: v1alpha1.DataPlaneRemovingEnvoy}
+		}, want},
+	} {
+		first.Status = v1alpha1.TunnelStatus{DataPlane: v1alpha1.DataPlaneEnvoy}
+		test.change(&first.Status)
+		if err := c.kube.Update(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		c.now = c.now.Add(tunnelInterval)
+		c.maintain(a)
+		if got := a.Expiry(); got != test.want {
+			t.Errorf("the expiry is %+v while the first Tunnel %s, want %+v", got, name, test.want)
+		}
+	}
+	first.Status = v1alpha1.TunnelStatus{Phase: v1alpha1.TunnelRetained}
 	if err := c.kube.Update(t.Context(), first); err != nil {
 		t.Fatal(err)
-	}
-	c.now = c.now.Add(tunnelInterval)
-	c.maintain(a)
-	want.Client = startTime.Add(10*day + lifetime)
-	if got := a.Expiry(); got != want {
-		t.Errorf("the expiry is %+v after the first Tunnel was retained, want %+v", got, want)
 	}
 	c.delete(second)
 	c.now = c.now.Add(tunnelInterval)

@@ -86,7 +86,7 @@ func TestCompletionOfGatewaysIgnoresErrors(t *testing.T) {
 	}))
 	defer server.Close()
 	config := write(t, filepath.Join(t.TempDir(), "config"), strings.Replace(twoContexts, "SERVER", server.URL, 1))
-	for _, arguments := range [][]string{{"plan", "--kubeconfig", config, "--gateway", ""}, {"rotate-token", "--kubeconfig", config, ""}} {
+	for _, arguments := range [][]string{{"plan", "--kubeconfig", config, "--gateway", ""}, {"rotate-token", "--kubeconfig", config, ""}, {"wait", "--kubeconfig", config, ""}} {
 		requests = 0
 		if got := completions(t, arguments...); got != ":4\n" {
 			t.Errorf("%q: completions = %q, want none", arguments, got)

@@ -110,6 +110,7 @@ func mistakes(dir string) map[string]mistake {
 		"Gateway without a name":          {arguments: []string{"reconcile", "a/"}, status: 1, stderr: `GATEWAY must be of the form name or namespace/name, got "a/"`},
 		"two namespaces":                  {arguments: []string{"reconcile", "a/b", "-n", "a"}, status: 1, stderr: "--namespace has no effect with GATEWAY a/b, which contains a namespace\n"},
 		"--timeout without waiting":       {arguments: []string{"rotate-token", "a", "--wait=false", "--timeout=1m"}, status: 1, stderr: "--timeout has no effect with --wait=false\n"},
+		"wait without waiting":            {arguments: []string{"wait", "a", "--wait=false"}, status: 1, stderr: "unknown flag: --wait"},
 		"--timeout that has passed":       {arguments: []string{"pause", "a", "--timeout=0s"}, status: 1, stderr: "--timeout must be greater than 0, got 0s\n"},
 		"--timeout without a unit":        {arguments: []string{"pause", "a", "--timeout=60"}, status: 1, stderr: `invalid argument "60" for "--timeout" flag`},
 		"empty namespace":                 {arguments: []string{"pause", "a", "-n", ""}, status: 1, stderr: "--namespace must not be empty\n"},

@@ -22,7 +22,7 @@ import (
 // defaultTimeout is the default of --timeout.
 const defaultTimeout = 5 * time.Minute
 
-// operationOptions are the flags of the commands that request an operation.
+// operationOptions are the flags of the commands that request an operation, and of wait.
 type operationOptions struct {
 	operation           operation.Operation
 	namespace           string
@@ -48,13 +48,28 @@ Tunnel remains, the controller tries again to delete the tunnel.`},
 last configuration. pause annotates the Gateway. It is in effect when spec.paused of
 the Tunnel is true.`},
 	{operation.Resume, "Resume a paused Gateway", `Ends a pause. resume removes the annotation of the Gateway. It is in effect when the
-Gateway is Programmed and the connectors have rolled out.`},
+Gateway is Programmed, the connectors have rolled out, and the data plane does not
+change.`},
 	{operation.RotateToken, "Rotate the token of a Gateway's connectors", `Replaces the token with which the connectors of the Gateway authenticate, restarts the
 connectors, and disconnects the connectors that use the old token. rotate-token
 annotates the Tunnel.`},
+	{operation.Wait, "Wait until a Gateway is served as its settings ask for", `Waits until the tunnel serves the Gateway by the data plane of its GatewayClass: the
+Gateway is Programmed for its generation, the connectors have rolled out, and no change
+of the data plane is in progress. wait changes nothing. It shows the phase of a change
+of the data plane and what the change waits for.
+
+wait reads the data plane in the TunnelConfiguration of the GatewayClass, so it also
+waits for a controller that has not processed a change of it yet. For other settings,
+use reconcile. The command ends when a user must act, for example because the routes
+exceed the limits of ingress rules.
+
+Exit status:
+  0    the tunnel serves the Gateway as the settings ask for
+  1    an error occurred, a user must act first, or --timeout has passed
+  130  Ctrl-C ended the command`},
 }
 
-// operationHelp is the end of the long description of each operation.
+// operationHelp is the end of the long description of each operation that is requested.
 const operationHelp = `
 
 The command waits until the operation is in effect, and shows what is outstanding. If it
@@ -65,16 +80,19 @@ Exit status:
   1    an error occurred, a user must act first, or --timeout has passed
   130  Ctrl-C ended the command`
 
-// operationCommands returns the commands that request an operation. program is the name of
-// the program for the examples.
+// operationCommands returns the commands that request an operation, and wait. program is the
+// name of the program for the examples.
 func operationCommands(program string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, text := range operationTexts {
-		o := &operationOptions{operation: text.operation}
+		o := &operationOptions{operation: text.operation, wait: true}
+		if text.operation != operation.Wait {
+			text.long += operationHelp
+		}
 		cmd := &cobra.Command{
 			Use:               string(text.operation) + " GATEWAY",
 			Short:             text.short,
-			Long:              text.long + operationHelp,
+			Long:              text.long,
 			Example:           strings.ReplaceAll(strings.ReplaceAll("  PROGRAM VERB platform/shared\n  PROGRAM VERB shared -n platform --timeout 1m", "PROGRAM", program), "VERB", string(text.operation)),
 			Args:              oneGateway,
 			ValidArgsFunction: o.completeGateway,
@@ -95,7 +113,9 @@ func (o *operationOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.context, "context", "", contextUsage)
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and of its Tunnels")
-	f.BoolVar(&o.wait, "wait", true, "wait until the operation is in effect")
+	if o.operation != operation.Wait {
+		f.BoolVar(&o.wait, "wait", true, "wait until the operation is in effect")
+	}
 	f.DurationVar(&o.timeout, "timeout", defaultTimeout, "maximum `duration` to wait, such as 90s or 10m")
 }
 

@@ -52,7 +52,8 @@ type planOptions struct {
 // planHelp is the long description of the command plan.
 const planHelp = `Shows what the controller would do: the effective hostname table of each Gateway,
 the ingress rules of its tunnel, and the status of every object after a
-successful push. plan changes neither the cluster nor Cloudflare.
+successful push. plan changes neither the cluster nor Cloudflare. If the settings
+ask for another data plane, plan also shows the routes that it serves differently.
 
   plan                         uses the objects of a cluster
   plan -f FILE                 uses manifests and reads no cluster
@@ -77,7 +78,7 @@ Exit status:
   0  success
   1  something cannot be read or compared, or a manifest is not valid
   2  --strict: a condition does not have its expected status, a Gateway has a
-     warning, another listener claims a hostname of a route, a parent of a route
+     warning, its data plane cannot change as the settings ask, another listener claims a hostname of a route, a parent of a route
      or ListenerSet does not exist, an object or a manifest has a mistake, or no
      route answers the request of --why
   3  --diff: a push would change a tunnel, or manifests change the routes of Envoy

@@ -67,7 +67,7 @@ func (t target) at(object *v1alpha1.Tunnel) target {
 // envoy returns the decision for Envoy, or nil if the Tunnel has no Envoys.
 func (t target) envoy(object *v1alpha1.Tunnel) *planned {
 	switch {
-	case object == nil || !tunnel.RunsEnvoy(object) && object.Status.DataPlaneChange == nil:
+	case !tunnel.UsesIdentity(object):
 		return nil
 	case t.isFor(v1alpha1.DataPlaneEnvoy):
 		return &t.planned

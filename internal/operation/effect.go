@@ -40,8 +40,12 @@ func (o Operation) effect(found objects) effect {
 	switch {
 	case lost != "":
 		return effect{lost: lost}
+	case found.class.problem != "":
+		return effect{refused: found.class.problem}
 	case found.tunnel == nil:
 		return o.withoutTunnel(found)
+	case o == Wait:
+		return found.asSettings()
 	case o == Pause && found.tunnel.Spec.Paused:
 		return effect{done: "paused"}
 	case o == Pause, o == Resume && found.tunnel.Spec.Paused:
@@ -69,6 +73,7 @@ func (o Operation) lostRequest(found objects) string {
 		return found.lostAnnotation(v1alpha1.RotateTokenAnnotation)
 	case Reconcile:
 		return found.lostAnnotation(v1alpha1.ReconcileAnnotation)
+	case Wait: // requests nothing
 	}
 	return ""
 }
@@ -149,28 +154,34 @@ func (f objects) rotationPhase() string {
 }
 
 // serving returns whether the tunnel serves the Gateway as desired: the Gateway is
-// Programmed, the configuration is in effect, the connectors have rolled out, and Envoy, if
-// it serves the Gateway, has the configuration.
+// Programmed, the configuration is in effect, the connectors have rolled out, the data plane
+// does not change, and Envoy, if it serves the Gateway, has the configuration.
 func (f objects) serving(done string) effect {
-	connectors := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
-	rolledOut := connectors == nil || connectors.Status == metav1.ConditionTrue && connectors.ObservedGeneration == f.tunnel.Generation
-	accepted, notReady := f.falseCondition(gatewayv1.GatewayConditionAccepted), cmp.Or(f.falseCondition(gatewayv1.GatewayConditionProgrammed), f.dataPlane())
+	accepted := f.falseCondition(gatewayv1.GatewayConditionAccepted)
+	notReady := cmp.Or(f.falseCondition(gatewayv1.GatewayConditionProgrammed), f.dataPlane())
 	switch {
 	case !f.gatewayObserved():
 		return effect{outstanding: "the controller has not processed the last change of the Gateway yet"}
 	case accepted != "":
 		return effect{refused: accepted}
-	case f.applied() && rolledOut && notReady == "":
+	case f.applied() && f.rolledOut() && notReady == "" && f.change() == "":
 		return effect{done: done + ": the configuration is in effect" + f.connectors()}
+	case tunnel.RequiresAction(f.changeReason()):
+		return effect{refused: f.change()}
+	case f.change() != "" && f.reason() == tunnel.ReasonRotationBlocked:
+		return effect{outstanding: f.change()} // the change continues without a rotation
 	case tunnel.RequiresAction(f.reason()):
 		return effect{refused: f.readyMessage()}
-	case f.readyMessage() != "":
-		return effect{outstanding: f.readyMessage()}
-	case notReady != "":
-		return effect{outstanding: notReady}
 	default:
-		return effect{outstanding: "the configuration is not in effect yet"}
+		return effect{outstanding: cmp.Or(f.change(), f.readyMessage(), notReady, "the configuration is not in effect yet")}
 	}
+}
+
+// rolledOut reports whether the connectors, if there are any, are those of the Tunnel's spec
+// and ready.
+func (f objects) rolledOut() bool {
+	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
+	return c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration == f.tunnel.Generation
 }
 
 // connectors describes the connectors, if the controller runs them.

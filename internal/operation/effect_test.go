@@ -19,11 +19,12 @@ func serving(changes ...func(*objects)) objects {
 	t.Annotations = map[string]string{v1alpha1.ReconcileAnnotation: "1", v1alpha1.RotateTokenAnnotation: "1"}
 	t.Status.Reconciled, t.Status.Token.Requested, t.Status.Phase = "1", "1", v1alpha1.TunnelServing
 	t.Status.Connectors = v1alpha1.ConnectorsStatus{Desired: 2, Ready: 2, Summary: "2/2"}
-	f := objects{g, t}
+	f := objects{gateway: g, tunnel: t, class: classSettings{dataPlane: v1alpha1.DataPlaneIngressRules}}
 	for _, kind := range []string{"Accepted", "Programmed"} {
 		gatewayIs(kind, "True", "")(&f)
 	}
-	for _, kind := range []string{v1alpha1.TunnelReady, v1alpha1.TunnelConfigurationApplied, v1alpha1.TunnelConnectorsReady} {
+	t.Status.DataPlane = v1alpha1.DataPlaneIngressRules
+	for _, kind := range []string{v1alpha1.TunnelReady, v1alpha1.TunnelConfigurationApplied, v1alpha1.TunnelConnectorsReady, v1alpha1.TunnelDataPlaneApplied} {
 		tunnelIs(kind, "True", "Serving", "")(&f)
 	}
 	for _, change := range changes {
@@ -170,7 +171,7 @@ func effectRows() []effectRow {
 }
 
 func TestEffectOfOperations(t *testing.T) {
-	for _, test := range effectRows() {
+	for _, test := range append(effectRows(), waitRows()...) {
 		t.Run(test.name, func(t *testing.T) {
 			if got := test.operation.effect(serving(test.changes...)); got != test.want {
 				t.Errorf("effect = %+v, want %+v", got, test.want)

@@ -24,7 +24,7 @@ import (
 func (t Target) find(ctx context.Context, o Operation, waits bool) (objects, error) {
 	var found objects
 	var err error
-	if found.gateway, err = t.findGateway(ctx); err != nil {
+	if found.gateway, err = t.findGateway(ctx, o); err != nil {
 		return found, err
 	}
 	if found.tunnel, err = t.findTunnel(ctx, o, waits); err != nil {
@@ -52,7 +52,7 @@ func (t Target) read(ctx context.Context, key types.NamespacedName, object clien
 
 // findGateway reads the Gateway and checks that the controller manages it. It returns nil
 // if the Gateway does not exist.
-func (t Target) findGateway(ctx context.Context) (*gatewayv1.Gateway, error) {
+func (t Target) findGateway(ctx context.Context, o Operation) (*gatewayv1.Gateway, error) {
 	g := &gatewayv1.Gateway{}
 	if exists, err := t.read(ctx, t.Gateway, g); err != nil || !exists {
 		return nil, err
@@ -60,29 +60,11 @@ func (t Target) findGateway(ctx context.Context) (*gatewayv1.Gateway, error) {
 	if !g.DeletionTimestamp.IsZero() {
 		return nil, fmt.Errorf("%s: being deleted", t)
 	}
-	problem, err := t.classProblem(ctx, g)
+	_, problem, err := t.readClass(ctx, o, g)
 	if problem != "" {
 		err = fmt.Errorf("%s: %s", t, problem)
 	}
 	return g, err
-}
-
-// classProblem returns why the controller does not manage the Gateway, or "". It skips the
-// check if the user may not read the GatewayClass.
-func (t Target) classProblem(ctx context.Context, g *gatewayv1.Gateway) (string, error) {
-	class := &gatewayv1.GatewayClass{}
-	exists, err := t.read(ctx, types.NamespacedName{Name: string(g.Spec.GatewayClassName)}, class)
-	switch {
-	case apierrors.IsForbidden(err):
-		return "", nil
-	case err != nil:
-		return "", err
-	case !exists:
-		return fmt.Sprintf("GatewayClass %q not found", g.Spec.GatewayClassName), nil
-	case class.Spec.ControllerName != t.ControllerName:
-		return fmt.Sprintf("GatewayClass %q belongs to controller %s; set --controller-name to use that controller", class.Name, class.Spec.ControllerName), nil
-	}
-	return "", nil
 }
 
 // findTunnel reads the Tunnel, unless the operation does not need it.

@@ -1,4 +1,5 @@
-// Package operation requests operations on a Gateway and waits until they are in effect.
+// Package operation requests operations on a Gateway and waits until they are in effect, or
+// only waits until a Gateway is served as its settings ask for.
 package operation
 
 import (
@@ -30,6 +31,9 @@ const (
 	Resume Operation = "resume"
 	// RotateToken rotates the token of the connectors.
 	RotateToken Operation = "rotate-token"
+	// Wait changes nothing. It is in effect when the tunnel serves the Gateway by the data
+	// plane of its GatewayClass, and the data plane does not change.
+	Wait Operation = "wait"
 )
 
 // Target is the Gateway of an operation.
@@ -61,6 +65,8 @@ type Waiting struct {
 type objects struct {
 	gateway *gatewayv1.Gateway
 	tunnel  *v1alpha1.Tunnel
+	// class are the settings of the Gateway's class. Only Wait reads them.
+	class classSettings
 }
 
 // Run requests the operation and waits until it is in effect. It returns a message about
@@ -91,6 +97,9 @@ func (t Target) start(ctx context.Context, o Operation, waits bool) (string, err
 	}
 	if o == RotateToken && found.tunnel.Spec.Paused {
 		return "", fmt.Errorf("%s is paused, so its token cannot be rotated; resume it first", t)
+	}
+	if o == Wait {
+		return "", nil
 	}
 	if err := t.request(ctx, o, time.Now()); err != nil || waits {
 		return "", err

@@ -35,9 +35,14 @@ type cluster struct {
 func newCluster(list ...client.Object) *cluster {
 	class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName}}
 	class.Name = "tunnel"
+	class.Spec.ParametersRef = &gatewayv1.ParametersReference{
+		Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "defaults", Namespace: new(gatewayv1.Namespace("tunnel-gateway")),
+	}
+	configuration := &v1alpha1.TunnelConfiguration{}
+	configuration.Namespace, configuration.Name = "tunnel-gateway", "defaults"
 	other := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
 	other.Name = "other"
-	base := fake.NewClientBuilder().WithScheme(manifest.Scheme()).WithObjects(append(list, class, other)...).WithStatusSubresource(&v1alpha1.Tunnel{}).Build()
+	base := fake.NewClientBuilder().WithScheme(manifest.Scheme()).WithObjects(append(list, class, other, configuration)...).WithStatusSubresource(&v1alpha1.Tunnel{}).Build()
 	c := &cluster{}
 	c.WithWatch = interceptor.NewClient(base, interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
@@ -57,12 +62,19 @@ func newCluster(list ...client.Object) *cluster {
 }
 
 func (c *cluster) forbid(verb string, object client.Object) error {
-	resource := map[bool]string{true: "tunnels", false: "gateways"}
-	_, isTunnel := object.(*v1alpha1.Tunnel)
-	if _, isClass := object.(*gatewayv1.GatewayClass); isClass || c.forbidden != verb+" "+resource[isTunnel] {
+	resource := "gateways"
+	switch object.(type) {
+	case *v1alpha1.Tunnel:
+		resource = "tunnels"
+	case *v1alpha1.TunnelConfiguration:
+		resource = "tunnelconfigurations"
+	case *gatewayv1.GatewayClass:
+		resource = "gatewayclasses"
+	}
+	if c.forbidden != verb+" "+resource {
 		return nil
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Resource: resource[isTunnel]}, "shared", errors.New(`User "jane" cannot `+verb+` resource "`+resource[isTunnel]+`"`))
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "shared", errors.New(`User "jane" cannot `+verb+` resource "`+resource+`"`))
 }
 
 // clusterWith returns a cluster with the objects of a serving Gateway.
@@ -320,6 +332,7 @@ func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
 var symptoms = []string{
 	"not found; did you mean", "not found; Gateways of this controller:", "has no Tunnel in namespace", "; set --controller-name", "is forbidden: User", notProcessed,
 	"the Gateway is not Accepted: ", "the Gateway is not Programmed: ", "is paused, so its token cannot be rotated", "the controller changes nothing; resume it",
+	"the controller has not begun to change the data plane", "changing the data plane to ",
 	"the request stays in effect", "the controller has not processed the last change of the Gateway yet", "another client changed the annotation", "another client removed its annotation",
 }
 
@@ -329,7 +342,7 @@ func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := pausedMessage + ErrStillRequested.Error()
-	for _, row := range effectRows() {
+	for _, row := range append(effectRows(), waitRows()...) {
 		messages += row.want.refused + row.want.lost + row.want.outstanding
 	}
 	for _, test := range unusableGateways() {

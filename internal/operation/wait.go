@@ -54,38 +54,53 @@ func (t Target) wait(ctx context.Context, o Operation, w Waiting) (string, error
 		}
 		select {
 		case <-settled:
-			return t.result(current)
+			return t.result(o, current)
 		case <-changed:
 		case <-ticker.C:
 		case <-ctx.Done():
-			return "", t.unfinished(ctx, current, w.Timeout)
+			return "", t.unfinished(ctx, o, current, w.Timeout)
 		}
 	}
 }
 
 // result returns the result of an operation with a final effect.
-func (t Target) result(e effect) (string, error) {
-	if e.lost != "" {
+func (t Target) result(o Operation, e effect) (string, error) {
+	switch {
+	case e.lost != "" && o != Wait:
 		return "", fmt.Errorf("%s: the request is lost: %s", t, e.lost)
+	case e.lost != "":
+		return "", fmt.Errorf("%s: %s", t, e.lost)
+	case e.refused != "":
+		return "", fmt.Errorf("%s: %s%s", t, e.refused, o.remainder())
+	default:
+		return fmt.Sprintf("%s %s", t, e.done), nil
 	}
-	if e.refused != "" {
-		return "", fmt.Errorf("%s: %s. The request stays in effect", t, e.refused)
-	}
-	return fmt.Sprintf("%s %s", t, e.done), nil
 }
 
 // unfinished returns the error of a wait that has ended before the operation was in effect.
-func (t Target) unfinished(ctx context.Context, e effect, timeout time.Duration) error {
-	if !errors.Is(context.Cause(ctx), errTimeout) {
+func (t Target) unfinished(ctx context.Context, o Operation, e effect, timeout time.Duration) error {
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return fmt.Errorf("%s: timed out after %s: %s%s", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, e.lost, notProcessed), o.remainder())
+	case o == Wait:
+		return ctx.Err()
+	default:
 		return ErrStillRequested
 	}
-	return fmt.Errorf("%s: timed out after %s: %s. The request stays in effect", t, timeout, cmp.Or(e.outstanding, e.done, e.refused, e.lost, notProcessed))
+}
+
+// remainder returns the end of an error: what remains of the operation.
+func (o Operation) remainder() string {
+	if o == Wait {
+		return ""
+	}
+	return ". The request stays in effect"
 }
 
 // observe reads the objects and returns how far the operation is. A failed read does not
 // end the wait, unless a permission is missing.
 func (t Target) observe(ctx context.Context, o Operation) (effect, error) {
-	found, lost, err := t.readObjects(ctx)
+	found, lost, err := t.readObjects(ctx, o)
 	switch {
 	case apierrors.IsForbidden(err):
 		return effect{}, err
@@ -100,12 +115,16 @@ func (t Target) observe(ctx context.Context, o Operation) (effect, error) {
 
 // readObjects reads the Gateway and the Tunnel. It returns why the controller does not
 // manage them any longer, or "".
-func (t Target) readObjects(ctx context.Context) (found objects, lost string, err error) {
+func (t Target) readObjects(ctx context.Context, o Operation) (found objects, lost string, err error) {
 	g, object := &gatewayv1.Gateway{}, &v1alpha1.Tunnel{}
 	exists, err := t.read(ctx, t.Gateway, g)
 	if exists {
+		var class *gatewayv1.GatewayClass
 		found.gateway = g
-		lost, err = t.classProblem(ctx, g)
+		class, lost, err = t.readClass(ctx, o, g)
+		if class != nil && o == Wait {
+			found.class, err = t.readSettings(ctx, class)
+		}
 	}
 	if err != nil || lost != "" {
 		return found, lost, err

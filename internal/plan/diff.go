@@ -83,7 +83,7 @@ func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff
 	if err != nil {
 		return nil, err
 	}
-	text, err := unifiedDiff(remote.configuration, *g.Config, remote.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
+	text, err := unifiedDiff(remote.configuration, i.lastConfiguration(g), remote.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +139,9 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 		return nil, err
 	}
 	outcome, remote := tunnel.Programmed(i.facts), i.facts.Memory.Remote.Configuration
+	if i.remote != nil {
+		remote = *i.remote
+	}
 	switch {
 	case step.Action == tunnel.Create:
 		i.notes = append(i.notes, fmt.Sprintf("The tunnel does not exist yet. The controller creates it with the name %s.", i.facts.Object.Spec.Name))
@@ -149,11 +152,20 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 	default:
 		return nil, fmt.Errorf("unexpected next step of the controller: %s", step.Action)
 	}
-	if step.ExternalChange != 0 {
+	i.noteOutcome(step, outcome)
+	return &remoteConfiguration{id: provider.TunnelID(i.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
+}
+
+// noteOutcome adds notes about an external change of the configuration, and about reasons that
+// prevent the controller from replacing it.
+func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
+	if last.ExternalChange != 0 {
 		i.notes = append(i.notes, "The configuration of the tunnel was changed outside the controller.")
 	}
-	if outcome.State == tunnel.OutcomeFailed {
-		i.notes = append(i.notes, outcome.Message)
+	if o.State == tunnel.OutcomeFailed {
+		i.notes = append(i.notes, o.Message)
 	}
-	return &remoteConfiguration{id: provider.TunnelID(i.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
+	if change := o.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+		i.notes = append(i.notes, change.Message)
+	}
 }

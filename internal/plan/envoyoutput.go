@@ -13,6 +13,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
@@ -31,7 +32,7 @@ func (p *Plan) RenderEnvoy(ctx context.Context, objects client.Reader) error {
 	if err != nil {
 		return err
 	}
-	resources := envoy.Render(g.result.Table)
+	resources := envoy.Render(g.envoyTable())
 	endpoints, err := readEndpoints(ctx, objects, resources.Endpoints)
 	if err != nil {
 		return err
@@ -78,10 +79,23 @@ func (p *Plan) envoyGateway() (*Gateway, error) {
 	switch rejected := g.result.Rejected; {
 	case rejected != nil:
 		return nil, fmt.Errorf("%s is not accepted, so it has no configuration of Envoy: %s: %s", name, rejected.Reason, strings.TrimSuffix(rejected.Message, "."))
-	case g.DataPlane != v1alpha1.DataPlaneEnvoy:
+	case g.envoyTable() == nil:
 		return nil, fmt.Errorf("%s has the data plane %s; %s", name, g.DataPlane, g.howToUseEnvoy())
 	default:
 		return g, nil
+	}
+}
+
+// envoyTable returns the routing table that Envoy serves, now or after a change to Envoy, or
+// nil.
+func (g *Gateway) envoyTable() *routing.Table {
+	switch {
+	case g.DataPlane == v1alpha1.DataPlaneEnvoy:
+		return g.result.Table
+	case g.DataPlaneChange != nil && g.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy:
+		return g.other.Table
+	default:
+		return nil
 	}
 }
 

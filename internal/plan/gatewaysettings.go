@@ -19,7 +19,9 @@ import (
 func (g *Gateway) writeSettings(out io.Writer, style Style) {
 	if s := g.result.Settings; s != nil {
 		plane := ""
-		if g.DataPlane != v1alpha1.DataPlaneIngressRules {
+		if c := g.DataPlaneChange; c != nil {
+			plane = fmt.Sprintf("data plane %s, ", c.settingsText(g.DataPlane))
+		} else if g.DataPlane != v1alpha1.DataPlaneIngressRules {
 			plane = fmt.Sprintf("data plane %s, ", g.DataPlane)
 		}
 		printf(out, "Settings: %s%s, protocol %s, %s\n", plane, describeReplicas(s), s.Protocol(), describeAccess(g.result.Table, style))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -14,18 +16,27 @@ const maxSteps = 50
 
 // inspection simulates the controller for one tunnel. It executes the steps that
 // read from Cloudflare, applies changes of the Tunnel object in memory, and ends
-// before the first step that would change anything else.
+// before the first step that would change anything else. While the data plane changes, it
+// assumes the success of the steps of the change, and continues until its end.
 type inspection struct {
 	facts tunnel.Facts
 	open  func(context.Context) (provider.Provider, error)
 	// notes are remarks about the tunnel.
 	notes []string
+	// write is the first write of the configuration that was assumed, and remote the
+	// configuration before it; nil if none was.
+	write  *tunnel.Step
+	remote *tunnel.RemoteConfiguration
 }
 
 // run executes the steps and returns the first step that it does not execute.
 func (i *inspection) run(ctx context.Context) (tunnel.Step, error) {
+	i.noteChange(i.facts.Object.Status.DataPlaneChange)
 	for range maxSteps {
 		step := tunnel.Decide(i.facts)
+		if i.assume(step) {
+			continue
+		}
 		switch step.Action {
 		case tunnel.Claim, tunnel.Record:
 			i.record(step)
@@ -34,6 +45,9 @@ func (i *inspection) run(ctx context.Context) (tunnel.Step, error) {
 				return step, err
 			}
 		default:
+			if i.write != nil {
+				return *i.write, nil
+			}
 			return step, nil
 		}
 	}
@@ -43,6 +57,9 @@ func (i *inspection) run(ctx context.Context) (tunnel.Step, error) {
 // record applies a step that changes the Tunnel object, in memory.
 func (i *inspection) record(step tunnel.Step) {
 	if step.Record != nil {
+		if next := step.Record.DataPlaneChange; !equality.Semantic.DeepEqual(i.facts.Object.Status.DataPlaneChange, next) {
+			i.noteChange(next)
+		}
 		i.facts.Object.Status = *step.Record
 	}
 	if e := step.Event; e != nil && (e.Reason == tunnel.EventTunnelFound || e.Reason == tunnel.EventTunnelLost) {

@@ -64,8 +64,11 @@ type Gateway struct {
 	Name                 string     `json:"name"`
 	AttachedListenerSets int32      `json:"attachedListenerSets"`
 	Listeners            []Listener `json:"listeners"`
-	// DataPlane is what routes the requests: IngressRules or Envoy.
+	// DataPlane is what routes the requests: IngressRules or Envoy. It is the data plane in
+	// effect, and that of the settings for a new Tunnel.
 	DataPlane v1alpha1.DataPlane `json:"dataPlane"`
+	// DataPlaneChange is the change of the data plane; nil if it does not change.
+	DataPlaneChange *DataPlaneChange `json:"dataPlaneChange,omitempty"`
 	// Entries are the entries of the routing table that Envoy serves, by hostname; empty
 	// with IngressRules, for which Config contains the rules.
 	Entries []TableEntry `json:"entries"`
@@ -83,6 +86,7 @@ type Gateway struct {
 	Diff *Diff `json:"diff,omitempty"`
 
 	result          *gateway.Result
+	other           *gateway.Result // for the data plane that is not in effect; see buildOther
 	class           *gatewayv1.GatewayClass
 	facts           tunnel.Facts
 	outcome         tunnel.Outcome
@@ -186,17 +190,26 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		loaded.Snapshot.Now = now
 		result := gateway.Build(loaded.Snapshot, o.Options)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
-		decisions = append(decisions, decision{key, result, loaded.Gateway, loaded.Snapshot.Class})
+		decisions = append(decisions, decision{
+			key: key, result: result, other: buildOther(loaded, result, o.Options), gateway: loaded.Gateway, class: loaded.Snapshot.Class,
+		})
 	}
 	plan.Gateways = make([]Gateway, len(decisions))
-	for i, d := range decisions {
-		facts := tunnels.facts(d.gateway, d.result)
+	for i := range decisions {
+		d, g := &decisions[i], &plan.Gateways[i]
+		facts := tunnels.facts(d)
 		outcome := expectedOutcome(facts)
-		report := d.result.Report(gateway.Outcome{Push: pushResult(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)})
-		g := newGateway(d.key, d.result, report)
+		d.outcome = gateway.Outcome{Push: pushResult(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)}
+		report := d.result.Report(d.outcome)
+		*g = newGateway(d.key, d.result, report)
 		g.reported = statuses.addGateway(d.key, report)
-		g.facts, g.outcome, g.class = facts, outcome, d.class
-		plan.Gateways[i] = g
+		g.facts, g.outcome, g.class, g.other = facts, outcome, d.class, d.other
+		g.DataPlaneChange = newDataPlaneChange(*d, facts, outcome)
+	}
+	for i := range decisions { // the statuses of routes contain the parents of all Gateways now
+		if c := plan.Gateways[i].DataPlaneChange; c != nil {
+			c.setRoutes(&decisions[i], statuses)
+		}
 	}
 	plan.Statuses = statuses.sorted()
 	return plan, nil
@@ -233,10 +246,13 @@ func unservedReason(loaded *state.Loaded) string {
 // decision is the result for one Gateway. Its report also depends on the hostnames of
 // the other Gateways.
 type decision struct {
-	key     state.Key
-	result  *gateway.Result
+	key    state.Key
+	result *gateway.Result
+	// other is the result for the data plane that is not in effect; see buildOther.
+	other   *gateway.Result
 	gateway *gatewayv1.Gateway
 	class   *gatewayv1.GatewayClass
+	outcome gateway.Outcome
 }
 
 // gatewayKeys returns the keys of all Gateways, and of missing parents that the
@@ -356,7 +372,7 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 }
 
 // Healthy reports whether every condition of the controller has its expected status, no
-// Gateway has a warning, no route names a hostname that another listener claims, and no
+// Gateway has a warning or a change of its data plane that cannot begin, no route names a hostname that another listener claims, and no
 // object has a mistake. It does not consider rules that no request reaches. It returns
 // false if the plan has no Gateway, because this results in no conditions.
 func (p *Plan) Healthy() bool {
@@ -364,7 +380,8 @@ func (p *Plan) Healthy() bool {
 		return false
 	}
 	for i := range p.Gateways {
-		if len(p.Gateways[i].Warnings) > 0 || len(p.Gateways[i].result.ClaimedHostnames) > 0 {
+		g := &p.Gateways[i]
+		if len(g.Warnings) > 0 || len(g.result.ClaimedHostnames) > 0 || g.DataPlaneChange != nil && g.DataPlaneChange.Reason != "" {
 			return false
 		}
 	}

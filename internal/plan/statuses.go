@@ -119,6 +119,22 @@ func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 	return changed
 }
 
+// changedRoutes returns the statuses of routes that a report changes, without changing the
+// statuses.
+func (s *statuses) changedRoutes(report gateway.Report) map[gateway.Owner]gatewayv1.RouteStatus {
+	changed := map[gateway.Owner]gatewayv1.RouteStatus{}
+	for _, wanted := range report.Routes {
+		id := gateway.Owner{Kind: wanted.Kind, NamespacedName: wanted.NamespacedName}
+		spec, current, _ := gateway.CommonRoute(s.objects[id].DeepCopyObject().(client.Object))
+		parents, isChanged := status.MergeRoute(
+			current.Parents, spec.ParentRefs, wanted, report.Owners, s.options.ControllerName, unsetTime)
+		if isChanged {
+			changed[id] = gatewayv1.RouteStatus{Parents: parents}
+		}
+	}
+	return changed
+}
+
 // sorted returns the reported statuses, sorted by kind, namespace and name.
 func (s *statuses) sorted() []Status {
 	all := make([]Status, 0, len(s.reported))

@@ -59,6 +59,7 @@ func (g *Gateway) write(out *columns, style Style) {
 	}
 	g.writeLimits(out)
 	g.writeProblems(out, style)
+	g.writeChange(out, style)
 }
 
 func (g *Gateway) writeListeners(out *columns) {
@@ -123,11 +124,13 @@ func teamOf(rule *ingress.Rule) string {
 	return rule.OriginRequest.Access.TeamName
 }
 
-// WriteProblems prints the problems at the end of each Gateway's table.
+// WriteProblems prints the problems at the end of each Gateway's table, and what a change of
+// the data plane does.
 func (p *Plan) WriteProblems(w io.Writer) {
 	out := &styler{w: w}
 	for i := range p.Gateways {
 		p.Gateways[i].writeProblems(out, Style{})
+		p.Gateways[i].writeChange(out, Style{})
 	}
 }
 

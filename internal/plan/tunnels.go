@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
@@ -94,7 +93,8 @@ func (t *tunnels) defaultClusterID() string {
 // facts returns the facts about a Gateway's tunnel before the first request to
 // Cloudflare. The Tunnel object has the desired spec. A Gateway without a Tunnel
 // object gets a new one in memory, unless its settings are not valid.
-func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Facts {
+func (t *tunnels) facts(d *decision) tunnel.Facts {
+	g, result := d.gateway, d.result
 	name := client.ObjectKeyFromObject(g)
 	f := tunnel.Facts{
 		Uptime: uptime, Clock: t.now, Options: t.options, Name: name, Object: t.tunnel(name),
@@ -106,6 +106,7 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.ForSettings(result.Settings).Account,
 		Credentials: t.account.SecretReference(result.Settings), ServesGRPC: result.ServesGRPC(),
 		DataPlane: result.Settings.DataPlane(), Configuration: configurationOf(result), ConfigurationDataPlane: result.DataPlane,
+		Other: newOtherDataPlane(d.other, result),
 	}
 	if f.Object != nil {
 		// Without a cluster, neither UIDs nor the flags of the controller are known.

@@ -31,6 +31,12 @@ func RunsEnvoy(t *v1alpha1.Tunnel) bool {
 	return RecordedDataPlane(t) == v1alpha1.DataPlaneEnvoy
 }
 
+// UsesIdentity reports whether the Envoys of the Tunnel need a certificate: also while a change
+// adds or removes them.
+func UsesIdentity(t *v1alpha1.Tunnel) bool {
+	return RunsEnvoy(t) || t != nil && t.Status.DataPlaneChange != nil
+}
+
 // NeedsBoth reports whether the routing tables of both data planes are needed: while the data
 // plane changes, and while the settings ask for another data plane than the Tunnel records.
 func NeedsBoth(t *v1alpha1.Tunnel, wanted v1alpha1.DataPlane) bool {

@@ -179,7 +179,7 @@ func TestConcludeFindingATunnel(t *testing.T) {
 			Step{Action: Create, ReadInterval: time.Minute}, Result{Tunnel: found},
 			allOf(tunnelPresent, func(m *Memory) {
 				m.Created = At(uptime)
-				m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, NextRead: uptime + time.Minute}
+				m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, Confirmed: true, NextRead: uptime + time.Minute}
 			}),
 		},
 		{
@@ -255,7 +255,7 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		},
 		{
 			"the configuration is read again when an earlier write can no longer be applied", late("late"),
-			configure, changed, allOf(pushed, inEffect, rereadAfter(5*time.Second)),
+			configure, changed, allOf(pushed, inEffect, rereadAfter(5*time.Second), func(m *Memory) { m.Remote.Configuration.Confirmed = false }),
 		},
 		{
 			"a write resets the late writes when they can no longer be applied",

@@ -121,7 +121,7 @@ type RemoteConfiguration struct {
 	// Settled reports whether the configuration was read after the start of this
 	// process, so that Memory.Late includes the writes of previous processes.
 	Settled bool
-	// Confirmed reports whether no earlier write can replace the configuration any more.
+	// Confirmed reports whether no earlier write can still replace the configuration.
 	Confirmed bool
 }
 

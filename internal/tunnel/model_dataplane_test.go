@@ -16,14 +16,22 @@ func (m *model) checkDataPlane(current *attempt) {
 	if f.Object == nil || f.lifecycle() != lifecycleServing || s.Action == Record || s.Action == Claim && s.Record == nil {
 		return
 	}
-	recorded, change := f.Object.Status.DataPlane, f.Object.Status.DataPlaneChange
+	recorded := f.Object.Status.DataPlane
 	if s.Action == Claim {
 		recorded = s.Record.DataPlane
 	}
 	switch {
 	case recorded == "":
 		m.violate("%s before the data plane is recorded", s.Action)
-	case s.Action != Configure || dataPlaneOf(s.Hash) == recorded:
+	case s.Action == Configure && dataPlaneOf(s.Hash) != recorded:
+		m.checkSwitch(current)
+	}
+}
+
+// checkSwitch checks that the configuration may switch to another data plane.
+func (m *model) checkSwitch(current *attempt) {
+	s, change := current.step, current.facts.Object.Status.DataPlaneChange
+	switch {
 	case change == nil || change.Phase != v1alpha1.DataPlaneSwitching || dataPlaneOf(s.Hash) != change.To:
 		m.violate("the configuration of another data plane is written")
 	case current.excused:
@@ -55,25 +63,37 @@ func (m *model) checkReady(current *attempt) {
 	case envoys > 0 && actor.envoys != envoysAcknowledged:
 		m.violate("the configuration leads to Envoy although an Envoy has not acknowledged its configuration")
 	}
-	t := m.cloudflare.get(current.tunnel)
-	if t == nil || t.unmanagedConnector() < 0 {
-		return
-	}
-	foreign := t.connectors[t.unmanagedConnector()]
-	if listed := current.facts.Memory.Remote.Connections.Read; foreign.at-m.boot < listed.at {
+	m.checkListed(current)
+}
+
+// checkListed checks that no other connector is connected according to a current list.
+func (m *model) checkListed(current *attempt) {
+	t, list := m.cloudflare.get(current.tunnel), current.facts.Memory.Remote.Connections
+	switch {
+	case t == nil:
+	case list.stale(m.uptime()):
+		m.violate("the configuration leads to Envoy without a current list of the connectors")
+	case t.unmanagedConnector() >= 0 && t.connectors[t.unmanagedConnector()].at-m.boot < list.Read.at:
 		m.violate("the configuration leads to Envoy although a connector is connected that the controller does not run")
 	}
 }
 
 // checkRecordedDataPlane checks that a recorded data plane changes only while the configuration
-// switches, and that a GRPCRoute does not replace connectors with Envoy.
-func (m *model) checkRecordedDataPlane(before, after v1alpha1.TunnelStatus) {
-	change := before.DataPlaneChange
-	switch {
-	case before.DataPlane != "" && after.DataPlane != before.DataPlane && (change == nil || change.Phase != v1alpha1.DataPlaneSwitching || change.To != after.DataPlane):
-		m.violate("the recorded data plane changes from %s to %q", before.DataPlane, after.DataPlane)
-	case after.HTTP2 && !before.HTTP2 && RunsEnvoy(&v1alpha1.Tunnel{Status: before}):
+// switches and only after its configuration has come into effect, and that a GRPCRoute does not
+// replace connectors with Envoy.
+func (m *model) checkRecordedDataPlane(a int, before, after v1alpha1.TunnelStatus) {
+	if after.HTTP2 && !before.HTTP2 && RunsEnvoy(&v1alpha1.Tunnel{Status: before}) {
 		m.violate("a GRPCRoute records HTTP/2 although the connectors have Envoy")
+	}
+	if before.DataPlane == "" || after.DataPlane == before.DataPlane {
+		return
+	}
+	change, t := before.DataPlaneChange, m.recordedTunnel(a)
+	switch {
+	case change == nil || change.Phase != v1alpha1.DataPlaneSwitching || change.To != after.DataPlane:
+		m.violate("the recorded data plane changes from %s to %q", before.DataPlane, after.DataPlane)
+	case t != nil && t.version == int(m.actors[a].memory.Remote.Configuration.Version) && dataPlaneOf(configurationHashes[t.configuration]) != after.DataPlane:
+		m.violate("%s is recorded before its configuration is in effect", after.DataPlane)
 	}
 }
 
@@ -119,6 +139,11 @@ func (m *model) verdictBlocked(a int, f Facts) string {
 	return m.verdictDataPlane(a, f)
 }
 
+// changeWaits reports whether a change of the data plane waits for a user or for a rollout.
+func (m *model) changeWaits(a int, c *Change, s Step) bool {
+	return c != nil && (c.Reason != ReasonDataPlaneChanging || s.Problem == nil && m.rolloutBlocked(a))
+}
+
 // rolloutBlocked reports whether the environment prevents the end of a rollout, or Envoys have not
 // acknowledged their configuration.
 func (m *model) rolloutBlocked(a int) bool {
@@ -142,11 +167,14 @@ func environmentEvents(set, restore string, flag func(m *model) *bool) []event {
 	return []event{change(set, false, true), change(restore, true, false)}
 }
 
+// keepsPending reports whether a new pod with or without Envoy stays pending.
+func (m *model) keepsPending(envoy bool) bool { return m.noRoom || m.envoyFails && envoy }
+
 // startPending starts the pending pods that can start.
 func (m *model) startPending() {
 	for a := range m.count {
 		for i := range m.actors[a].pods {
-			if p := &m.actors[a].pods[i]; p.state == podPending && !m.noRoom && !(m.envoyFails && p.envoy) {
+			if p := &m.actors[a].pods[i]; p.state == podPending && !m.keepsPending(p.envoy) {
 				p.state, p.until = podStarting, m.now+startTime
 			}
 		}

@@ -178,7 +178,7 @@ func (m *model) record(a int, f Facts, s Step, o outcome) bool {
 		return m.stale(a, s)
 	}
 	t := actor.object.Tunnel
-	m.checkRecordedDataPlane(t.Status, *s.Record)
+	m.checkRecordedDataPlane(a, t.Status, *s.Record)
 	t.Status = *s.Record
 	actor.object = m.newObject(actor.object.uid, t)
 	if c := m.recordedTunnel(a); s.Action == Configure && c != nil && t.Spec.Existing != nil && t.Spec.Existing.Takeover {
@@ -241,7 +241,7 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 	}
 	m.checkReconciled(a, f, status)
 	t := actor.object.Tunnel
-	m.checkRecordedDataPlane(t.Status, status)
+	m.checkRecordedDataPlane(a, t.Status, status)
 	t.Status = status
 	actor.object = m.newObject(actor.object.uid, t)
 	f.Object = &t

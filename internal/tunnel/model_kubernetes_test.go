@@ -66,14 +66,21 @@ func (m *model) gather(a int) Facts {
 		f.Object = &t
 		f.Rivals = m.rivals(a, seen.object, actor.liveRivals)
 	}
-	for b := range m.count {
-		other := m.view(b).object
-		f.OtherRotating = f.OtherRotating || b != a && other != nil && other.Status.Token.Phase != ""
-		f.Reserved = f.Reserved || b != a && m.actors[b].mustList
-	}
+	f.OtherRotating, f.Reserved = m.otherActors(a)
 	f.Token = seen.tokenFacts()
 	f.Connectors, f.Envoys = seen.connectorFacts(f), seen.envoyFacts()
 	return f
+}
+
+// otherActors reports whether the token of another actor is being rotated, and whether another
+// actor is claiming its tunnel.
+func (m *model) otherActors(a int) (rotating, claiming bool) {
+	for b := range m.count {
+		other := m.view(b).object
+		rotating = rotating || b != a && other != nil && other.Status.Token.Phase != ""
+		claiming = claiming || b != a && m.actors[b].mustList
+	}
+	return rotating, claiming
 }
 
 // build builds the desired configuration. The build reads the Tunnel from the cache.
@@ -284,7 +291,7 @@ func (m *model) startPod(a int) {
 	for i := range actor.pods {
 		if d := actor.deployment; actor.pods[i].state == podNone {
 			actor.pods[i] = pod{state: podStarting, until: m.now + startTime, tunnel: d.tunnel, token: d.token, grpc: d.grpc, envoy: d.envoy}
-			if m.noRoom || m.envoyFails && d.envoy {
+			if m.keepsPending(d.envoy) {
 				actor.pods[i].state, actor.pods[i].until = podPending, 0
 			}
 			return

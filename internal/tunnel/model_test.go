@@ -356,6 +356,26 @@ func desired(a int, s settings, plane v1alpha1.DataPlane, both bool) *Desired {
 	if d := desiredOf[key]; d != nil {
 		return d
 	}
+	n := desiredConfiguration(a, s, plane)
+	d := &Desired{
+		Spec: desiredSpec(a, s), DataPlane: s.dataPlane(), Configuration: &configurations[n], ConfigurationDataPlane: plane, Hash: configurationHashes[n],
+		NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled,
+	}
+	if s.limited {
+		d.Updates = updateLimit
+	}
+	switch {
+	case s.unaccepted:
+		d.Configuration, d.Hash = nil, ""
+	case both:
+		d.Other = otherDesired(a, s, plane)
+	}
+	desiredOf[key] = d
+	return d
+}
+
+// desiredSpec returns the desired spec of the Tunnel of an actor.
+func desiredSpec(a int, s settings) v1alpha1.TunnelSpec {
 	spec := v1alpha1.TunnelSpec{
 		Gateway:        v1alpha1.GatewayReference{Namespace: actorNames[a].Namespace, Name: actorNames[a].Name},
 		ControllerName: options.ControllerName, ClusterUID: options.ClusterUID, AccountID: "account",
@@ -375,22 +395,7 @@ func desired(a int, s settings, plane v1alpha1.DataPlane, both bool) *Desired {
 	if s.retain {
 		spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
 	}
-	n := desiredConfiguration(a, s, plane)
-	d := &Desired{
-		Spec: spec, DataPlane: s.dataPlane(), Configuration: &configurations[n], ConfigurationDataPlane: plane, Hash: configurationHashes[n],
-		NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled,
-	}
-	if s.limited {
-		d.Updates = updateLimit
-	}
-	switch {
-	case s.unaccepted:
-		d.Configuration, d.Hash = nil, ""
-	case both:
-		d.Other = otherDesired(a, s, plane)
-	}
-	desiredOf[key] = d
-	return d
+	return spec
 }
 
 // otherDesired returns the desired configuration for the other data plane.

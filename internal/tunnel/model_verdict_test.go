@@ -101,7 +101,7 @@ func (m *model) verdictServing(a int, f Facts, s Step) string {
 		return "the Gateway exists without a Tunnel"
 	case p.State == OutcomeFailed && p.Reason != ReasonSettingsNotApplied:
 		return m.verdictFailed(a, s, p)
-	case p.Change != nil && (p.Change.Reason != ReasonDataPlaneChanging || s.Problem == nil && m.rolloutBlocked(a)):
+	case m.changeWaits(a, p.Change, s):
 		return m.verdictBlocked(a, f)
 	case m.problemJustified(a, s):
 		return ""
@@ -161,7 +161,7 @@ func (m *model) verdictEffect(a int, f Facts, s Step, p Outcome) string {
 		return fmt.Sprintf("the rotation of the token stays in phase %s", actor.object.Status.Token.Phase)
 	case actor.object.Annotations[v1alpha1.RotateTokenAnnotation] != actor.object.Status.Token.Requested:
 		return "the token was not rotated"
-	case f.Desired.RunConnectors && actor.replicas() > 0 && !m.rolloutBlocked(a):
+	case f.Desired.RunConnectors:
 		return m.verdictConnectors(a, t)
 	}
 	return ""
@@ -179,6 +179,9 @@ func (actor *actor) stuck() bool {
 
 func (m *model) verdictConnectors(a int, t *remoteTunnel) string {
 	actor := &m.actors[a]
+	if actor.replicas() == 0 || m.rolloutBlocked(a) {
+		return ""
+	}
 	running := false
 	for _, p := range actor.pods {
 		running = running || p.state == podConnected && p.tunnel == tunnelIndex(actor.object.Status.TunnelID) && p.token == t.token

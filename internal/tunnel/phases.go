@@ -1,6 +1,11 @@
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
 
 // progress is the progress of a change of the data plane. Its zero value means that there is
 // nothing to change.
@@ -82,12 +87,22 @@ func (f Facts) continueWith(inEffect v1alpha1.DataPlane, phase v1alpha1.DataPlan
 	return f.recordChange(inEffect, &next, nil)
 }
 
-// recordChange returns the step that records the data plane in effect and the change.
+// recordChange returns the step that records the data plane in effect and the change. The
+// condition DataPlaneApplied is never True during a change: a client can wait for it.
 func (f Facts) recordChange(inEffect v1alpha1.DataPlane, change *v1alpha1.DataPlaneChange, event *Event) Step {
 	return Step{Action: Record, Event: event, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 		s.DataPlane, s.DataPlaneChange = inEffect, change
+		if change != nil && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.TunnelDataPlaneApplied) {
+			applied := condition(v1alpha1.TunnelDataPlaneApplied, metav1.ConditionFalse, ReasonDataPlaneChanging, messageChangeBegun)
+			applied.ObservedGeneration, applied.LastTransitionTime = f.Object.Generation, *f.now()
+			meta.SetStatusCondition(&s.Conditions, *applied)
+		}
 	})}
 }
+
+// messageChangeBegun is the message of DataPlaneApplied until the Facts tell what a new change
+// waits for.
+const messageChangeBegun = "The change of the data plane has begun."
 
 // reversed returns the event that the settings ask for the previous data plane again.
 func (f Facts) reversed() *Event {

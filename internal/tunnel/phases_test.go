@@ -118,6 +118,10 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 
 		{"the ingress rules are written before Envoy is removed", toRules, writesOther},
 		{
+			"Envoy stays in effect while the ingress rules cannot be written", combine(toRules, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			waitsFor(4*time.Second, ReasonUnavailable),
+		},
+		{
 			"Envoy is removed when the ingress rules are in effect", combine(toRules, switched),
 			want{Action: Record, Record: "dataPlane=IngressRules dataPlaneChange.phase=RemovingEnvoy"},
 		},
@@ -136,6 +140,11 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 		{
 			"Envoy is removed from the connectors", combine(changing(rules, removing), func(f *Facts) { f.Connectors.Current = false }),
 			want{Action: RunConnectors},
+		},
+		{
+			"a change to ingress rules is not complete while the objects of the connectors cannot be written",
+			combine(changing(rules, removing), failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second), func(f *Facts) { f.Connectors.Current = false }),
+			waitsFor(4*time.Second, ReasonConnectorsFailed),
 		},
 		{
 			"a change to ingress rules is complete when every pod is without Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithoutEnvoy = 2 }),
@@ -239,4 +248,38 @@ func TestConfigurationsOfAnOutdatedTunnelAreNotWritten(t *testing.T) {
 		{"a GRPCRoute records nothing with Envoy, whose connectors always use HTTP/2", combine(withEnvoy, needsHTTP2), idle()},
 		{"a GRPCRoute records nothing while Envoy is added", combine(changing(envoy, adding), needsHTTP2), waitsFor(rolloutInterval, "")},
 	})
+}
+
+// A configuration is confirmed by a response after which Cloudflare can no longer apply an earlier
+// write, also of an earlier process.
+func TestConfigurationIsConfirmedWhenNoEarlierWriteCanReplaceIt(t *testing.T) {
+	read := func(m Memory, at time.Duration, unsettled ...string) Memory {
+		return Conclude(m, Step{Action: ReadConfiguration, Unsettled: unsettled}, Result{Uptime: at, Configuration: wantedConfiguration, Version: 7})
+	}
+	write := func(m Memory, at time.Duration, err error) Memory {
+		return Conclude(m, Step{Action: Configure, Hash: wantedConfiguration.Hash()}, Result{Uptime: at, Configuration: wantedConfiguration, Version: m.Remote.Configuration.Version + 1, Err: err})
+	}
+	const later = provider.CallTimeout
+	restarted := read(Memory{}, 0, "", wantedConfiguration.Hash())
+	confirmed := read(restarted, later)
+	unanswered := write(confirmed, 2*later, unavailableError)
+	for _, r := range []struct {
+		name   string
+		memory Memory
+		want   bool
+	}{
+		{"a new tunnel", Conclude(Memory{}, Step{Action: Create}, Result{}), true},
+		{"a read of a tunnel that was never configured", read(Memory{}, 0, "", ""), true},
+		{"the first read of a process", restarted, false},
+		{"a write after the first read", write(restarted, later-1, nil), false},
+		{"a read when the writes of the earlier process have settled", confirmed, true},
+		{"a write after that", write(confirmed, 2*later, nil), true},
+		{"a read after a write without a response", read(unanswered, 2*later+1), false},
+		{"a read when the write has settled", read(unanswered, 3*later), true},
+		{"a write when the write has settled", write(read(unanswered, 2*later+1), 3*later, nil), true},
+	} {
+		if got := r.memory.Remote.Configuration; !got.Known || got.Confirmed != r.want {
+			t.Errorf("%s: confirmed: %t, want %t", r.name, got.Confirmed, r.want)
+		}
+	}
 }

@@ -23,8 +23,8 @@ func (f Facts) switchConfiguration() progress {
 	return progress{step: f.continueWith(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneRemovingEnvoy)}
 }
 
-// switchReversed reports whether the configuration must not change to the other data plane any
-// more: the settings ask for the data plane in effect, the ingress rules have come to exceed
+// switchReversed reports whether the configuration must no longer change to the other data plane:
+// the settings ask for the data plane in effect, the ingress rules have come to exceed
 // their limits, or the data plane in effect was restored from a backup.
 func (f Facts) switchReversed() bool {
 	to := f.Object.Status.DataPlaneChange.To
@@ -32,7 +32,7 @@ func (f Facts) switchReversed() bool {
 }
 
 // reverseSwitch ends a change while the configuration switches. Envoy is removed only when no
-// write can lead the configuration to Envoy any more.
+// write can still lead the configuration to Envoy.
 func (f Facts) reverseSwitch() progress {
 	recorded := RecordedDataPlane(f.Object)
 	switch {

@@ -99,7 +99,7 @@ func (c *grpcClient) Close() {}
 // shortTimeouts returns timeouts for tests that are expected to fail. A test that
 // passes needs about two seconds if it runs alone.
 func shortTimeouts() timeouts.TimeoutConfig {
-	const timeout = 5 * time.Second
+	const timeout = 4 * time.Second
 	c := timeouts.DefaultTimeoutConfig()
 	for _, field := range []*time.Duration{
 		&c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition, &c.GatewayStatusMustHaveListeners,

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -16,6 +17,9 @@ import (
 	"time"
 
 	"sigs.k8s.io/gateway-api/conformance/tests"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
 // The runs of the suite.
@@ -38,64 +42,89 @@ func TestConformance(t *testing.T) {
 	if os.Getenv(reportVariable) != "" {
 		t.Fatal("this process runs the suite and must not start another one")
 	}
-	list := readExceptions(t)
-	checkArguments(t, list)
-	f := newFiles(t)
-	outcomes := readResults(t, list, startSuite(t, f), f.suiteLog)
-	if !*existing && onlyTest() == "" {
-		t.Run("supported features", func(t *testing.T) { checkFeatures(t, f.features, outcomes) })
-		t.Run("documents", func(t *testing.T) { checkDocuments(t, f.report, list) })
+	if !*existing {
+		netns.Require(t)
 	}
+	list := readExceptions(t)
+	selected := selectedPlanes(t)
+	checkArguments(t, list, selected)
+	f := newFiles(t)
+	outcomes := readResults(t, list, selected, startSuite(t, f), f.suiteLog)
+	if *existing || onlyTest() != "" {
+		return
+	}
+	for _, p := range selected {
+		t.Run(string(p.name)+"/supported features", func(t *testing.T) { checkFeatures(t, p, p.file(f.features), outcomes[p.name]) })
+	}
+	write := *update && !t.Failed()
+	for _, p := range selected {
+		t.Run(string(p.name)+"/report", func(t *testing.T) { checkReport(t, p, p.file(f.report), write) })
+	}
+	t.Run("table of tests", func(t *testing.T) { checkTable(t, list, write) })
 }
 
 // checkArguments ends the test if a flag is not valid.
-func checkArguments(t *testing.T, list exceptions) {
+func checkArguments(t *testing.T, list exceptions, selected []plane) {
 	if flag.NArg() > 0 {
 		t.Fatalf("arguments %q are not flags; write a boolean flag as -flag=true", flag.Args())
 	}
-	if only := onlyTest(); only != "" && (!slices.Contains(testNames(), only) || list.expected(only) == notRun) {
+	only := onlyTest()
+	runs := func(p plane) bool { return list.with(p).runFor(only) != "" }
+	if only != "" && (!slices.Contains(testNames(), only) || !slices.ContainsFunc(selected, runs)) {
 		t.Fatalf("-run-test: %s is not a test of the suite, or is listed as not run", only)
 	}
 }
 
 // readResults writes the suite's log, checks each test when it ends, and returns
-// the outcomes.
-func readResults(t *testing.T, list exceptions, events io.Reader, logFile string) results {
+// the outcomes by data plane.
+func readResults(t *testing.T, list exceptions, selected []plane, events io.Reader, logFile string) map[v1alpha1.DataPlane]results {
 	log, err := os.Create(logFile)
 	must(t, err)
 	defer log.Close() //nolint:errcheck // only a log
-	c := checker{list: list, outcomes: results{}, output: map[string]string{}}
+	checkers, outcomes := map[string]*checker{}, map[v1alpha1.DataPlane]results{}
+	for _, p := range selected {
+		outcomes[p.name] = results{}
+		checkers[string(p.name)] = &checker{expectations: list.with(p), outcomes: outcomes[p.name], output: map[string]string{}}
+	}
+	var bedOutput string // output of the test bed, outside of all runs
 	decoder := json.NewDecoder(bufio.NewReader(events))
 	for {
 		var e event
 		if err := decoder.Decode(&e); err == io.EOF {
-			c.checkCompleteness(t, logFile)
-			return c.outcomes
+			break
 		} else if err != nil {
 			t.Fatalf("read the suite's results: %v", err)
 		}
 		_, err := log.WriteString(e.Output)
 		must(t, err)
-		c.handle(t, e)
+		if c := checkers[e.plane()]; c != nil {
+			c.handle(t, e)
+		} else {
+			bedOutput += e.Output
+		}
 	}
+	for _, c := range checkers {
+		c.checkCompleteness(t, logFile)
+	}
+	if strings.Contains(bedOutput, "testbed_test.go:") {
+		t.Errorf("the test bed failed:\n%s", indent(bedOutput))
+	}
+	return outcomes
 }
 
-// checker compares the outcomes of the suite's tests with the expected outcomes.
+// checker compares the outcomes of the suite's tests with one data plane with the
+// expected outcomes.
 type checker struct {
-	list      exceptions
-	outcomes  results
-	output    map[string]string // by "run/test"
-	control   outcome           // outcome of controlTest in the last run
-	bedOutput string            // output of the test bed, outside of all runs
+	expectations
+	outcomes results
+	output   map[string]string // by "run/test"
+	control  outcome           // outcome of controlTest in the last run
 }
 
 // handle stores the output of the event, and checks the test that ends with it.
 func (c *checker) handle(t *testing.T, e event) {
 	run, name, whole := e.subject()
 	key := run + "/" + name
-	if run == "" {
-		c.bedOutput += e.Output
-	}
 	c.output[key] += e.Output
 	got := e.outcome()
 	switch {
@@ -103,10 +132,10 @@ func (c *checker) handle(t *testing.T, e event) {
 	case key == controlRun+"/":
 		c.control = got
 	case key == supportedRun+"/" && got == fails:
-		t.Errorf("the run of the supported features failed:\n%s", indent(c.output[key]))
-	case name != "" && c.list.runFor(name) == run:
+		t.Errorf("the run of the supported features with the data plane %s failed:\n%s", c.name, indent(c.output[key]))
+	case name != "" && c.runFor(name) == run:
 		c.outcomes[name] = got
-		t.Run(name, func(t *testing.T) { c.checkTest(t, name, got, c.output[key]) })
+		t.Run(string(c.name)+"/"+name, func(t *testing.T) { c.checkTest(t, name, got, c.output[key]) })
 	}
 	if got != "" && whole {
 		delete(c.output, key) // the output can be long
@@ -119,7 +148,7 @@ var unrelatedFailure = regexp.MustCompile(`no such host|is not the address of a 
 
 // checkTest checks the outcome of one test.
 func (c *checker) checkTest(t *testing.T, name string, got outcome, output string) {
-	want := c.list.expected(name)
+	want := c.expected(name)
 	switch {
 	case got == want && want == fails && unrelatedFailure.MatchString(output):
 		t.Errorf("the test fails as expected, but for another reason than the one in exceptions.yaml:\n%s", indent(output))
@@ -137,19 +166,18 @@ func (c *checker) checkTest(t *testing.T, name string, got outcome, output strin
 func (c *checker) checkCompleteness(t *testing.T, logFile string) {
 	only := onlyTest()
 	for _, name := range testNames() {
-		if isEnabled(c.list.runFor(name)) && c.outcomes[name] == "" && (only == "" || only == name) {
-			t.Errorf("%s did not complete; the log of the suite is %s", name, logFile)
+		if isEnabled(c.runFor(name)) && c.outcomes[name] == "" && (only == "" || only == name) {
+			t.Errorf("%s did not complete with the data plane %s; the log of the suite is %s", name, c.name, logFile)
 		}
 	}
 	if c.control != passes {
-		t.Errorf("%s fails at the end, so the test bed may have failed during the other tests; the log is %s", controlTest, logFile)
-	}
-	if bed := c.bedOutput; strings.Contains(bed, "testbed_test.go:") {
-		t.Errorf("the test bed failed:\n%s", indent(bed))
+		t.Errorf("%s fails at the end with the data plane %s, so the test bed may have failed during the other tests; the log is %s",
+			controlTest, c.name, logFile)
 	}
 }
 
-// files are the paths of the files that a run writes.
+// files are the paths of the files that a run writes. Each data plane has its own
+// variant of the first two.
 type files struct{ report, features, suiteLog, controllerLog string }
 
 // newFiles returns the paths, and removes the files of an earlier run.
@@ -159,9 +187,10 @@ func newFiles(t *testing.T) files {
 		report: filepath.Join(dir, "report.yaml"), features: filepath.Join(dir, "features.yaml"),
 		suiteLog: filepath.Join(dir, "suite.log"), controllerLog: filepath.Join(dir, "controller.log"),
 	}
-	for _, file := range []string{f.report, f.features, f.suiteLog, f.controllerLog} {
-		must(t, os.RemoveAll(file))
+	for _, p := range planes {
+		must(t, errors.Join(os.RemoveAll(p.file(f.report)), os.RemoveAll(p.file(f.features))))
 	}
+	must(t, errors.Join(os.RemoveAll(f.suiteLog), os.RemoveAll(f.controllerLog)))
 	return f
 }
 
@@ -206,18 +235,26 @@ func suiteFlags() []string {
 // event is one line of `go tool test2json`.
 type event struct{ Action, Test, Output string }
 
+// path returns the names below TestSuite: data plane, run, test, and parts of the test.
+func (e event) path() []string { return strings.Split(e.Test, "/")[1:] }
+
+// plane returns the name of the event's data plane, or "".
+func (e event) plane() string {
+	if parts := e.path(); len(parts) > 0 {
+		return parts[0]
+	}
+	return ""
+}
+
 // subject returns the run and the test of the event. It returns whole as false if
 // the event describes only a part of that test or run.
 func (e event) subject() (run, name string, whole bool) {
-	parts := strings.Split(e.Test, "/")
+	parts := e.path()
 	if len(parts) > 1 {
 		run = parts[1]
 	}
 	if len(parts) > 2 {
 		name = parts[2]
-	}
-	if run == byNameRun { // one run for each test
-		return run, name, len(parts) == 4 && parts[3] == name
 	}
 	return run, name, len(parts) <= 3
 }

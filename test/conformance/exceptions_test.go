@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // outcome is the outcome of a test of the suite.
@@ -26,9 +28,11 @@ type exceptions []exception
 
 // exception is the outcome of some tests, and the reason for it.
 type exception struct {
-	Reason  string   `json:"reason"`
-	Outcome outcome  `json:"outcome"`
-	Tests   []string `json:"tests"`
+	Reason  string  `json:"reason"`
+	Outcome outcome `json:"outcome"`
+	// DataPlane is the data plane with this outcome. Empty means both.
+	DataPlane v1alpha1.DataPlane `json:"dataPlane,omitempty"`
+	Tests     []string           `json:"tests"`
 }
 
 // readExceptions reads exceptions.yaml, and ends the test if the list is not valid.
@@ -39,15 +43,23 @@ func readExceptions(t *testing.T) exceptions {
 	}
 	known := testNames()
 	listed := map[string]bool{}
+	for _, p := range planes {
+		for _, e := range list.with(p).exceptions {
+			for _, name := range e.Tests {
+				key := string(p.name) + "/" + name
+				if listed[key] || !slices.Contains(known, name) {
+					t.Errorf("exceptions.yaml: %s is listed twice, or is not a test of the suite", name)
+				}
+				listed[key] = true
+			}
+		}
+	}
 	for _, e := range list {
 		if !strings.HasSuffix(e.Reason, ".") || !slices.Contains([]outcome{passes, fails, notRun}, e.Outcome) {
 			t.Errorf("exceptions.yaml: the reason %q must end with a full stop, and the outcome %q must be passes, fails or not run", e.Reason, e.Outcome)
 		}
-		for _, name := range e.Tests {
-			if listed[name] || !slices.Contains(known, name) {
-				t.Errorf("exceptions.yaml: %s is listed twice, or is not a test of the suite", name)
-			}
-			listed[name] = true
+		if !slices.Contains([]v1alpha1.DataPlane{"", v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneIngressRules}, e.DataPlane) {
+			t.Errorf("exceptions.yaml: the dataPlane %q must be Envoy, IngressRules or empty", e.DataPlane)
 		}
 	}
 	if t.Failed() {
@@ -56,20 +68,36 @@ func readExceptions(t *testing.T) exceptions {
 	return list
 }
 
+// expectations are the expected outcomes with one data plane.
+type expectations struct {
+	plane
+	exceptions exceptions
+}
+
+// with returns the expected outcomes with the data plane.
+func (x exceptions) with(p plane) expectations {
+	applies := func(e exception) bool { return e.DataPlane == "" || e.DataPlane == p.name }
+	return expectations{p, slices.DeleteFunc(slices.Clone(x), func(e exception) bool { return !applies(e) })}
+}
+
 // expected returns the expected outcome of a test.
-func (x exceptions) expected(name string) outcome {
-	if e := x.find(name); e != nil {
+func (x expectations) expected(name string) outcome {
+	if e := x.exceptions.find(name); e != nil {
 		return e.Outcome
 	}
 	return passes
 }
 
-// runFor returns the run that determines the outcome of a test, or "".
-func (x exceptions) runFor(name string) string {
-	e := x.find(name)
+// runFor returns the run that determines the outcome of a test, or "". An exception that
+// applies to both data planes is only verified with Envoy, because it does not depend on
+// the data plane.
+func (x expectations) runFor(name string) string {
+	e := x.exceptions.find(name)
 	switch {
 	case e == nil:
 		return supportedRun
+	case e.DataPlane == "" && x.name != v1alpha1.DataPlaneEnvoy:
+		return ""
 	case e.Outcome == passes:
 		return byNameRun
 	case e.Outcome == fails:
@@ -79,6 +107,16 @@ func (x exceptions) runFor(name string) string {
 	}
 }
 
+// testsIn returns the tests whose outcome the run determines, sorted.
+func (x expectations) testsIn(run string) []string {
+	return slices.DeleteFunc(testNames(), func(name string) bool { return x.runFor(name) != run })
+}
+
+// testsOutside returns all other tests of the suite, sorted.
+func (x expectations) testsOutside(run string) []string {
+	return slices.DeleteFunc(testNames(), func(name string) bool { return x.runFor(name) == run })
+}
+
 func (x exceptions) find(name string) *exception {
 	for i, e := range x {
 		if slices.Contains(e.Tests, name) {
@@ -86,19 +124,4 @@ func (x exceptions) find(name string) *exception {
 		}
 	}
 	return nil
-}
-
-// testsWith returns the tests on the list with one of the outcomes, sorted.
-func (x exceptions) testsWith(outcomes ...outcome) []string {
-	return slices.DeleteFunc(testNames(), func(name string) bool {
-		e := x.find(name)
-		return e == nil || !slices.Contains(outcomes, e.Outcome)
-	})
-}
-
-// testsWithout returns the tests of the suite that testsWith does not return,
-// sorted.
-func (x exceptions) testsWithout(outcomes ...outcome) []string {
-	included := x.testsWith(outcomes...)
-	return slices.DeleteFunc(testNames(), func(name string) bool { return slices.Contains(included, name) })
 }

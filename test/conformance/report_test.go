@@ -19,22 +19,38 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkDocuments fails if the files in docs/conformance differ from the results
-// of this run. It ignores the date and the version of the report.
-func checkDocuments(t *testing.T, reportFile string, list exceptions) {
-	report := readReport(t, reportFile)
-	dir := filepath.Join("..", "..", "docs", "conformance")
-	committed, table := filepath.Join(dir, "report.yaml"), filepath.Join(dir, "tests.md")
-	if *update && !t.Failed() {
+// documents is the directory of the reports and the table.
+var documents = filepath.Join("..", "..", "docs", "conformance")
+
+const advice = "differs from the result of this run; to update it, run `make conformance ARGS=-update` (-want +got):\n"
+
+// checkReport fails if the report in docs/conformance differs from the report of this
+// run. It ignores the date and the version.
+func checkReport(t *testing.T, p plane, file string, write bool) {
+	report, committed := readReport(t, file), filepath.Join(documents, p.report)
+	if write {
 		raw, err := yaml.Marshal(report)
 		must(t, err)
 		must(t, os.WriteFile(committed, raw, 0o600))
-		must(t, os.WriteFile(table, []byte(renderTests(list)), 0o600))
 	}
-	const advice = "differs from the result of this run; to update it, run `make conformance ARGS=-update` (-want +got):\n"
 	unimportant := cmpopts.IgnoreFields(confv1.ConformanceReport{}, "Date", "Implementation.Version")
 	if diff := gocmp.Diff(readReport(t, committed), report, unimportant); diff != "" {
 		t.Error(committed, advice, diff)
+	}
+	core := report.ProfileReports[0].Core.Statistics
+	page, err := os.ReadFile(filepath.Join(documents, "README.md"))
+	must(t, err)
+	if text := fmt.Sprintf("%d of %d pass", core.Passed, core.Passed+core.Skipped); !strings.Contains(string(page), text) {
+		t.Errorf("docs/conformance/README.md does not contain %q, the result of the core tests with the data plane %s", text, p.name)
+	}
+}
+
+// checkTable fails if the table of tests in docs/conformance differs from the expected
+// outcomes.
+func checkTable(t *testing.T, list exceptions, write bool) {
+	table := filepath.Join(documents, "tests.md")
+	if write {
+		must(t, os.WriteFile(table, []byte(renderTests(list)), 0o600))
 	}
 	want, err := os.ReadFile(table)
 	must(t, err)
@@ -50,31 +66,45 @@ func renderTests(list exceptions) string {
 	all := slices.SortedFunc(slices.Values(tests.ConformanceTests), func(a, b suite.ConformanceTest) int {
 		return cmp.Compare(a.ShortName, b.ShortName)
 	})
-	fmt.Fprintf(&out, "\n## Tests that pass\n\n| Test | Features |\n|---|---|\n")
+	for _, p := range planes {
+		fmt.Fprintf(&out, "\n## Data plane %s\n", p.name)
+		renderPlane(&out, all, list.with(p).exceptions)
+	}
+	fmt.Fprintf(&out, "\n## Tests that are not run\n\n")
+	renderReasons(&out, all, list, notRun)
+	return out.String()
+}
+
+// renderPlane writes the tests with one data plane.
+func renderPlane(out *strings.Builder, all []suite.ConformanceTest, list exceptions) {
+	fmt.Fprintf(out, "\n### Tests that pass\n\n| Test | Features |\n|---|---|\n")
 	for _, test := range all {
 		if list.find(test.ShortName) == nil {
-			fmt.Fprintf(&out, "| %s | %s |\n", test.ShortName, join(test.Features))
+			fmt.Fprintf(out, "| %s | %s |\n", test.ShortName, join(test.Features))
 		}
 	}
-	for _, section := range []struct {
-		title string
-		outcome
-	}{{"Tests that pass but require a feature that the GatewayClass does not claim", passes}, {"Tests that do not pass", fails}, {"Tests that are not run", notRun}} {
-		fmt.Fprintf(&out, "\n## %s\n\n| Test | Reason |\n|---|---|\n", section.title)
-		for _, test := range all {
-			if e := list.find(test.ShortName); e != nil && e.Outcome == section.outcome {
-				fmt.Fprintf(&out, "| %s | %s |\n", test.ShortName, e.Reason)
-			}
+	fmt.Fprintf(out, "\n### Tests that pass but require a feature that the GatewayClass does not claim\n\n")
+	renderReasons(out, all, list, passes)
+	fmt.Fprintf(out, "\n### Tests that do not pass\n\n")
+	renderReasons(out, all, list, fails)
+}
+
+// renderReasons writes a table of the tests with the outcome.
+func renderReasons(out *strings.Builder, all []suite.ConformanceTest, list exceptions, o outcome) {
+	fmt.Fprintf(out, "| Test | Reason |\n|---|---|\n")
+	for _, test := range all {
+		if e := list.find(test.ShortName); e != nil && e.Outcome == o {
+			fmt.Fprintf(out, "| %s | %s |\n", test.ShortName, e.Reason)
 		}
 	}
-	return out.String()
 }
 
 const testsHead = `<!-- Written by make conformance ARGS=-update from test/conformance/exceptions.yaml. -->
 # Conformance test results
 
-This page lists every test of the Gateway API conformance suite v1.6.3 and its result. [Conformance](README.md) describes how the tests
-are run. When a rule of a route answers 500 or a match is omitted, the conditions of the route report it.
+This page lists every test of the Gateway API conformance suite v1.6.3 and its result with each [data plane](../data-planes.md).
+[Conformance](README.md) describes how the tests are run. When a rule of a route answers 500 or a match is omitted, the conditions of the route
+report it.
 `
 
 func join(names []features.FeatureName) string {

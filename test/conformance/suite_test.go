@@ -2,13 +2,18 @@ package conformance
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"net"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	official "sigs.k8s.io/gateway-api/conformance"
@@ -16,6 +21,8 @@ import (
 	"sigs.k8s.io/gateway-api/conformance/utils/flags"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 	"sigs.k8s.io/gateway-api/pkg/features"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // The environment variables that configure the process of the suite.
@@ -33,47 +40,73 @@ var (
 		"with --existing-cluster, the `host` that receives the requests for all tunnels (default the address of the tunnel)")
 )
 
-// TestSuite runs the suite several times. The first run tests the features that
-// the GatewayClass claims, and writes the report. The next two runs check that the
-// list of exceptions is current: they run the tests that pass without a claimed
-// feature by name, and the tests that are expected to fail with short timeouts.
-// The last run checks that the test bed still works.
+// TestSuite runs the suite with each data plane. The runs share the control plane and
+// the Pods of the base manifests.
 func TestSuite(t *testing.T) {
 	if os.Getenv(reportVariable) == "" {
 		t.Skip("TestConformance runs this test in a separate process")
 	}
 	list := readExceptions(t)
-	edge := newEdge(t)
+	edge, kube := newEdge(t)
+	selected := selectedPlanes(t)
+	for i, p := range selected {
+		s := planeSuite{expectations: list.with(p), edge: edge}
+		t.Run(string(p.name), func(t *testing.T) {
+			last := i+1 == len(selected)
+			s.run(t)
+			t.Run(controlRun, func(t *testing.T) { s.control(t, last) })
+			if !last {
+				deleteGateways(t, kube)
+			}
+		})
+	}
+}
+
+// planeSuite runs the suite with one data plane.
+type planeSuite struct {
+	expectations
+	edge edge
+}
+
+// run runs the suite several times. The first run tests the features that the
+// GatewayClass claims, and writes the report. The next two runs check that the list of
+// exceptions is current: they run the tests that pass without a claimed feature by name,
+// and the tests that are expected to fail with short timeouts.
+func (s planeSuite) run(t *testing.T) {
 	start := func(run string, f func(*testing.T)) {
-		if only := onlyTest(); (only == "" || list.runFor(only) == run) && isEnabled(run) {
+		names := s.testsIn(run)
+		if only := onlyTest(); len(names) > 0 && (only == "" || slices.Contains(names, only)) && isEnabled(run) {
 			t.Run(run, f)
 		}
 	}
-
 	start(supportedRun, func(t *testing.T) {
-		o := options(t, edge)
-		o.SkipTests = append(o.SkipTests, list.testsWith(passes, fails, notRun)...)
-		o.ReportOutputPath = os.Getenv(reportVariable)
+		o := s.options(t)
+		o.SkipTests = append(o.SkipTests, s.testsOutside(supportedRun)...)
+		o.ReportOutputPath = s.file(os.Getenv(reportVariable))
 		o.CleanupBaseResources = false // the next runs use them
 		official.RunConformanceWithOptions(t, o)
 	})
 	start(byNameRun, func(t *testing.T) {
-		for _, name := range list.testsWith(passes) {
-			t.Run(name, func(t *testing.T) { runByName(t, edge, name, false) })
-		}
+		official.RunConformanceWithOptions(t, s.only(t, byNameRun))
 	})
 	start(unsupportedRun, func(t *testing.T) {
-		o := options(t, edge)
+		o := s.only(t, unsupportedRun)
 		o.TimeoutConfig = shortTimeouts()
 		o.DisableParallelTests = true // a Gateway that is not served delays the other tests
 		o.UsableNetworkAddresses = addresses("192.0.2.1")
 		o.UnusableNetworkAddresses = addresses("192.0.2.2")
-		o.SupportedFeatures = featuresOf(list.testsWith(fails))
-		o.SkipTests = append(o.SkipTests, list.testsWithout(fails)...)
-		o.CleanupBaseResources = false
 		official.RunConformanceWithOptions(t, o)
 	})
-	t.Run(controlRun, func(t *testing.T) { runByName(t, edge, controlTest, true) })
+}
+
+// only returns options for the tests of the run. The features that the GatewayClass
+// claims do not matter.
+func (s planeSuite) only(t *testing.T, run string) suite.ConformanceOptions {
+	o := s.options(t)
+	o.SupportedFeatures = featuresOf(s.testsIn(run))
+	o.SkipTests = append(o.SkipTests, s.testsOutside(run)...)
+	o.CleanupBaseResources = false // the next runs use them
+	return o
 }
 
 // isEnabled reports whether a run takes place. An existing cluster does not run
@@ -84,11 +117,11 @@ func isEnabled(run string) bool { return run != "" && (!*existing || run != unsu
 // the edge no longer works.
 const controlTest = "HTTPRouteSimpleSameNamespace"
 
-// runByName runs one test. If it is the last one, it deletes the objects that all
-// tests share, unless the suite's flag disables that.
-func runByName(t *testing.T, edge edge, name string, last bool) {
-	o := options(t, edge)
-	o.RunTest = name
+// control runs the control test. If it is the last run, it deletes the objects that all
+// runs share, unless the suite's flag disables that.
+func (s planeSuite) control(t *testing.T, last bool) {
+	o := s.options(t)
+	o.RunTest = controlTest
 	o.CleanupBaseResources = last && o.CleanupBaseResources
 	official.RunConformanceWithOptions(t, o)
 }
@@ -101,11 +134,11 @@ func addresses(value string) []gatewayv1.GatewaySpecAddress {
 func onlyTest() string { return flag.Lookup("run-test").Value.String() }
 
 // newEdge returns the edge of the existing cluster, or of a new test bed.
-func newEdge(t *testing.T) edge {
+func newEdge(t *testing.T) (edge, client.Client) {
 	if !*existing {
 		b := startTestBed(t, os.Getenv(controllerLogVariable))
 		must(t, flag.Set(config.KubeconfigFlagName, b.kubeconfig))
-		return b.edge
+		return b.edge, b.kube
 	}
 	return func(address string) (string, error) {
 		_, port, err := net.SplitHostPort(address)
@@ -113,17 +146,32 @@ func newEdge(t *testing.T) edge {
 			return address, err
 		}
 		return net.JoinHostPort(*edgeAddress, port), nil
+	}, nil
+}
+
+// deleteGateways deletes all Gateways and waits until their tunnels are deleted, because
+// a tunnel keeps its data plane.
+func deleteGateways(t *testing.T, kube client.Client) {
+	var namespaces corev1.NamespaceList
+	must(t, kube.List(t.Context(), &namespaces))
+	for _, namespace := range namespaces.Items {
+		must(t, kube.DeleteAllOf(t.Context(), &gatewayv1.Gateway{}, client.InNamespace(namespace.Name)))
 	}
+	must(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var tunnels v1alpha1.TunnelList
+		err := kube.List(ctx, &tunnels)
+		return len(tunnels.Items) == 0, err
+	}))
 }
 
 // options returns the options of the suite's flags, with defaults for this project.
-func options(t *testing.T, edge edge) suite.ConformanceOptions {
+func (s planeSuite) options(t *testing.T) suite.ConformanceOptions {
 	o := official.DefaultOptions(t)
 	if o.GatewayClassName == flags.DefaultGatewayClassName {
-		o.GatewayClassName = className
+		o.GatewayClassName = s.class
 	}
 	if len(o.ConformanceProfiles) == 0 {
-		o.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName}
+		o.ConformanceProfiles = s.profileNames()
 	}
 	i := &o.Implementation
 	i.Organization, i.Project = cmp.Or(i.Organization, "tunnel-gateway"), cmp.Or(i.Project, "tunnel-gateway")
@@ -131,7 +179,7 @@ func options(t *testing.T, edge edge) suite.ConformanceOptions {
 	if len(i.Contact) == 0 {
 		i.Contact = []string{"https://" + root + "/issues"}
 	}
-	edge.configureClients(&o)
+	s.edge.configureClients(&o)
 	return o
 }
 

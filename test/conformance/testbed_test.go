@@ -8,8 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
@@ -34,20 +36,14 @@ import (
 const (
 	root           = "github.com/tunnel-gateway/tunnel-gateway"
 	controllerName = "tunnelgateway.dev/controller"
-	className      = "cloudflare-tunnel"
 )
-
-// programs are the programs that run on the node, by the name of the binary.
-var programs = map[string]struct{ module, pkg string }{
-	"connector":  {root, root + "/test/edge/connector"},
-	"echo-basic": {root + "/test/conformance", "sigs.k8s.io/gateway-api/conformance/echo-basic"},
-}
 
 // testBed contains the control plane, the controller and the simulator that the
 // suite runs against.
 type testBed struct {
 	t          *testing.T
 	kubeconfig string
+	kube       client.Client
 	cloudflare *simulator.Server
 	edgeTLS    *tls.Config
 
@@ -62,64 +58,100 @@ type tunnelAddresses struct{ http, https string }
 // startTestBed starts a test bed and stops it when the test ends. The controller
 // writes its log to the file controllerLog.
 func startTestBed(t *testing.T, controllerLog string) *testBed {
-	binaries := t.TempDir()
-	for name, program := range programs {
-		build(t, filepath.Join(binaries, name), program.module, program.pkg)
-	}
+	envoy, err := binaries.Envoy(t.Context(), os.Stderr)
+	must(t, err)
 	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
 	stopAtEnd(t, err, func() error { return control.Stop() })
 	b := &testBed{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]tunnelAddresses{}}
 	must(t, control.Kubeconfig(b.kubeconfig))
 
-	b.edgeTLS = edgeCertificate(t)
+	certificate, authority := edgeCertificate(t)
+	b.edgeTLS = certificate
 	var pods *node.Node // the simulator dials through the node, and the node needs the simulator's address
 	b.cloudflare = simulator.New(simulator.Options{
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return pods.Dial(ctx, network, address)
 		},
+		DialConnector: func(ctx context.Context, connector, _, address string) (net.Conn, error) {
+			return dialConnector(ctx, pods, connector, address)
+		},
 		OnCreate: b.listen,
 	})
 	t.Cleanup(b.cloudflare.Close)
-	pods, err = node.Start(t.Context(), control.Config, node.Options{Images: images(binaries, serve(t, b.cloudflare.Edge()))})
+	pods, err = node.Start(t.Context(), control.Config, node.Options{
+		ServeAddresses: true, Images: images(envoy, serve(t, b.cloudflare.Edge()), authority),
+	})
 	stopAtEnd(t, err, func() error { return pods.Stop() })
 
 	kube, err := client.New(control.Config, client.Options{})
 	must(t, err)
+	b.kube = kube
 	must(t, errors.Join(gatewayv1.Install(kube.Scheme()), v1alpha1.Install(kube.Scheme())))
-	b.createClass(t, kube)
+	must(t, kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}}))
+	for _, p := range planes {
+		createClass(t, kube, p)
+	}
 	b.startController(t, serve(t, b.cloudflare.API()), controllerLog)
-	waitForClass(t, kube)
+	for _, p := range planes {
+		waitForClass(t, kube, p)
+	}
 	return b
 }
 
-// createClass creates the controller's namespace and the GatewayClass. The suite
-// creates more Gateways in one namespace, and changes them more often, than a class
-// permits by default.
-func (b *testBed) createClass(t *testing.T, kube client.Client) {
-	must(t, kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}}))
-	must(t, kube.Create(t.Context(), &v1alpha1.TunnelConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: className},
-		Spec: v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{
-			TunnelsPerNamespace:   ptr.To[int32](1000),
-			RulesPerTunnel:        ptr.To[int32](10000),
-			ListenersPerNamespace: ptr.To[int32](1000),
-			ConfigurationUpdates:  &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](1000), Interval: ptr.To[v1alpha1.Duration]("1s")},
-		}},
-	}))
+// dialConnector connects to a container in the Pod of a connector.
+func dialConnector(ctx context.Context, pods *node.Node, connector, address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return pods.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(number))
+}
+
+// createClass creates the GatewayClass of the data plane.
+func createClass(t *testing.T, kube client.Client, p plane) {
+	must(t, kube.Create(t.Context(), configurationOf(p)))
 	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
-		ObjectMeta: metav1.ObjectMeta{Name: className},
-		Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName, ParametersRef: &gatewayv1.ParametersReference{
-			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: ptr.To(gatewayv1.Namespace(cluster.ControllerNamespace)), Name: className,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: p.class},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, ParametersRef: parametersOf(p)},
 	}))
+}
+
+// configurationOf returns the TunnelConfiguration of the data plane. The suite creates
+// more Gateways in one namespace, and changes them more often, than a class permits by
+// default.
+func configurationOf(p plane) *v1alpha1.TunnelConfiguration {
+	return &v1alpha1.TunnelConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: p.class},
+		Spec: v1alpha1.TunnelConfigurationSpec{
+			DataPlane: &p.name,
+			Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1), Envoy: &v1alpha1.EnvoyProxy{Concurrency: ptr.To[int32](1)}},
+			Limits: &v1alpha1.Limits{
+				TunnelsPerNamespace:   ptr.To[int32](1000),
+				RulesPerTunnel:        ptr.To[int32](10000),
+				ListenersPerNamespace: ptr.To[int32](1000),
+				ConfigurationUpdates:  &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](1000), Interval: ptr.To[v1alpha1.Duration]("1s")},
+			},
+		},
+	}
+}
+
+// parametersOf returns the reference to the TunnelConfiguration of the data plane.
+func parametersOf(p plane) *gatewayv1.ParametersReference {
+	return &gatewayv1.ParametersReference{
+		Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: ptr.To(gatewayv1.Namespace(cluster.ControllerNamespace)), Name: p.class,
+	}
 }
 
 // waitForClass waits until the controller has set the supported features of the
 // GatewayClass, and writes them to a file.
-func waitForClass(t *testing.T, kube client.Client) {
+func waitForClass(t *testing.T, kube client.Client, p plane) {
 	var class gatewayv1.GatewayClass
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := kube.Get(ctx, client.ObjectKey{Name: className}, &class)
+		err := kube.Get(ctx, client.ObjectKey{Name: p.class}, &class)
 		return len(class.Status.SupportedFeatures) > 0, err
 	})
 	must(t, err)
@@ -129,28 +161,7 @@ func waitForClass(t *testing.T, kube client.Client) {
 	}
 	raw, err := yaml.Marshal(names)
 	must(t, err)
-	must(t, os.WriteFile(os.Getenv(featuresVariable), raw, 0o600)) // #nosec G703 -- the parent process sets the path
-}
-
-// images returns the programs that replace the images of the suite's Deployments
-// and of the connectors.
-func images(binaries, edge string) map[string]node.Image {
-	echo := filepath.Join(binaries, "echo-basic")
-	return map[string]node.Image{
-		"registry.k8s.io/gateway-api/echo-basic": {
-			// As a TCP server, the program reads its ports from other variables.
-			Command: []string{"/bin/sh", "-c", `TCP_PORT=$HTTP_PORT TLS_PORT=$HTTPS_PORT exec "$0" "$@"`, echo},
-			Ports:   map[int32]string{3000: "HTTP_PORT", 3001: "H2C_PORT", 8443: "HTTPS_PORT"},
-		},
-		// A DNS server that only the tests of UDPRoutes use.
-		"registry.k8s.io/coredns/coredns": {Command: []string{"/bin/sh", "-c", "exec sleep infinity"}},
-		"docker.io/cloudflare/cloudflared": {
-			Command:     []string{filepath.Join(binaries, "connector")},
-			Program:     "cloudflared",
-			Environment: []string{"TUNNEL_EDGE=" + edge},
-			Ports:       map[int32]string{2000: "METRICS_PORT"},
-		},
-	}
+	must(t, os.WriteFile(p.file(os.Getenv(featuresVariable)), raw, 0o600)) // #nosec G703 -- the parent process sets the path
 }
 
 // listen accepts requests for a new tunnel.
@@ -194,25 +205,26 @@ func (b *testBed) edge(address string) (string, error) {
 	}
 }
 
-// edgeCertificate returns a TLS configuration with a certificate that no
-// listener refers to.
-func edgeCertificate(t *testing.T) *tls.Config {
+// edgeCertificate returns a TLS configuration with a certificate that no listener
+// refers to, and the path of its certificate authority.
+func edgeCertificate(t *testing.T) (*tls.Config, string) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("cloudflare.test", nil, nil)
 	must(t, err)
 	pair, err := tls.X509KeyPair(certificate, key)
 	must(t, err)
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	must(t, os.WriteFile(authority, certificate, 0o600))
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, authority
 }
 
-// startController builds and starts the controller.
+// startController starts the controller.
 func (b *testBed) startController(t *testing.T, api, log string) {
-	program := filepath.Join(t.TempDir(), "tunnel-gateway")
-	must(t, controllerproc.Build(t.Context(), program))
 	out, err := os.Create(log) // #nosec G703 -- the parent process sets the path
 	must(t, err)
 	defer out.Close() //nolint:errcheck // the controller writes to it
 	controller, err := controllerproc.Start(controllerproc.Options{
-		Binary: program, Kubeconfig: b.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "conformance", Cloudflare: api + "/client/v4", Output: out,
+		Binary: programPath("tunnel-gateway"), Kubeconfig: b.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "conformance",
+		Cloudflare: api + "/client/v4", Flags: []string{"--xds-bind-address=" + xdsAddress, "--retirement-delay=5s"}, Output: out,
 	})
 	must(t, err)
 	t.Cleanup(func() {
@@ -235,17 +247,6 @@ func serve(t *testing.T, handler http.Handler) string {
 	go server.Serve(l)                       //nolint:errcheck // returns when the server is closed
 	t.Cleanup(func() { _ = server.Close() }) // no client remains
 	return "http://" + l.Addr().String()
-}
-
-// build builds a package with the dependencies of a module.
-func build(t *testing.T, out, module, pkg string) {
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	must(t, err)
-	command := exec.CommandContext(t.Context(), "go", "build", "-C", strings.TrimSpace(string(dir)), "-trimpath", "-o", out, pkg)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, output)
-	}
 }
 
 // stopAtEnd fails the test if err is set. Otherwise, it calls end when the test

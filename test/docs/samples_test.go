@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -32,18 +33,37 @@ func sampleFiles(t *testing.T) map[string]string {
 }
 
 func TestYAMLOnThePagesIsTested(t *testing.T) {
-	// A YAML block must be an exact part of a file that a test applies. Outside the
-	// guides it can also be a complete manifest, which the integration tests apply, or
-	// chart values, which the tests of the chart render.
-	files := sampleFiles(t)
+	// A YAML block must be an exact part of a file that a test applies. It can also be a
+	// complete manifest, which the integration tests apply, or chart values, which the tests
+	// of the chart render. A complete manifest of a guide is only sufficient if a spec
+	// follows the guide.
+	files, followed := sampleFiles(t), followedGuides(t)
 	for _, page := range pages(t) {
+		guide := strings.HasPrefix(page.Path, "docs/guides/")
 		for _, block := range page.Blocks("yaml") {
-			guide := strings.HasPrefix(page.Path, "docs/guides/")
-			if !isPartOf(block, files) && (guide || !isManifest(block) && !isChartValues(t, block)) {
+			isTested := isPartOf(block, files) || (!guide || followed[filepath.Base(page.Path)]) && isManifest(block) || !guide && isChartValues(t, block)
+			if !isTested {
 				t.Errorf("%s contains YAML that is not tested; move it to a file under config:\n%s", page.Path, block)
 			}
 		}
 	}
+}
+
+// followedGuide matches the name of a guide whose manifests a spec applies.
+var followedGuide = regexp.MustCompile(`env\.readGuide\("([^"]+)"`)
+
+// followedGuides returns the names of the guides whose manifests the integration tests apply.
+func followedGuides(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "test", "integration", "guides_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed := map[string]bool{}
+	for _, match := range followedGuide.FindAllSubmatch(text, -1) {
+		followed[string(match[1])] = true
+	}
+	return followed
 }
 
 // isPartOf reports whether a file contains the block.

@@ -2,29 +2,36 @@ package envoy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
 // serveGRPC answers the calls of all services. The method decides how.
 func serveGRPC(b *backend, l net.Listener) {
-	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+	var options []grpc.ServerOption
+	if b.tls != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(b.tls)))
+	}
+	server := grpc.NewServer(append(options, grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		called, _ := grpc.MethodFromServerStream(stream)
 		method := called[strings.LastIndex(called, "/")+1:]
 		received, _ := metadata.FromIncomingContext(stream.Context())
@@ -53,29 +60,44 @@ func serveGRPC(b *backend, l net.Listener) {
 				return status.Error(codes.DataLoss, "lost")
 			}
 		}
-	}))
+	}))...)
 	_ = server.Serve(l) // until the listener is closed
 }
 
 // dial returns a client whose calls reach Envoy as the calls of visitors do: over HTTP/2 to
-// a proxy, and from there over HTTP/1.1.
+// the simulated edge, and from there over HTTP/1.1.
 func (b *bed) dial(t *testing.T, host string) *grpc.ClientConn {
 	t.Helper()
-	target := &url.URL{Scheme: "http", Host: b.open}
-	connector := httptest.NewUnstartedServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
-	})
-	connector.Config.Protocols = &http.Protocols{}
-	connector.Config.Protocols.SetUnencryptedHTTP2(true)
-	connector.Start()
-	t.Cleanup(connector.Close)
-	conn, err := grpc.NewClient("passthrough:///"+connector.Listener.Addr().String(),
+	edge := simulator.New(simulator.Options{})
+	t.Cleanup(edge.Close)
+	tunnel := createTunnel(t, edge)
+	edge.SetConfiguration(tunnel, json.RawMessage(`{"ingress":[{"service":"http://`+b.open+`"}]}`))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge.Listen(tunnel, l)
+	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host), grpc.WithDisableRetry())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
+}
+
+// createTunnel returns the ID of a new tunnel.
+func createTunnel(t *testing.T, edge *simulator.Server) string {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/client/v4/accounts/test/cfd_tunnel", strings.NewReader(`{"name":"test","config_src":"cloudflare"}`))
+	request.Header.Set("Authorization", "Bearer test")
+	answer := httptest.NewRecorder()
+	edge.API().ServeHTTP(answer, request)
+	id, ok := edge.TunnelID("test")
+	if !ok {
+		t.Fatalf("create a tunnel: %d %s", answer.Code, answer.Body)
+	}
+	return id
 }
 
 // call is the result of a call.
@@ -259,5 +281,29 @@ func TestGRPCUnresolvedShare(t *testing.T) {
 	}
 	if n := counts[codes.Unavailable]; n < 50 || n > 150 || n+counts[codes.OK] != 200 {
 		t.Errorf("codes: %v, want OK and Unavailable", counts)
+	}
+}
+
+func TestGRPCBackendWithTLS(t *testing.T) {
+	b := start(t)
+	c := invoke(t, b.dial(t, "secure.grpc.example.com"), "/test.Echo/Unary")
+	if got := strings.Join(c.header["backend"], ""); c.err != nil || got != "grpc-secure" {
+		t.Errorf("answered by %q, error %v", got, c.err)
+	}
+}
+
+// TestGRPCRequestHeaders compares the headers that arrive at a backend. Some servers refuse calls
+// without "te: trailers".
+func TestGRPCRequestHeaders(t *testing.T) {
+	b := start(t)
+	invoke(t, b.dial(t, "recorded.grpc.example.com"), "/test.Echo/Unary", "version", "1", "version", "2")
+	got := b.backends.byName["h2c-calls"].await(t)[0]
+	for _, line := range []string{"Content-Type: application/grpc", "Te: trailers", "Host: recorded.grpc.example.com", "Version: 1", "Version: 2"} {
+		if !slices.Contains(got.Lines, line) {
+			t.Errorf("%q did not arrive, but %q", line, got.Lines)
+		}
+	}
+	if i := slices.IndexFunc(got.Lines, func(line string) bool { return nameOf(line) == "grpc-timeout" }); i < 0 || got.Start != "POST /test.Echo/Unary HTTP/2.0" {
+		t.Errorf("%s arrived with %q", got.Start, got.Lines)
 	}
 }

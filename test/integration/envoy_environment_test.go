@@ -219,6 +219,12 @@ var backendAddresses struct {
 // It returns the EndpointSlice of the Service.
 func (env *environment) backend(name string, change ...func(*corev1.Service)) *discoveryv1.EndpointSlice {
 	GinkgoHelper()
+	return env.backendAt(name, env.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })), change...)
+}
+
+// backendAt creates a Service with the endpoint, and returns its EndpointSlice.
+func (env *environment) backendAt(name string, endpoint discoveryv1.Endpoint, change ...func(*corev1.Service)) *discoveryv1.EndpointSlice {
+	GinkgoHelper()
 	service := env.service(name)
 	for _, c := range change {
 		c(service)
@@ -226,15 +232,15 @@ func (env *environment) backend(name string, change ...func(*corev1.Service)) *d
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: env.namespace, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{env.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))},
+		Endpoints:   []discoveryv1.Endpoint{endpoint},
 		Ports:       []discoveryv1.EndpointPort{{Port: ptr.To[int32](80)}},
 	}
 	env.create(service, slice)
 	return slice
 }
 
-// serve starts a server on port 80 of an address of its own, and returns its endpoint.
-func (env *environment) serve(handler http.Handler) discoveryv1.Endpoint {
+// listenBackend listens on port 80 of an address of its own, and returns its endpoint.
+func listenBackend() (net.Listener, discoveryv1.Endpoint) {
 	GinkgoHelper()
 	backendAddresses.Lock()
 	backendAddresses.next++
@@ -242,13 +248,20 @@ func (env *environment) serve(handler http.Handler) discoveryv1.Endpoint {
 	backendAddresses.Unlock()
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, "80"))
 	Expect(err).NotTo(HaveOccurred())
+	return listener, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}
+}
+
+// serve starts a server on port 80 of an address of its own, and returns its endpoint.
+func (env *environment) serve(handler http.Handler) discoveryv1.Endpoint {
+	GinkgoHelper()
+	listener, endpoint := listenBackend()
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Handler: handler, Protocols: protocols} // #nosec G112 -- Envoy is the only client
 	go func() { _ = server.Serve(listener) }()
 	DeferCleanup(server.Close)
-	return discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}
+	return endpoint
 }
 
 // visit is like get, with request headers as "Name: value".

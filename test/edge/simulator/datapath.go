@@ -101,11 +101,15 @@ func newTarget(r rule, dial dialer) (target, error) {
 	if t.carried && r.service.isLoopback() {
 		t.pool = &podPool{origin: r.origin, dial: dial.connector, transports: map[*replica]*http.Transport{}}
 	}
+	// ReverseProxy forwards an answer of unknown length without buffering, and its trailer. That
+	// includes all streams of gRPC, and equals cloudflared with HTTP/2 to the edge (shouldFlush in
+	// connection/connection.go, WriteRespHeaders and AddTrailer in connection/http2.go, copyTrailers in
+	// proxy/proxy.go of cloudflared). An answer without a body ends with its header: gRPC
+	// clients accept a status in the header only then.
 	t.handler = &httputil.ReverseProxy{
-		Rewrite:       r.rewrite,
-		Transport:     t.pool,
-		FlushInterval: -1,                         // forward streams without buffering
-		ErrorLog:      log.New(io.Discard, "", 0), // the client receives a broken answer
+		Rewrite:   r.rewrite,
+		Transport: t.pool,
+		ErrorLog:  log.New(io.Discard, "", 0), // the client receives a broken answer
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "unable to reach the origin: "+err.Error(), http.StatusBadGateway)
 		},
@@ -126,6 +130,9 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 		proxied.Out.Header.Del("X-Forwarded-Host")
 	} else {
 		proxied.Out.Host = r.origin.HTTPHostHeader
+	}
+	if proxied.Out.Header.Get("Upgrade") == "" {
+		proxied.Out.Header.Set("Connection", "keep-alive") // so does proxyHTTPRequest in proxy/proxy.go of cloudflared
 	}
 	proxied.Out.Trailer = proxied.In.Trailer // not a copy: the body sets its values
 	proxied.Out = proxied.Out.WithContext(

@@ -127,11 +127,14 @@ func (s *Server) Tunnel(id string) http.Handler {
 
 func (s *Server) dialer() dialer { return dialer{s.options.Dial, s.options.DialConnector} }
 
-// Listen serves the data path of one tunnel on l, over HTTP/1.1 and HTTP/2
-// without TLS, until the server is closed. It does not block.
+// Listen serves the data path of one tunnel on l, over HTTP/1.1 and HTTP/2, until the
+// server is closed. It does not block. Clients without TLS select HTTP/2 by prior
+// knowledge, as gRPC clients do. If l is a listener of crypto/tls, clients can use HTTP/2
+// if its configuration offers the protocol "h2".
 func (s *Server) Listen(id string, l net.Listener) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Handler: s.Tunnel(id), Protocols: protocols, ReadHeaderTimeout: time.Minute}
 	s.mu.Lock()

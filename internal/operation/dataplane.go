@@ -1,0 +1,100 @@
+package operation
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// asSettings returns whether the tunnel serves the Gateway by the data plane of its class.
+func (f objects) asSettings() effect {
+	e := f.serving("is served by " + describeDataPlane(tunnel.RecordedDataPlane(f.tunnel)))
+	target := f.targetDataPlane()
+	switch paused := f.tunnel.Spec.Paused; {
+	case paused != (f.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"):
+		return effect{outstanding: "the controller has not processed the annotation " + v1alpha1.PausedAnnotation + " yet"}
+	case target != "" && target != f.class.dataPlane && (e.refused == "" || e.refused == f.change()):
+		return f.notBegun()
+	case e.done == "":
+		return e
+	case f.changeCondition() == nil:
+		return effect{outstanding: "the controller has not reported the data plane of the Tunnel yet"}
+	case paused:
+		e.done += ", and the Gateway is paused"
+	}
+	return e
+}
+
+// notBegun returns the effect of settings that ask for another data plane than the Tunnel
+// records.
+func (f objects) notBegun() effect {
+	if f.tunnel.Spec.Paused {
+		return effect{refused: fmt.Sprintf("the data plane does not change to %s: %s", f.class.dataPlane, pausedHint)}
+	}
+	text := fmt.Sprintf("the controller has not begun to change the data plane to %s yet", f.class.dataPlane)
+	if f.change() != "" {
+		text += "; " + f.change()
+	}
+	return effect{outstanding: text}
+}
+
+// targetDataPlane returns the data plane that the settings asked for when the controller last
+// wrote the status of the Tunnel; empty if it has recorded none.
+func (f objects) targetDataPlane() v1alpha1.DataPlane {
+	recorded := tunnel.RecordedDataPlane(f.tunnel)
+	switch c := f.changeCondition(); {
+	case f.tunnel.Status.DataPlaneChange != nil:
+		return f.tunnel.Status.DataPlaneChange.To
+	case recorded == "" || c == nil || c.Status == metav1.ConditionTrue:
+		return recorded
+	case recorded == v1alpha1.DataPlaneEnvoy:
+		return v1alpha1.DataPlaneIngressRules
+	default:
+		return v1alpha1.DataPlaneEnvoy
+	}
+}
+
+// changeCondition returns the condition DataPlaneApplied of the Tunnel since the last change
+// of the Tunnel's spec, or nil.
+func (f objects) changeCondition() *metav1.Condition {
+	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelDataPlaneApplied)
+	if c == nil || c.ObservedGeneration != f.tunnel.Generation {
+		return nil
+	}
+	return c
+}
+
+// changeReason returns the reason why the data plane of the settings is not in effect, or "".
+func (f objects) changeReason() tunnel.Reason {
+	if c := f.changeCondition(); c != nil && c.Status != metav1.ConditionTrue {
+		return tunnel.Reason(c.Reason)
+	}
+	return ""
+}
+
+// change describes the phase of a change of the data plane and what it waits for. It returns
+// "" if no change is in progress or outstanding.
+func (f objects) change() string {
+	message, phase := "", ""
+	if c := f.changeCondition(); c != nil && c.Status != metav1.ConditionTrue {
+		message = sentence(c.Message)
+	}
+	if c := f.tunnel.Status.DataPlaneChange; c != nil {
+		phase = fmt.Sprintf("changing the data plane to %s, phase %s", c.To, c.Phase)
+	}
+	if phase != "" && message != "" {
+		return phase + ": " + message
+	}
+	return phase + message
+}
+
+func describeDataPlane(d v1alpha1.DataPlane) string {
+	if d == v1alpha1.DataPlaneEnvoy {
+		return "Envoy"
+	}
+	return "ingress rules"
+}

@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// assume handles a step of a change of the data plane that must not be executed, as if it had
+// succeeded. It returns false for other steps. No connector counts as foreign, because a plan
+// does not know the pods.
+func (i *inspection) assume(step tunnel.Step) bool {
+	change := tunnel.Programmed(i.facts).Change
+	if change == nil || change.Reason != tunnel.ReasonDataPlaneChanging {
+		return false
+	}
+	switch {
+	case step.Action == tunnel.ListConnections:
+		i.facts.Memory = tunnel.Conclude(i.facts.Memory, step, tunnel.Result{Uptime: uptime})
+	case step.Action == tunnel.Configure:
+		i.assumeWrite(step)
+	case step.Action == tunnel.ReadConfiguration && i.write != nil:
+		i.facts.Memory.Remote.Configuration.Confirmed = true
+		i.facts.Memory.LateWrites = tunnel.LateWrites{}
+	default:
+		return false
+	}
+	return true
+}
+
+// assumeWrite continues as if the configuration had been written.
+func (i *inspection) assumeWrite(step tunnel.Step) {
+	remote := i.facts.Memory.Remote.Configuration
+	if i.write == nil {
+		i.write, i.remote = &step, &remote
+	}
+	if step.Record != nil {
+		i.facts.Object.Status = *step.Record
+	}
+	i.facts.Memory.InEffect = step.Hash
+	i.facts.Memory.Remote.Configuration = tunnel.RemoteConfiguration{
+		Known: true, Configuration: remote.Configuration, Hash: step.Hash, Version: remote.Version, NextRead: 2 * uptime, Settled: true, Confirmed: true,
+	}
+}
+
+// noteChange adds a note about a phase of a change of the data plane.
+func (i *inspection) noteChange(c *v1alpha1.DataPlaneChange) {
+	if c == nil {
+		return
+	}
+	var note string
+	switch {
+	case i.facts.Desired != nil && c.To != i.facts.Desired.DataPlane:
+		note = fmt.Sprintf("The settings ask for %s again, so the controller reverses the change of the data plane to %s.", i.facts.Desired.DataPlane, c.To)
+	case c.Phase == v1alpha1.DataPlaneAddingEnvoy:
+		note = "The data plane changes to Envoy. First, the controller adds Envoy to the connectors, while the ingress rules serve the Gateway."
+	case c.Phase == v1alpha1.DataPlaneRemovingEnvoy:
+		note = "Once the ingress rules serve the Gateway, the controller removes Envoy from the connectors."
+	case c.To == v1alpha1.DataPlaneEnvoy:
+		note = "When every connector has Envoy, the controller replaces the configuration of the tunnel, and Envoy serves the Gateway."
+	default:
+		note = "The data plane changes to ingress rules. First, the controller replaces the configuration of the tunnel."
+	}
+	i.notes = append(i.notes, note)
+}
+
+// lastConfiguration returns the configuration that the tunnel has after the steps. g is the
+// Gateway before them.
+func (i *inspection) lastConfiguration(g *Gateway) provider.Configuration {
+	if other := i.facts.Desired.Other; other != nil && tunnel.RecordedDataPlane(i.facts.Object) != g.DataPlane {
+		return *other.Configuration
+	}
+	return *g.Config
+}

@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// DataPlaneChange is a change of the data plane of a Gateway that is in progress, or that the
+// settings ask for.
+type DataPlaneChange struct {
+	// To is the data plane that the settings ask for.
+	To v1alpha1.DataPlane `json:"to"`
+	// Recorded is the change that the Tunnel records; nil if the change has not begun. It is
+	// reversed if it leads to another data plane than To.
+	Recorded *v1alpha1.DataPlaneChange `json:"recorded,omitempty"`
+	// Reason and Message are why the change does not begin until a user acts; empty if it does.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Routes are the routes that have another status with the data plane To.
+	Routes []RouteChange `json:"routes"`
+
+	// progress is what a recorded change waits for, according to the Tunnel.
+	progress string
+}
+
+// RouteChange is a route that has another status after a change of the data plane.
+type RouteChange struct {
+	Route Owner `json:"route"`
+	// Status is the status of the route after the change.
+	Status gatewayv1.RouteStatus `json:"status"`
+
+	before, after []string // lines about the problems of the route
+}
+
+// buildOther returns the result for the data plane that is not in effect. It is nil unless
+// the data plane changes, or the settings ask for another one.
+func buildOther(loaded *state.Loaded, result *gateway.Result, o gateway.Options) *gateway.Result {
+	if result.Settings == nil || !tunnel.NeedsBoth(loaded.Tunnel, result.Settings.DataPlane()) {
+		return nil
+	}
+	snapshot := *loaded.Snapshot
+	snapshot.DataPlane = otherDataPlane(result.DataPlane)
+	return gateway.Build(&snapshot, o)
+}
+
+func otherDataPlane(d v1alpha1.DataPlane) v1alpha1.DataPlane {
+	if d == v1alpha1.DataPlaneEnvoy {
+		return v1alpha1.DataPlaneIngressRules
+	}
+	return v1alpha1.DataPlaneEnvoy
+}
+
+// newOtherDataPlane converts the result for the data plane that is not in effect, which can be
+// nil. current is the result for the data plane in effect.
+func newOtherDataPlane(other, current *gateway.Result) *tunnel.OtherDataPlane {
+	if other == nil {
+		return nil
+	}
+	o := &tunnel.OtherDataPlane{Configuration: configurationOf(other)}
+	if other.DataPlane == v1alpha1.DataPlaneIngressRules {
+		o.Excess = other.Excess(current)
+	}
+	return o
+}
+
+// newDataPlaneChange returns the change of the data plane of a Gateway, or nil. other is the
+// result for the data plane that is not in effect, and can be nil.
+func newDataPlaneChange(d decision, f tunnel.Facts, o tunnel.Outcome) *DataPlaneChange {
+	if d.other == nil || f.Object == nil {
+		return nil
+	}
+	c := &DataPlaneChange{To: d.result.Settings.DataPlane(), Recorded: f.Object.Status.DataPlaneChange, Routes: []RouteChange{}}
+	if change := o.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+		c.Reason, c.Message = string(change.Reason), change.Message
+	}
+	if condition := meta.FindStatusCondition(f.Object.Status.Conditions, v1alpha1.TunnelDataPlaneApplied); c.Recorded != nil && condition != nil {
+		c.progress = condition.Message
+	}
+	return c
+}
+
+// setRoutes sets the routes that have another status with the data plane of the settings.
+func (c *DataPlaneChange) setRoutes(d *decision, s *statuses) {
+	if c.To != d.other.DataPlane {
+		return // the data plane of the settings is in effect
+	}
+	lines := func(r *gateway.Result) map[gateway.Owner][]string {
+		all := map[gateway.Owner][]string{}
+		for _, route := range r.Routes {
+			var out bytes.Buffer
+			writeRouteProblems(&styler{w: &out}, route)
+			id := gateway.Owner{Kind: route.Kind, NamespacedName: route.NamespacedName}
+			all[id] = slices.Collect(strings.Lines(out.String()))
+		}
+		return all
+	}
+	before, after := lines(d.result), lines(d.other)
+	for id, status := range s.changedRoutes(d.other.Report(d.outcome)) {
+		c.Routes = append(c.Routes, RouteChange{Route: newOwner(id), Status: status, before: before[id], after: after[id]})
+	}
+	slices.SortFunc(c.Routes, func(a, b RouteChange) int {
+		return cmp.Or(cmp.Compare(a.Route.Kind, b.Route.Kind), cmp.Compare(a.Route.Namespace, b.Route.Namespace), cmp.Compare(a.Route.Name, b.Route.Name))
+	})
+}
+
+// settingsText describes the change in the line of the settings. current is the data plane in
+// effect.
+func (c *DataPlaneChange) settingsText(current v1alpha1.DataPlane) string {
+	switch {
+	case c.Recorded != nil && c.Recorded.To == current:
+		return fmt.Sprintf("%s (phase %s)", current, c.Recorded.Phase)
+	case c.Recorded != nil:
+		return fmt.Sprintf("%s (changing to %s, phase %s)", current, c.Recorded.To, c.Recorded.Phase)
+	case c.Message != "":
+		return fmt.Sprintf("%s (does not change to %s)", current, c.To)
+	default:
+		return fmt.Sprintf("%s (changes to %s)", current, c.To)
+	}
+}
+
+// maxRouteChanges is the number of routes that a table lists, unless its style is wide.
+const maxRouteChanges = 10
+
+// writeChange prints what happens to the data plane and to the routes.
+func (g *Gateway) writeChange(out io.Writer, style Style) {
+	c := g.DataPlaneChange
+	if c == nil {
+		return
+	}
+	switch {
+	case c.Message != "":
+		g.writeProblem(out, fmt.Sprintf("%s: %s", c.Reason, c.Message))
+	case c.Recorded != nil && c.Recorded.To != c.To:
+		g.writeRemark(out, fmt.Sprintf("The change of the data plane to %s is reversed, because the settings ask for %s.", c.Recorded.To, c.To))
+	case c.progress != "":
+		g.writeRemark(out, fmt.Sprintf("The data plane changes to %s: %s", c.To, c.progress))
+	}
+	if c.To != g.DataPlane {
+		c.writeRoutes(out, style)
+	}
+}
+
+func (c *DataPlaneChange) writeRoutes(out io.Writer, style Style) {
+	if len(c.Routes) == 0 {
+		printf(out, "With %s, every route has the same status.\n", c.To)
+		return
+	}
+	printf(out, "With %s, %d %s another status (- now, + after the change):\n", c.To, len(c.Routes), haveRoutes(len(c.Routes)))
+	for i := range c.Routes {
+		if r := &c.Routes[i]; i < maxRouteChanges || style.Wide {
+			r.write(out)
+			continue
+		}
+		printf(out, "%d more; --wide lists them\n", len(c.Routes)-i)
+		return
+	}
+}
+
+func haveRoutes(n int) string {
+	if n == 1 {
+		return "route has"
+	}
+	return "routes have"
+}
+
+// write prints the problems that the route has only before or only after the change.
+func (r *RouteChange) write(out io.Writer) {
+	for _, line := range r.before {
+		if !slices.Contains(r.after, line) {
+			fmt.Fprintf(out, "- %s", line)
+		}
+	}
+	for _, line := range r.after {
+		if !slices.Contains(r.before, line) {
+			fmt.Fprintf(out, "+ %s", line)
+		}
+	}
+}
