@@ -58,14 +58,21 @@ func newClusters(t *routing.Table) *clusters {
 }
 
 // name returns the name of the cluster for a backend of an entry.
-func (c *clusters) name(e *routing.Entry, b routing.Backend) string {
+func (c *clusters) name(e *routing.Entry, b routing.Backend) string { return c.cluster(e, b).Name }
+
+// hasPods reports whether the endpoints of a backend's cluster are pods.
+func (c *clusters) hasPods(e *routing.Entry, b routing.Backend) bool {
+	return c.cluster(e, b).GetType() == clusterv3.Cluster_EDS
+}
+
+func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
 	cluster, ok := c.byKey[key]
 	if !ok {
 		cluster = &namedCluster{c.newCluster(b, c.connection(e, b)), b}
 		c.byKey[key] = cluster
 	}
-	return cluster.Name
+	return cluster
 }
 
 // settings returns the settings for requests of an entry: those of its listeners, and
