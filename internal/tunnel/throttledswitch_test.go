@@ -1,0 +1,17 @@
+package tunnel
+
+import (
+	"testing"
+	"time"
+)
+
+// A change of routes must not take the token that the switch to Envoy waits for, because the list of
+// the connectors is old when the token accrues.
+func TestChangesOfRoutesDoNotDelayTheSwitch(t *testing.T) {
+	f := serving()
+	combine(changing(envoy, switching), everyPodHasEnvoy, connections(time.Minute), routesChanged)(&f)
+	// Expected to fail: the rule applyConfiguration does not list the connectors.
+	if step := Decide(f); step.Action == ListConnections {
+		t.Errorf("the step is %s as expected: remove the mark", step.Action)
+	}
+}
