@@ -10,8 +10,7 @@ import (
 func TestChangesOfRoutesDoNotDelayTheSwitch(t *testing.T) {
 	f := serving()
 	combine(changing(envoy, switching), everyPodHasEnvoy, connections(time.Minute), routesChanged)(&f)
-	// Expected to fail: the rule applyConfiguration does not list the connectors.
-	if step := Decide(f); step.Action == ListConnections {
-		t.Errorf("the step is %s as expected: remove the mark", step.Action)
+	if step := Decide(f); step.Action != ListConnections {
+		t.Errorf("the step is %s, want %s", step.Action, ListConnections)
 	}
 }
