@@ -19,6 +19,9 @@ func applyConfiguration(f Facts) Step {
 	case f.hasOtherDataPlane():
 		return waitFor(minBackoff) // the next reconcile builds the configuration again
 	}
+	if step := f.listBeforeSwitch(); step.Action == ListConnections {
+		return step
+	}
 	f = f.withConfigurationToApply()
 	if step := readConfiguration(f); step.Action != "" {
 		return step

@@ -101,6 +101,18 @@ func (f Facts) switches() bool {
 	}
 }
 
+// listBeforeSwitch lists the connectors of the tunnel if only that is missing to switch the
+// configuration to Envoy. Otherwise a change of routes would write the configuration of the
+// data plane in effect, and spend the token of [UpdateLimit] that the switch waits for.
+func (f Facts) listBeforeSwitch() Step {
+	change := f.Object.Status.DataPlaneChange
+	if change == nil || change.Phase != v1alpha1.DataPlaneSwitching || f.Desired.Other == nil || f.switchReversed() ||
+		!f.mayLeadToEnvoy() || f.isRemote(f.Desired.Other.Hash) {
+		return Step{}
+	}
+	return f.untilReady().step
+}
+
 // withConfigurationToApply returns the facts with the configuration that the tunnel must have now.
 func (f Facts) withConfigurationToApply() Facts {
 	if !f.switches() {

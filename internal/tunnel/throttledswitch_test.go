@@ -1,0 +1,16 @@
+package tunnel
+
+import (
+	"testing"
+	"time"
+)
+
+// A change of routes must not take the token that the switch to Envoy waits for, because the list of
+// the connectors is old when the token accrues.
+func TestChangesOfRoutesDoNotDelayTheSwitch(t *testing.T) {
+	f := serving()
+	combine(changing(envoy, switching), everyPodHasEnvoy, connections(time.Minute), routesChanged)(&f)
+	if step := Decide(f); step.Action != ListConnections {
+		t.Errorf("the step is %s, want %s", step.Action, ListConnections)
+	}
+}
