@@ -130,14 +130,14 @@ func (f Facts) addEnvoy() progress {
 	return progress{step: f.continueWith(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneSwitching)}
 }
 
-// removeEnvoy waits until every pod is without Envoy.
+// removeEnvoy waits until every pod is without Envoy and available.
 func (f Facts) removeEnvoy() progress {
 	switch c := f.Connectors; {
 	case f.Desired.DataPlane == v1alpha1.DataPlaneEnvoy:
 		return progress{step: f.startPhase(v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneAddingEnvoy, f.reversed())}
 	case !c.Current:
 		return waiting("The controller removes Envoy from the connectors.")
-	case c.WithEnvoy > 0 || !c.rolledOut():
+	case c.WithEnvoy > 0 || !c.rolledOut() || c.Ready < c.Desired:
 		return f.waitForRollout("without", c.WithEnvoy, "with")
 	}
 	return progress{step: f.recordChange(v1alpha1.DataPlaneIngressRules, nil, f.completed(v1alpha1.DataPlaneIngressRules))}

@@ -150,6 +150,7 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 			"a change to ingress rules is complete when every pod is without Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithoutEnvoy = 2 }),
 			want{Action: Record, Record: noChangeFields, Event: EventDataPlaneChanged},
 		},
+		{"a pod that is not available delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.Ready-- }), waitsFor(30*time.Second, "")},
 		{"a terminating pod with Envoy delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }), waitsFor(30*time.Second, "")},
 		{
 			"a change to ingress rules is complete when the settings no longer ask for connectors",
