@@ -156,16 +156,15 @@ var (
 		RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1),
 		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{otherHost}, HostSelectionRetryMaxAttempts: hostSelections,
 	}
-	// otherHost makes a retry use another endpoint than the previous attempt, if another exists.
+	// otherHost makes a retry use another endpoint than the attempt before, if there is one.
 	otherHost = &routev3.RetryPolicy_RetryHostPredicate{
 		Name:       "envoy.retry_host_predicates.previous_hosts",
 		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: pack(&previoushostsv3.PreviousHostsPredicate{})},
 	}
 )
 
-// hostSelections is the number of times that Envoy selects an endpoint for a retry before it
-// uses an endpoint that the request has already tried. A Service with a ClusterIP has only one
-// endpoint.
+// hostSelections is how often Envoy selects an endpoint for a retry before it uses one that
+// the request has already tried. A Service with an address has only that one.
 const hostSelections = 5
 
 // requestTimeout returns the timeout of the whole request.
