@@ -29,8 +29,8 @@ type DataPlaneChange struct {
 	// +required
 	Phase DataPlaneChangePhase `json:"phase,omitempty"`
 
-	// StartedAt is the time when the change began. A change that is reversed before its
-	// end begins again.
+	// StartedAt is the time when the change began. Reversing the change before its end
+	// begins a new change.
 	//
 	// +required
 	StartedAt metav1.Time `json:"startedAt,omitzero"`
@@ -44,13 +44,13 @@ type DataPlaneChange struct {
 type DataPlaneChangePhase string
 
 const (
-	// DataPlaneAddingEnvoy means that the connectors are replaced by connectors with
-	// Envoy, while the ingress rules serve the Gateway.
+	// DataPlaneAddingEnvoy means that the controller replaces the connectors by connectors
+	// with Envoy, while the ingress rules serve the Gateway.
 	DataPlaneAddingEnvoy DataPlaneChangePhase = "AddingEnvoy"
 	// DataPlaneSwitching means that every connector has Envoy, and the controller
 	// replaces the configuration of the tunnel.
 	DataPlaneSwitching DataPlaneChangePhase = "Switching"
 	// DataPlaneRemovingEnvoy means that the ingress rules serve the Gateway, and the
-	// connectors are replaced by connectors without Envoy.
+	// controller replaces the connectors by connectors without Envoy.
 	DataPlaneRemovingEnvoy DataPlaneChangePhase = "RemovingEnvoy"
 )

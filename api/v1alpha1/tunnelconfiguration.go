@@ -65,8 +65,8 @@ type TunnelConfigurationSpec struct {
 
 	// DataPlane determines what routes the requests of the Gateways: IngressRules
 	// means the connectors, by ingress rules; Envoy means an Envoy proxy beside each
-	// connector, which supports more features of the Gateway API. After a change, each
-	// Gateway is served by the previous data plane until the new one is ready. Default:
+	// connector, which supports more features of the Gateway API. After a change, the
+	// previous data plane serves each Gateway until the new data plane is ready. Default:
 	// IngressRules. Only the TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional

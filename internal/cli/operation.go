@@ -48,23 +48,23 @@ Tunnel remains, the controller tries again to delete the tunnel.`},
 last configuration. pause annotates the Gateway. It is in effect when spec.paused of
 the Tunnel is true.`},
 	{operation.Resume, "Resume a paused Gateway", `Ends a pause. resume removes the annotation of the Gateway. It is in effect when the
-Gateway is Programmed, the connectors have rolled out, and the data plane does not
-change.`},
+Gateway is Programmed, the connectors have rolled out, and no change of the data plane
+is in progress.`},
 	{operation.RotateToken, "Rotate the token of a Gateway's connectors", `Replaces the token with which the connectors of the Gateway authenticate, restarts the
 connectors, and disconnects the connectors that use the old token. rotate-token
 annotates the Tunnel.`},
-	{operation.Wait, "Wait until a Gateway is served as its settings ask for", `Waits until the tunnel serves the Gateway by the data plane of its GatewayClass: the
+	{operation.Wait, "Wait until a Gateway has the data plane of its class", `Waits until the tunnel serves the Gateway with the data plane of its GatewayClass: the
 Gateway is Programmed for its generation, the connectors have rolled out, and no change
 of the data plane is in progress. wait changes nothing. It shows the phase of a change
 of the data plane and what the change waits for.
 
 wait reads the data plane in the TunnelConfiguration of the GatewayClass, so it also
-waits for a controller that has not processed a change of it yet. For other settings,
+waits until the controller has processed a change of that field. For other settings,
 use reconcile. The command ends when a user must act, for example because the routes
 exceed the limits of ingress rules.
 
 Exit status:
-  0    the tunnel serves the Gateway as the settings ask for
+  0    the tunnel serves the Gateway with the data plane of its GatewayClass
   1    an error occurred, a user must act first, or --timeout has passed
   130  Ctrl-C ended the command`},
 }

@@ -53,7 +53,7 @@ type planOptions struct {
 const planHelp = `Shows what the controller would do: the effective hostname table of each Gateway,
 the ingress rules of its tunnel, and the status of every object after a
 successful push. plan changes neither the cluster nor Cloudflare. If the settings
-ask for another data plane, plan also shows the routes that it serves differently.
+ask for another data plane, plan also shows the routes whose status changes with it.
 
   plan                         uses the objects of a cluster
   plan -f FILE                 uses manifests and reads no cluster
@@ -78,9 +78,10 @@ Exit status:
   0  success
   1  something cannot be read or compared, or a manifest is not valid
   2  --strict: a condition does not have its expected status, a Gateway has a
-     warning, its data plane cannot change as the settings ask, another listener claims a hostname of a route, a parent of a route
-     or ListenerSet does not exist, an object or a manifest has a mistake, or no
-     route answers the request of --why
+     warning, the data plane of a Gateway cannot change as the settings require,
+     another listener claims a hostname of a route, a parent of a route or
+     ListenerSet does not exist, an object or a manifest has a mistake, or no route
+     answers the request of --why
   3  --diff: a push would change a tunnel, or manifests change the routes of Envoy
   130  Ctrl-C ended the command`
 

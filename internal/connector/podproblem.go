@@ -32,17 +32,17 @@ func PodProblem(pod *corev1.Pod) string {
 	return fmt.Sprintf("Pod %s is not ready: %s.", pod.Name, strings.TrimSuffix(cause, "."))
 }
 
-// podCause returns why the pod is not ready, or "" if the pod does not tell. The text does not
+// podCause returns why the pod is not ready, or "" if its status does not contain the cause. The text does not
 // change while the cause remains.
 func podCause(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return strings.TrimSpace(c.Reason + " " + inBrackets(c.Message))
+			return strings.TrimSpace(c.Reason + " " + inParentheses(c.Message))
 		}
 	}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if waiting := c.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
-			return fmt.Sprintf("container %s waits because of %s", c.Name, waiting.Reason)
+			return fmt.Sprintf("container %s is waiting (%s)", c.Name, waiting.Reason)
 		}
 	}
 	return ""
@@ -53,7 +53,8 @@ func isStarting(reason string) bool {
 	return reason == "" || reason == "ContainerCreating" || reason == "PodInitializing"
 }
 
-func inBrackets(message string) string {
+// inParentheses returns the message in parentheses, or "" for an empty message.
+func inParentheses(message string) string {
 	if message == "" {
 		return ""
 	}

@@ -27,8 +27,8 @@ func TestPodProblemNamesThePodAndTheCause(t *testing.T) {
 		"terminating":   {status: condition(corev1.PodReady, corev1.ConditionFalse, "", ""), deleted: &now},
 		"starting":      {status: corev1.PodStatus{InitContainerStatuses: waiting("PodInitializing")}, want: "Pod web-1 is not ready yet."},
 		"unschedulable": {status: condition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available."), want: "Pod web-1 is not ready: Unschedulable (0/3 nodes are available)."},
-		"no image":      {status: corev1.PodStatus{InitContainerStatuses: waiting("ImagePullBackOff")}, want: "Pod web-1 is not ready: container envoy waits because of ImagePullBackOff."},
-		"crashing":      {status: corev1.PodStatus{ContainerStatuses: waiting("CrashLoopBackOff")}, want: "Pod web-1 is not ready: container envoy waits because of CrashLoopBackOff."},
+		"no image":      {status: corev1.PodStatus{InitContainerStatuses: waiting("ImagePullBackOff")}, want: "Pod web-1 is not ready: container envoy is waiting (ImagePullBackOff)."},
+		"crashing":      {status: corev1.PodStatus{ContainerStatuses: waiting("CrashLoopBackOff")}, want: "Pod web-1 is not ready: container envoy is waiting (CrashLoopBackOff)."},
 		"a long message": {
 			status: condition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", strings.Repeat("é", 300)),
 			want:   "Pod web-1 is not ready: Unschedulable (" + strings.Repeat("é", 92) + "….",

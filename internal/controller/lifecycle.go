@@ -107,8 +107,8 @@ func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
 	return m
 }
 
-// latest returns the Gateway's Tunnel as this process last wrote or read it, or else the one
-// from the cache, which can be older.
+// latest returns the Gateway's Tunnel as this process last wrote or read it, or else the
+// Tunnel from the cache, which can be older.
 func (l *lifecycle) latest(key state.Key, cached *v1alpha1.Tunnel) *v1alpha1.Tunnel {
 	if known := l.tunnelFor(key).object; cached != nil && known != nil && known.UID == cached.UID {
 		return known

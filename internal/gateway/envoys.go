@@ -142,7 +142,7 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: connectors that run keep serving their last configuration, but changes do not take effect. "+
 			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
 	case e.Excess != "":
-		c.set(TypeDataPlaneReady, false, ReasonLimitExceeded, e.Excess)
+		c.set(TypeDataPlaneReady, false, ReasonLimitExceeded, e.Excess+" Envoy keeps serving until you remove routes or raise the limit.")
 	default:
 		c.setAcknowledged(e, current)
 	}
@@ -151,7 +151,7 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 // setStarting adds the condition DataPlaneReady for a Gateway that changes to Envoy.
 func (c *conditions) setStarting(e *Envoys, current []metav1.Condition) {
 	if e.Progress == "" {
-		c.keepDataPlaneReady(current, "The change to Envoy has begun. The ingress rules serve the Gateway until it ends.")
+		c.keepDataPlaneReady(current, "The change to Envoy has begun. The ingress rules serve the Gateway until the change is complete.")
 		return
 	}
 	c.set(TypeDataPlaneReady, false, reasonPending, e.Progress)
@@ -189,7 +189,7 @@ func (c *conditions) keepDataPlaneReady(current []metav1.Condition, message stri
 }
 
 func (e *Envoys) describeRejected() string {
-	effect := "only an earlier one can be in effect"
+	effect := "only an earlier configuration can be in effect"
 	if e.Starting {
 		effect = "the ingress rules keep serving the Gateway"
 	}

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Excess describes what exceeds the limits with the data plane of r, but not with that of
-// current, in complete sentences. It is empty when r refuses nothing that current admits.
+// Excess describes, in complete sentences, what exceeds the limits with the data plane of r, but
+// not with the data plane of current. It is empty when r refuses nothing that current admits.
 // Both are results for the same Snapshot, apart from its DataPlane.
 func (r *Result) Excess(current *Result) string {
 	if r.Usage == nil {
@@ -21,7 +21,7 @@ func (r *Result) Excess(current *Result) string {
 	case rules > r.Usage.Limits.RulesPerTunnel:
 		return fmt.Sprintf("The Gateway needs %d ingress rules, but limits.rulesPerTunnel of the GatewayClass is %d.", rules, r.Usage.Limits.RulesPerTunnel)
 	default:
-		return fmt.Sprintf("With ingress rules, %d routes and %d listeners exceed limits of the GatewayClass; the command plan lists them.", routes, listeners)
+		return fmt.Sprintf("With ingress rules, %d routes and %d listeners exceed limits of the GatewayClass; tunnel-gateway plan lists them.", routes, listeners)
 	}
 }
 

@@ -28,17 +28,17 @@ type Gateway struct {
 	AboveLimit map[LimitedKind]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
-	// DataPlane is the condition DataPlaneReady; nil with ingress rules.
+	// DataPlane is the state of the condition DataPlaneReady; nil if the condition does not exist.
 	DataPlane *DataPlane
 	// DataPlaneChangeStart is the start of the change of the data plane in progress; zero if
 	// there is none.
 	DataPlaneChangeStart time.Time
 }
 
-// DataPlane is what the condition DataPlaneReady of a Gateway reports.
+// DataPlane is the state that the condition DataPlaneReady of a Gateway reports.
 type DataPlane struct {
-	// Ready reports whether Envoy has the configuration, and Rejected whether it has
-	// rejected it.
+	// Ready reports whether Envoy has the configuration, and Rejected whether the
+	// configuration is not valid.
 	Ready, Rejected bool
 }
 
@@ -81,9 +81,9 @@ var gatewayGauges = []struct {
 		limitGauge(func(u LimitUsage) int { return u.Limit })},
 	{gauge("above_limit", "objects", "Objects that are not accepted because they are above a limit.", labelKind),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelKind, g.AboveLimit) }},
-	{gauge("data_plane_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/DataPlaneReady condition is true. Absent with ingress rules."),
+	{gauge("data_plane_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/DataPlaneReady condition is true. Absent with ingress rules, except during a change to Envoy."),
 		dataPlaneGauge(func(d DataPlane) bool { return d.Ready })},
-	{gauge("data_plane_rejected", "1 or 0", "Whether the Gateway's current configuration for Envoy is not valid: an Envoy has rejected it, or the controller has not sent it. Absent with ingress rules."),
+	{gauge("data_plane_rejected", "1 or 0", "Whether the Gateway's current configuration for Envoy is not valid: an Envoy has rejected it, or the controller has not sent it because it is not valid. Absent with ingress rules, except during a change to Envoy."),
 		dataPlaneGauge(func(d DataPlane) bool { return d.Rejected })},
 	{gauge("tunnel_data_plane_change_start_time_seconds", "seconds", "Unix time at which the change of the data plane in progress began, as recorded in the Tunnel's status.dataPlaneChange. Absent if no change is in progress."),
 		func(g Gateway, emit emitFunc) {
@@ -138,7 +138,7 @@ func limitGauge(value func(LimitUsage) int) func(Gateway, emitFunc) {
 	}
 }
 
-// dataPlaneGauge returns a function that emits a value if the Gateway has Envoy.
+// dataPlaneGauge returns a function that emits a value if the condition DataPlaneReady exists.
 func dataPlaneGauge(value func(DataPlane) bool) func(Gateway, emitFunc) {
 	return func(g Gateway, emit emitFunc) {
 		if g.DataPlane != nil {

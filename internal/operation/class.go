@@ -17,12 +17,12 @@ import (
 type classSettings struct {
 	// dataPlane is the data plane of the class.
 	dataPlane v1alpha1.DataPlane
-	// problem is why the settings are not valid, or "".
+	// problem describes why the settings are not valid, or is empty.
 	problem string
 }
 
-// readClass reads the class of the Gateway. It returns why the controller does not manage the
-// Gateway, or "". Only [Wait] requires the permission to read the class: other operations skip
+// readClass reads the class of the Gateway. It also returns the reason why the controller does
+// not manage the Gateway, or "". Only [Wait] requires the permission to read the class: other operations skip
 // the check without it.
 func (t Target) readClass(ctx context.Context, o Operation, g *gatewayv1.Gateway) (*gatewayv1.GatewayClass, string, error) {
 	class := &gatewayv1.GatewayClass{}

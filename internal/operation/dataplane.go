@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// asSettings returns whether the tunnel serves the Gateway by the data plane of its class.
+// asSettings returns whether the tunnel serves the Gateway with the data plane of its class.
 func (f objects) asSettings() effect {
 	e := f.serving("is served by " + describeDataPlane(tunnel.RecordedDataPlane(f.tunnel)))
 	target := f.targetDataPlane()

@@ -154,8 +154,8 @@ func (f objects) rotationPhase() string {
 }
 
 // serving returns whether the tunnel serves the Gateway as desired: the Gateway is
-// Programmed, the configuration is in effect, the connectors have rolled out, the data plane
-// does not change, and Envoy, if it serves the Gateway, has the configuration.
+// Programmed, the configuration is in effect, the connectors have rolled out, no change of the
+// data plane is in progress, and Envoy, if it serves the Gateway, has the configuration.
 func (f objects) serving(done string) effect {
 	accepted := f.falseCondition(gatewayv1.GatewayConditionAccepted)
 	notReady := cmp.Or(f.falseCondition(gatewayv1.GatewayConditionProgrammed), f.dataPlane())

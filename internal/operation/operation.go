@@ -1,5 +1,5 @@
 // Package operation requests operations on a Gateway and waits until they are in effect, or
-// only waits until a Gateway is served as its settings ask for.
+// only waits until the tunnel serves a Gateway as its settings require.
 package operation
 
 import (
@@ -31,8 +31,8 @@ const (
 	Resume Operation = "resume"
 	// RotateToken rotates the token of the connectors.
 	RotateToken Operation = "rotate-token"
-	// Wait changes nothing. It is in effect when the tunnel serves the Gateway by the data
-	// plane of its GatewayClass, and the data plane does not change.
+	// Wait changes nothing. It is in effect when the tunnel serves the Gateway with the data
+	// plane of its GatewayClass, and no change of the data plane is in progress.
 	Wait Operation = "wait"
 )
 

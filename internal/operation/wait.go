@@ -89,7 +89,7 @@ func (t Target) unfinished(ctx context.Context, o Operation, e effect, timeout t
 	}
 }
 
-// remainder returns the end of an error: what remains of the operation.
+// remainder returns the end of an error, which states whether the request stays in effect.
 func (o Operation) remainder() string {
 	if o == Wait {
 		return ""

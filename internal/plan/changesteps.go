@@ -9,8 +9,8 @@ import (
 )
 
 // assume handles a step of a change of the data plane that must not be executed, as if it had
-// succeeded. It returns false for other steps. No connector counts as foreign, because a plan
-// does not know the pods.
+// succeeded. It returns false for other steps. The plan assumes that the controller runs all
+// connectors, because it does not know the pods.
 func (i *inspection) assume(step tunnel.Step) bool {
 	change := tunnel.Programmed(i.facts).Change
 	if change == nil || change.Reason != tunnel.ReasonDataPlaneChanging {

@@ -28,14 +28,14 @@ type DataPlaneChange struct {
 	// Reason and Message are why the change does not begin until a user acts; empty if it does.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Routes are the routes that have another status with the data plane To.
+	// Routes are the routes that have a different status with the data plane To.
 	Routes []RouteChange `json:"routes"`
 
 	// progress is what a recorded change waits for, according to the Tunnel.
 	progress string
 }
 
-// RouteChange is a route that has another status after a change of the data plane.
+// RouteChange is a route that has a different status after a change of the data plane.
 type RouteChange struct {
 	Route Owner `json:"route"`
 	// Status is the status of the route after the change.
@@ -91,7 +91,7 @@ func newDataPlaneChange(d decision, f tunnel.Facts, o tunnel.Outcome) *DataPlane
 	return c
 }
 
-// setRoutes sets the routes that have another status with the data plane of the settings.
+// setRoutes sets the routes that have a different status with the data plane of the settings.
 func (c *DataPlaneChange) setRoutes(d *decision, s *statuses) {
 	if c.To != d.other.DataPlane {
 		return // the data plane of the settings is in effect
@@ -143,7 +143,7 @@ func (g *Gateway) writeChange(out io.Writer, style Style) {
 	case c.Message != "":
 		g.writeProblem(out, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	case c.Recorded != nil && c.Recorded.To != c.To:
-		g.writeRemark(out, fmt.Sprintf("The change of the data plane to %s is reversed, because the settings ask for %s.", c.Recorded.To, c.To))
+		g.writeRemark(out, fmt.Sprintf("The controller reverses the change of the data plane to %s, because the settings ask for %s.", c.Recorded.To, c.To))
 	case c.progress != "":
 		g.writeRemark(out, fmt.Sprintf("The data plane changes to %s: %s", c.To, c.progress))
 	}
@@ -157,7 +157,7 @@ func (c *DataPlaneChange) writeRoutes(out io.Writer, style Style) {
 		printf(out, "With %s, every route has the same status.\n", c.To)
 		return
 	}
-	printf(out, "With %s, %d %s another status (- now, + after the change):\n", c.To, len(c.Routes), haveRoutes(len(c.Routes)))
+	printf(out, "With %s, %d %s a different status (- now, + after the change):\n", c.To, len(c.Routes), haveRoutes(len(c.Routes)))
 	for i := range c.Routes {
 		if r := &c.Routes[i]; i < maxRouteChanges || style.Wide {
 			r.write(out)

@@ -106,7 +106,7 @@ func TestPlanOfIngressRulesAboveTheLimits(t *testing.T) {
 		if err := p.WriteTable(&out, plan.Style{Wide: wide}); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"\nSettings: data plane Envoy (does not change to IngressRules), ", "\nGateway infra/g: LimitExceeded: " + message + "\n", "With IngressRules, 15 routes have another status", last} {
+		for _, want := range []string{"\nSettings: data plane Envoy (does not change to IngressRules), ", "\nGateway infra/g: LimitExceeded: " + message + "\n", "With IngressRules, 15 routes have a different status", last} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("the table does not contain %q:\n%s", want, out.String()[strings.Index(out.String(), "\nLimits"):])
 			}
@@ -144,9 +144,9 @@ func TestJSONContainsTheStatusesAfterAChangeOfTheDataPlane(t *testing.T) {
 	}
 }
 
-// A change of routes and of the data plane at the same time results in two writes; the
-// difference is that of the last one.
-func TestDiffOfAChangeOfTheDataPlaneIsThatOfItsEnd(t *testing.T) {
+// A change of routes and of the data plane at the same time results in two writes. The
+// difference compares with the last write.
+func TestDiffComparesWithTheEndOfAChangeOfTheDataPlane(t *testing.T) {
 	c := newAccount(t)
 	p := planOf(t, changingManifests(t, "Envoy", "dataPlane: IngressRules, tunnelID: "+string(c.id)+", configuration: {hash: other}"))
 	if err := p.Compare(t.Context(), c.open); err != nil {

@@ -65,7 +65,7 @@ type Gateway struct {
 	AttachedListenerSets int32      `json:"attachedListenerSets"`
 	Listeners            []Listener `json:"listeners"`
 	// DataPlane is what routes the requests: IngressRules or Envoy. It is the data plane in
-	// effect, and that of the settings for a new Tunnel.
+	// effect, or the data plane of the settings for a new Tunnel.
 	DataPlane v1alpha1.DataPlane `json:"dataPlane"`
 	// DataPlaneChange is the change of the data plane; nil if it does not change.
 	DataPlaneChange *DataPlaneChange `json:"dataPlaneChange,omitempty"`
@@ -372,9 +372,10 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 }
 
 // Healthy reports whether every condition of the controller has its expected status, no
-// Gateway has a warning or a change of its data plane that cannot begin, no route names a hostname that another listener claims, and no
-// object has a mistake. It does not consider rules that no request reaches. It returns
-// false if the plan has no Gateway, because this results in no conditions.
+// Gateway has a warning or a change of its data plane that cannot begin, no route names a
+// hostname that another listener claims, and no object has a mistake. It does not consider
+// rules that no request reaches. It returns false if the plan has no Gateway, because this
+// results in no conditions.
 func (p *Plan) Healthy() bool {
 	if len(p.Gateways) == 0 || len(p.Mistakes) > 0 {
 		return false

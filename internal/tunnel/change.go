@@ -32,7 +32,7 @@ func RunsEnvoy(t *v1alpha1.Tunnel) bool {
 }
 
 // UsesIdentity reports whether the Envoys of the Tunnel need a certificate: also while a change
-// adds or removes them.
+// adds or removes the Envoys.
 func UsesIdentity(t *v1alpha1.Tunnel) bool {
 	return RunsEnvoy(t) || t != nil && t.Status.DataPlaneChange != nil
 }

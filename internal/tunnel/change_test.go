@@ -65,13 +65,13 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 		{"a change of a Gateway that is not accepted", combine(added, notAccepted), addingEnvoy, "continues when the Gateway is accepted"},
 		{"settings that are not valid", combine(added, invalidSettings), addingEnvoy, "settings of the Gateway are valid"},
 		{"connectors without Envoy", combine(added, func(f *Facts) { f.Connectors.Current = false }), addingEnvoy, "adds Envoy to the connectors"},
-		{"a pod that is not ready", combine(added, notReady), addingEnvoy, "Pod x is not ready: 0/3 nodes are available. The ingress rules keep serving"},
-		{"a rollout", combine(added, func(f *Facts) { f.Connectors.WithoutEnvoy = 1 }), addingEnvoy, "2 of 2 are available, pods without Envoy: 1."},
+		{"a pod that is not ready", combine(added, notReady), addingEnvoy, "Pod x is not ready: 0/3 nodes are available. The ingress rules serve the Gateway"},
+		{"a rollout", combine(added, func(f *Facts) { f.Connectors.WithoutEnvoy = 1 }), addingEnvoy, "2 of 2 connectors are available, remaining pods without Envoy: 1."},
 		{"no Envoy", combine(added, func(f *Facts) { f.Envoys = Envoys{} }), addingEnvoy, "until an Envoy is connected"},
 		{"an Envoy that has not acknowledged", combine(added, func(f *Facts) { f.Envoys.Acknowledged = false }), addingEnvoy, "has acknowledged"},
 		{
 			"a rejected configuration", combine(added, func(f *Facts) { f.Envoys.Rejected = "bad route." }),
-			in(envoy, adding, ReasonDataPlaneBlocked), "keep serving: bad route. Set dataPlane to IngressRules",
+			in(envoy, adding, ReasonDataPlaneBlocked), "configuration: bad route. The ingress rules keep serving; set dataPlane to IngressRules",
 		},
 		{
 			"a connector that this controller does not run", combine(added, func(f *Facts) {

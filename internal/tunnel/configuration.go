@@ -9,9 +9,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// applyConfiguration applies the desired configuration. While the data plane changes, this can
-// be the configuration for the data plane that is not in effect yet. The remote configuration is read
-// after a start, after an error and at the drift interval, and written only if it differs.
+// applyConfiguration applies the desired configuration. While the data plane changes, the desired
+// configuration can be the configuration for the data plane that is not in effect yet. The
+// controller reads the remote configuration after a start, after an error and at the drift
+// interval, and writes it only if it differs.
 func applyConfiguration(f Facts) Step {
 	switch {
 	case f.Desired == nil || f.Desired.Configuration == nil:

@@ -20,9 +20,9 @@ func RecordedDataPlane(t *v1alpha1.Tunnel) v1alpha1.DataPlane {
 }
 
 // recordDataPlane records the data plane before the first claim and before the first
-// request to Cloudflare. Only rule changeDataPlane replaces a recorded data plane. Without valid settings,
-// a Tunnel that has recorded nothing waits, because it must not be located before its data
-// plane is known.
+// request to Cloudflare. Only the rule changeDataPlane replaces a recorded data plane. Without
+// valid settings, a Tunnel that has recorded nothing waits, because it must not be located
+// before its data plane is known.
 func recordDataPlane(f Facts) Step {
 	if f.Object.Status.DataPlane != "" {
 		return Step{}

@@ -89,7 +89,7 @@ var Events = []EventEntry{
 		"Nothing. The condition DataPlaneApplied of the Tunnel describes what the change waits for."},
 	{EventDataPlaneChanged, false, "The change of the data plane is complete.",
 		"Nothing."},
-	{EventDataPlaneReversed, false, "The settings select the previous data plane again, or its ingress rules have come to exceed their limits, before the change of the data plane was complete. The controller changes back.",
+	{EventDataPlaneReversed, false, "The controller reverses a change of the data plane that is not complete, because the settings select the previous data plane again, or because the routes now exceed the limits of ingress rules.",
 		"Nothing, unless the condition DataPlaneApplied of the Tunnel is False with the reason LimitExceeded."},
 }
 

@@ -100,13 +100,13 @@ func (f Facts) recordChange(inEffect v1alpha1.DataPlane, change *v1alpha1.DataPl
 	})}
 }
 
-// messageChangeBegun is the message of DataPlaneApplied until the Facts tell what a new change
+// messageChangeBegun is the message of DataPlaneApplied until the Facts contain what a new change
 // waits for.
 const messageChangeBegun = "The change of the data plane has begun."
 
-// reversed returns the event that the settings ask for the previous data plane again.
+// reversed returns the event that the controller reverses the change.
 func (f Facts) reversed() *Event {
-	return newEvent(EventDataPlaneReversed, "The change of the data plane of Tunnel %s to %s is reversed.", f.Object.Name, f.Object.Status.DataPlaneChange.To)
+	return newEvent(EventDataPlaneReversed, "The controller reverses the change of the data plane of Tunnel %s to %s.", f.Object.Name, f.Object.Status.DataPlaneChange.To)
 }
 
 // completed returns the event that a change has ended.

@@ -135,7 +135,7 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 			"a change to ingress rules that is reversed is complete when the configuration of Envoy is in effect", combine(toRules, selects(envoy)),
 			want{Action: Record, Record: noChangeFields, Event: EventDataPlaneReversed},
 		},
-		{"ingress rules that come to exceed their limits are not written", combine(toRules, excess), want{Action: Record, Record: noChangeFields, Event: EventDataPlaneReversed}},
+		{"ingress rules that begin to exceed the limits are not written", combine(toRules, excess), want{Action: Record, Record: noChangeFields, Event: EventDataPlaneReversed}},
 
 		{
 			"Envoy is removed from the connectors", combine(changing(rules, removing), func(f *Facts) { f.Connectors.Current = false }),

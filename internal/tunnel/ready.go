@@ -8,10 +8,10 @@ import (
 // blockedChangeInterval is the interval at which a blocked change of the data plane is checked.
 const blockedChangeInterval = blockedRotationInterval
 
-// untilReady returns the progress of a change to Envoy that must not lead the configuration to
-// Envoy yet. The zero value means that every connector of the tunnel can use Envoy.
+// untilReady returns what a change to Envoy waits for before the configuration may lead to
+// Envoy. The zero value means that every connector of the tunnel can use Envoy.
 func (f Facts) untilReady() progress {
-	for _, check := range []func(Facts) progress{untilRolledOut, untilAcknowledged, untilOnlyOwnConnectors} {
+	for _, check := range []func(Facts) progress{untilRolledOut, untilAcknowledged, untilNoSurplus} {
 		if p := check(f); p.step.Action != "" {
 			return p
 		}
@@ -30,13 +30,14 @@ func untilRolledOut(f Facts) progress {
 	return progress{}
 }
 
-// waitForRollout waits until all pods are with or without Envoy.
+// waitForRollout waits until every pod has Envoy (wanted is "with") or until no pod has Envoy
+// ("without"). left is the number of pods of the other kind, outdated.
 func (f Facts) waitForRollout(wanted string, left int, outdated string) progress {
 	c := f.Connectors
 	if c.NotReady != "" {
-		return waiting(fmt.Sprintf("%s The ingress rules keep serving until every pod is ready %s Envoy.", c.NotReady, wanted))
+		return waiting(fmt.Sprintf("%s The ingress rules serve the Gateway; the change continues when every pod is ready %s Envoy.", c.NotReady, wanted))
 	}
-	return waiting(fmt.Sprintf("The connectors %s Envoy are rolled out: %d of %d are available, pods %s Envoy: %d.", wanted, c.Ready, c.Desired, outdated, left))
+	return waiting(fmt.Sprintf("The rollout of connectors %s Envoy is not complete: %d of %d connectors are available, remaining pods %s Envoy: %d.", wanted, c.Ready, c.Desired, outdated, left))
 }
 
 // untilAcknowledged waits until an Envoy is connected, unless no connector is desired, and every
@@ -44,8 +45,8 @@ func (f Facts) waitForRollout(wanted string, left int, outdated string) progress
 func untilAcknowledged(f Facts) progress {
 	switch e := f.Envoys; {
 	case e.Rejected != "":
-		return f.blockedChange("Envoy rejected the configuration, so the ingress rules keep serving: %s. "+
-			"Set dataPlane to IngressRules again, and report the message as a bug in the controller.", strings.TrimSuffix(e.Rejected, "."))
+		return f.blockedChange("Envoy rejected the configuration: %s. "+
+			"The ingress rules keep serving; set dataPlane to IngressRules again, and report this message as a bug in the controller.", strings.TrimSuffix(e.Rejected, "."))
 	case e.Connected == 0 && f.Connectors.Desired > 0:
 		return waiting("The ingress rules keep serving until an Envoy is connected to the controller.")
 	case e.Connected > 0 && !e.Acknowledged:
@@ -54,9 +55,9 @@ func untilAcknowledged(f Facts) progress {
 	return progress{}
 }
 
-// untilOnlyOwnConnectors waits while Cloudflare lists a connector that this controller does not
+// untilNoSurplus waits while Cloudflare lists a connector that this controller does not
 // run, because requests to it would fail.
-func untilOnlyOwnConnectors(f Facts) progress {
+func untilNoSurplus(f Facts) progress {
 	switch surplus, remaining := f.surplus(); {
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		step := f.attemptCall(TrackTunnel, Step{Action: ListConnections})
@@ -66,7 +67,7 @@ func untilOnlyOwnConnectors(f Facts) progress {
 		}
 		return progress{step: step, message: message}
 	case surplus && remaining > 0:
-		return progress{step: waitFor(remaining), message: "Cloudflare lists more connectors than pods run; the controller waits until it no longer lists those of stopped pods."}
+		return progress{step: waitFor(remaining), message: "Cloudflare lists more connectors than there are pods. The controller waits until Cloudflare no longer lists the connectors of stopped pods."}
 	case surplus:
 		return f.blockedChange("Connectors that this controller does not run are connected to tunnel %s, and they have no Envoy. "+
 			"Stop them; the ingress rules keep serving until then.", f.Object.Status.TunnelID)

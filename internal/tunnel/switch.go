@@ -24,8 +24,8 @@ func (f Facts) switchConfiguration() progress {
 }
 
 // switchReversed reports whether the configuration must no longer change to the other data plane:
-// the settings ask for the data plane in effect, the ingress rules have come to exceed
-// their limits, or the data plane in effect was restored from a backup.
+// the settings ask for the data plane in effect, the routes now exceed the limits of ingress
+// rules, or a backup restored the data plane in effect.
 func (f Facts) switchReversed() bool {
 	to := f.Object.Status.DataPlaneChange.To
 	return to != f.Desired.DataPlane || to == RecordedDataPlane(f.Object) || f.Desired.Other.Excess != ""

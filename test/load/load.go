@@ -25,7 +25,7 @@ type Options struct {
 	Address string
 	// Host is the host of all requests.
 	Host string
-	// Connections is the number of WebSockets, and also that of streams.
+	// Connections is the number of WebSockets, and also the number of streams.
 	Connections int
 }
 
@@ -120,9 +120,10 @@ func (l *Load) send() {
 	}
 }
 
-// kind returns the path and the method of a request. A quarter is slow, and of these every
-// other has an even number: a server that uses several others in turn sends slow requests to
-// all of them. A third is a POST, which no client repeats.
+// kind returns the path and the method of a request. A quarter of the requests are slow. Every
+// other slow request has an even number, so that a server that distributes requests in turn
+// sends slow requests to all backends. A third of the requests are POSTs, which no client
+// retries.
 func kind(i int) (path, method string) {
 	path, method = fastPath, http.MethodGet
 	if i%8 == 0 || i%8 == 5 {

@@ -6,7 +6,8 @@
 //
 // It forwards no traffic: the data path of the simulator connects to the origins
 // directly. With DialConnector, it does so only while a connector is connected, and a
-// request ends with the connector that carries it. The transport is validated but has no effect. On SIGTERM the connector
+// request ends with the connector that carries it. The transport is validated but has no
+// effect. On SIGTERM the connector
 // unregisters and waits up to the grace period for the end of the requests in flight.
 //
 // It reads these environment variables:

@@ -101,11 +101,11 @@ func newTarget(r rule, dial dialer) (target, error) {
 	if t.carried && r.service.isLoopback() {
 		t.pool = &podPool{origin: r.origin, dial: dial.connector, transports: map[*replica]*http.Transport{}}
 	}
-	// ReverseProxy forwards an answer of unknown length without buffering, and its trailer. That
-	// includes all streams of gRPC, and equals cloudflared with HTTP/2 to the edge (shouldFlush in
+	// ReverseProxy forwards an answer of unknown length without buffering, and its trailer. These
+	// include all streams of gRPC. cloudflared does the same with HTTP/2 to the edge (shouldFlush in
 	// connection/connection.go, WriteRespHeaders and AddTrailer in connection/http2.go, copyTrailers in
-	// proxy/proxy.go of cloudflared). An answer without a body ends with its header: gRPC
-	// clients accept a status in the header only then.
+	// proxy/proxy.go of cloudflared). An answer without a body ends with its header, because
+	// gRPC clients accept a status in the header only then.
 	t.handler = &httputil.ReverseProxy{
 		Rewrite:   r.rewrite,
 		Transport: t.pool,
@@ -132,7 +132,7 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 		proxied.Out.Host = r.origin.HTTPHostHeader
 	}
 	if proxied.Out.Header.Get("Upgrade") == "" {
-		proxied.Out.Header.Set("Connection", "keep-alive") // so does proxyHTTPRequest in proxy/proxy.go of cloudflared
+		proxied.Out.Header.Set("Connection", "keep-alive") // as proxyHTTPRequest in proxy/proxy.go of cloudflared does
 	}
 	proxied.Out.Trailer = proxied.In.Trailer // not a copy: the body sets its values
 	proxied.Out = proxied.Out.WithContext(
