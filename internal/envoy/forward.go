@@ -153,7 +153,7 @@ var (
 	// retryOnce repeats a request once that did not reach the backend. It never repeats a
 	// request after a reset, because the backend may have processed it.
 	retryOnce = &routev3.RetryPolicy{RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1)}
-	// retryElsewhere is like retryOnce and uses another endpoint than the attempt before, if
+	// retryElsewhere is like retryOnce and uses another endpoint than the previous attempt, if
 	// there is one. It takes 1.2 KiB of Envoy's memory for each route.
 	retryElsewhere = &routev3.RetryPolicy{
 		RetryOn: retryOnce.RetryOn, NumRetries: retryOnce.NumRetries, HostSelectionRetryMaxAttempts: hostSelections,
@@ -177,7 +177,7 @@ func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
 }
 
 // retryPolicy returns the policy for the backends of an entry. A Service with an address is one
-// endpoint for Envoy, so that its retries cannot use another one.
+// endpoint for Envoy, so that its retries cannot use another endpoint.
 func (r *renderer) retryPolicy(e *routing.Entry) *routev3.RetryPolicy {
 	backends := e.Action.Forward.Backends
 	for i := range backends {
