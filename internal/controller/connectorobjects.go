@@ -74,11 +74,17 @@ func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gatew
 	if last.hash != desired {
 		return false, nil
 	}
-	versions, err := c.versions(ctx, f.Object)
-	if err != nil || !slices.Equal(versions, last.versions) || in.Envoy == nil || objects.Deployment == nil {
-		return err == nil && slices.Equal(versions, last.versions), err
+	cached, err := c.isCached(ctx, f.Object)
+	if err != nil || !cached || in.Envoy == nil || objects.Deployment == nil {
+		return cached, err
 	}
 	return c.identities.IsCurrent(ctx, f.Object)
+}
+
+// isCached reports whether the cache contains the objects that were last applied.
+func (c *connectors) isCached(ctx context.Context, t *v1alpha1.Tunnel) (bool, error) {
+	versions, err := c.versions(ctx, t)
+	return err == nil && slices.Equal(versions, c.lastApplied(t.Name).versions), err
 }
 
 func (c *connectors) lastApplied(name string) applied {

@@ -236,6 +236,8 @@ type Envoys struct {
 	Connected int
 	// Acknowledged reports whether every connected Envoy has acknowledged the publication.
 	Acknowledged bool
+	// Late reports whether a connected Envoy takes unusually long to acknowledge it.
+	Late bool
 	// Rejected is the error of an Envoy that has rejected the publication; empty for none.
 	Rejected string
 }
