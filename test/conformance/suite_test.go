@@ -149,8 +149,8 @@ func newEdge(t *testing.T) (edge, client.Client) {
 	}, nil
 }
 
-// deleteGateways deletes all Gateways and waits until their tunnels are deleted, because
-// a tunnel keeps its data plane.
+// deleteGateways deletes all Gateways and waits until their tunnels are deleted, so that no
+// Gateway changes its data plane during the next run.
 func deleteGateways(t *testing.T, kube client.Client) {
 	var namespaces corev1.NamespaceList
 	must(t, kube.List(t.Context(), &namespaces))
