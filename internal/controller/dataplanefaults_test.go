@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,4 +80,29 @@ func TestOutdatedDeploymentDoesNotCountAsRolledOut(t *testing.T) {
 	h.selectDataPlane(v1alpha1.DataPlaneEnvoy)
 	h.reconcileOnce()
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneAddingEnvoy, false)
+}
+
+// expectedToFail fails the test if the check passes.
+func expectedToFail(t *testing.T, reason string, passes bool) {
+	t.Helper()
+	if passes {
+		t.Errorf("passes, although it is expected to fail: %s", reason)
+	}
+}
+
+// The certificates of Envoys are renewed until the last Envoy has stopped, because a new
+// certificate authority waits for them.
+func TestCertificatesAreRenewedWhileEnvoyIsRemoved(t *testing.T) {
+	for _, isPaused := range []string{"false", "true"} {
+		h := newEnvoyHarness(t)
+		h.rollOut()
+		h.selectDataPlane(v1alpha1.DataPlaneIngressRules)
+		h.reconcileFor(time.Minute)
+		h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneRemovingEnvoy, false)
+		h.annotate(v1alpha1.PausedAnnotation, isPaused)
+		h.reconcileFor(time.Minute)
+		h.identities.written = nil // the certificate is due
+		h.reconcileOnce()
+		expectedToFail(t, "connectors without Envoy need no certificate", slices.Contains(h.identities.written, h.tunnelObject().UID))
+	}
 }
