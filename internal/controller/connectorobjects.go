@@ -61,8 +61,7 @@ func hashObjects(objects connector.Objects) (string, error) {
 // is the hash of the objects that this reconcile has applied; the cache may not
 // contain them yet.
 func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
-	in := c.connectorInput(f, result)
-	objects, err := connector.Build(in)
+	objects, err := connector.Build(c.connectorInput(f, result))
 	if err != nil {
 		return false, nil // RunConnectors reports the error
 	}
@@ -75,10 +74,15 @@ func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gatew
 		return false, nil
 	}
 	cached, err := c.isCached(ctx, f.Object)
-	if err != nil || !cached || in.Envoy == nil || objects.Deployment == nil {
+	if err != nil || !cached || !needsIdentity(f.Object, objects) {
 		return cached, err
 	}
 	return c.identities.IsCurrent(ctx, f.Object)
+}
+
+// needsIdentity reports whether Envoys of the connectors need a certificate.
+func needsIdentity(t *v1alpha1.Tunnel, objects connector.Objects) bool {
+	return tunnel.UsesIdentity(t) && objects.Deployment != nil
 }
 
 // isCached reports whether the cache contains the objects that were last applied.
@@ -108,7 +112,7 @@ func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.
 	if err := c.transferReplicas(ctx, in); err != nil {
 		return "", err
 	}
-	if in.Envoy != nil && objects.Deployment != nil { // a pod does not start without its Secret
+	if needsIdentity(f.Object, objects) { // a pod does not start without its Secret
 		if err := c.identities.Write(ctx, f.Object); err != nil {
 			return "", err
 		}

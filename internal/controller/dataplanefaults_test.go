@@ -82,14 +82,6 @@ func TestOutdatedDeploymentDoesNotCountAsRolledOut(t *testing.T) {
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneAddingEnvoy, false)
 }
 
-// expectedToFail fails the test if the check passes.
-func expectedToFail(t *testing.T, reason string, passes bool) {
-	t.Helper()
-	if passes {
-		t.Errorf("passes, although it is expected to fail: %s", reason)
-	}
-}
-
 // The certificates of Envoys are renewed until the last Envoy has stopped, because a new
 // certificate authority waits for them.
 func TestCertificatesAreRenewedWhileEnvoyIsRemoved(t *testing.T) {
@@ -103,6 +95,8 @@ func TestCertificatesAreRenewedWhileEnvoyIsRemoved(t *testing.T) {
 		h.reconcileFor(time.Minute)
 		h.identities.written = nil // the certificate is due
 		h.reconcileOnce()
-		expectedToFail(t, "connectors without Envoy need no certificate", slices.Contains(h.identities.written, h.tunnelObject().UID))
+		if !slices.Contains(h.identities.written, h.tunnelObject().UID) {
+			t.Errorf("paused: %s: the certificate was not renewed", isPaused)
+		}
 	}
 }

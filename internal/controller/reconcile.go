@@ -236,7 +236,7 @@ func (r *reconciler) publishAgain(ctx context.Context, t target, first published
 // tunnel changes nothing while the Gateway is paused.
 func (r *reconciler) renewWhilePaused(ctx context.Context, t target) error {
 	object := r.lifecycle.tunnelFor(t.key).object
-	if !t.state.Paused || object == nil || !tunnel.RunsEnvoy(object) {
+	if !t.state.Paused || !tunnel.UsesIdentity(object) {
 		return nil
 	}
 	return r.lifecycle.connectors.renew(ctx, object)

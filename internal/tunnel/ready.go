@@ -44,7 +44,7 @@ func untilRolledOut(f Facts) progress {
 func (f Facts) waitForRollout(wanted string, left int, outdated string) progress {
 	c := f.Connectors
 	if c.NotReady != "" {
-		return waiting(rolloutInterval, fmt.Sprintf("%s The ingress rules keep serving until every pod is ready %s Envoy.", c.NotReady, wanted))
+		return waiting(rolloutInterval, fmt.Sprintf("%s The ingress rules keep serving while the controller waits for pods %s Envoy.", c.NotReady, wanted))
 	}
 	interval := rolloutInterval
 	if c.Ready >= c.Desired {
