@@ -132,8 +132,6 @@ type OtherDataPlane struct {
 	Configuration *provider.Configuration
 	// Hash is the hash of Configuration.
 	Hash string
-	// Hostnames is the number of hostnames that the routes serve.
-	Hostnames int
 	// Excess is a sentence about what exceeds the limits of ingress rules, with the number
 	// and the limit. It is empty if nothing does, and always empty for Envoy.
 	Excess string
