@@ -120,8 +120,8 @@ func TestEnvoyServesMovingHostnameOnBothListeners(t *testing.T) {
 	if open, protected := served(p.Open), served(p.Protected); open != "a.example.com" || protected != "a.example.com" {
 		t.Errorf("while the Gateway is paused, the listeners serve %q and %q, want a.example.com on both", open, protected)
 	}
-	if !strings.Contains(h.gatewayMessage("tunnelgateway.dev/DataPlaneReady"), "*.example.com") {
-		t.Errorf("DataPlaneReady is %q, want a message that names *.example.com", h.gatewayMessage("tunnelgateway.dev/DataPlaneReady"))
+	if !strings.Contains(h.dataPlaneMessage(), "*.example.com") {
+		t.Errorf("DataPlaneReady is %q, want a message that names *.example.com", h.dataPlaneMessage())
 	}
 
 	h.annotate(v1alpha1.PausedAnnotation, "false")

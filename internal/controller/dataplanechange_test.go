@@ -88,7 +88,7 @@ func TestDataPlaneChangesToEnvoy(t *testing.T) {
 	h.xds.unacknowledged = true
 	h.reconcileFor(time.Minute)
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneAddingEnvoy, false)
-	if message := h.gatewayMessage("tunnelgateway.dev/DataPlaneReady"); !strings.Contains(message, "every connected Envoy has acknowledged") {
+	if message := h.dataPlaneMessage(); !strings.Contains(message, "every connected Envoy has acknowledged") {
 		t.Errorf("the message of DataPlaneReady is %q", message)
 	}
 
@@ -122,7 +122,7 @@ func TestUnschedulablePodStopsTheChangeToEnvoy(t *testing.T) {
 	})
 	h.reconcileFor(5 * time.Minute)
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneAddingEnvoy, false)
-	if message := h.gatewayMessage("tunnelgateway.dev/DataPlaneReady"); !strings.Contains(message, "Pod new is not ready: Unschedulable (0/1 nodes are available).") {
+	if message := h.dataPlaneMessage(); !strings.Contains(message, "Pod new is not ready: Unschedulable (0/1 nodes are available).") {
 		t.Errorf("the message of DataPlaneReady is %q", message)
 	}
 	h.wantNoPush()
@@ -198,7 +198,7 @@ func TestLimitsPreventTheChangeToIngressRules(t *testing.T) {
 	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False LimitExceeded"); problem != "" {
 		t.Error(problem)
 	}
-	if message := h.gatewayMessage("tunnelgateway.dev/DataPlaneReady"); !strings.Contains(message, "needs 1200 ingress rules, but limits.rulesPerTunnel of the GatewayClass is 1000") {
+	if message := h.dataPlaneMessage(); !strings.Contains(message, "needs 1200 ingress rules, but limits.rulesPerTunnel of the GatewayClass is 1000") {
 		t.Errorf("the message of DataPlaneReady is %q", message)
 	}
 

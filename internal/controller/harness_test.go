@@ -210,10 +210,10 @@ func (h *harness) gateway() *gatewayv1.Gateway {
 	return g
 }
 
-// gatewayMessage returns the message of a condition of the Gateway, or "".
-func (h *harness) gatewayMessage(kind string) string {
+// dataPlaneMessage returns the message of the Gateway's condition DataPlaneReady, or "".
+func (h *harness) dataPlaneMessage() string {
 	h.t.Helper()
-	if c := meta.FindStatusCondition(h.gateway().Status.Conditions, kind); c != nil {
+	if c := meta.FindStatusCondition(h.gateway().Status.Conditions, gateway.TypeDataPlaneReady); c != nil {
 		return c.Message
 	}
 	return ""
