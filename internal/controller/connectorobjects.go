@@ -61,8 +61,7 @@ func hashObjects(objects connector.Objects) (string, error) {
 // is the hash of the objects that this reconcile has applied; the cache may not
 // contain them yet.
 func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
-	in := c.connectorInput(f, result)
-	objects, err := connector.Build(in)
+	objects, err := connector.Build(c.connectorInput(f, result))
 	if err != nil {
 		return false, nil // RunConnectors reports the error
 	}
@@ -74,11 +73,22 @@ func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gatew
 	if last.hash != desired {
 		return false, nil
 	}
-	versions, err := c.versions(ctx, f.Object)
-	if err != nil || !slices.Equal(versions, last.versions) || in.Envoy == nil || objects.Deployment == nil {
-		return err == nil && slices.Equal(versions, last.versions), err
+	cached, err := c.isCached(ctx, f.Object)
+	if err != nil || !cached || !needsIdentity(f.Object, objects) {
+		return cached, err
 	}
 	return c.identities.IsCurrent(ctx, f.Object)
+}
+
+// needsIdentity reports whether Envoys of the connectors need a certificate.
+func needsIdentity(t *v1alpha1.Tunnel, objects connector.Objects) bool {
+	return tunnel.UsesIdentity(t) && objects.Deployment != nil
+}
+
+// isCached reports whether the cache contains the objects that were last applied.
+func (c *connectors) isCached(ctx context.Context, t *v1alpha1.Tunnel) (bool, error) {
+	versions, err := c.versions(ctx, t)
+	return err == nil && slices.Equal(versions, c.lastApplied(t.Name).versions), err
 }
 
 func (c *connectors) lastApplied(name string) applied {
@@ -102,7 +112,7 @@ func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.
 	if err := c.transferReplicas(ctx, in); err != nil {
 		return "", err
 	}
-	if in.Envoy != nil && objects.Deployment != nil { // a pod does not start without its Secret
+	if needsIdentity(f.Object, objects) { // a pod does not start without its Secret
 		if err := c.identities.Write(ctx, f.Object); err != nil {
 			return "", err
 		}

@@ -64,7 +64,11 @@ func (c *connectors) check(ctx context.Context, f tunnel.Facts, result *gateway.
 		return tunnel.Connectors{}, err
 	}
 	describePods(&found, pods, f.Token.Version)
-	return found, nil
+	if found.RolledOut && recent != "" {
+		// A cached Deployment that this reconcile has replaced can be the source of further pods.
+		found.RolledOut, err = c.isCached(ctx, f.Object)
+	}
+	return found, err
 }
 
 // describePods adds the state of the pods that have not terminated.

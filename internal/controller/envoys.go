@@ -285,7 +285,7 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.Change,
 	case object != nil && object.Status.DataPlaneChange == nil:
 		found.Excess = t.excess()
 	}
-	if serves && t.configuration != nil && last != nil {
+	if serves && t.configuration != nil && last != nil && !t.other.has(last.Hash()) {
 		found.AccessPending = ingress.PendingAccess(*t.configuration, *last)
 	}
 	return found
@@ -299,8 +299,15 @@ func isStarting(object *v1alpha1.Tunnel) bool {
 	return object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
 }
 
+// delayChange reports whether a change to Envoy waits for acknowledgements that are expected
+// soon.
+func (e *envoys) delayChange(t target, object *v1alpha1.Tunnel) bool {
+	s := e.server.State(t.key.NamespacedName)
+	return isStarting(object) && !t.state.Paused && s.Rejected == "" && !s.Late
+}
+
 // facts returns the state of the Gateway's Envoys for decisions about the data plane.
 func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
 	s := e.server.State(gateway)
-	return tunnel.Envoys{Connected: s.Connected, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway)}
+	return tunnel.Envoys{Connected: s.Connected, Late: s.Late, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway)}
 }

@@ -217,9 +217,7 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 		Hostnames: len(t.result.Hostnames()), ServesGRPC: t.result.ServesGRPC(),
 	}
 	if t.other != nil && t.other.configuration != nil {
-		request.Other = &tunnel.OtherDataPlane{
-			Configuration: t.other.configuration, Hostnames: len(t.other.result.Hostnames()), Excess: t.excess(),
-		}
+		request.Other = &tunnel.OtherDataPlane{Configuration: t.other.configuration, Excess: t.excess()}
 	}
 	return tunnel.NewDesired(l.options, request)
 }

@@ -187,13 +187,13 @@ type published struct {
 }
 
 // publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has Envoys.
-// If hostnames move from one listener to the other, or the data plane changes, their Envoys
-// have the routes before the tunnel's configuration changes.
+// If hostnames move from one listener to the other, or the data plane changes to Envoy, the
+// Envoys have the routes before the tunnel's configuration changes.
 func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (p published, err error) {
 	plan := t.envoy(object)
 	if plan == nil {
-		isReplaced := object != nil || !t.isFor(v1alpha1.DataPlaneEnvoy)
-		if isReplaced && r.envoys.serve(t.key.NamespacedName) {
+		isUnused := object != nil && !tunnel.UsesIdentity(object) || object == nil && !t.isFor(v1alpha1.DataPlaneEnvoy)
+		if isUnused && r.envoys.serve(t.key.NamespacedName) {
 			r.envoys.remove(t.key.NamespacedName) // the Tunnel was replaced, or its data plane has changed
 		}
 		return p, nil
@@ -205,7 +205,7 @@ func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tun
 	current := r.lifecycle.currentConfiguration(t.key)
 	p = published{tunnel: object.UID, blind: current == nil}
 	p.moving, err = r.envoys.publish(ctx, t, *plan, object, current)
-	if p.moving || object.Status.DataPlaneChange != nil && r.envoys.server.State(t.key.NamespacedName).Rejected == "" {
+	if p.moving || r.envoys.delayChange(t, object) {
 		r.envoys.server.Await(ctx, t.key.NamespacedName)
 	}
 	end(err, attribute.Bool("envoy.moving", p.moving))
@@ -236,7 +236,7 @@ func (r *reconciler) publishAgain(ctx context.Context, t target, first published
 // tunnel changes nothing while the Gateway is paused.
 func (r *reconciler) renewWhilePaused(ctx context.Context, t target) error {
 	object := r.lifecycle.tunnelFor(t.key).object
-	if !t.state.Paused || object == nil || !tunnel.RunsEnvoy(object) {
+	if !t.state.Paused || !tunnel.UsesIdentity(object) {
 		return nil
 	}
 	return r.lifecycle.connectors.renew(ctx, object)

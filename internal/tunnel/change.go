@@ -1,8 +1,6 @@
 package tunnel
 
 import (
-	"time"
-
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
@@ -18,8 +16,6 @@ type Change struct {
 	Reason Reason
 	// Message describes what the change waits for.
 	Message string
-	// StartedAt is the time when the change began; zero if it has not begun.
-	StartedAt time.Time
 }
 
 // RunsEnvoy reports whether the connectors of the Tunnel have Envoy now, according to the
@@ -52,7 +48,7 @@ func (f Facts) change() *Change {
 	}
 	c := &Change{Reason: ReasonDataPlaneChanging}
 	if recorded != nil {
-		c.To, c.Phase, c.StartedAt = recorded.To, recorded.Phase, recorded.StartedAt.Time
+		c.To, c.Phase = recorded.To, recorded.Phase
 	} else {
 		c.To = f.Desired.DataPlane
 	}

@@ -41,9 +41,8 @@ func TestConnectorsRunEnvoyBeforeItServesAndAfterwards(t *testing.T) {
 }
 
 func TestChangeStatesWhatItWaitsFor(t *testing.T) {
-	began := wallClock.Add(-time.Minute)
 	in := func(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, reason Reason) *Change {
-		return &Change{To: to, Phase: phase, Reason: reason, StartedAt: began}
+		return &Change{To: to, Phase: phase, Reason: reason}
 	}
 	notBegun := func(to v1alpha1.DataPlane, reason Reason) *Change { return &Change{To: to, Reason: reason} }
 	addingEnvoy, toEnvoy := in(envoy, adding, ReasonDataPlaneChanging), in(envoy, switching, ReasonDataPlaneChanging)

@@ -132,8 +132,6 @@ type OtherDataPlane struct {
 	Configuration *provider.Configuration
 	// Hash is the hash of Configuration.
 	Hash string
-	// Hostnames is the number of hostnames that the routes serve.
-	Hostnames int
 	// Excess is a sentence about what exceeds the limits of ingress rules, with the number
 	// and the limit. It is empty if nothing does, and always empty for Envoy.
 	Excess string
@@ -236,6 +234,8 @@ type Envoys struct {
 	Connected int
 	// Acknowledged reports whether every connected Envoy has acknowledged the publication.
 	Acknowledged bool
+	// Late reports whether a connected Envoy takes unusually long to acknowledge it.
+	Late bool
 	// Rejected is the error of an Envoy that has rejected the publication; empty for none.
 	Rejected string
 }

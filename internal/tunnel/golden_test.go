@@ -196,7 +196,7 @@ func withEnvoy(f *Facts) {
 func selects(plane v1alpha1.DataPlane) change {
 	return func(f *Facts) {
 		c := otherConfiguration
-		f.Desired.DataPlane, f.Desired.Other = plane, &OtherDataPlane{Configuration: &c, Hash: c.Hash(), Hostnames: 2}
+		f.Desired.DataPlane, f.Desired.Other = plane, &OtherDataPlane{Configuration: &c, Hash: c.Hash()}
 	}
 }
 

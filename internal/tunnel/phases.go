@@ -1,6 +1,8 @@
 package tunnel
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,9 +18,10 @@ type progress struct {
 	message string
 }
 
-// waiting returns the progress of a change that waits for a healthy process in the cluster.
-func waiting(message string) progress {
-	return progress{step: waitFor(rolloutInterval), message: message}
+// waiting returns the progress of a change that waits for a process in the cluster, which is
+// checked at the interval.
+func waiting(interval time.Duration, message string) progress {
+	return progress{step: waitFor(interval), message: message}
 }
 
 // changeDataPlane changes the recorded data plane to the data plane of the settings, in
@@ -136,7 +139,7 @@ func (f Facts) removeEnvoy() progress {
 	case f.Desired.DataPlane == v1alpha1.DataPlaneEnvoy:
 		return progress{step: f.startPhase(v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneAddingEnvoy, f.reversed())}
 	case !c.Current:
-		return waiting("The controller removes Envoy from the connectors.")
+		return waiting(rolloutInterval, "The controller removes Envoy from the connectors.")
 	case c.WithEnvoy > 0 || !c.rolledOut() || c.Ready < c.Desired:
 		return f.waitForRollout("without", c.WithEnvoy, "with")
 	}

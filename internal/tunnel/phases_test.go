@@ -150,8 +150,8 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 			"a change to ingress rules is complete when every pod is without Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithoutEnvoy = 2 }),
 			want{Action: Record, Record: noChangeFields, Event: EventDataPlaneChanged},
 		},
-		{"a pod that is not available delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.Ready-- }), waitsFor(30*time.Second, "")},
-		{"a terminating pod with Envoy delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }), waitsFor(30*time.Second, "")},
+		{"a pod that is not available delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.Ready-- }), waitsFor(rolloutInterval, "")},
+		{"a terminating pod with Envoy delays the end of the change", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }), waitsFor(terminationInterval, "")},
 		{
 			"a change to ingress rules is complete when the settings no longer ask for connectors",
 			combine(changing(rules, removing), func(f *Facts) { f.Connectors = Connectors{Current: true} }), want{Action: Record, Record: noChangeFields, Event: EventDataPlaneChanged},
@@ -183,13 +183,15 @@ func TestTrafficDoesNotReachEnvoyBeforeEveryConnectorIsReady(t *testing.T) {
 		f.Connectors.Desired, f.Connectors.Ready, f.Connectors.Pods, f.Connectors.WithEnvoy, f.Envoys = 0, 0, 0, 0, Envoys{}
 	}
 	list := want{Action: ListConnections}
-	rollout := waitsFor(rolloutInterval, "")
+	rollout, termination := waitsFor(rolloutInterval, ""), waitsFor(terminationInterval, "")
 	rows := []row{
-		{"a pod without Envoy", podWithoutEnvoy, rollout},
-		{"a rollout that has not ended", func(f *Facts) { f.Connectors.RolledOut = false }, rollout},
+		{"a pod without Envoy", podWithoutEnvoy, termination},
+		{"a rollout that has not ended", func(f *Facts) { f.Connectors.RolledOut = false }, termination},
+		{"a pod that is not ready", combine(podWithoutEnvoy, func(f *Facts) { f.Connectors.NotReady = "Pod a is not ready yet." }), rollout},
 		{"a replica that is not available", func(f *Facts) { f.Connectors.Ready = 1 }, rollout},
 		{"no connected Envoy", func(f *Facts) { f.Envoys = Envoys{} }, rollout},
-		{"an Envoy that has not acknowledged", func(f *Facts) { f.Envoys.Acknowledged = false }, rollout},
+		{"an Envoy that has not acknowledged", func(f *Facts) { f.Envoys.Acknowledged = false }, waitsFor(acknowledgementInterval, "")},
+		{"an Envoy that is late", func(f *Facts) { f.Envoys.Acknowledged, f.Envoys.Late = false, true }, rollout},
 		{"an Envoy that has rejected the configuration", func(f *Facts) { f.Envoys = Envoys{Connected: 2, Rejected: "bad route"} }, waitsFor(blockedChangeInterval, ReasonDataPlaneBlocked)},
 		{"no list of the connectors", func(f *Facts) { f.Memory.Remote.Connections = RemoteConnections{} }, list},
 		{"an old list of the connectors", connections(time.Minute), list},

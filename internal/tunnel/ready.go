@@ -3,10 +3,20 @@ package tunnel
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
-// blockedChangeInterval is the interval at which a blocked change of the data plane is checked.
-const blockedChangeInterval = blockedRotationInterval
+const (
+	// blockedChangeInterval is the interval at which a blocked change of the data plane is
+	// checked.
+	blockedChangeInterval = blockedRotationInterval
+	// acknowledgementInterval is the interval at which the acknowledgements of Envoys are
+	// checked. Not every acknowledgement triggers a check.
+	acknowledgementInterval = 2 * time.Second
+	// terminationInterval is the interval at which the pods are checked while every replica is
+	// available and earlier pods stop. No event reports the end of a pod.
+	terminationInterval = 5 * time.Second
+)
 
 // untilReady returns what a change to Envoy waits for before the configuration may lead to
 // Envoy. The zero value means that every connector of the tunnel can use Envoy.
@@ -23,7 +33,7 @@ func (f Facts) untilReady() progress {
 func untilRolledOut(f Facts) progress {
 	switch c := f.Connectors; {
 	case !c.Current:
-		return waiting("The controller adds Envoy to the connectors; the ingress rules keep serving.")
+		return waiting(rolloutInterval, "The controller adds Envoy to the connectors; the ingress rules keep serving.")
 	case c.WithoutEnvoy > 0 || !c.RolledOut || c.Ready < c.Desired:
 		return f.waitForRollout("with", c.WithoutEnvoy, "without")
 	}
@@ -35,9 +45,13 @@ func untilRolledOut(f Facts) progress {
 func (f Facts) waitForRollout(wanted string, left int, outdated string) progress {
 	c := f.Connectors
 	if c.NotReady != "" {
-		return waiting(fmt.Sprintf("%s The ingress rules serve the Gateway; the change continues when every pod is ready %s Envoy.", c.NotReady, wanted))
+		return waiting(rolloutInterval, fmt.Sprintf("%s The ingress rules serve the Gateway; the change continues when every pod is ready %s Envoy.", c.NotReady, wanted))
 	}
-	return waiting(fmt.Sprintf("The rollout of connectors %s Envoy is not complete: %d of %d connectors are available, remaining pods %s Envoy: %d.", wanted, c.Ready, c.Desired, outdated, left))
+	interval := rolloutInterval
+	if c.Ready >= c.Desired {
+		interval = terminationInterval
+	}
+	return waiting(interval, fmt.Sprintf("The rollout of connectors %s Envoy is not complete: %d of %d connectors are available, remaining pods %s Envoy: %d.", wanted, c.Ready, c.Desired, outdated, left))
 }
 
 // untilAcknowledged waits until an Envoy is connected, unless no connector is desired, and every
@@ -48,9 +62,11 @@ func untilAcknowledged(f Facts) progress {
 		return f.blockedChange("Envoy rejected the configuration: %s. "+
 			"The ingress rules keep serving; set dataPlane to IngressRules again, and report this message as a bug in the controller.", strings.TrimSuffix(e.Rejected, "."))
 	case e.Connected == 0 && f.Connectors.Desired > 0:
-		return waiting("The ingress rules keep serving until an Envoy is connected to the controller.")
+		return waiting(rolloutInterval, "The ingress rules keep serving until an Envoy is connected to the controller.")
+	case e.Connected > 0 && !e.Acknowledged && e.Late:
+		return waiting(rolloutInterval, "A connected Envoy does not acknowledge the configuration, so the ingress rules keep serving. Check the pods of the connectors.")
 	case e.Connected > 0 && !e.Acknowledged:
-		return waiting("The ingress rules keep serving until every connected Envoy has acknowledged the configuration.")
+		return waiting(acknowledgementInterval, "The ingress rules keep serving until every connected Envoy has acknowledged the configuration.")
 	}
 	return progress{}
 }
