@@ -226,8 +226,7 @@ var _ = Describe("connectors", func() {
 			}}
 		})
 		containers := func() []corev1.Container { return env.deployment().Spec.Template.Spec.InitContainers }
-		// Expected to fail: server-side apply keeps a container that another client has added.
-		Consistently(containers, 5*time.Second).ShouldNot(BeEmpty())
+		Eventually(containers).Should(BeEmpty())
 	})
 
 	It("are replaced once when the tunnel's token is rotated", slow, func(ctx SpecContext) {
