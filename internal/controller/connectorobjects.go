@@ -109,7 +109,7 @@ func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.
 	if err != nil {
 		return "", err
 	}
-	if err := c.transferReplicas(ctx, in); err != nil {
+	if err := c.prepareDeployment(ctx, in); err != nil {
 		return "", err
 	}
 	if needsIdentity(f.Object, objects) { // a pod does not start without its Secret
@@ -200,20 +200,27 @@ func convert(configuration runtime.ApplyConfiguration, target any) error {
 	return json.Unmarshal(text, target)
 }
 
-// transferReplicas transfers the ownership of the Deployment's replica count to its
-// autoscaler, without changing the count.
-func (c *connectors) transferReplicas(ctx context.Context, in connector.Input) error {
+// prepareDeployment changes what server-side apply of the Deployment cannot change: it
+// transfers the ownership of the replica count to the autoscaler, without changing the count,
+// and removes an Envoy that another client owns, too.
+func (c *connectors) prepareDeployment(ctx context.Context, in connector.Input) error {
 	key := connectorKey(in.Tunnel)
 	deployment := &appsv1.Deployment{}
 	if err := c.live.Get(ctx, key, deployment); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	replicas := connector.Handover(in, deployment, string(fieldOwner))
-	if replicas == nil || !connector.IsManagedBy(deployment, in.Tunnel) {
+	if !connector.IsManagedBy(deployment, in.Tunnel) {
 		return nil
 	}
-	if err := c.client.Apply(ctx, replicas, fieldOwner+"-handover"); err != nil {
-		return fmt.Errorf("transfer the replicas of Deployment %s to its autoscaler: %w", key, err)
+	if replicas := connector.Handover(in, deployment, string(fieldOwner)); replicas != nil {
+		if err := c.client.Apply(ctx, replicas, fieldOwner+"-handover"); err != nil {
+			return fmt.Errorf("transfer the replicas of Deployment %s to its autoscaler: %w", key, err)
+		}
+	}
+	if patch := connector.EnvoyRemoval(in, deployment, string(fieldOwner)); patch != nil {
+		if err := c.client.Patch(ctx, deployment, client.RawPatch(types.JSONPatchType, patch), fieldOwner); err != nil {
+			return fmt.Errorf("remove Envoy from Deployment %s: %w", key, err)
+		}
 	}
 	return nil
 }

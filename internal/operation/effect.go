@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -274,5 +275,14 @@ func (f objects) falseMessage(kind string) string {
 	}
 }
 
-// sentence returns a message of a condition as a part of a sentence.
-func sentence(message string) string { return strings.TrimSuffix(message, ".") }
+// sentence returns a message of a condition as a part of a sentence. The message can contain text
+// of other users, which must not control the terminal: a space replaces each unprintable character.
+func sentence(message string) string {
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, message)
+	return strings.TrimSuffix(printable, ".")
+}

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -213,6 +214,19 @@ var _ = Describe("connectors", func() {
 		Expect(env.connectorArguments()).To(ContainSubstring("--protocol http2"))
 		Expect(env.deployment().Generation).To(Equal(before + 1))
 		Expect(env.eventMessages(ctx, "shared", "ConnectorProtocol")).To(HaveLen(1))
+	})
+
+	It("lose an Envoy to which a user has rolled back", func() {
+		env := newEnvironment()
+		env.start()
+		env.create(env.gateway("shared", "a.example.com"))
+		update(env.deployment(), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.InitContainers = []corev1.Container{{
+				Name: "envoy", Image: "envoyproxy/envoy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+			}}
+		})
+		containers := func() []corev1.Container { return env.deployment().Spec.Template.Spec.InitContainers }
+		Eventually(containers).Should(BeEmpty())
 	})
 
 	It("are replaced once when the tunnel's token is rotated", slow, func(ctx SpecContext) {
