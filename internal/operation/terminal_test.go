@@ -7,7 +7,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Whoever can write the status of a Gateway or a Tunnel must not control the terminal of a user
+// A client that can write the status of a Gateway or a Tunnel must not control the terminal of a user
 // who waits for it.
 func TestMessagesDoNotControlTheTerminal(t *testing.T) {
 	const hostile = "no\x1b]0;title\a\r\x1b[2Kready\u009b1A\nGateway infra/shared is served"
