@@ -36,16 +36,20 @@ type bedOptions struct {
 	hostnames int
 	programs  string // the directory of the programs
 	envoy     string // the path of Envoy
+	// cloudflared is the path of the real connector, or empty for the stand-in.
+	cloudflared string
 }
 
 // bed is everything that one measurement needs. Its visitors send requests to address.
 type bed struct {
 	bedOptions
+	dir       string         // of temporary files
 	stops     []func() error // in the order in which they were started
 	kube      client.Client
 	node      *node.Node
 	edge      *simulator.Server
-	addresses map[string]string // the ClusterIPs of the Services by name
+	real      *cloudflaredEdge  // nil with the stand-in
+	addresses map[string]string // the ClusterIPs of the Services by their names in DNS
 	address   string
 }
 
@@ -57,6 +61,7 @@ func startBed(ctx context.Context, o bedOptions) (*bed, error) {
 	if err != nil {
 		return b, err
 	}
+	b.dir = dir
 	b.stops = append(b.stops, func() error { return os.RemoveAll(dir) })
 	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	if err != nil {
@@ -83,12 +88,20 @@ func startBed(ctx context.Context, o bedOptions) (*bed, error) {
 	if err := os.WriteFile(authorities, control.Config.CAData, 0o600); err != nil {
 		return b, err
 	}
-	if b.node, err = node.Start(ctx, control.Config, node.Options{Images: b.images(connectors, authorities)}); err != nil {
+	images, err := b.images(connectors, authorities)
+	if err != nil {
+		return b, err
+	}
+	if b.node, err = node.Start(ctx, control.Config, node.Options{Images: images}); err != nil {
 		return b, err
 	}
 	b.stops = append(b.stops, b.node.Stop)
 	if err := b.createObjects(ctx); err != nil {
 		return b, err
+	}
+	if b.real != nil {
+		b.real.resolve = resolver(b.addresses)
+		go b.real.serve()
 	}
 	if err := b.startController(dir, identity, api); err != nil {
 		return b, err
@@ -106,18 +119,26 @@ func (b *bed) stop() error {
 }
 
 // images returns the programs that replace the images of the connector's pod.
-func (b *bed) images(connectors, authorities string) map[string]node.Image {
-	return map[string]node.Image{
-		"docker.io/cloudflare/cloudflared": {
-			Command: []string{filepath.Join(b.programs, "connector")}, Program: "cloudflared",
-			Environment: []string{"TUNNEL_EDGE=" + connectors}, Ports: map[int32]string{2000: "METRICS_PORT"},
-		},
-		"docker.io/envoyproxy/envoy": {
-			Command:     []string{filepath.Join(b.programs, "envoy")},
-			Environment: []string{"ENVOY=" + b.envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
-			Ports:       map[int32]string{envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT"},
-		},
+func (b *bed) images(connectors, authorities string) (map[string]node.Image, error) {
+	connector := node.Image{
+		Command: []string{filepath.Join(b.programs, "connector")}, Program: "cloudflared",
+		Environment: []string{"TUNNEL_EDGE=" + connectors}, Ports: map[int32]string{2000: "METRICS_PORT"},
 	}
+	sidecar := node.Image{
+		Command:     []string{filepath.Join(b.programs, "envoy")},
+		Environment: []string{"ENVOY=" + b.envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
+		Ports:       map[int32]string{envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT"},
+	}
+	if b.real != nil {
+		connector.Command = []string{filepath.Join(b.dir, "cloudflared")}
+		connector.Environment = []string{"TUNNEL_EDGE=" + connectors, "TUNNEL_CACERT=" + b.real.authority, "CLOUDFLARED=" + b.cloudflared}
+		if err := os.WriteFile(connector.Command[0], []byte(wrapper), 0o700); err != nil { // #nosec G306 -- a program
+			return nil, err
+		}
+		// cloudflared connects to the ports in the configuration.
+		sidecar.Environment = append(sidecar.Environment, fmt.Sprintf("OPEN_PORT=%d", envoy.PortOpen), fmt.Sprintf("PROTECTED_PORT=%d", envoy.PortProtected))
+	}
+	return map[string]node.Image{"docker.io/cloudflare/cloudflared": connector, "docker.io/envoyproxy/envoy": sidecar}, nil
 }
 
 // startBackends starts one server for port 80 of all Services. It answers with the address
@@ -134,18 +155,23 @@ func (b *bed) startBackends() error {
 	return nil
 }
 
-// startEdge starts the simulator of Cloudflare, and returns the URL of its API and that of
-// its edge for connectors.
+// startEdge starts the simulator of Cloudflare, and returns the URL of its API and the
+// address of the edge for the connector.
 func (b *bed) startEdge() (api, connectors string, err error) {
 	b.edge = simulator.New(simulator.Options{Dial: b.dial, DialConnector: b.dialConnector})
 	b.stops = append(b.stops, func() error {
 		b.edge.Close()
 		return nil
 	})
-	visitors := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, _ := b.edge.TunnelID(tunnel.RemoteName(clusterID, gatewayKey)) // no tunnel has an empty ID
-		b.edge.Tunnel(id).ServeHTTP(w, r)
-	})
+	visitors := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.edge.Tunnel(b.tunnel()).ServeHTTP(w, r) }))
+	if b.cloudflared != "" {
+		if b.real, err = startCloudflaredEdge(b.dir); err != nil {
+			return "", "", err
+		}
+		b.stops = append(b.stops, b.real.listener.Close)
+		b.real.simulator, b.real.tunnel = b.edge, b.tunnel
+		visitors = b.real.handler()
+	}
 	var addresses []string
 	for _, handler := range []http.Handler{b.edge.API(), b.edge.Edge(), visitors} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,8 +181,17 @@ func (b *bed) startEdge() (api, connectors string, err error) {
 		b.serve(listener, handler)
 		addresses = append(addresses, listener.Addr().String())
 	}
-	b.address = addresses[2]
-	return "http://" + addresses[0] + "/client/v4", "http://" + addresses[1], nil
+	b.address, connectors = addresses[2], "http://"+addresses[1]
+	if b.real != nil {
+		connectors = b.real.listener.Addr().String()
+	}
+	return "http://" + addresses[0] + "/client/v4", connectors, nil
+}
+
+// tunnel returns the ID of the tunnel, or an empty text if it does not exist.
+func (b *bed) tunnel() string {
+	id, _ := b.edge.TunnelID(tunnel.RemoteName(clusterID, gatewayKey))
+	return id
 }
 
 // serve serves the handler until the bed stops.

@@ -121,6 +121,10 @@ func measureAll(ctx context.Context, o options, programs string) error {
 	if err != nil {
 		return err
 	}
+	cloudflared, err := findCloudflared()
+	if err != nil {
+		return err
+	}
 	var results []result
 	for _, plane := range []struct {
 		dataPlane v1alpha1.DataPlane
@@ -128,7 +132,9 @@ func measureAll(ctx context.Context, o options, programs string) error {
 	}{{v1alpha1.DataPlaneIngressRules, o.rules}, {v1alpha1.DataPlaneEnvoy, o.envoy}} {
 		for _, size := range plane.sizes {
 			fmt.Fprintf(os.Stderr, "==> measuring %s with %d hostnames\n", plane.dataPlane, size)
-			r, err := measureOne(ctx, o, bedOptions{dataPlane: plane.dataPlane, hostnames: size, programs: programs, envoy: envoy})
+			r, err := measureOne(ctx, o, bedOptions{
+				dataPlane: plane.dataPlane, hostnames: size, programs: programs, envoy: envoy, cloudflared: cloudflared,
+			})
 			if err != nil {
 				return fmt.Errorf("measure %s with %d hostnames: %w", plane.dataPlane, size, err)
 			}
@@ -137,6 +143,27 @@ func measureAll(ctx context.Context, o options, programs string) error {
 	}
 	printTable(os.Stdout, results)
 	return nil
+}
+
+// findCloudflared returns the absolute path of the program in the variable CLOUDFLARED, or an
+// empty path if it is not set.
+func findCloudflared() (string, error) {
+	name := os.Getenv("CLOUDFLARED")
+	if name == "" {
+		fmt.Fprintln(os.Stderr, "==> CLOUDFLARED is not set: the connector is the stand-in, and the simulator applies the ingress rules")
+		return "", nil
+	}
+	path, err := filepath.EvalSymlinks(name)
+	if err == nil {
+		path, err = exec.LookPath(path)
+	}
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the program in CLOUDFLARED: %w", err)
+	}
+	return path, nil
 }
 
 // measureOne starts the programs, measures, and stops them.

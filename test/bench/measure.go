@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,14 +32,14 @@ const (
 // result is a row of the table.
 type result struct {
 	bedOptions
-	requests      float64 // per second
-	median, p99   time.Duration
-	meanwhile     time.Duration // p99 of other requests during changes
-	change        []time.Duration
-	connector     float64 // memory in MiB
-	envoyMemory   float64
-	controller    float64
-	meanwhileSize int
+	requests    float64 // per second
+	median, p99 time.Duration
+	meanwhile   time.Duration // p99 of other requests during changes
+	change      []time.Duration
+	connector   float64 // memory in MiB
+	envoyBefore float64
+	envoyMemory float64
+	controller  float64
 }
 
 // waitUntilIdle waits until every hostname is served, every route has its status, and the
@@ -94,6 +95,10 @@ func (b *bed) waitForAnswer(ctx context.Context, v *visitor, h int, want string,
 // measure measures requests alone, and then changes of routes while requests are sent.
 func (b *bed) measure(ctx context.Context, o options) (result, error) {
 	r := result{bedOptions: b.bedOptions}
+	if err := b.measureMemory(&r); err != nil {
+		return r, err
+	}
+	r.envoyBefore = r.envoyMemory
 	l := load{connections: o.connections, hostnames: b.hostnames}
 	samples, err := runFor(ctx, l, b.address, o.duration)
 	if err != nil {
@@ -153,7 +158,7 @@ func (b *bed) measureChanges(ctx context.Context, o options, l load, r *result) 
 		}
 		return true
 	})
-	r.meanwhile, r.meanwhileSize = percentile(samples, 0.99), len(samples)
+	r.meanwhile = percentile(samples, 0.99)
 	slices.Sort(r.change)
 	return <-profiled
 }
@@ -209,8 +214,8 @@ func download(ctx context.Context, url, path string) error {
 // measureMemory reads the memory of the processes.
 func (b *bed) measureMemory(r *result) error {
 	programs := map[string]*float64{
-		filepath.Join(b.programs, "connector"):      &r.connector,
-		filepath.Join(b.programs, "tunnel-gateway"): &r.controller,
+		cmp.Or(b.cloudflared, filepath.Join(b.programs, "connector")): &r.connector,
+		filepath.Join(b.programs, "tunnel-gateway"):                   &r.controller,
 	}
 	if b.dataPlane == v1alpha1.DataPlaneEnvoy {
 		programs[b.envoy] = &r.envoyMemory

@@ -64,10 +64,11 @@ func (b *bed) createObjects(ctx context.Context) error {
 	return nil
 }
 
-// settings returns the settings of the class. One connector is enough for two cores.
+// settings returns the settings of the class. One connector is enough for two cores. The edge
+// of [cloudflaredEdge] has only HTTP/2.
 func (b *bed) settings() v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
-		DataPlane: ptr.To(b.dataPlane), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1)},
+		DataPlane: ptr.To(b.dataPlane), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1), Protocol: ptr.To(v1alpha1.ProtocolHTTP2)},
 		Limits: &v1alpha1.Limits{ConfigurationUpdates: &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](1000)}},
 	}
 }

@@ -10,12 +10,16 @@ import (
 
 // printTable prints the results as a table in Markdown.
 func printTable(w io.Writer, results []result) {
-	fmt.Fprintln(w, "| Data plane | Hostnames | Requests per second | Latency: median, p99 | Change to served: median, maximum | p99 of other requests meanwhile | Memory: stand-in, Envoy, controller |")
+	connector := "stand-in for cloudflared"
+	if len(results) > 0 && results[0].cloudflared != "" {
+		connector = "cloudflared"
+	}
+	fmt.Fprintf(w, "| Data plane | Hostnames | Requests per second | Latency: median, p99 | Change to served: median, maximum | p99 of other requests meanwhile | Memory: %s, Envoy, controller |\n", connector)
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 	for _, r := range results {
 		envoy := "–"
 		if r.dataPlane == v1alpha1.DataPlaneEnvoy {
-			envoy = mebibytes(r.envoyMemory)
+			envoy = fmt.Sprintf("%.0f to %.0f MiB", r.envoyBefore, r.envoyMemory)
 		}
 		fmt.Fprintf(w, "| %s | %d | %.0f | %s, %s | %s, %s | %s | %s, %s, %s |\n", r.dataPlane, r.hostnames, r.requests,
 			milliseconds(r.median), milliseconds(r.p99), milliseconds(r.change[len(r.change)/2]), milliseconds(r.change[len(r.change)-1]),
