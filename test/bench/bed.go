@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -50,6 +51,7 @@ type bed struct {
 	edge      *simulator.Server
 	real      *cloudflaredEdge  // nil with the stand-in
 	addresses map[string]string // the ClusterIPs of the Services by their names in DNS
+	forwards  []int             // the Service of each route
 	address   string
 }
 
@@ -77,36 +79,46 @@ func startBed(ctx context.Context, o bedOptions) (*bed, error) {
 	if _, err := cluster.ControllerIdentity(ctx, control.Config, "../../config/rbac", identity); err != nil {
 		return b, err
 	}
-	if err := b.startBackends(); err != nil {
+	api, err := b.startServers(ctx, control.Config)
+	if err != nil {
 		return b, err
+	}
+	if err := b.startController(identity, api); err != nil {
+		return b, err
+	}
+	return b, b.waitUntilIdle(ctx)
+}
+
+// startServers starts everything but the controller, and creates the objects. It returns the URL
+// of Cloudflare's API.
+func (b *bed) startServers(ctx context.Context, config *rest.Config) (api string, err error) {
+	if err := b.startBackends(); err != nil {
+		return "", err
 	}
 	api, connectors, err := b.startEdge()
 	if err != nil {
-		return b, err
+		return "", err
 	}
-	authorities := filepath.Join(dir, "ca.pem") // no backend has TLS
-	if err := os.WriteFile(authorities, control.Config.CAData, 0o600); err != nil {
-		return b, err
+	authorities := filepath.Join(b.dir, "ca.pem") // no backend has TLS
+	if err := os.WriteFile(authorities, config.CAData, 0o600); err != nil {
+		return "", err
 	}
 	images, err := b.images(connectors, authorities)
 	if err != nil {
-		return b, err
+		return "", err
 	}
-	if b.node, err = node.Start(ctx, control.Config, node.Options{Images: images}); err != nil {
-		return b, err
+	if b.node, err = node.Start(ctx, config, node.Options{Images: images}); err != nil {
+		return "", err
 	}
 	b.stops = append(b.stops, b.node.Stop)
 	if err := b.createObjects(ctx); err != nil {
-		return b, err
+		return "", err
 	}
 	if b.real != nil {
 		b.real.resolve = resolver(b.addresses)
 		go b.real.serve()
 	}
-	if err := b.startController(dir, identity, api); err != nil {
-		return b, err
-	}
-	return b, b.waitUntilIdle(ctx)
+	return api, nil
 }
 
 // stop stops everything in reverse order.
@@ -227,9 +239,9 @@ func (b *bed) dialConnector(ctx context.Context, connector, _, address string) (
 	return b.node.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(port))
 }
 
-// startController starts the controller, whose log is in the directory.
-func (b *bed) startController(dir, identity, api string) error {
-	out, err := os.Create(filepath.Join(dir, "controller.log")) // #nosec G304 -- a temporary file
+// startController starts the controller.
+func (b *bed) startController(identity, api string) error {
+	out, err := os.Create(filepath.Join(b.dir, "controller.log")) // #nosec G304 -- a temporary file
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/http2"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
@@ -57,7 +56,7 @@ type cloudflaredEdge struct {
 	authority string // the path of the certificate
 
 	mu         sync.Mutex
-	connection *http2.ClientConn // the last registered one
+	connection http.RoundTripper // that of the connector that registered last
 }
 
 // startCloudflaredEdge starts the edge. Its certificate is in the directory.
@@ -102,10 +101,7 @@ func (e *cloudflaredEdge) connect(connection *tls.Conn) error {
 	if connection.ConnectionState().ServerName == probeName {
 		return nil
 	}
-	client, err := (&http2.Transport{}).NewClientConn(connection)
-	if err != nil {
-		return err
-	}
+	client := newClient(connection)
 	registered, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- control(client, sync.OnceFunc(func() { close(registered) })) }()
 	select {
@@ -120,8 +116,24 @@ func (e *cloudflaredEdge) connect(connection *tls.Conn) error {
 	return e.configure(client, ended)
 }
 
+// newClient returns a client of HTTP/2 on the connection, which has TLS already.
+func newClient(connection net.Conn) http.RoundTripper {
+	unused := make(chan net.Conn, 1)
+	unused <- connection
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Transport{Protocols: protocols, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		select {
+		case c := <-unused:
+			return c, nil
+		default:
+			return nil, errors.New("cloudflared has disconnected")
+		}
+	}}
+}
+
 // control serves the control stream until it ends.
-func control(client *http2.ClientConn, registered func()) error {
+func control(client http.RoundTripper, registered func()) error {
 	body, writer := io.Pipe()
 	request, err := upgrade("control-stream", body)
 	if err != nil {
@@ -131,6 +143,7 @@ func control(client *http2.ClientConn, registered func()) error {
 	if err != nil {
 		return err
 	}
+	defer response.Body.Close()
 	serveRegistration(&stream{response.Body, writer}, registered)
 	return nil
 }
@@ -146,7 +159,7 @@ func (s *stream) Write(p []byte) (int, error) { return s.writer.Write(p) }
 func (s *stream) Close() error { return errors.Join(s.writer.Close(), s.ReadCloser.Close()) }
 
 func upgrade(name string, body io.Reader) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "https://"+edgeName+"/", body)
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+edgeName+"/", body)
 	if err == nil {
 		request.Header.Set(upgradeHeader, name)
 	}
@@ -154,7 +167,7 @@ func upgrade(name string, body io.Reader) (*http.Request, error) {
 }
 
 // configure sends every new configuration to the connector.
-func (e *cloudflaredEdge) configure(client *http2.ClientConn, ended <-chan error) error {
+func (e *cloudflaredEdge) configure(client http.RoundTripper, ended <-chan error) error {
 	sent := int64(0)
 	for {
 		select {
@@ -175,7 +188,7 @@ func (e *cloudflaredEdge) configure(client *http2.ClientConn, ended <-chan error
 }
 
 // send sends a configuration, and returns an error if the connector rejects it.
-func send(client *http2.ClientConn, update map[string]any) error {
+func send(client http.RoundTripper, update map[string]any) error {
 	body, err := json.Marshal(update)
 	if err != nil {
 		return err
@@ -206,7 +219,7 @@ func (e *cloudflaredEdge) handler() http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: e,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", edgeName, r.In.Host
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", edgeName, r.In.Host
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, err.Error(), http.StatusBadGateway)

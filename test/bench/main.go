@@ -66,7 +66,7 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 15, "`number` of route changes")
 	flag.IntVar(&o.connections, "connections", 16, "`number` of visitors' connections")
 	flag.IntVar(&o.rate, "rate", 400, "`number` of requests per second while latencies are measured")
-	flag.StringVar(&o.profile, "profile", "", "`directory` for CPU profiles of the controller during the route changes")
+	flag.StringVar(&o.profile, "profile", "", "`directory` for CPU profiles and metrics of the controller during the route changes")
 	flag.Parse()
 	log.SetLogger(logr.Discard())
 	os.Exit(run(o))
@@ -106,7 +106,7 @@ func prepare(ctx context.Context, programs string) error {
 		return err
 	}
 	for _, name := range []string{"connector", "envoy"} {
-		command := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(programs, name), // #nosec G204 -- fixed names
+		command := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(programs, name), // #nosec G204 G702 -- fixed names
 			"github.com/tunnel-gateway/tunnel-gateway/test/edge/"+name)
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", name, err, output)

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -21,6 +24,7 @@ import (
 const (
 	// servingTimeout is the timeout for all hostnames at the start.
 	servingTimeout = 15 * time.Minute
+	changeTimeout  = time.Minute
 	// changePause is the time between two changes. It exceeds the time for which the controller
 	// combines changes.
 	changePause = 1500 * time.Millisecond
@@ -50,7 +54,7 @@ func (b *bed) waitUntilIdle(ctx context.Context) error {
 	v := newVisitor(b.address)
 	defer v.client.CloseIdleConnections()
 	for h := range b.hostnames {
-		if _, err := b.waitForAnswer(ctx, v, h, b.answer(h), 50*time.Millisecond); err != nil {
+		if err := b.waitForAnswer(ctx, v, h, b.answer(h), 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -75,18 +79,16 @@ func (b *bed) waitUntilIdle(ctx context.Context) error {
 	})
 }
 
-// waitForAnswer sends requests for the hostname until it gets the answer, and returns how
-// long that took.
-func (b *bed) waitForAnswer(ctx context.Context, v *visitor, h int, want string, interval time.Duration) (time.Duration, error) {
-	start := time.Now()
+// waitForAnswer sends requests for the hostname until it gets the answer.
+func (b *bed) waitForAnswer(ctx context.Context, v *visitor, h int, want string, interval time.Duration) error {
 	for {
 		got, err := v.visit(ctx, hostname(h))
 		if err == nil && got == want {
-			return time.Since(start), nil
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return 0, fmt.Errorf("wait until %s answers for %s: the last answer was %q: %w", want, hostname(h), got, err)
+			return fmt.Errorf("wait until %s answers for %s: the last answer was %q: %w", want, hostname(h), got, err)
 		case <-time.After(interval):
 		}
 	}
@@ -139,7 +141,7 @@ func (b *bed) measureChanges(ctx context.Context, o options, l load, r *result) 
 	var starts []time.Time
 	for i := range o.changes {
 		start := time.Now()
-		took, err := b.change(ctx, v, i*b.routes()/o.changes, i)
+		took, err := b.change(ctx, v, i*b.routes()/o.changes)
 		if err != nil {
 			return err
 		}
@@ -163,23 +165,27 @@ func (b *bed) measureChanges(ctx context.Context, o options, l load, r *result) 
 	return <-profiled
 }
 
-// change sends the requests for the hostnames of a route to another Service, and returns how
-// long it took from the start of the write to the first answer of the other Service.
-func (b *bed) change(ctx context.Context, v *visitor, index, round int) (time.Duration, error) {
-	route := b.route(index)
-	patch := client.MergeFrom(b.route(index))
-	other := (index + 1 + round) % b.routes()
-	route.Spec.Rules = forwardTo(serviceName(other))
-	start := time.Now()
-	if err := b.kube.Patch(ctx, route, patch); err != nil {
+// change sends the requests for the hostnames of a route to the next Service, and returns how
+// long it took from the start of the write to the first answer of that Service.
+func (b *bed) change(ctx context.Context, v *visitor, index int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	b.forwards[index] = (b.forwards[index] + 1) % b.routes()
+	to := b.forwards[index]
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"rules": forwardTo(serviceName(to))}})
+	if err != nil {
 		return 0, err
 	}
-	_, err := b.waitForAnswer(ctx, v, index*hostnamesPerRoute, b.addressOf(other), time.Millisecond)
+	start := time.Now()
+	if err := b.kube.Patch(ctx, b.route(index), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return 0, err
+	}
+	err = b.waitForAnswer(ctx, v, index*hostnamesPerRoute, b.addressOf(to), time.Millisecond)
 	return time.Since(start), err
 }
 
-// profile writes a CPU profile of the controller, if the options name a directory. The result
-// follows when the profile ends.
+// profile writes a CPU profile of the controller, and its metrics before and after it, if the
+// options name a directory. The result follows when the profile ends.
 func (b *bed) profile(ctx context.Context, o options) <-chan error {
 	ended := make(chan error, 1)
 	if o.profile == "" {
@@ -187,9 +193,16 @@ func (b *bed) profile(ctx context.Context, o options) <-chan error {
 		return ended
 	}
 	go func() {
-		seconds := time.Duration(o.changes) * changePause / time.Second
-		url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", metricsAddress, seconds)
-		ended <- download(ctx, url, filepath.Join(o.profile, fmt.Sprintf("%s-%d.pprof", b.dataPlane, b.hostnames)))
+		var errs []error
+		for _, page := range []struct{ path, suffix string }{
+			{"metrics", "before.txt"},
+			{fmt.Sprintf("debug/pprof/profile?seconds=%d", time.Duration(o.changes)*changePause/time.Second), "pprof"},
+			{"metrics", "after.txt"},
+		} {
+			file := fmt.Sprintf("%s-%d.%s", b.dataPlane, b.hostnames, page.suffix)
+			errs = append(errs, download(ctx, "http://"+metricsAddress+"/"+page.path, filepath.Join(o.profile, file)))
+		}
+		ended <- errors.Join(errs...)
 	}()
 	return ended
 }

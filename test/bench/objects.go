@@ -50,6 +50,7 @@ func (b *bed) createObjects(ctx context.Context) error {
 	var creating errgroup.Group
 	creating.SetLimit(creators)
 	for i := range services {
+		b.forwards = append(b.forwards, i)
 		services[i] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(i)},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 		creating.Go(func() error { return b.kube.Create(ctx, services[i]) })
