@@ -90,6 +90,11 @@ interop: control-plane ## Test the controller with external-dns, cert-manager, H
 		($(call test-module,$$module,interop-$$(basename $$module)) ./...) || status=1; \
 	done; exit $$status
 
+.PHONY: bench
+bench: control-plane ## Measure both data planes for docs/performance.md; ARGS=-help lists the flags, CLOUDFLARED=<binary> uses the real connector
+	@echo "==> measuring both data planes"
+	@go run -C test/bench . $(ARGS)
+
 # test-module tests module $(1) and writes the results to bin/$(2)-results.json.
 define test-module
 mkdir -p bin && cd $(1) && go tool -modfile="$(CURDIR)/test/tools/go.mod" gotestsum --format testname \

@@ -91,7 +91,7 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	hostnames := p.moving(plan, object, current)
-	resources := envoy.RenderMoving(plan.result.Table, hostnames)
+	resources := envoy.RenderMoving(plan.result.Table, hostnames, p.resources)
 	if listeners := describeListeners(t.gateway, plan.result); p.listeners != listeners {
 		p.listeners = listeners
 		p.sequence++

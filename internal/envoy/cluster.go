@@ -35,6 +35,14 @@ type clusters struct {
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
 	// options are the HTTP options of clusters, which most clusters share.
 	options map[httpOptions]map[string]*anypb.Any
+	// byContent are the clusters, and last those of the last resources of the Gateway.
+	byContent, last map[clusterContent]*clusterv3.Cluster
+}
+
+// clusterContent has what determines the content of a cluster.
+type clusterContent struct {
+	routing.Backend
+	connection
 }
 
 // clusterKey has what a cluster depends on.
@@ -49,12 +57,16 @@ type namedCluster struct {
 	backend routing.Backend
 }
 
-func newClusters(t *routing.Table) *clusters {
-	return &clusters{
+func newClusters(t *routing.Table, last *Resources) *clusters {
+	c := &clusters{
 		tunnel: t.OriginRequest, domain: t.ClusterDomain,
 		byKey: map[clusterKey]*namedCluster{}, merged: map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest{},
-		options: map[httpOptions]map[string]*anypb.Any{},
+		options: map[httpOptions]map[string]*anypb.Any{}, byContent: map[clusterContent]*clusterv3.Cluster{},
 	}
+	if last != nil {
+		c.last = last.byContent
+	}
+	return c
 }
 
 // name returns the name of the cluster for a backend of an entry.
@@ -69,9 +81,23 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
 	cluster, ok := c.byKey[key]
 	if !ok {
-		cluster = &namedCluster{c.newCluster(b, c.connection(e, b)), b}
+		cluster = &namedCluster{c.cluster(clusterContent{b, c.connection(e, b)}), b}
 		c.byKey[key] = cluster
 	}
+	return cluster
+}
+
+// cluster returns the cluster with the content. It is that of the last resources if they
+// have one: hashing thousands of clusters again would delay each change of a route.
+func (c *clusters) cluster(content clusterContent) *clusterv3.Cluster {
+	cluster := c.byContent[content]
+	if cluster == nil {
+		cluster = c.last[content]
+	}
+	if cluster == nil {
+		cluster = c.newCluster(content.Backend, content.connection)
+	}
+	c.byContent[content] = cluster
 	return cluster
 }
 
@@ -101,6 +127,7 @@ func (c *clusters) hostRewrite(e *routing.Entry, b *routing.WeightedBackend) str
 
 // addTo adds the clusters to the resources, by name.
 func (c *clusters) addTo(r *Resources) {
+	r.byContent = c.byContent
 	byName := map[string]*namedCluster{}
 	for _, cluster := range c.byKey {
 		byName[cluster.Name] = cluster

@@ -31,18 +31,21 @@ type Resources struct {
 	// ByName are the Services without an address in their manifest, by name. Envoy looks up
 	// their DNS names.
 	ByName []routing.Backend
+
+	byContent map[clusterContent]*clusterv3.Cluster
 }
 
 // Render returns the resources of a table. The same table gives the same resources.
-func Render(t *routing.Table) *Resources { return RenderMoving(t, nil) }
+func Render(t *routing.Table) *Resources { return RenderMoving(t, nil, nil) }
 
 // RenderMoving returns the resources of a table while hostnames move from one listener to
 // the other, because their Access changes: Both listeners serve these hostnames, so that
-// their requests are answered whether or not the connectors have the new ingress rules.
-func RenderMoving(t *routing.Table, moving map[string]bool) *Resources {
+// their requests are answered whether or not the connectors have the new ingress rules. The
+// resources share equal clusters with the last ones, which may be nil.
+func RenderMoving(t *routing.Table, moving map[string]bool, last *Resources) *Resources {
 	hosts := t.Hosts()
 	r := &renderer{
-		clusters: newClusters(t),
+		clusters: newClusters(t, last),
 		routes:   map[*routing.Entry][]*routev3.Route{},
 		actions:  map[actionKey]*routev3.RouteAction{},
 	}

@@ -45,7 +45,11 @@ func largePublication(n int, path string, headless bool) xds.Publication {
 // one, one in which a route differs from the last one, and one without a difference.
 func BenchmarkPublish(b *testing.B) {
 	const hostnames = 10_000
-	publications := []xds.Publication{largePublication(hostnames, "/a", false), largePublication(hostnames, "/b", false)}
+	first := largePublication(hostnames, "/a", false)
+	changed := first
+	// The controller renders each publication with the clusters of the last one.
+	changed.Resources = envoy.RenderMoving(largeTable(hostnames, "/b", false), nil, first.Resources)
+	publications := []xds.Publication{first, changed}
 	publish := func(b *testing.B, s *xds.Server, i int) {
 		if err := s.Publish(publications[i%len(publications)]); err != nil {
 			b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -48,9 +49,11 @@ type digest struct {
 }
 
 // validator validates the publications of a Gateway. It does not validate again what the
-// last publication contained.
+// last publication contained, nor encode a cluster again that both share.
 type validator struct {
 	last, next map[digest]struct{}
+	// clusters are the valid clusters of the last publication.
+	clusters map[*clusterv3.Cluster]*resource
 }
 
 // newSnapshot returns the resources of a publication, without an edition.
@@ -62,7 +65,7 @@ func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 	s.byKind[routes] = make(resources, 2)
 	var errs []error
 	for _, c := range p.Resources.Clusters {
-		errs = append(errs, v.add(s.byKind[clusters], c.Name, c))
+		errs = append(errs, v.addCluster(s.byKind[clusters], c))
 	}
 	for _, e := range p.Resources.Endpoints {
 		errs = append(errs, v.add(s.byKind[endpoints], e.Cluster, assignment(p.Assignments, e.Cluster)))
@@ -74,7 +77,20 @@ func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 		return nil, err
 	}
 	v.last = v.next
+	v.clusters = make(map[*clusterv3.Cluster]*resource, len(p.Resources.Clusters))
+	for _, c := range p.Resources.Clusters {
+		v.clusters[c] = s.byKind[clusters][c.Name]
+	}
 	return s, nil
+}
+
+// addCluster adds a cluster.
+func (v *validator) addCluster(to resources, c *clusterv3.Cluster) error {
+	if known := v.clusters[c]; known != nil {
+		to[c.Name] = known
+		return nil
+	}
+	return v.add(to, c.Name, c)
 }
 
 // assignment returns the endpoints of a cluster. Envoy does not use a cluster before it has

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+const (
+	clusterID = "bench"
+	// xdsAddress and metricsAddress are addresses of the controller.
+	xdsAddress     = "127.0.0.1:18000"
+	metricsAddress = "127.0.0.1:18001"
+)
+
+// bedOptions selects what a bed serves.
+type bedOptions struct {
+	dataPlane v1alpha1.DataPlane
+	hostnames int
+	programs  string // the directory of the programs
+	envoy     string // the path of Envoy
+	// cloudflared is the path of the real connector, or empty for the stand-in.
+	cloudflared string
+}
+
+// bed is everything that one measurement needs. Its visitors send requests to address.
+type bed struct {
+	bedOptions
+	dir       string         // of temporary files
+	stops     []func() error // in the order in which they were started
+	kube      client.Client
+	node      *node.Node
+	edge      *simulator.Server
+	real      *cloudflaredEdge  // nil with the stand-in
+	addresses map[string]string // the ClusterIPs of the Services by their names in DNS
+	forwards  []int             // the Service of each route
+	address   string
+}
+
+// startBed starts everything and returns when every hostname is served and the controller
+// is idle. The caller stops the bed even after an error.
+func startBed(ctx context.Context, o bedOptions) (*bed, error) {
+	b := &bed{bedOptions: o, addresses: map[string]string{}}
+	dir, err := os.MkdirTemp("", "tunnel-gateway-bench-")
+	if err != nil {
+		return b, err
+	}
+	b.dir = dir
+	b.stops = append(b.stops, func() error { return os.RemoveAll(dir) })
+	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
+	if err != nil {
+		return b, err
+	}
+	b.stops = append(b.stops, control.Stop)
+	config := *control.Config
+	config.QPS = -1 // no rate limit
+	if b.kube, err = client.New(&config, client.Options{Scheme: manifest.Scheme()}); err != nil {
+		return b, err
+	}
+	identity := filepath.Join(dir, "identity")
+	if _, err := cluster.ControllerIdentity(ctx, control.Config, "../../config/rbac", identity); err != nil {
+		return b, err
+	}
+	api, err := b.startServers(ctx, control.Config)
+	if err != nil {
+		return b, err
+	}
+	if err := b.startController(identity, api); err != nil {
+		return b, err
+	}
+	return b, b.waitUntilIdle(ctx)
+}
+
+// startServers starts everything but the controller, and creates the objects. It returns the URL
+// of Cloudflare's API.
+func (b *bed) startServers(ctx context.Context, config *rest.Config) (api string, err error) {
+	if err := b.startBackends(); err != nil {
+		return "", err
+	}
+	api, connectors, err := b.startEdge()
+	if err != nil {
+		return "", err
+	}
+	authorities := filepath.Join(b.dir, "ca.pem") // no backend has TLS
+	if err := os.WriteFile(authorities, config.CAData, 0o600); err != nil {
+		return "", err
+	}
+	images, err := b.images(connectors, authorities)
+	if err != nil {
+		return "", err
+	}
+	if b.node, err = node.Start(ctx, config, node.Options{Images: images}); err != nil {
+		return "", err
+	}
+	b.stops = append(b.stops, b.node.Stop)
+	if err := b.createObjects(ctx); err != nil {
+		return "", err
+	}
+	if b.real != nil {
+		b.real.resolve = resolver(b.addresses)
+		go b.real.serve()
+	}
+	return api, nil
+}
+
+// stop stops everything in reverse order.
+func (b *bed) stop() error {
+	var errs []error
+	for i := len(b.stops) - 1; i >= 0; i-- {
+		errs = append(errs, b.stops[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// images returns the programs that replace the images of the connector's pod.
+func (b *bed) images(connectors, authorities string) (map[string]node.Image, error) {
+	connector := node.Image{
+		Command: []string{filepath.Join(b.programs, "connector")}, Program: "cloudflared",
+		Environment: []string{"TUNNEL_EDGE=" + connectors}, Ports: map[int32]string{2000: "METRICS_PORT"},
+	}
+	sidecar := node.Image{
+		Command:     []string{filepath.Join(b.programs, "envoy")},
+		Environment: []string{"ENVOY=" + b.envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
+		Ports:       map[int32]string{envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT"},
+	}
+	if b.real != nil {
+		connector.Command = []string{filepath.Join(b.dir, "cloudflared")}
+		connector.Environment = []string{"TUNNEL_EDGE=" + connectors, "TUNNEL_CACERT=" + b.real.authority, "CLOUDFLARED=" + b.cloudflared}
+		if err := os.WriteFile(connector.Command[0], []byte(wrapper), 0o700); err != nil { // #nosec G306 -- a program
+			return nil, err
+		}
+		// cloudflared connects to the ports in the configuration.
+		sidecar.Environment = append(sidecar.Environment, fmt.Sprintf("OPEN_PORT=%d", envoy.PortOpen), fmt.Sprintf("PROTECTED_PORT=%d", envoy.PortProtected))
+	}
+	return map[string]node.Image{"docker.io/cloudflare/cloudflared": connector, "docker.io/envoyproxy/envoy": sidecar}, nil
+}
+
+// startBackends starts one server for port 80 of all Services. It answers with the address
+// of the Service.
+func (b *bed) startBackends() error {
+	listener, err := net.Listen("tcp", "0.0.0.0:80") // #nosec G102 -- in a network namespace
+	if err != nil {
+		return err
+	}
+	b.serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.Context().Value(http.LocalAddrContextKey).(net.Addr).String())
+		fmt.Fprint(w, host) // #nosec G705 -- an address
+	}))
+	return nil
+}
+
+// startEdge starts the simulator of Cloudflare, and returns the URL of its API and the
+// address of the edge for the connector.
+func (b *bed) startEdge() (api, connectors string, err error) {
+	b.edge = simulator.New(simulator.Options{Dial: b.dial, DialConnector: b.dialConnector})
+	b.stops = append(b.stops, func() error {
+		b.edge.Close()
+		return nil
+	})
+	visitors := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.edge.Tunnel(b.tunnel()).ServeHTTP(w, r) }))
+	if b.cloudflared != "" {
+		if b.real, err = startCloudflaredEdge(b.dir); err != nil {
+			return "", "", err
+		}
+		b.stops = append(b.stops, b.real.listener.Close)
+		b.real.simulator, b.real.tunnel = b.edge, b.tunnel
+		visitors = b.real.handler()
+	}
+	var addresses []string
+	for _, handler := range []http.Handler{b.edge.API(), b.edge.Edge(), visitors} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", "", err
+		}
+		b.serve(listener, handler)
+		addresses = append(addresses, listener.Addr().String())
+	}
+	b.address, connectors = addresses[2], "http://"+addresses[1]
+	if b.real != nil {
+		connectors = b.real.listener.Addr().String()
+	}
+	return "http://" + addresses[0] + "/client/v4", connectors, nil
+}
+
+// tunnel returns the ID of the tunnel, or an empty text if it does not exist.
+func (b *bed) tunnel() string {
+	id, _ := b.edge.TunnelID(tunnel.RemoteName(clusterID, gatewayKey))
+	return id
+}
+
+// serve serves the handler until the bed stops.
+func (b *bed) serve(listener net.Listener, handler http.Handler) {
+	server := &http.Server{Handler: handler} // #nosec G112 -- all clients are on this machine
+	go server.Serve(listener)                //nolint:errcheck // it serves until the bed stops
+	b.stops = append(b.stops, server.Close)
+}
+
+// dial connects to a Service, as its DNS name would.
+func (b *bed) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ip, ok := b.addresses[name]
+	if !ok {
+		return nil, fmt.Errorf("the Service %s does not exist", name)
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(ip, "80"))
+}
+
+// dialConnector connects to a loopback address in the pod of a connector.
+func (b *bed) dialConnector(ctx context.Context, connector, _, address string) (net.Conn, error) {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return b.node.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(port))
+}
+
+// startController starts the controller.
+func (b *bed) startController(identity, api string) error {
+	out, err := os.Create(filepath.Join(b.dir, "controller.log")) // #nosec G304 -- a temporary file
+	if err != nil {
+		return err
+	}
+	defer out.Close() //nolint:errcheck // only the controller writes to the file
+	controller, err := controllerproc.Start(controllerproc.Options{
+		Binary: filepath.Join(b.programs, "tunnel-gateway"), Kubeconfig: identity, ControllerNamespace: cluster.ControllerNamespace,
+		ClusterID: clusterID, Cloudflare: api, Output: out,
+		Flags: []string{"--xds-bind-address=" + xdsAddress, "--metrics-address=" + metricsAddress, "--pprof"},
+	})
+	if err != nil {
+		return err
+	}
+	b.stops = append(b.stops, controller.Stop)
+	return nil
+}
