@@ -24,7 +24,7 @@ func deployment(in Input) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	}
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(selector(in.Tunnel)).
-		WithRevisionHistoryLimit(2).
+		WithRevisionHistoryLimit(0).
 		WithStrategy(appsv1ac.DeploymentStrategy().
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(rollingUpdate())).

@@ -81,15 +81,15 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
 	cluster, ok := c.byKey[key]
 	if !ok {
-		cluster = &namedCluster{c.cluster(clusterContent{b, c.connection(e, b)}), b}
+		cluster = &namedCluster{c.shared(clusterContent{b, c.connection(e, b)}), b}
 		c.byKey[key] = cluster
 	}
 	return cluster
 }
 
-// cluster returns the cluster with the content. It is that of the last resources if they
+// shared returns the cluster with the content. It is that of the last resources if they
 // have one: hashing thousands of clusters again would delay each change of a route.
-func (c *clusters) cluster(content clusterContent) *clusterv3.Cluster {
+func (c *clusters) shared(content clusterContent) *clusterv3.Cluster {
 	cluster := c.byContent[content]
 	if cluster == nil {
 		cluster = c.last[content]
