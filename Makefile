@@ -93,7 +93,7 @@ interop: control-plane ## Test the controller with external-dns, cert-manager, H
 .PHONY: bench
 bench: control-plane ## Measure both data planes for docs/performance.md; ARGS=-help lists the flags, CLOUDFLARED=<binary> uses the real connector
 	@echo "==> measuring both data planes"
-	@go run -C test/bench . $(ARGS)
+	@$(if $(CLOUDFLARED),CLOUDFLARED="$(abspath $(CLOUDFLARED))") go run -C test/bench . $(ARGS)
 
 # test-module tests module $(1) and writes the results to bin/$(2)-results.json.
 define test-module
