@@ -80,10 +80,14 @@ func exitError(err error) error {
 // Exited returns a channel that is closed when the program has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
+// exitInterrupted is the exit status of the controller for a signal during its start.
+const exitInterrupted = 130
+
 // Stop stops the program with SIGTERM, as a rollout does, and waits for it. It
 // returns an error if it has to kill the program, or if the program exits or has
 // exited with a status other than 0, with which the race detector reports a race.
-// It returns no error after [Process.Kill].
+// It returns no error after [Process.Kill], and for a program that it interrupts
+// while the program starts.
 func (p *Process) Stop() error {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
@@ -92,7 +96,9 @@ func (p *Process) Stop() error {
 		p.Kill()
 		return fmt.Errorf("%s was killed because it did not stop within %s", p.command.Args[0], stopTimeout)
 	}
-	if p.err != nil && !p.killed.Load() {
+	var exit *exec.ExitError
+	isInterrupted := errors.As(p.err, &exit) && exit.ExitCode() == exitInterrupted
+	if p.err != nil && !isInterrupted && !p.killed.Load() {
 		return fmt.Errorf("%s: %w", p.command.Args[0], p.err)
 	}
 	return nil

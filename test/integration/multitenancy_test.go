@@ -147,6 +147,9 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 	It("reports a hostname conflict without naming the other team", func(ctx SpecContext) {
 		permit("journal", ptr.To("*.journal.example.com, orders.example.com"))
 		DeferCleanup(permit, "journal", ptr.To("journal.example.com, *.journal.example.com"))
+		// Of two ListenerSets from the same second, the first in alphabetical order takes precedence.
+		owner := latest(teamListenerSet("orders", "orders", "", 80))
+		Eventually(func() time.Duration { return time.Since(owner.CreationTimestamp.Time) }).Should(BeNumerically(">", 2*time.Second))
 		taken, port := teamListenerSet("journal", "taken", "orders.example.com", 80), teamListenerSet("journal", "port", "orders.example.com", 443)
 		route := env.route("taken", "pages", listenerSetParent("taken"))
 		route.Namespace = "journal"
