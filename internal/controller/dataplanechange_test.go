@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -216,6 +217,22 @@ func TestCertificatesOfAPausedGatewayAreRenewed(t *testing.T) {
 	h.reconcileOnce()
 	if !slices.Contains(h.identities.written, h.tunnelObject().UID) {
 		t.Error("the certificate was not renewed")
+	}
+}
+
+// A certificate that cannot be renewed is an error of the reconcile, which writes the statuses
+// all the same.
+func TestFailedRenewalDoesNotPreventStatuses(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.reconcileFor(time.Minute)
+	h.identities.written, h.identities.err = nil, errors.New("the Secret belongs to something else")
+	h.xds.state.Late = true
+	if _, err := h.Reconcile(t.Context(), h.key); !errors.Is(err, h.identities.err) {
+		t.Errorf("the error is %v, want %v", err, h.identities.err)
+	}
+	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False Pending"); problem != "" {
+		t.Error(problem)
 	}
 }
 

@@ -79,6 +79,8 @@ type fakeIdentities struct {
 	written []types.UID
 	// before is called before each write.
 	before func()
+	// err is the error of each write.
+	err error
 }
 
 func (f *fakeIdentities) IsCurrent(_ context.Context, t *v1alpha1.Tunnel) (bool, error) {
@@ -88,6 +90,9 @@ func (f *fakeIdentities) IsCurrent(_ context.Context, t *v1alpha1.Tunnel) (bool,
 func (f *fakeIdentities) Write(_ context.Context, t *v1alpha1.Tunnel) error {
 	if f.before != nil {
 		f.before()
+	}
+	if f.err != nil {
+		return f.err
 	}
 	f.written = append(f.written, t.UID)
 	return nil

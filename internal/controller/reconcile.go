@@ -149,9 +149,10 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if outcome == nil {
 		return 0, err
 	}
-	if err := errors.Join(r.publishAgain(ctx, t, first), r.renewWhilePaused(ctx, t)); err != nil {
+	if err := r.publishAgain(ctx, t, first); err != nil {
 		return 0, err
 	}
+	err = errors.Join(err, r.renewWhilePaused(ctx, t)) // a failure does not prevent the statuses
 	t = t.at(summary.managed.object) // the statuses follow the data plane in effect now
 	if t.configuration != nil {
 		summary.configurationHash = t.configuration.Hash()
