@@ -17,6 +17,14 @@ const (
 	DataPlaneEnvoy DataPlane = "Envoy"
 )
 
+// Other returns the data plane that d is not.
+func (d DataPlane) Other() DataPlane {
+	if d == DataPlaneEnvoy {
+		return DataPlaneIngressRules
+	}
+	return DataPlaneEnvoy
+}
+
 // DataPlaneChange is a change of the data plane of a Gateway.
 type DataPlaneChange struct {
 	// To is the data plane that will serve the Gateway.

@@ -119,10 +119,7 @@ func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Load
 		return t
 	}
 	snapshot := *loaded.Snapshot
-	snapshot.DataPlane = v1alpha1.DataPlaneEnvoy
-	if t.isFor(v1alpha1.DataPlaneEnvoy) {
-		snapshot.DataPlane = v1alpha1.DataPlaneIngressRules
-	}
+	snapshot.DataPlane = t.result.DataPlane.Other()
 	other := r.build(ctx, key, &snapshot)
 	t.other = &other
 	return t
@@ -152,8 +149,9 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if err := r.publishAgain(ctx, t, first); err != nil {
 		return 0, err
 	}
-	err = errors.Join(err, r.renewWhilePaused(ctx, t)) // a failure does not prevent the statuses
-	t = t.at(summary.managed.object) // the statuses follow the data plane in effect now
+	// A failed renewal does not prevent the statuses, which follow the data plane in effect now.
+	err = errors.Join(err, r.renewWhilePaused(ctx, t))
+	t = t.at(summary.managed.object)
 	if t.configuration != nil {
 		summary.configurationHash = t.configuration.Hash()
 	}

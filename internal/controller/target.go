@@ -80,7 +80,7 @@ func (t target) envoy(object *v1alpha1.Tunnel) *planned {
 
 // excess returns why the Gateway cannot change from Envoy to ingress rules, or "".
 func (t target) excess() string {
-	if !t.other.isFor(v1alpha1.DataPlaneIngressRules) {
+	if t.other == nil {
 		return ""
 	}
 	return t.other.result.Excess(t.result)

@@ -4,14 +4,17 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Excess describes, in complete sentences, what exceeds the limits with the data plane of r, but
-// not with the data plane of current. It is empty when r refuses nothing that current admits.
-// Both are results for the same Snapshot, apart from its DataPlane.
+// Excess describes, in complete sentences, what exceeds the limits of ingress rules, but not the
+// limits of the data plane of current. It is empty when r refuses nothing that current admits, and
+// when r is for Envoy: a change to Envoy does not wait for limits. Both are results for the same
+// Snapshot, apart from its DataPlane.
 func (r *Result) Excess(current *Result) string {
-	if r.Usage == nil {
-		return "" // the limits are not known
+	if r.DataPlane != v1alpha1.DataPlaneIngressRules || r.Usage == nil {
+		return "" // Usage is nil when the limits are not known
 	}
 	routes, rules := r.excessRoutes(current)
 	listeners := r.excessListeners(current)

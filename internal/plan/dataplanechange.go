@@ -51,15 +51,8 @@ func buildOther(loaded *state.Loaded, result *gateway.Result, o gateway.Options)
 		return nil
 	}
 	snapshot := *loaded.Snapshot
-	snapshot.DataPlane = otherDataPlane(result.DataPlane)
+	snapshot.DataPlane = result.DataPlane.Other()
 	return gateway.Build(&snapshot, o)
-}
-
-func otherDataPlane(d v1alpha1.DataPlane) v1alpha1.DataPlane {
-	if d == v1alpha1.DataPlaneEnvoy {
-		return v1alpha1.DataPlaneIngressRules
-	}
-	return v1alpha1.DataPlaneEnvoy
 }
 
 // newOtherDataPlane converts the result for the data plane that is not in effect, which can be
@@ -68,11 +61,7 @@ func newOtherDataPlane(other, current *gateway.Result) *tunnel.OtherDataPlane {
 	if other == nil {
 		return nil
 	}
-	o := &tunnel.OtherDataPlane{Configuration: configurationOf(other)}
-	if other.DataPlane == v1alpha1.DataPlaneIngressRules {
-		o.Excess = other.Excess(current)
-	}
-	return o
+	return &tunnel.OtherDataPlane{Configuration: configurationOf(other), Excess: other.Excess(current)}
 }
 
 // newDataPlaneChange returns the change of the data plane of a Gateway, or nil. other is the
