@@ -47,6 +47,7 @@ var _ = Describe("the commands wait and plan", withEnvoy, func() {
 		}
 
 		By("waiting for a Gateway whose data plane does not change")
+		Eventually(func() string { return env.tunnelObject(g).Status.Connectors.Summary }).Should(Equal("2/2"))
 		served("Envoy", wait())
 
 		By("waiting immediately after a change of the settings")

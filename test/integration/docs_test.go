@@ -35,7 +35,7 @@ var unservedKinds = map[string]string{
 	"Kustomization": "health; also a file that kustomize reads",
 }
 
-var _ = Describe("the documentation", func() {
+var _ = Describe("the documentation", users, func() {
 	// A block of a page is part of a sample, or a complete manifest.
 	It("contains only manifests that the API server accepts, in pages and in samples", func(ctx SpecContext) {
 		env := newEnvironment()

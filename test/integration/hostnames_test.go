@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
-var _ = Describe("the permission for hostnames", func() {
+var _ = Describe("the permission for hostnames", users, func() {
 	var env *environment
 	get := func(host string) string { return env.get("shared", host, "/") }
 

@@ -72,7 +72,7 @@ func metricValue(address, name string, labels ...string) func() (float64, error)
 	}
 }
 
-var _ = Describe("the metrics endpoint", func() {
+var _ = Describe("the metrics endpoint", users, func() {
 	It("exports metrics of calls, writes, listeners, drift and errors, but none of a deleted Gateway", func() {
 		env := newEnvironment()
 		address := freeAddress()

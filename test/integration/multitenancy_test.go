@@ -34,7 +34,7 @@ func TestPlanReportsOnlyTheMissingCertificate(t *testing.T) {
 }
 
 // The specs follow docs/guides/multi-tenancy.md and apply its files.
-var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
+var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, ContinueOnFailure, func() {
 	const guide = "multi-tenancy/"
 	var env *environment
 	var platform, orders, journal client.Client

@@ -27,7 +27,7 @@ func (env *environment) operate(arguments ...string) *gexec.Session {
 	return session
 }
 
-var _ = Describe("commands that wait", func() {
+var _ = Describe("commands that wait", users, func() {
 	It("reconcile, pause and resume a Gateway and rotate its token, with the documented permissions", slow, func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()

@@ -9,7 +9,7 @@ import (
 )
 
 // The spec follows docs/quickstart.md and applies its files.
-var _ = Describe("the quick start", func() {
+var _ = Describe("the quick start", users, func() {
 	It("serves the first team, and the second team after it changes to a free hostname", func() {
 		const quickstart = "quickstart/"
 		env := newEnvironment()

@@ -47,12 +47,20 @@ var (
 	// withEnvoy is the label of specs that run Envoys. They share the port of the xDS
 	// server and the node, so they run in one process.
 	withEnvoy = Label("envoy")
+	// users is the label of specs about guides and commands.
+	users = Label("users")
 )
 
 // parts are label filters. Each part of the suite runs in a separate process with
 // a separate control plane. They run concurrently because most specs wait most of
 // the time, and one part does not affect the counters of another.
-var parts = []string{"slow && !envoy", "lifecycle && !slow && !envoy", "!lifecycle && !slow && !envoy", "envoy"}
+var parts = []string{
+	"slow && !envoy && !users",
+	"lifecycle && !slow && !envoy && !users",
+	"!lifecycle && !slow && !envoy && !users",
+	"users && !envoy",
+	"envoy",
+}
 
 var (
 	kube       client.WithWatch
