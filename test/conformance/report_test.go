@@ -45,6 +45,18 @@ func checkReport(t *testing.T, p plane, file string, write bool) {
 	}
 }
 
+func TestProfilesOfAReportHaveOneOrder(t *testing.T) {
+	for _, names := range [][]string{{"GATEWAY-GRPC", "GATEWAY-HTTP"}, {"GATEWAY-HTTP", "GATEWAY-GRPC"}} {
+		raw, err := yaml.Marshal(confv1.ConformanceReport{ProfileReports: []confv1.ProfileReport{{Name: names[0]}, {Name: names[1]}}})
+		must(t, err)
+		file := filepath.Join(t.TempDir(), "report.yaml")
+		must(t, os.WriteFile(file, raw, 0o600))
+		if got := readReport(t, file).ProfileReports; got[0].Name != "GATEWAY-HTTP" || got[1].Name != "GATEWAY-GRPC" {
+			t.Errorf("the profiles %q are %s and %s, want GATEWAY-HTTP first", names, got[0].Name, got[1].Name)
+		}
+	}
+}
+
 // checkTable fails if the table of tests in docs/conformance differs from the expected
 // outcomes.
 func checkTable(t *testing.T, list exceptions, write bool) {
