@@ -164,8 +164,8 @@ var (
 	}
 )
 
-// hostSelections is how often Envoy selects an endpoint for a retry before it uses one that
-// the request has already tried.
+// hostSelections is how often Envoy selects an endpoint for a retry before it uses the endpoint
+// of the previous attempt again.
 const hostSelections = 5
 
 // requestTimeout returns the timeout of the whole request.

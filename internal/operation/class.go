@@ -22,8 +22,8 @@ type classSettings struct {
 }
 
 // readClass reads the class of the Gateway. It also returns the reason why the controller does
-// not manage the Gateway, or "". Only [Wait] requires the permission to read the class: other operations skip
-// the check without it.
+// not manage the Gateway, or "". Only [Wait] requires the permission to read the class: other
+// operations skip the check without it.
 func (t Target) readClass(ctx context.Context, o Operation, g *gatewayv1.Gateway) (*gatewayv1.GatewayClass, string, error) {
 	class := &gatewayv1.GatewayClass{}
 	exists, err := t.read(ctx, types.NamespacedName{Name: string(g.Spec.GatewayClassName)}, class)

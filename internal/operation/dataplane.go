@@ -51,10 +51,8 @@ func (f objects) targetDataPlane() v1alpha1.DataPlane {
 		return f.tunnel.Status.DataPlaneChange.To
 	case recorded == "" || c == nil || c.Status == metav1.ConditionTrue:
 		return recorded
-	case recorded == v1alpha1.DataPlaneEnvoy:
-		return v1alpha1.DataPlaneIngressRules
 	default:
-		return v1alpha1.DataPlaneEnvoy
+		return recorded.Other()
 	}
 }
 

@@ -61,19 +61,7 @@ func TestPlanOfAChangeOfTheDataPlaneMatchesTheGoldenFile(t *testing.T) {
 		}
 		got.WriteString("\n")
 	}
-	const path = "testdata/dataplane.txt"
-	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
+	compareGolden(t, "testdata/dataplane.txt", got.String())
 }
 
 // manyRoutes returns routes with 128 rules each.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
@@ -33,19 +32,7 @@ func TestTableAndExplanationsWithEnvoyMatchTheGoldenFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const path = "testdata/envoy.txt"
-	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
+	compareGolden(t, "testdata/envoy.txt", got.String())
 }
 
 func TestJSONContainsTheDataPlaneAndItsEntries(t *testing.T) {

@@ -3,18 +3,12 @@ package plan_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden file")
 
 // requests are the requests of testdata/why.txt.
 var requests = []string{
@@ -48,19 +42,7 @@ func TestExplanationsMatchTheGoldenFile(t *testing.T) {
 		}
 		got.WriteString("\n")
 	}
-	const path = "testdata/why.txt"
-	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-		t.Errorf("%s differs (-want +got); run go test ./internal/plan -update to rewrite it:\n%s", path, diff)
-	}
+	compareGolden(t, "testdata/why.txt", got.String())
 }
 
 // The JSON encoding has the same content as the text, and empty lists instead of null.

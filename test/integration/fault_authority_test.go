@@ -36,7 +36,7 @@ func (env *faultEnvironment) certificateSecret() *corev1.Secret {
 	return latest(secret)
 }
 
-// expireCertificate replaces the certificate of the Envoys by one that is due for renewal, as if
+// expireCertificate replaces the certificate of the Envoys by a certificate that is due for renewal, as if
 // 80 days had passed, and returns when the controller has renewed it.
 func (env *faultEnvironment) expireCertificate() {
 	GinkgoHelper()

@@ -48,7 +48,7 @@ type Load struct {
 type Result struct {
 	// Duration is how long the load has run.
 	Duration time.Duration
-	// Requests is the number of requests, without those that open WebSockets and streams.
+	// Requests is the number of requests. Requests that open WebSockets and streams do not count.
 	Requests int
 	// Failed is the number of requests that did not get their whole answer with status 200.
 	Failed int
