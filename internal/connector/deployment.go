@@ -16,7 +16,8 @@ import (
 const TokenVersionAnnotation = "tunnelgateway.dev/token-version"
 
 // deployment returns the Deployment of cloudflared. Its pod template contains only values
-// whose change must replace the pods.
+// whose change must replace the pods. It keeps no earlier revisions: a rollback to pods without
+// Envoy would interrupt the traffic until the controller reverts it.
 func deployment(in Input) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	pod, err := podSpec(in)
 	if err != nil {
