@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 		os.Exit(runContainer())
 	case "node":
 		os.Exit(runNode())
+	case "scheme":
+		os.Exit(runWithChangingScheme())
 	default:
 		os.Exit(netns.Run(prepare, func() int { return runTests(m) }))
 	}

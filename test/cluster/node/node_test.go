@@ -316,6 +316,26 @@ func TestProcessesAreKilledWhenTheirParentDies(t *testing.T) {
 	}
 }
 
+// TestGlobalSchemeMayChange adds types to client-go's global scheme while a node starts, as
+// the Gateway API's conformance suite does.
+func TestGlobalSchemeMayChange(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := testCluster.Kubeconfig(path); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(os.Args[0]) //nolint:gosec // G702: the test binary
+	command.Env = append(os.Environ(), roleVariable+"=scheme")
+	command.Stdin = bytes.NewReader([]byte(read(path)))
+	output, err := command.CombinedOutput()
+	// Expected to fail: the node reads the global scheme, which is not safe for concurrent use.
+	if err == nil {
+		t.Error("the test passes now")
+	} else if !strings.Contains(string(output), "fatal error: concurrent map") {
+		t.Errorf("got %v, want concurrent accesses to a map:\n%s", err, output)
+	}
+}
+
 func TestImageRequiresAnAbsolutePath(t *testing.T) {
 	_, err := node.Start(t.Context(), testCluster.Config, node.Options{
 		Name: "none", Images: map[string]node.Image{"wrong": {Command: []string{"sleep"}}},

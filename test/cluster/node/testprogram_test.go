@@ -12,13 +12,16 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 )
 
 // roleVariable is the environment variable that selects what the test binary runs:
-// "container" or "node", or the tests if it is not set.
+// "container", "node" or "scheme", or the tests if it is not set.
 const roleVariable = "NODE_TEST_ROLE"
 
 // parentNodeName is the name of the node that the test binary runs in its role
@@ -152,6 +155,41 @@ func read(path string) string {
 // runNode runs a second node until the process is killed. It reads the kubeconfig
 // from its standard input.
 func runNode() int {
+	startNode(readConfig(), parentNodeName)
+	select {}
+}
+
+// runWithChangingScheme starts and stops nodes while it adds types to client-go's global
+// scheme. It reads the kubeconfig from its standard input.
+func runWithChangingScheme() int {
+	go func() {
+		for {
+			if err := corev1.AddToScheme(scheme.Scheme); err != nil {
+				panic(err)
+			}
+		}
+	}()
+	config := readConfig()
+	for range 50 {
+		if err := startNode(config, "scheme").Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return 0
+}
+
+// startNode starts a node that runs only the Pods that name it.
+func startNode(config *rest.Config, name string) *node.Node {
+	n, err := node.Start(context.Background(), config, node.Options{Name: name, Images: images(), OnlyNamed: true})
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// readConfig reads the kubeconfig from the standard input.
+func readConfig() *rest.Config {
 	kubeconfig, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		panic(err)
@@ -160,8 +198,5 @@ func runNode() int {
 	if err != nil {
 		panic(err)
 	}
-	if _, err = node.Start(context.Background(), config, node.Options{Name: parentNodeName, Images: images(), OnlyNamed: true}); err != nil {
-		panic(err)
-	}
-	select {}
+	return config
 }
