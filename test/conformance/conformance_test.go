@@ -165,15 +165,34 @@ func (c *checker) checkTest(t *testing.T, name string, got outcome, output strin
 // at the end.
 func (c *checker) checkCompleteness(t *testing.T, logFile string) {
 	only := onlyTest()
-	for _, name := range testNames() {
-		if isEnabled(c.runFor(name)) && c.outcomes[name] == "" && (only == "" || only == name) {
-			t.Errorf("%s did not complete with the data plane %s; the log of the suite is %s", name, c.name, logFile)
-		}
+	missing := slices.DeleteFunc(testNames(), func(name string) bool {
+		return !isEnabled(c.runFor(name)) || c.outcomes[name] != "" || (only != "" && only != name)
+	})
+	if len(missing) > 0 {
+		t.Errorf("%d tests did not complete with the data plane %s, for example %s; the suite's log is %s, and it ends with\n%s",
+			len(missing), c.name, missing[0], logFile, indent(end(t, logFile)))
 	}
 	if c.control != passes {
 		t.Errorf("%s fails at the end with the data plane %s, so the test bed may have failed during the other tests; the log is %s",
 			controlTest, c.name, logFile)
 	}
+}
+
+// crash matches the message with which the Go runtime ends a program.
+var crash = regexp.MustCompile(`(?m)^(panic|fatal error|SIG[A-Z]+): .*$`)
+
+// end returns the lines of the suite's log that explain why it ended: the message of a
+// crash and the lines after it, or the last lines.
+func end(t *testing.T, logFile string) string {
+	const lines = 60
+	content, err := os.ReadFile(logFile)
+	must(t, err)
+	if at := crash.FindIndex(content); at != nil {
+		after := strings.SplitAfter(string(content[at[0]:]), "\n")
+		return strings.Join(after[:min(lines, len(after))], "")
+	}
+	all := strings.SplitAfter(string(content), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "")
 }
 
 // files are the paths of the files that a run writes. Each data plane has its own

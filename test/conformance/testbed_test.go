@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
@@ -83,10 +84,11 @@ func startTestBed(t *testing.T, controllerLog string) *testBed {
 	})
 	stopAtEnd(t, err, func() error { return pods.Stop() })
 
-	kube, err := client.New(control.Config, client.Options{})
+	scheme := runtime.NewScheme() // the suite adds types to client-go's global scheme
+	must(t, errors.Join(corev1.AddToScheme(scheme), gatewayv1.Install(scheme), v1alpha1.Install(scheme)))
+	kube, err := client.New(control.Config, client.Options{Scheme: scheme})
 	must(t, err)
 	b.kube = kube
-	must(t, errors.Join(gatewayv1.Install(kube.Scheme()), v1alpha1.Install(kube.Scheme())))
 	must(t, kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}}))
 	for _, p := range planes {
 		createClass(t, kube, p)

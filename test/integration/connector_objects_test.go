@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -19,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -27,16 +24,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
-
-// addConnectorKinds adds the kinds of connector objects to the scheme of the
-// test client.
-var addConnectorKinds = sync.OnceFunc(func() {
-	utilruntime.Must(appsv1.AddToScheme(kube.Scheme()))
-	utilruntime.Must(autoscalingv1.AddToScheme(kube.Scheme()))
-	utilruntime.Must(autoscalingv2.AddToScheme(kube.Scheme()))
-	utilruntime.Must(networkingv1.AddToScheme(kube.Scheme()))
-	utilruntime.Must(policyv1.AddToScheme(kube.Scheme()))
-})
 
 func connectorsReady(g *gatewayv1.Gateway) func() string {
 	return gatewayCondition(g, gateway.TypeConnectorsReady)

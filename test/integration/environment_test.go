@@ -58,7 +58,6 @@ func newEnvironment() *environment {
 
 // prepare starts the simulator and creates the objects that all specs need.
 func (env *environment) prepare(o simulator.Options) {
-	addConnectorKinds()
 	id := uniqueName(environmentPrefix)
 	env.controllerName, env.className, env.namespace, env.controllerNamespace = "tunnelgateway.dev/"+id, id, id, id+"-system"
 	env.cloudflare = simulator.New(o)

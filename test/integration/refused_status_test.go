@@ -63,7 +63,6 @@ var _ = Describe("a status that an admission policy refuses", lifecycle, func() 
 func (env *environment) refuseStatuses(ctx context.Context, routes ...string) []client.Object {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Name: env.namespace + "-statuses"}
-	Expect(admissionv1.AddToScheme(kube.Scheme())).To(Succeed())
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{
 			NamespaceSelector: labelSelector("kubernetes.io/metadata.name", env.namespace),

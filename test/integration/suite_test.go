@@ -15,6 +15,13 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,9 +138,22 @@ var _ = BeforeSuite(func() {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	config.QPS, config.Burst = 1000, 1000
-	kube, err = client.NewWithWatch(config, client.Options{Scheme: manifest.Scheme()})
+	kube, err = client.NewWithWatch(config, client.Options{Scheme: newScheme()})
 	Expect(err).NotTo(HaveOccurred())
 })
+
+// newScheme returns a scheme with all types that the specs use. A scheme must not change
+// while a client uses it.
+func newScheme() *runtime.Scheme {
+	scheme := manifest.Scheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionv1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme,
+		networkingv1.AddToScheme, policyv1.AddToScheme,
+	} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	return scheme
+}
 
 // runParts runs all parts concurrently.
 func runParts(t *testing.T) {

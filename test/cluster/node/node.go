@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -117,7 +119,11 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // no rate limit, so that many Pods can start concurrently
 	config.WarningHandler = rest.NoWarnings{}
-	if n.kube, err = client.New(config, client.Options{}); err != nil {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	if n.kube, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 	if n.children, err = childproc.New("node"); err != nil {
@@ -133,6 +139,14 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 		return err
 	}
 	return n.watch(ctx, config)
+}
+
+// newScheme returns a scheme with the types that the node reads and writes. Other parts of
+// the program may add types to client-go's global scheme at any time, and a scheme is not
+// safe for that while it is in use.
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(corev1.AddToScheme(s), discoveryv1.AddToScheme(s))
 }
 
 // wrapImages adds the programs of the images to the group. It returns the images
@@ -157,7 +171,7 @@ func wrapImages(group *childproc.Group, images map[string]Image) (map[string]Ima
 // synced.
 func (n *Node) watch(ctx context.Context, config *rest.Config) error {
 	m, err := manager.New(config, manager.Options{
-		Logger: logr.New(log.NullLogSink{}), Metrics: server.Options{BindAddress: "0"},
+		Scheme: n.kube.Scheme(), Logger: logr.New(log.NullLogSink{}), Metrics: server.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		return err
