@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	dto "github.com/prometheus/client_model/go"
@@ -117,7 +118,7 @@ var _ = Describe("the metrics endpoint", users, func() {
 		env.cloudflare.ClearFaults()
 
 		By("exporting the documented metrics")
-		expectDocumentedMetrics(address)
+		Eventually(differencesFromDocumentation).WithArguments(address).Should(BeEmpty())
 
 		By("deleting a Gateway")
 		env.delete(g)
@@ -152,12 +153,11 @@ func fetchMetrics(address string) string {
 	return body
 }
 
-// expectDocumentedMetrics compares the exported metrics with the list from which
-// the documentation is generated.
-func expectDocumentedMetrics(address string) {
-	GinkgoHelper()
+// differencesFromDocumentation returns the differences between the list from which the
+// documentation is generated and the exported metrics.
+func differencesFromDocumentation(g Gomega, address string) string {
 	families, err := scrape(address)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	exported := map[string]string{}
 	for name, family := range families {
 		if strings.HasPrefix(name, "tunnel_gateway_") {
@@ -183,8 +183,8 @@ func expectDocumentedMetrics(address string) {
 		"tunnel_gateway_xds_acknowledgement_seconds",
 		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds", // exported only during a change
 	} {
-		Expect(defined).To(HaveKey(name))
+		g.Expect(defined).To(HaveKey(name))
 		delete(defined, name)
 	}
-	Expect(exported).To(Equal(defined))
+	return cmp.Diff(defined, exported)
 }
