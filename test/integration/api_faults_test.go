@@ -33,7 +33,7 @@ var faultInjections = map[string]faultInjection{
 // which the client stops its retries and returns the error to the controller.
 const failuresBeyondRetries = 6
 
-var _ = Describe("a fault of the Cloudflare API", slow, func() {
+var _ = Describe("a fault of the Cloudflare API", crashes, func() {
 	It("does not change the result of a creation, change or deletion", func() {
 		expectedConfigurations()
 		type faultyScenario struct {

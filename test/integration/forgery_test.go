@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("a forged record", lifecycle, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a forged record", ownership, Ordered, ContinueOnFailure, func() {
 	forgeries := allForgeries()
 	var env *attackEnvironment
 

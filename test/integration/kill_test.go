@@ -18,7 +18,7 @@ const (
 	changesPerKill = 40
 )
 
-var _ = Describe("a controller that is killed repeatedly while routes change", slow, func() {
+var _ = Describe("a controller that is killed repeatedly while routes change", crashes, func() {
 	It("ends with the current configuration and a single tunnel", func() {
 		env := newKillEnvironment()
 		for round := range kills {

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a recreated Gateway", lifecycle, func() {
+var _ = Describe("a recreated Gateway", ownership, func() {
 	It("keeps its tunnel if the retirement delay has not expired", func() {
 		expectedConfigurations()
 		s := newScenario()

@@ -45,12 +45,18 @@ const (
 // machine without other load.
 const shortTimeout = 4 * time.Second
 
+// The labels divide the specs into parts of similar duration. Each spec has at most one.
 var (
 	// slow is the label of specs that take long, mostly because they wait.
 	slow = Label("slow")
+	// crashes is the label of specs in which the controller crashes or Cloudflare's API fails
+	// during every call.
+	crashes = Label("crashes")
 	// lifecycle is the label of specs about the creation and deletion of
 	// tunnels and connectors.
 	lifecycle = Label("lifecycle")
+	// ownership is the label of specs about which Gateway or program a tunnel belongs to.
+	ownership = Label("ownership")
 	// withEnvoy is the label of specs that run Envoys. They share the port of the xDS
 	// server and the node, so they run in one process.
 	withEnvoy = Label("envoy")
@@ -62,11 +68,8 @@ var (
 // a separate control plane. They run concurrently because most specs wait most of
 // the time, and one part does not affect the counters of another.
 var parts = []string{
-	"slow && !envoy && !users",
-	"lifecycle && !slow && !envoy && !users",
-	"!lifecycle && !slow && !envoy && !users",
-	"users && !envoy",
-	"envoy",
+	"envoy", "slow", "crashes", "lifecycle", "ownership", "users",
+	"!envoy && !slow && !crashes && !lifecycle && !ownership && !users",
 }
 
 var (

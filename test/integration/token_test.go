@@ -19,7 +19,7 @@ import (
 
 const tokenPath = "/accounts/*/cfd_tunnel/*/token"
 
-var _ = Describe("the controller", lifecycle, func() {
+var _ = Describe("the controller", ownership, func() {
 	It("stores the tunnel's token in a Secret owned by the Tunnel", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start("--inventory-interval=10s")

@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-var _ = Describe("the ownership of a tunnel", lifecycle, func() {
+var _ = Describe("the ownership of a tunnel", ownership, func() {
 	It("is recovered by the tunnel's name after the cluster is rebuilt", func(ctx SpecContext) {
 		env := newEnvironment()
 		id := env.createPreviousTunnel("shared") // as the previous cluster left it
@@ -221,7 +221,7 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 
 })
 
-var _ = Describe("a tunnel that is deleted in the Cloudflare account", lifecycle, func() {
+var _ = Describe("a tunnel that is deleted in the Cloudflare account", ownership, func() {
 	It("is replaced by a new tunnel, with an event", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start("--inventory-interval=10s")
@@ -239,7 +239,7 @@ var _ = Describe("a tunnel that is deleted in the Cloudflare account", lifecycle
 	})
 })
 
-var _ = Describe("a hostname that two Gateways serve", lifecycle, func() {
+var _ = Describe("a hostname that two Gateways serve", ownership, func() {
 	It("is reported on both Gateways until one of them stops serving it", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
+var _ = Describe("a Gateway whose state is unknown", ownership, func() {
 	It("keeps its tunnel if its GatewayClass is deleted", func() {
 		env := newEnvironment()
 		env.start()
