@@ -38,10 +38,7 @@ type planned struct {
 
 // newPlanned returns the decision with the configuration for its data plane.
 func newPlanned(result *gateway.Result) planned {
-	if result.DataPlane == v1alpha1.DataPlaneEnvoy {
-		return planned{result, ingress.EnvoyConfiguration(result.Table)}
-	}
-	return planned{result, ingress.Configuration(result.Table)}
+	return planned{result, ingress.ConfigurationFor(result.DataPlane, result.Table)}
 }
 
 // isFor reports whether the decision is for the data plane.

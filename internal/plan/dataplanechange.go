@@ -13,6 +13,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -61,7 +62,7 @@ func newOtherDataPlane(other, current *gateway.Result) *tunnel.OtherDataPlane {
 	if other == nil {
 		return nil
 	}
-	return &tunnel.OtherDataPlane{Configuration: configurationOf(other), Excess: other.Excess(current)}
+	return &tunnel.OtherDataPlane{Configuration: ingress.ConfigurationFor(other.DataPlane, other.Table), Excess: other.Excess(current)}
 }
 
 // newDataPlaneChange returns the change of the data plane of a Gateway, or nil. other is the

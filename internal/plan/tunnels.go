@@ -16,6 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -105,7 +106,7 @@ func (t *tunnels) facts(d *decision) tunnel.Facts {
 	request := tunnel.Request{
 		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.ForSettings(result.Settings).Account,
 		Credentials: t.account.SecretReference(result.Settings), ServesGRPC: result.ServesGRPC(),
-		DataPlane: result.Settings.DataPlane(), Configuration: configurationOf(result), ConfigurationDataPlane: result.DataPlane,
+		DataPlane: result.Settings.DataPlane(), Configuration: ingress.ConfigurationFor(result.DataPlane, result.Table), ConfigurationDataPlane: result.DataPlane,
 		Other: newOtherDataPlane(d.other, result),
 	}
 	if f.Object != nil {
