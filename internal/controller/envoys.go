@@ -283,7 +283,7 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.Change,
 			found.Progress = change.Message
 		}
 	case object != nil && object.Status.DataPlaneChange == nil:
-		found.Excess = t.excess()
+		found.Excess = t.otherExcess()
 	}
 	if serves && t.configuration != nil && last != nil && !t.other.has(last.Hash()) {
 		found.AccessPending = ingress.PendingAccess(*t.configuration, *last)

@@ -213,11 +213,11 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	request := tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
 		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
-		DataPlane: s.DataPlane(), Configuration: t.configuration, ConfigurationDataPlane: t.result.DataPlane,
+		Configuration: t.configuration, Hash: t.hash, ConfigurationDataPlane: t.result.DataPlane,
 		Hostnames: len(t.result.Hostnames()), ServesGRPC: t.result.ServesGRPC(),
 	}
 	if t.other != nil && t.other.configuration != nil {
-		request.Other = &tunnel.OtherDataPlane{Configuration: t.other.configuration, Excess: t.excess()}
+		request.Other = &tunnel.OtherDataPlane{Configuration: t.other.configuration, Hash: t.other.hash, Excess: t.otherExcess()}
 	}
 	return tunnel.NewDesired(l.options, request)
 }

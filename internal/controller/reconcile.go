@@ -22,8 +22,8 @@ import (
 // writes interim statuses without its outcome.
 const interimStatusDelay = 2 * time.Second
 
-// reconciler reconciles a key in four phases: it loads the state, builds the ingress
-// rules, manages the tunnel and reports the statuses.
+// reconciler reconciles a key in phases: it loads the state, makes the decisions about the
+// Gateway, publishes the routes for Envoy, manages the tunnel and reports the statuses.
 type reconciler struct {
 	loader       state.Loader
 	buildOptions gateway.Options
@@ -96,7 +96,6 @@ func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, er
 // the data plane of the Snapshot.
 func (r *reconciler) build(ctx context.Context, key state.Key, s *gateway.Snapshot) planned {
 	_, end := r.observer.span(ctx, "build", key)
-	s.Now = r.now()
 	p, rules := newPlanned(gateway.Build(s, r.buildOptions)), 0
 	if p.configuration != nil {
 		rules = len(p.configuration.Ingress)
@@ -110,7 +109,7 @@ func (r *reconciler) build(ctx context.Context, key state.Key, s *gateway.Snapsh
 // plan returns the target for a managed Gateway, with the decisions for both data planes while
 // its data plane changes.
 func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) target {
-	loaded.Snapshot.DataPlane = tunnel.RecordedDataPlane(object)
+	loaded.Snapshot.DataPlane, loaded.Snapshot.Now = tunnel.RecordedDataPlane(object), r.now()
 	t := target{
 		key: key, gateway: loaded.Gateway, planned: r.build(ctx, key, loaded.Snapshot), snapshot: loaded.Snapshot,
 		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
@@ -121,6 +120,7 @@ func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Load
 	snapshot := *loaded.Snapshot
 	snapshot.DataPlane = t.result.DataPlane.Other()
 	other := r.build(ctx, key, &snapshot)
+	t.excess, other.excess = t.result.Excess(other.result), other.result.Excess(t.result)
 	t.other = &other
 	return t
 }
@@ -152,9 +152,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	// A failed renewal does not prevent the statuses, which follow the data plane in effect now.
 	err = errors.Join(err, r.renewWhilePaused(ctx, t))
 	t = t.at(summary.managed.object)
-	if t.configuration != nil {
-		summary.configurationHash = t.configuration.Hash()
-	}
+	summary.configurationHash = t.hash
 	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
 	summary.outcome = r.outcome(ctx, t, shared, *outcome, summary.managed.object)
 	report := t.result.Report(summary.outcome)

@@ -59,10 +59,11 @@ func buildOther(loaded *state.Loaded, result *gateway.Result, o gateway.Options)
 // newOtherDataPlane converts the result for the data plane that is not in effect, which can be
 // nil. current is the result for the data plane in effect.
 func newOtherDataPlane(other, current *gateway.Result) *tunnel.OtherDataPlane {
-	if other == nil {
+	if other == nil || other.Table == nil {
 		return nil
 	}
-	return &tunnel.OtherDataPlane{Configuration: ingress.ConfigurationFor(other.DataPlane, other.Table), Excess: other.Excess(current)}
+	configuration := ingress.ConfigurationFor(other.DataPlane, other.Table)
+	return &tunnel.OtherDataPlane{Configuration: configuration, Hash: configuration.Hash(), Excess: other.Excess(current)}
 }
 
 // newDataPlaneChange returns the change of the data plane of a Gateway, or nil. other is the
