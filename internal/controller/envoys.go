@@ -263,7 +263,7 @@ func describeListeners(g *gatewayv1.Gateway, result *gateway.Result) string {
 // state returns the state of the Gateway's Envoys for its conditions, or nil when no request
 // reaches them and none will. change is the change of the data plane, or nil if it is unknown
 // or there is none. last is the last known configuration of the tunnel, or nil.
-func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.Change, last *provider.Configuration) *gateway.Envoys {
+func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPlaneChange, last *provider.Configuration) *gateway.Envoys {
 	serves := t.isFor(v1alpha1.DataPlaneEnvoy)
 	if !serves && !isStarting(object) {
 		return nil

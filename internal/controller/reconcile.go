@@ -169,7 +169,7 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 	return gateway.Outcome{
 		Push: pushResult(t.result, o, r.lifecycle.accountProblem(t)), Tunnel: o.Tunnel, Shared: shared,
 		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
-		Envoys:     r.envoys.state(t, object, o.Change, r.lifecycle.lastConfiguration(t.key)),
+		Envoys:     r.envoys.state(t, object, o.DataPlaneChange, r.lifecycle.lastConfiguration(t.key)),
 	}
 }
 

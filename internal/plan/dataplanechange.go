@@ -73,7 +73,7 @@ func newDataPlaneChange(d decision, f tunnel.Facts, o tunnel.Outcome) *DataPlane
 		return nil
 	}
 	c := &DataPlaneChange{To: d.result.Settings.DataPlane(), Recorded: f.Object.Status.DataPlaneChange, Routes: []RouteChange{}}
-	if change := o.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+	if change := o.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
 		c.Reason, c.Message = string(change.Reason), change.Message
 	}
 	if condition := meta.FindStatusCondition(f.Object.Status.Conditions, v1alpha1.TunnelDataPlaneApplied); c.Recorded != nil && condition != nil {

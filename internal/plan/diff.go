@@ -166,7 +166,7 @@ func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
 	if o.State == tunnel.OutcomeFailed {
 		i.notes = append(i.notes, o.Message)
 	}
-	if change := o.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+	if change := o.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
 		i.notes = append(i.notes, change.Message)
 	}
 }
