@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -15,6 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // followed is a Service to whose pods the Envoys of a Gateway connect.
@@ -52,3 +58,79 @@ var addressesChanged = predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) boo
 	before, after := u.ObjectOld.(*corev1.Pod), u.ObjectNew.(*corev1.Pod)
 	return hasEnded(before) != hasEnded(after) || !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
 }}
+
+// followers returns the selected Services to whose pods Envoys connect, for each Gateway.
+func (e *envoys) followers(selected func(service types.NamespacedName) bool) []followed {
+	e.mu.Lock()
+	all := maps.Clone(e.published)
+	e.mu.Unlock()
+	var found []followed
+	for gateway, p := range all {
+		p.mu.Lock()
+		for service := range p.services {
+			if selected(service) {
+				found = append(found, followed{gateway, service})
+			}
+		}
+		p.mu.Unlock()
+	}
+	return found
+}
+
+// publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
+func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
+	p := e.find(f.gateway)
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	assignments, err := e.assign(ctx, p.services[f.service])
+	if err == nil && len(assignments) > 0 {
+		e.server.PublishEndpoints(f.gateway, p.tunnel, assignments)
+	}
+	return err
+}
+
+// assign returns the endpoints of the clusters from the EndpointSlices in the cache.
+func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
+	if len(clusters) == 0 {
+		return nil, nil
+	}
+	reserved, err := e.connectorAddresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	assignments := make(envoy.Assignments, len(clusters))
+	for _, cluster := range clusters {
+		var list discoveryv1.EndpointSliceList
+		if err := e.reader.List(ctx, &list, client.MatchingFields{state.IndexService: cluster.Service.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", cluster.Service, err)
+		}
+		slices := make([]*discoveryv1.EndpointSlice, len(list.Items))
+		for i := range list.Items {
+			slices[i] = &list.Items[i]
+		}
+		assignments[cluster.Cluster] = envoy.Assign(cluster, slices, func(ip string) bool { return reserved[ip] })
+	}
+	return assignments, nil
+}
+
+// connectorAddresses returns the addresses of the connectors' pods. No Service may lead to
+// them: the owner of a Service can write its EndpointSlices.
+func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error) {
+	var pods corev1.PodList
+	if err := e.reader.List(ctx, &pods, client.InNamespace(e.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the pods of the connectors: %w", err)
+	}
+	addresses := map[string]bool{}
+	for i := range pods.Items {
+		if hasEnded(&pods.Items[i]) {
+			continue
+		}
+		for _, ip := range pods.Items[i].Status.PodIPs {
+			addresses[routing.CanonicalIP(ip.IP)] = true
+		}
+	}
+	return addresses, nil
+}
