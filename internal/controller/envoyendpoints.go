@@ -3,7 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -44,13 +44,29 @@ func setupEndpoints(m manager.Manager, e *envoys) error {
 // fromEndpointSlice returns the Gateways whose Envoys connect to the endpoints.
 func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []followed {
 	service := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetLabels()[discoveryv1.LabelServiceName]}
-	return e.followers(func(other types.NamespacedName) bool { return other == service })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var found []followed
+	for gateway, p := range e.published {
+		if p.services[service] {
+			found = append(found, followed{gateway, service})
+		}
+	}
+	return found
 }
 
 // fromConnectorPod returns all Services to whose pods Envoys connect, because Envoys never
 // connect to the addresses of connectors.
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
-	return e.followers(func(types.NamespacedName) bool { return true })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var found []followed
+	for gateway, p := range e.published {
+		for service := range p.services {
+			found = append(found, followed{gateway, service})
+		}
+	}
+	return found
 }
 
 // addressesChanged passes updates of a pod only if the addresses change that it uses.
@@ -59,22 +75,20 @@ var addressesChanged = predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) boo
 	return hasEnded(before) != hasEnded(after) || !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
 }}
 
-// followers returns the selected Services to whose pods Envoys connect, for each Gateway.
-func (e *envoys) followers(selected func(service types.NamespacedName) bool) []followed {
-	e.mu.Lock()
-	all := maps.Clone(e.published)
-	e.mu.Unlock()
-	var found []followed
-	for gateway, p := range all {
-		p.mu.Lock()
-		for service := range p.services {
-			if selected(service) {
-				found = append(found, followed{gateway, service})
-			}
+// follow sets the Services of the publication to those of the resources, which may be nil.
+func (e *envoys) follow(p *publication, all ...*envoy.Resources) {
+	services := map[types.NamespacedName]bool{}
+	for _, resources := range all {
+		if resources == nil {
+			continue
 		}
-		p.mu.Unlock()
+		for _, cluster := range resources.Endpoints {
+			services[cluster.Service] = true
+		}
 	}
-	return found
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.services = services
 }
 
 // publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
@@ -85,7 +99,11 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	assignments, err := e.assign(ctx, p.services[f.service])
+	if p.resources == nil {
+		return nil // the first publication reads the endpoints
+	}
+	ofOther := func(cluster envoy.EndpointsOf) bool { return cluster.Service != f.service }
+	assignments, err := e.assign(ctx, slices.DeleteFunc(slices.Clone(p.resources.Endpoints), ofOther))
 	if err == nil && len(assignments) > 0 {
 		e.server.PublishEndpoints(f.gateway, p.tunnel, assignments)
 	}
@@ -107,11 +125,11 @@ func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envo
 		if err := e.reader.List(ctx, &list, client.MatchingFields{state.IndexService: cluster.Service.String()}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", cluster.Service, err)
 		}
-		slices := make([]*discoveryv1.EndpointSlice, len(list.Items))
+		found := make([]*discoveryv1.EndpointSlice, len(list.Items))
 		for i := range list.Items {
-			slices[i] = &list.Items[i]
+			found[i] = &list.Items[i]
 		}
-		assignments[cluster.Cluster] = envoy.Assign(cluster, slices, func(ip string) bool { return reserved[ip] })
+		assignments[cluster.Cluster] = envoy.Assign(cluster, found, func(ip string) bool { return reserved[ip] })
 	}
 	return assignments, nil
 }

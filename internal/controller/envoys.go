@@ -56,8 +56,9 @@ type publication struct {
 	// acknowledged the first publication for the present listeners.
 	sequence  int64
 	listeners string
-	// services are the clusters whose endpoints are those of a Service.
-	services map[types.NamespacedName][]envoy.EndpointsOf
+	// services are the Services to whose pods the clusters of the resources lead. envoys.mu
+	// guards them: the watch of EndpointSlices must not wait for a publication.
+	services map[types.NamespacedName]bool
 }
 
 func newEnvoys(server xdsServer, reader client.Reader, namespace string) *envoys {
@@ -91,6 +92,8 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 		p.listeners = listeners
 		p.sequence++
 	}
+	// The Services are followed before their EndpointSlices are read, so that no change is lost.
+	e.follow(p, p.resources, resources)
 	assignments, err := e.assign(ctx, resources.Endpoints)
 	if err != nil {
 		return false, err
@@ -103,10 +106,7 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 		return false, nil
 	}
 	p.tunnel, p.resources = object.UID, resources
-	p.services = make(map[types.NamespacedName][]envoy.EndpointsOf, len(resources.Endpoints))
-	for _, cluster := range resources.Endpoints {
-		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
-	}
+	e.follow(p, resources)
 	return len(hostnames) > 0, nil
 }
 
