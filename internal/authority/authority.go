@@ -43,7 +43,8 @@ type Options struct {
 // Authority issues the certificates of the Envoys beside connectors and of the controller.
 type Authority struct {
 	o Options
-	// flight prevents that one process accesses the Secret with the authorities concurrently.
+	// flight makes concurrent calls share one synchronization with the Secret of the
+	// authorities.
 	flight singleflight.Group
 	// stored is the last known state of this Secret; nil before the first read.
 	stored atomic.Pointer[stored]

@@ -1,7 +1,7 @@
 // Package connector builds the objects that run the connectors of a Tunnel: a Deployment of
-// unmodified cloudflared, optionally with an Envoy in each pod, and related objects. It also derives the readiness of the
-// connectors from the status of the Deployment. The package is pure: the caller merges the
-// settings and writes the objects.
+// unmodified cloudflared, optionally with an Envoy in each pod, and related objects. It also
+// derives the readiness of the connectors from the status of the Deployment. The package is
+// pure: the caller merges the settings and writes the objects.
 //
 // The objects are apply configurations. They contain only the fields that this controller
 // manages, so server-side apply makes it the owner of exactly these fields. The replicas of

@@ -1,7 +1,16 @@
 // Package controller reconciles Gateways. A watch adds a key to the queue. For each
-// key, the reconciler loads the state, builds the ingress rules, executes the steps of
+// key, the reconciler loads the state, publishes the routes for Envoy, executes the steps of
 // the tunnel's lifecycle and writes the statuses. internal/gateway and internal/tunnel
 // make the decisions; this package executes them.
+//
+// The files follow the path of a change:
+//
+//   - watch.go and watchtunnel.go map a changed object to the keys of the Gateways that it affects.
+//   - reconcile.go reconciles a key. target.go contains the decisions about its Gateway.
+//   - publish.go and envoys.go publish the routes for Envoy, and envoyendpoints.go the endpoints.
+//   - lifecycle.go and loop.go contain the loop of decisions about the tunnel. execute.go executes
+//     a step, with the objects in tunnelobjects.go, tokensecret.go and connectorobjects.go.
+//   - observer.go records metrics and traces, and notifier.go emits events.
 package controller
 
 import (

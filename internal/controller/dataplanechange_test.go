@@ -202,6 +202,7 @@ func TestLimitsPreventTheChangeToIngressRules(t *testing.T) {
 	if message := h.dataPlaneMessage(); !strings.Contains(message, "needs 1200 ingress rules, but limits.rulesPerTunnel of the GatewayClass is 1000") {
 		t.Errorf("the message of DataPlaneReady is %q", message)
 	}
+	h.wantMetrics(map[string]float64{"data_plane_limit_exceeded": 1})
 
 	h.change("infra", "web", route, func() { route.Spec.Rules = route.Spec.Rules[:1] })
 	h.reconcileFor(time.Minute)

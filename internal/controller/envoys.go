@@ -3,12 +3,9 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -18,8 +15,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -61,16 +56,17 @@ type publication struct {
 	// acknowledged the first publication for the present listeners.
 	sequence  int64
 	listeners string
-	// services are the clusters whose endpoints are those of a Service.
-	services map[types.NamespacedName][]envoy.EndpointsOf
+	// services are the Services to whose pods the clusters of the resources lead. envoys.mu
+	// guards them: the watch of EndpointSlices must not wait for a publication.
+	services map[types.NamespacedName]bool
 }
 
 func newEnvoys(server xdsServer, reader client.Reader, namespace string) *envoys {
 	return &envoys{server: server, reader: reader, namespace: namespace, published: map[types.NamespacedName]*publication{}}
 }
 
-// of returns the publication of the Gateway, and creates it if necessary.
-func (e *envoys) of(gateway types.NamespacedName) *publication {
+// ensure returns the publication of the Gateway, and creates it if necessary.
+func (e *envoys) ensure(gateway types.NamespacedName) *publication {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.published[gateway]
@@ -87,7 +83,7 @@ func (e *envoys) of(gateway types.NamespacedName) *publication {
 // desired configuration. The server refuses a publication that is not valid, and reports it in
 // its state.
 func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) (moving bool, err error) {
-	p := e.of(t.key.NamespacedName)
+	p := e.ensure(t.key.NamespacedName)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	hostnames := p.moving(plan, object, current)
@@ -96,6 +92,8 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 		p.listeners = listeners
 		p.sequence++
 	}
+	// The Services are followed before their EndpointSlices are read, so that no change is lost.
+	e.follow(p, p.resources, resources)
 	assignments, err := e.assign(ctx, resources.Endpoints)
 	if err != nil {
 		return false, err
@@ -108,10 +106,7 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 		return false, nil
 	}
 	p.tunnel, p.resources = object.UID, resources
-	p.services = make(map[types.NamespacedName][]envoy.EndpointsOf, len(resources.Endpoints))
-	for _, cluster := range resources.Endpoints {
-		p.services[cluster.Service] = append(p.services[cluster.Service], cluster)
-	}
+	e.follow(p, resources)
 	return len(hostnames) > 0, nil
 }
 
@@ -142,66 +137,8 @@ func leadsToEnvoy(object *v1alpha1.Tunnel) bool {
 	return tunnel.RecordedDataPlane(object) == v1alpha1.DataPlaneEnvoy || change != nil && change.Phase == v1alpha1.DataPlaneSwitching
 }
 
-// publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
-func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
-	p := e.find(f.gateway)
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	assignments, err := e.assign(ctx, p.services[f.service])
-	if err == nil && len(assignments) > 0 {
-		e.server.PublishEndpoints(f.gateway, p.tunnel, assignments)
-	}
-	return err
-}
-
-// assign returns the endpoints of the clusters from the EndpointSlices in the cache.
-func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
-	if len(clusters) == 0 {
-		return nil, nil
-	}
-	reserved, err := e.connectorAddresses(ctx)
-	if err != nil {
-		return nil, err
-	}
-	assignments := make(envoy.Assignments, len(clusters))
-	for _, cluster := range clusters {
-		var list discoveryv1.EndpointSliceList
-		if err := e.reader.List(ctx, &list, client.MatchingFields{state.IndexService: cluster.Service.String()}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", cluster.Service, err)
-		}
-		slices := make([]*discoveryv1.EndpointSlice, len(list.Items))
-		for i := range list.Items {
-			slices[i] = &list.Items[i]
-		}
-		assignments[cluster.Cluster] = envoy.Assign(cluster, slices, func(ip string) bool { return reserved[ip] })
-	}
-	return assignments, nil
-}
-
-// connectorAddresses returns the addresses of the connectors' pods. No Service may lead to
-// them: the owner of a Service can write its EndpointSlices.
-func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error) {
-	var pods corev1.PodList
-	if err := e.reader.List(ctx, &pods, client.InNamespace(e.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the pods of the connectors: %w", err)
-	}
-	addresses := map[string]bool{}
-	for i := range pods.Items {
-		if hasEnded(&pods.Items[i]) {
-			continue
-		}
-		for _, ip := range pods.Items[i].Status.PodIPs {
-			addresses[routing.CanonicalIP(ip.IP)] = true
-		}
-	}
-	return addresses, nil
-}
-
-// serve reports whether routes of the Gateway were published for Envoy.
-func (e *envoys) serve(gateway types.NamespacedName) bool { return e.find(gateway) != nil }
+// hasPublished reports whether routes of the Gateway were published for Envoy.
+func (e *envoys) hasPublished(gateway types.NamespacedName) bool { return e.find(gateway) != nil }
 
 // find returns the publication of the Gateway, or nil if nothing was published for it.
 func (e *envoys) find(gateway types.NamespacedName) *publication {
@@ -210,41 +147,12 @@ func (e *envoys) find(gateway types.NamespacedName) *publication {
 	return e.published[gateway]
 }
 
-// remove ends the streams of a Gateway without a Tunnel.
+// remove ends the streams of a Gateway that has no Tunnel or whose connectors have no Envoy.
 func (e *envoys) remove(gateway types.NamespacedName) {
 	e.mu.Lock()
 	delete(e.published, gateway)
 	e.mu.Unlock()
 	e.server.Remove(gateway)
-}
-
-// followers returns the selected Services to whose pods Envoys connect, for each Gateway.
-func (e *envoys) followers(selected func(service types.NamespacedName) bool) []followed {
-	e.mu.Lock()
-	all := maps.Clone(e.published)
-	e.mu.Unlock()
-	var found []followed
-	for gateway, p := range all {
-		p.mu.Lock()
-		for service := range p.services {
-			if selected(service) {
-				found = append(found, followed{gateway, service})
-			}
-		}
-		p.mu.Unlock()
-	}
-	return found
-}
-
-// acknowledges reports whether the sequence covers the present listeners of the Gateway.
-func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool {
-	p := e.find(gateway)
-	if p == nil {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sequence > 0 && sequence >= p.sequence
 }
 
 // describeListeners returns a text that changes with the generations of the Gateway and its
@@ -258,56 +166,4 @@ func describeListeners(g *gatewayv1.Gateway, result *gateway.Result) string {
 		text = strconv.AppendBool(append(text, ' '), l.Rejected == nil)
 	}
 	return string(text)
-}
-
-// state returns the state of the Gateway's Envoys for its conditions, or nil when no request
-// reaches them and none will. change is the change of the data plane, or nil if it is unknown
-// or there is none. last is the last known configuration of the tunnel, or nil.
-func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.Change, last *provider.Configuration) *gateway.Envoys {
-	serves := t.isFor(v1alpha1.DataPlaneEnvoy)
-	if !serves && !isStarting(object) {
-		return nil
-	}
-	s := e.server.State(t.key.NamespacedName)
-	found := &gateway.Envoys{
-		Connected: s.Connected, Known: s.Known, Published: s.Published, Late: s.Late, Rejected: s.Rejected,
-		Acknowledged: e.acknowledges(t.key.NamespacedName, s.Acknowledged),
-		Starting:     !serves,
-	}
-	if object != nil {
-		found.Wanted = int(object.Status.Connectors.Desired)
-	}
-	switch {
-	case !serves:
-		if change != nil {
-			found.Progress = change.Message
-		}
-	case object != nil && object.Status.DataPlaneChange == nil:
-		found.Excess = t.excess()
-	}
-	if serves && t.configuration != nil && last != nil && !t.other.has(last.Hash()) {
-		found.AccessPending = ingress.PendingAccess(*t.configuration, *last)
-	}
-	return found
-}
-
-// isStarting reports whether the Tunnel changes to Envoy, and still has ingress rules.
-func isStarting(object *v1alpha1.Tunnel) bool {
-	if object == nil || object.Status.DataPlaneChange == nil {
-		return false
-	}
-	return object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
-}
-
-// delayChange reports whether a change to Envoy waits for acknowledgements that are expected
-// soon.
-func (e *envoys) delayChange(t target, object *v1alpha1.Tunnel) bool {
-	s := e.server.State(t.key.NamespacedName)
-	return isStarting(object) && !t.state.Paused && s.Rejected == "" && !s.Late
-}
-
-// facts returns the state of the Gateway's Envoys for decisions about the data plane.
-func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
-	s := e.server.State(gateway)
-	return tunnel.Envoys{Connected: s.Connected, Late: s.Late, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway)}
 }

@@ -113,7 +113,7 @@ func TestSwitchToIngressRulesForgetsEnvoys(t *testing.T) {
 	if got := h.servedHostname(); got != "a.example.com" {
 		t.Errorf("the tunnel serves %q, want a.example.com", got)
 	}
-	if h.envoys.serve(h.key.NamespacedName) || !slices.Contains(h.xds.removed, "infra/shared") {
+	if h.envoys.hasPublished(h.key.NamespacedName) || !slices.Contains(h.xds.removed, "infra/shared") {
 		t.Error("the Gateway still has a publication")
 	}
 }

@@ -70,10 +70,3 @@ func recordExpiry(issuer *authority.Authority, m *metrics.Metrics) func(context.
 		}
 	}
 }
-
-// isCurrent reports whether the Gateway's Tunnel in the cache has the UID.
-func (o tunnelObjects) isCurrent(gateway types.NamespacedName, uid types.UID) bool {
-	object, err := o.read(context.Background(), o.client, gateway)
-	return err == nil && object != nil && object.UID == uid &&
-		object.Spec.Gateway == v1alpha1.GatewayReference{Namespace: gateway.Namespace, Name: gateway.Name}
-}

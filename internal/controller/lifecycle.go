@@ -213,19 +213,19 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	request := tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
 		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
-		DataPlane: s.DataPlane(), Configuration: t.configuration, ConfigurationDataPlane: t.result.DataPlane,
+		Configuration: t.configuration, Hash: t.hash, ConfigurationDataPlane: t.result.DataPlane,
 		Hostnames: len(t.result.Hostnames()), ServesGRPC: t.result.ServesGRPC(),
 	}
 	if t.other != nil && t.other.configuration != nil {
-		request.Other = &tunnel.OtherDataPlane{Configuration: t.other.configuration, Excess: t.excess()}
+		request.Other = &tunnel.OtherDataPlane{Configuration: t.other.configuration, Hash: t.other.hash, Excess: t.otherExcess()}
 	}
 	return tunnel.NewDesired(l.options, request)
 }
 
-// currentConfiguration returns the configuration of the Gateway's tunnel as Cloudflare last
-// reported it, or nil if it is unknown.
+// currentConfiguration returns a copy of the configuration of the Gateway's tunnel as Cloudflare
+// last reported it, or nil if it is unknown. Each step of the lifecycle replaces the memory.
 func (l *lifecycle) currentConfiguration(key state.Key) *provider.Configuration {
-	remote := &l.tunnelFor(key).memory.Remote.Configuration
+	remote := l.tunnelFor(key).memory.Remote.Configuration
 	if !remote.Known {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (l *lifecycle) currentConfiguration(key state.Key) *provider.Configuration 
 // lastConfiguration is like currentConfiguration, but after a failed write it returns the
 // configuration before the write, because the connectors can still have it.
 func (l *lifecycle) lastConfiguration(key state.Key) *provider.Configuration {
-	remote := &l.tunnelFor(key).memory.Remote.Configuration
+	remote := l.tunnelFor(key).memory.Remote.Configuration
 	if remote.Hash == "" {
 		return nil
 	}

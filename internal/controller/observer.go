@@ -197,7 +197,9 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		}
 	}
 	if e := s.outcome.Envoys; e != nil {
-		g.DataPlane = &metrics.DataPlane{Ready: isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady), Rejected: e.Rejected != ""}
+		g.DataPlane = &metrics.DataPlane{
+			Ready: isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady), Rejected: e.Rejected != "", LimitExceeded: e.Excess != "",
+		}
 	}
 	return g
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,8 +21,8 @@ import (
 // writes interim statuses without its outcome.
 const interimStatusDelay = 2 * time.Second
 
-// reconciler reconciles a key in four phases: it loads the state, builds the ingress
-// rules, manages the tunnel and reports the statuses.
+// reconciler reconciles a key in phases: it loads the state, makes the decisions about the
+// Gateway, publishes the routes for Envoy, manages the tunnel and reports the statuses.
 type reconciler struct {
 	loader       state.Loader
 	buildOptions gateway.Options
@@ -42,7 +41,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 	// Changes in quick succession are pushed together, because connectors drop
 	// their connections to the backends at every push. Envoy does not: a change of its
 	// routes does not wait for the pushes of Access rules.
-	if wait := r.lifecycle.writeDelay(key); wait > 0 && !r.envoys.serve(key.NamespacedName) {
+	if wait := r.lifecycle.writeDelay(key); wait > 0 && !r.envoys.hasPublished(key.NamespacedName) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	requeueAfter, err := r.observe(ctx, key)
@@ -96,7 +95,6 @@ func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, er
 // the data plane of the Snapshot.
 func (r *reconciler) build(ctx context.Context, key state.Key, s *gateway.Snapshot) planned {
 	_, end := r.observer.span(ctx, "build", key)
-	s.Now = r.now()
 	p, rules := newPlanned(gateway.Build(s, r.buildOptions)), 0
 	if p.configuration != nil {
 		rules = len(p.configuration.Ingress)
@@ -110,7 +108,7 @@ func (r *reconciler) build(ctx context.Context, key state.Key, s *gateway.Snapsh
 // plan returns the target for a managed Gateway, with the decisions for both data planes while
 // its data plane changes.
 func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) target {
-	loaded.Snapshot.DataPlane = tunnel.RecordedDataPlane(object)
+	loaded.Snapshot.DataPlane, loaded.Snapshot.Now = tunnel.RecordedDataPlane(object), r.now()
 	t := target{
 		key: key, gateway: loaded.Gateway, planned: r.build(ctx, key, loaded.Snapshot), snapshot: loaded.Snapshot,
 		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
@@ -121,6 +119,7 @@ func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Load
 	snapshot := *loaded.Snapshot
 	snapshot.DataPlane = t.result.DataPlane.Other()
 	other := r.build(ctx, key, &snapshot)
+	t.excess, other.excess = t.result.Excess(other.result), other.result.Excess(t.result)
 	t.other = &other
 	return t
 }
@@ -152,9 +151,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	// A failed renewal does not prevent the statuses, which follow the data plane in effect now.
 	err = errors.Join(err, r.renewWhilePaused(ctx, t))
 	t = t.at(summary.managed.object)
-	if t.configuration != nil {
-		summary.configurationHash = t.configuration.Hash()
-	}
+	summary.configurationHash = t.hash
 	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
 	summary.outcome = r.outcome(ctx, t, shared, *outcome, summary.managed.object)
 	report := t.result.Report(summary.outcome)
@@ -171,64 +168,8 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 	return gateway.Outcome{
 		Push: pushResult(t.result, o, r.lifecycle.accountProblem(t)), Tunnel: o.Tunnel, Shared: shared,
 		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
-		Envoys:     r.envoys.state(t, object, o.Change, r.lifecycle.lastConfiguration(t.key)),
+		Envoys:     r.envoys.state(t, object, o.DataPlaneChange, r.lifecycle.lastConfiguration(t.key)),
 	}
-}
-
-// published describes the publication of a reconcile.
-type published struct {
-	// tunnel is the Tunnel for which the routes were published; "" if they were not.
-	tunnel types.UID
-	// moving reports whether hostnames move from one listener to the other.
-	moving bool
-	// blind reports whether the configuration of the tunnel was not known.
-	blind bool
-}
-
-// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has Envoys.
-// If hostnames move from one listener to the other, or the data plane changes to Envoy, the
-// Envoys have the routes before the tunnel's configuration changes.
-func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (p published, err error) {
-	plan := t.envoy(object)
-	if plan == nil {
-		isUnused := object != nil && !tunnel.UsesIdentity(object) || object == nil && !t.isFor(v1alpha1.DataPlaneEnvoy)
-		if isUnused && r.envoys.serve(t.key.NamespacedName) {
-			r.envoys.remove(t.key.NamespacedName) // the Tunnel was replaced, or its data plane has changed
-		}
-		return p, nil
-	}
-	if plan.configuration == nil {
-		return p, nil
-	}
-	ctx, end := r.observer.span(ctx, "publish", t.key)
-	current := r.lifecycle.currentConfiguration(t.key)
-	p = published{tunnel: object.UID, blind: current == nil}
-	p.moving, err = r.envoys.publish(ctx, t, *plan, object, current)
-	if p.moving || r.envoys.delayChange(t, object) {
-		r.envoys.server.Await(ctx, t.key.NamespacedName)
-	}
-	end(err, attribute.Bool("envoy.moving", p.moving))
-	return p, err
-}
-
-// publishAgain publishes the routes after the lifecycle of the tunnel, if it has created the
-// Tunnel object, or if hostnames move: once the tunnel has the desired configuration, one
-// listener serves each of them. It also does if the lifecycle has found that the tunnel has
-// another configuration.
-func (r *reconciler) publishAgain(ctx context.Context, t target, first published) error {
-	object, current := r.lifecycle.tunnelFor(t.key).object, r.lifecycle.currentConfiguration(t.key)
-	plan := t.envoy(object)
-	if plan == nil {
-		_, err := r.publish(ctx, t, object)
-		return err
-	}
-	differs := current != nil && plan.configuration != nil && !plan.has(current.Hash())
-	isDue := first.moving || first.blind && differs
-	if object.UID == first.tunnel && !isDue {
-		return nil
-	}
-	_, err := r.publish(ctx, t, object)
-	return err
 }
 
 // renewWhilePaused renews the certificates of a paused Gateway's Envoys. The lifecycle of the

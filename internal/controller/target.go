@@ -32,16 +32,20 @@ type planned struct {
 	// result is nil when the controller does not manage the Gateway.
 	result *gateway.Result
 	// configuration is the desired configuration of the tunnel; nil when the Gateway is
-	// not accepted or not managed.
+	// not accepted or not managed. hash is its hash.
 	configuration *provider.Configuration
+	hash          string
+	// excess is why a Gateway that Envoy serves cannot change to this data plane; empty if it can.
+	excess string
 }
 
 // newPlanned returns the decision with the configuration for its data plane.
 func newPlanned(result *gateway.Result) planned {
-	if result.DataPlane == v1alpha1.DataPlaneEnvoy {
-		return planned{result, ingress.EnvoyConfiguration(result.Table)}
+	p := planned{result: result, configuration: ingress.ConfigurationFor(result.DataPlane, result.Table)}
+	if p.configuration != nil {
+		p.hash = p.configuration.Hash()
 	}
-	return planned{result, ingress.Configuration(result.Table)}
+	return p
 }
 
 // isFor reports whether the decision is for the data plane.
@@ -51,7 +55,7 @@ func (p *planned) isFor(plane v1alpha1.DataPlane) bool {
 
 // has reports whether the decision is for the configuration with the hash.
 func (p *planned) has(hash string) bool {
-	return p != nil && p.configuration != nil && p.configuration.Hash() == hash
+	return p != nil && p.configuration != nil && p.hash == hash
 }
 
 // at returns the target for the data plane that the Tunnel records, which a step can change.
@@ -78,10 +82,10 @@ func (t target) envoy(object *v1alpha1.Tunnel) *planned {
 	}
 }
 
-// excess returns why the Gateway cannot change from Envoy to ingress rules, or "".
-func (t target) excess() string {
+// otherExcess returns why the Gateway cannot change to the data plane that is not in effect, or "".
+func (t target) otherExcess() string {
 	if t.other == nil {
 		return ""
 	}
-	return t.other.result.Excess(t.result)
+	return t.other.excess
 }

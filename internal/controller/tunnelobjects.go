@@ -39,6 +39,13 @@ func (o tunnelObjects) read(ctx context.Context, reader client.Reader, gateway t
 	return object, nil
 }
 
+// isCurrent reports whether the Gateway's Tunnel in the cache has the UID.
+func (o tunnelObjects) isCurrent(gateway types.NamespacedName, uid types.UID) bool {
+	object, err := o.read(context.Background(), o.client, gateway)
+	return err == nil && object != nil && object.UID == uid &&
+		object.Spec.Gateway == v1alpha1.GatewayReference{Namespace: gateway.Namespace, Name: gateway.Name}
+}
+
 // apply creates the Tunnel or updates its spec.
 func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tunnel, error) {
 	if f.Object == nil {

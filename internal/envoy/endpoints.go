@@ -26,6 +26,22 @@ type EndpointsOf struct {
 	Family corev1.IPFamily
 }
 
+// Assignments are the endpoints of clusters, by the name of the cluster.
+type Assignments map[string]*endpointv3.ClusterLoadAssignment
+
+// Assign returns the endpoints of all clusters in [Resources.Endpoints]. endpointSlices
+// returns the EndpointSlices of a Service.
+func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
+	assignments := make(Assignments, len(r.Endpoints))
+	for _, e := range r.Endpoints {
+		assignments[e.Cluster] = Assign(e, endpointSlices(e.Service), isReserved)
+	}
+	return assignments
+}
+
+// IsEmpty reports whether the cluster has no endpoints.
+func (a Assignments) IsEmpty(cluster string) bool { return len(a[cluster].GetEndpoints()) == 0 }
+
 // address is an address and port of a pod.
 type address struct {
 	ip   string

@@ -79,8 +79,8 @@ type Envoys struct {
 	// serve it. Progress describes what the change waits for; it is empty if unknown.
 	Starting bool
 	Progress string
-	// Excess describes why a change to ingress rules cannot begin: what exceeds their
-	// limits. It is empty when the settings ask for Envoy, or the rules are within the limits.
+	// Excess is why a change to ingress rules cannot begin; see [Result.Excess]. It is empty
+	// when the settings ask for Envoy, or the rules are within the limits.
 	Excess string
 }
 
@@ -142,7 +142,7 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: connectors that run keep serving their last configuration, but changes do not take effect. "+
 			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
 	case e.Excess != "":
-		c.set(TypeDataPlaneReady, false, ReasonLimitExceeded, e.Excess+" Envoy keeps serving until you remove routes or raise the limit.")
+		c.set(TypeDataPlaneReady, false, ReasonLimitExceeded, e.Excess)
 	default:
 		c.setAcknowledged(e, current)
 	}

@@ -8,23 +8,25 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Excess describes, in complete sentences, what exceeds the limits of ingress rules, but not the
-// limits of the data plane of current. It is empty when r refuses nothing that current admits, and
-// when r is for Envoy: a change to Envoy does not wait for limits. Both are results for the same
-// Snapshot, apart from its DataPlane.
+// Excess is the message of a change from Envoy to ingress rules that cannot begin: it describes
+// what exceeds the limits of ingress rules, but not the limits of the data plane of current, and
+// what to do. It is empty when r refuses nothing that current admits, and when r is for Envoy: a
+// change to Envoy does not wait for limits. Both are results for the same Snapshot, apart from its
+// DataPlane.
 func (r *Result) Excess(current *Result) string {
 	if r.DataPlane != v1alpha1.DataPlaneIngressRules || r.Usage == nil {
 		return "" // Usage is nil when the limits are not known
 	}
 	routes, rules := r.excessRoutes(current)
 	listeners := r.excessListeners(current)
+	const remedy = "Envoy keeps serving until you remove routes or raise the limit."
 	switch {
 	case routes == 0 && listeners == 0:
 		return ""
 	case rules > r.Usage.Limits.RulesPerTunnel:
-		return fmt.Sprintf("The Gateway needs %d ingress rules, but limits.rulesPerTunnel of the GatewayClass is %d.", rules, r.Usage.Limits.RulesPerTunnel)
+		return fmt.Sprintf("The Gateway needs %d ingress rules, but limits.rulesPerTunnel of the GatewayClass is %d. %s", rules, r.Usage.Limits.RulesPerTunnel, remedy)
 	default:
-		return fmt.Sprintf("With ingress rules, %d routes and %d listeners exceed limits of the GatewayClass; tunnel-gateway plan lists them.", routes, listeners)
+		return fmt.Sprintf("With ingress rules, %d routes and %d listeners exceed limits of the GatewayClass; tunnel-gateway plan lists them. %s", routes, listeners, remedy)
 	}
 }
 

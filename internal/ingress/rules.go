@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -29,6 +30,15 @@ type Rule struct {
 	// Namespace is the namespace of the entry's route, or of the listener of a group's
 	// 404 rules. It is empty for the 404 rule at the end of the configuration.
 	Namespace string
+}
+
+// ConfigurationFor returns the tunnel configuration for the table of a data plane:
+// [EnvoyConfiguration] or [Configuration].
+func ConfigurationFor(plane v1alpha1.DataPlane, t *routing.Table) *provider.Configuration {
+	if plane == v1alpha1.DataPlaneEnvoy {
+		return EnvoyConfiguration(t)
+	}
+	return Configuration(t)
 }
 
 // Configuration returns the tunnel configuration for the table. It returns nil for

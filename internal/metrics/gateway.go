@@ -40,6 +40,9 @@ type DataPlane struct {
 	// Ready reports whether Envoy has the configuration, and Rejected whether the
 	// configuration is not valid.
 	Ready, Rejected bool
+	// LimitExceeded reports whether a change to ingress rules cannot begin, because the
+	// routes exceed their limits.
+	LimitExceeded bool
 }
 
 // LimitUsage is how much of a limit is used.
@@ -85,6 +88,8 @@ var gatewayGauges = []struct {
 		dataPlaneGauge(func(d DataPlane) bool { return d.Ready })},
 	{gauge("data_plane_rejected", "1 or 0", "Whether the Gateway's current configuration for Envoy is not valid: an Envoy has rejected it, or the controller has not sent it because it is not valid. Absent with ingress rules, except during a change to Envoy."),
 		dataPlaneGauge(func(d DataPlane) bool { return d.Rejected })},
+	{gauge("data_plane_limit_exceeded", "1 or 0", "Whether the settings ask for ingress rules, but the change from Envoy cannot begin, because the Gateway's routes exceed the limits of ingress rules. Absent with ingress rules, except during a change to Envoy."),
+		dataPlaneGauge(func(d DataPlane) bool { return d.LimitExceeded })},
 	{gauge("tunnel_data_plane_change_start_time_seconds", "seconds", "Unix time at which the change of the data plane in progress began, as recorded in the Tunnel's status.dataPlaneChange. Absent if no change is in progress."),
 		func(g Gateway, emit emitFunc) {
 			if !g.DataPlaneChangeStart.IsZero() {

@@ -33,7 +33,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 		Limits:       map[metrics.Limit]metrics.LimitUsage{metrics.LimitRulesPerTunnel: {Used: 900, Limit: 1000}},
 		AboveLimit:   map[metrics.LimitedKind]int{metrics.LimitedRoute: 7},
 
-		DataPlane: &metrics.DataPlane{Ready: true, Rejected: true}, DataPlaneChangeStart: time.Unix(1650, 0),
+		DataPlane: &metrics.DataPlane{Ready: true, Rejected: true, LimitExceeded: true}, DataPlaneChangeStart: time.Unix(1650, 0),
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
@@ -216,6 +216,7 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 		"tunnel_gateway_routes" + labels + ",state=accepted}":                                                           4,
 		"tunnel_gateway_data_plane_rejected" + labels + "}":                                                             1,
 		"tunnel_gateway_data_plane_ready" + labels + "}":                                                                1,
+		"tunnel_gateway_data_plane_limit_exceeded" + labels + "}":                                                       1,
 		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds" + labels + "}":                                     1650,
 		"tunnel_gateway_connectors_ready" + labels + "}":                                                                1,
 		"tunnel_gateway_connectors_wanted" + labels + "}":                                                               2,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -276,13 +276,7 @@ func (f objects) falseMessage(kind string) string {
 }
 
 // sentence returns a message of a condition as a part of a sentence. The message can contain text
-// of other users, which must not control the terminal: a space replaces each unprintable character.
+// of other users.
 func sentence(message string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, message)
-	return strings.TrimSuffix(printable, ".")
+	return strings.TrimSuffix(terminal.Escape(message), ".")
 }

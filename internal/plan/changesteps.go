@@ -12,7 +12,7 @@ import (
 // succeeded. It returns false for other steps. The plan assumes that the controller runs all
 // connectors, because it does not know the pods.
 func (i *inspection) assume(step tunnel.Step) bool {
-	change := tunnel.Programmed(i.facts).Change
+	change := tunnel.Programmed(i.facts).DataPlaneChange
 	if change == nil || change.Reason != tunnel.ReasonDataPlaneChanging {
 		return false
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // dataPlanes returns the data planes that a plan supports. The API server gives every
@@ -18,15 +17,6 @@ func dataPlanes(source *state.Source) routing.DataPlanes {
 	withEnvoy := envoy.Capabilities()
 	withEnvoy.NeedsClusterIP = !source.HasManifests
 	return routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: withEnvoy}
-}
-
-// configurationOf returns the configuration of the Gateway's tunnel. It returns nil if the
-// Gateway is not accepted.
-func configurationOf(r *gateway.Result) *provider.Configuration {
-	if r.DataPlane == v1alpha1.DataPlaneEnvoy {
-		return ingress.EnvoyConfiguration(r.Table)
-	}
-	return ingress.Configuration(r.Table)
 }
 
 // unreachableRules returns the rules of routes that no request reaches.

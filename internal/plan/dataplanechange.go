@@ -13,6 +13,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -58,10 +59,11 @@ func buildOther(loaded *state.Loaded, result *gateway.Result, o gateway.Options)
 // newOtherDataPlane converts the result for the data plane that is not in effect, which can be
 // nil. current is the result for the data plane in effect.
 func newOtherDataPlane(other, current *gateway.Result) *tunnel.OtherDataPlane {
-	if other == nil {
+	if other == nil || other.Table == nil {
 		return nil
 	}
-	return &tunnel.OtherDataPlane{Configuration: configurationOf(other), Excess: other.Excess(current)}
+	configuration := ingress.ConfigurationFor(other.DataPlane, other.Table)
+	return &tunnel.OtherDataPlane{Configuration: configuration, Hash: configuration.Hash(), Excess: other.Excess(current)}
 }
 
 // newDataPlaneChange returns the change of the data plane of a Gateway, or nil. other is the
@@ -71,7 +73,7 @@ func newDataPlaneChange(d decision, f tunnel.Facts, o tunnel.Outcome) *DataPlane
 		return nil
 	}
 	c := &DataPlaneChange{To: d.result.Settings.DataPlane(), Recorded: f.Object.Status.DataPlaneChange, Routes: []RouteChange{}}
-	if change := o.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+	if change := o.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
 		c.Reason, c.Message = string(change.Reason), change.Message
 	}
 	if condition := meta.FindStatusCondition(f.Object.Status.Conditions, v1alpha1.TunnelDataPlaneApplied); c.Recorded != nil && condition != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -83,7 +84,7 @@ func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff
 	if err != nil {
 		return nil, err
 	}
-	text, err := unifiedDiff(remote.configuration, i.lastConfiguration(g), remote.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
+	text, err := unifiedDiff(remote.configuration, i.lastConfiguration(g), remote.header(), terminal.Escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (c *remoteConfiguration) header() string {
 	if c.id == "" {
 		return "new tunnel"
 	}
-	return escape(fmt.Sprintf("tunnel %s (version %d)", c.id, c.version))
+	return terminal.Escape(fmt.Sprintf("tunnel %s (version %d)", c.id, c.version))
 }
 
 // readRemote returns the configuration of the tunnel, and adds notes about reasons
@@ -148,7 +149,7 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 		return &remoteConfiguration{}, nil
 	case remote.Known:
 	case outcome.Message != "":
-		return nil, errors.New(escape(outcome.Message))
+		return nil, errors.New(terminal.Escape(outcome.Message))
 	default:
 		return nil, fmt.Errorf("unexpected next step of the controller: %s", step.Action)
 	}
@@ -165,7 +166,7 @@ func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
 	if o.State == tunnel.OutcomeFailed {
 		i.notes = append(i.notes, o.Message)
 	}
-	if change := o.Change; change != nil && tunnel.RequiresAction(change.Reason) {
+	if change := o.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
 		i.notes = append(i.notes, change.Message)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -310,7 +311,7 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		Listeners:            make([]Listener, len(result.Listeners)),
 		DataPlane:            result.DataPlane,
 		Entries:              newTableEntries(result),
-		Config:               configurationOf(result),
+		Config:               ingress.ConfigurationFor(result.DataPlane, result.Table),
 		Warnings:             newWarnings(result.Warnings),
 		Limits:               newLimits(result.Usage),
 		Tenants:              newTenants(result.Usage),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // UsesEnvoy reports whether Envoy serves a Gateway of the plan.
@@ -66,7 +67,7 @@ func tableDiff(before, after *routing.Table, name string) string {
 	if before == nil {
 		from = "no routes in the cluster"
 	}
-	_, text, _ := strings.Cut(string(diff.Diff(escape(from), tableText(before), escape("routes of "+name+" with the manifests"), tableText(after))), "\n")
+	_, text, _ := strings.Cut(string(diff.Diff(terminal.Escape(from), tableText(before), terminal.Escape("routes of "+name+" with the manifests"), tableText(after))), "\n")
 	return text
 }
 
@@ -81,7 +82,7 @@ func tableText(t *routing.Table) []byte {
 	}
 	rows := tableRows(t)
 	for i := range rows {
-		fmt.Fprintln(&b, escape(rows[i].line()))
+		fmt.Fprintln(&b, terminal.Escape(rows[i].line()))
 	}
 	return []byte(b.String())
 }

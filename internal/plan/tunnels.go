@@ -16,6 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -102,11 +103,14 @@ func (t *tunnels) facts(d *decision) tunnel.Facts {
 		Token:      tunnel.TokenSecret{State: tunnel.TokenPresent},
 		Connectors: tunnel.Connectors{Current: true, Exist: true, RolledOut: true},
 	}
+	configuration := ingress.ConfigurationFor(result.DataPlane, result.Table)
 	request := tunnel.Request{
 		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.ForSettings(result.Settings).Account,
 		Credentials: t.account.SecretReference(result.Settings), ServesGRPC: result.ServesGRPC(),
-		DataPlane: result.Settings.DataPlane(), Configuration: configurationOf(result), ConfigurationDataPlane: result.DataPlane,
-		Other: newOtherDataPlane(d.other, result),
+		Configuration: configuration, ConfigurationDataPlane: result.DataPlane, Other: newOtherDataPlane(d.other, result),
+	}
+	if configuration != nil {
+		request.Hash = configuration.Hash()
 	}
 	if f.Object != nil {
 		// Without a cluster, neither UIDs nor the flags of the controller are known.

@@ -68,7 +68,7 @@ func nextRead(f Facts) Step {
 	return f.requestConfiguration(step)
 }
 
-// requestConfiguration is request for TrackConfiguration. After a rejection, another
+// requestConfiguration is attemptCall for TrackConfiguration. After a rejection, another
 // configuration is tried without backoff.
 func (f Facts) requestConfiguration(step Step) Step {
 	if b := f.Memory.Backoffs[TrackConfiguration]; b.Hash != "" && b.Hash != f.Desired.Hash {

@@ -1,8 +1,6 @@
 package tunnel
 
-import (
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-)
+import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 
 // ensureConnectors applies the objects that run the connectors. It requires the token and
 // a recorded configuration.
@@ -25,3 +23,12 @@ func ensureConnectors(f Facts) Step {
 // rolledOut reports whether every pod has the current settings and token. With connector.enabled:
 // false, no pod must be left.
 func (c Connectors) rolledOut() bool { return c.RolledOut || !c.Exist && c.Pods == 0 }
+
+// DependsOnPods reports whether the next decision depends on the pods of the connectors:
+// while the Tunnel may retire, during a rotation of its token, and while its data plane
+// changes.
+func DependsOnPods(f Facts) bool {
+	remaining, scheduled := f.untilScheduled()
+	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
+		f.Object.Status.DataPlaneChange != nil || f.rotationRequested() || scheduled && remaining <= 0
+}

@@ -19,6 +19,28 @@ func RecordedDataPlane(t *v1alpha1.Tunnel) v1alpha1.DataPlane {
 	}
 }
 
+// RunsEnvoy reports whether the connectors of the Tunnel have Envoy now, according to the
+// record.
+func RunsEnvoy(t *v1alpha1.Tunnel) bool {
+	if t != nil && t.Status.DataPlaneChange != nil {
+		return t.Status.DataPlaneChange.Phase != v1alpha1.DataPlaneRemovingEnvoy
+	}
+	return RecordedDataPlane(t) == v1alpha1.DataPlaneEnvoy
+}
+
+// UsesIdentity reports whether the Envoys of the Tunnel need a certificate: also while a change
+// adds or removes the Envoys.
+func UsesIdentity(t *v1alpha1.Tunnel) bool {
+	return RunsEnvoy(t) || t != nil && t.Status.DataPlaneChange != nil
+}
+
+// NeedsBoth reports whether the routing tables of both data planes are needed: while the data
+// plane changes, and while the settings ask for another data plane than the Tunnel records.
+func NeedsBoth(t *v1alpha1.Tunnel, wanted v1alpha1.DataPlane) bool {
+	recorded := RecordedDataPlane(t)
+	return recorded != "" && (recorded != wanted || t.Status.DataPlaneChange != nil)
+}
+
 // recordDataPlane records the data plane before the first claim and before the first
 // request to Cloudflare. Only the rule changeDataPlane replaces a recorded data plane. Without
 // valid settings, a Tunnel that has recorded nothing waits, because it must not be located

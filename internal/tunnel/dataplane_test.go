@@ -3,6 +3,8 @@ package tunnel
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
@@ -74,6 +76,34 @@ func TestRecordedDataPlane(t *testing.T) {
 	} {
 		if got := RecordedDataPlane(test.object); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestConnectorsRunEnvoyBeforeItServesAndAfterwards(t *testing.T) {
+	record := func(plane, to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase) *v1alpha1.Tunnel {
+		s := v1alpha1.TunnelStatus{DataPlane: plane}
+		if phase != "" {
+			s.DataPlaneChange = &v1alpha1.DataPlaneChange{To: to, Phase: phase}
+		}
+		return &v1alpha1.Tunnel{Status: s}
+	}
+	for name, test := range map[string]struct {
+		object                                 *v1alpha1.Tunnel
+		runsEnvoy, bothForRules, bothWithEnvoy bool
+	}{
+		"no Tunnel":                               {nil, false, false, false},
+		"a Tunnel that has recorded nothing":      {record("", "", ""), false, false, false},
+		"ingress rules":                           {record(rules, "", ""), false, false, true},
+		"Envoy":                                   {record(envoy, "", ""), true, true, false},
+		"Envoy is added":                          {record(rules, envoy, adding), true, true, true},
+		"the configuration switches to Envoy":     {record(rules, envoy, switching), true, true, true},
+		"the configuration switches to the rules": {record(envoy, rules, switching), true, true, true},
+		"Envoy is removed":                        {record(rules, rules, removing), false, true, true},
+	} {
+		got := []bool{RunsEnvoy(test.object), NeedsBoth(test.object, rules), NeedsBoth(test.object, envoy)}
+		if diff := cmp.Diff([]bool{test.runsEnvoy, test.bothForRules, test.bothWithEnvoy}, got); diff != "" {
+			t.Errorf("%s: unexpected (RunsEnvoy, NeedsBoth for rules and for Envoy) (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -24,17 +24,17 @@ type Request struct {
 	// Credentials refer to the Secret with the API token in the settings; nil for the
 	// controller's token.
 	Credentials *v1alpha1.SecretKeyReference
-	// DataPlane is the data plane that the settings ask for; empty for ingress rules.
-	DataPlane v1alpha1.DataPlane
-	// Configuration is the desired configuration; nil if the Gateway is not accepted.
+	// Configuration is the desired configuration; nil if the Gateway is not accepted. Hash is
+	// its hash.
 	Configuration *provider.Configuration
+	Hash          string
 	// ConfigurationDataPlane is the data plane that Configuration was built for; empty for
 	// ingress rules. It differs from DataPlane if the Tunnel records another data plane.
 	ConfigurationDataPlane v1alpha1.DataPlane
 	// Hostnames is the number of hostnames that the routes serve.
 	Hostnames int
 	// Other is the desired configuration for the data plane that is not in effect; nil
-	// unless [NeedsBoth]. NewDesired computes its hash.
+	// unless [NeedsBoth], and if the Gateway is not accepted.
 	Other *OtherDataPlane
 	// ServesGRPC reports whether a GRPCRoute is served.
 	ServesGRPC bool
@@ -55,8 +55,8 @@ func NewDesired(o Options, r Request) *Desired {
 			AccountID: r.AccountID, Name: RemoteName(o.ClusterID, r.Gateway),
 			DeletionPolicy: s.DeletionPolicy(), Credentials: r.Credentials, Paused: r.Paused,
 		},
-		DataPlane:     cmp.Or(r.DataPlane, v1alpha1.DataPlaneIngressRules),
-		Configuration: r.Configuration, ConfigurationDataPlane: cmp.Or(r.ConfigurationDataPlane, v1alpha1.DataPlaneIngressRules),
+		DataPlane:     s.DataPlane(),
+		Configuration: r.Configuration, Hash: r.Hash, ConfigurationDataPlane: cmp.Or(r.ConfigurationDataPlane, v1alpha1.DataPlaneIngressRules),
 		Hostnames: r.Hostnames,
 		// gRPC trailers are lost over QUIC.
 		NeedsHTTP2:    r.ServesGRPC && s.Protocol() == v1alpha1.ProtocolAuto,
@@ -66,14 +66,8 @@ func NewDesired(o Options, r Request) *Desired {
 	if id := s.ExistingTunnel(); id != "" {
 		d.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: string(id), Takeover: s.Takeover()}
 	}
-	if r.Configuration == nil {
-		return d
-	}
-	d.Hash = r.Configuration.Hash()
-	if r.Other != nil && r.Other.Configuration != nil {
-		other := *r.Other
-		other.Hash = other.Configuration.Hash()
-		d.Other = &other
+	if r.Configuration != nil {
+		d.Other = r.Other
 	}
 	return d
 }

@@ -20,7 +20,7 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 	request := func(spec v1alpha1.TunnelConfigurationSpec) tunnel.Request {
 		return tunnel.Request{
 			Gateway: types.NamespacedName{Namespace: "infra", Name: "web"}, AccountID: "account",
-			Settings: &settings.Settings{Spec: spec}, Configuration: configuration,
+			Settings: &settings.Settings{Spec: spec}, Configuration: configuration, Hash: configuration.Hash(),
 		}
 	}
 	want := func(change func(*tunnel.Desired)) *tunnel.Desired {
@@ -68,9 +68,8 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 			want:   want(func(d *tunnel.Desired) { d.RunConnectors = false }),
 		},
 		"Envoy": {
-			change: func(r *tunnel.Request) {
-				r.DataPlane, r.ConfigurationDataPlane, r.Hostnames = v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneEnvoy, 7
-			},
+			spec:   v1alpha1.TunnelConfigurationSpec{DataPlane: ptr.To(v1alpha1.DataPlaneEnvoy)},
+			change: func(r *tunnel.Request) { r.ConfigurationDataPlane, r.Hostnames = v1alpha1.DataPlaneEnvoy, 7 },
 			want: want(func(d *tunnel.Desired) {
 				d.DataPlane, d.ConfigurationDataPlane, d.Hostnames = v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneEnvoy, 7
 			}),
@@ -80,8 +79,10 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 			want: want(func(d *tunnel.Desired) { d.Updates = tunnel.UpdateLimit{Burst: 5, Interval: time.Minute} }),
 		},
 		"a Gateway that is not accepted": {
-			change: func(r *tunnel.Request) { r.Configuration = nil },
-			want:   want(func(d *tunnel.Desired) { d.Configuration, d.Hash = nil, "" }),
+			change: func(r *tunnel.Request) {
+				r.Configuration, r.Hash, r.Other = nil, "", &tunnel.OtherDataPlane{Configuration: configuration}
+			},
+			want: want(func(d *tunnel.Desired) { d.Configuration, d.Hash = nil, "" }),
 		},
 		"settings that are not valid": {change: func(r *tunnel.Request) { r.Settings = nil }},
 		"no account":                  {change: func(r *tunnel.Request) { r.AccountID = "" }},

@@ -119,7 +119,7 @@ type RemoteConfiguration struct {
 	// Missing reports whether Cloudflare did not find the tunnel.
 	Missing bool
 	// Settled reports whether the configuration was read after the start of this
-	// process, so that Memory.Late includes the writes of previous processes.
+	// process, so that Memory.LateWrites includes the writes of previous processes.
 	Settled bool
 	// Confirmed reports whether no earlier write can still replace the configuration.
 	Confirmed bool

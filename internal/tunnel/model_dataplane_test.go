@@ -140,7 +140,7 @@ func (m *model) verdictBlocked(a int, f Facts) string {
 }
 
 // changeWaits reports whether a change of the data plane waits for a user or for a rollout.
-func (m *model) changeWaits(a int, c *Change, s Step) bool {
+func (m *model) changeWaits(a int, c *DataPlaneChange, s Step) bool {
 	return c != nil && (c.Reason != ReasonDataPlaneChanging || s.Problem == nil && m.rolloutBlocked(a))
 }
 

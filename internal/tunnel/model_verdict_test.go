@@ -101,7 +101,7 @@ func (m *model) verdictServing(a int, f Facts, s Step) string {
 		return "the Gateway exists without a Tunnel"
 	case p.State == OutcomeFailed && p.Reason != ReasonSettingsNotApplied:
 		return m.verdictFailed(a, s, p)
-	case m.changeWaits(a, p.Change, s):
+	case m.changeWaits(a, p.DataPlaneChange, s):
 		return m.verdictBlocked(a, f)
 	case m.problemJustified(a, s):
 		return ""

@@ -31,9 +31,9 @@ type Outcome struct {
 	Message string
 	// Tunnel is the Gateway's tunnel; empty if there is none.
 	Tunnel provider.TunnelID
-	// Change is the change of the data plane that is in progress, or that the settings ask
-	// for but that cannot begin; nil for none.
-	Change *Change
+	// DataPlaneChange is the change of the data plane that is in progress, or that the
+	// settings ask for but that cannot begin; nil for none.
+	DataPlaneChange *DataPlaneChange
 }
 
 // RequiresAction reports whether the desired configuration does not come into effect until a
@@ -49,7 +49,7 @@ func Programmed(f Facts) Outcome {
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
 	}
 	o := f.servingOutcome()
-	o.Change = f.change()
+	o.DataPlaneChange = f.dataPlaneChange()
 	o.Tunnel = provider.TunnelID(f.Object.Status.TunnelID)
 	if f.adopts() && f.Object.Status.Configuration.Hash == "" && f.Memory.Remote.Tunnel.Presence != Present {
 		o.Tunnel = "" // the ID comes from the settings, and the tunnel was not found yet

@@ -196,7 +196,7 @@ func (f Facts) connectorsReadyCondition() *metav1.Condition {
 // dataPlaneApplied returns the condition DataPlaneApplied. It is nil if the data plane of the
 // settings is not known.
 func (f Facts) dataPlaneApplied() *metav1.Condition {
-	switch c := f.change(); {
+	switch c := f.dataPlaneChange(); {
 	case f.objectProblem() != nil:
 		return nil
 	case c != nil:

@@ -121,15 +121,6 @@ func startRotation(f Facts) Step {
 	})})
 }
 
-// DependsOnPods reports whether the next decision depends on the pods of the connectors:
-// while the Tunnel may retire, during a rotation of its token, and while its data plane
-// changes.
-func DependsOnPods(f Facts) bool {
-	remaining, scheduled := f.untilScheduled()
-	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
-		f.Object.Status.DataPlaneChange != nil || f.rotationRequested() || scheduled && remaining <= 0
-}
-
 // rotationRequested reports whether the Tunnel's annotation requests a rotation.
 func (f Facts) rotationRequested() bool {
 	return f.newRequest(v1alpha1.RotateTokenAnnotation, f.Object.Status.Token.Requested) != ""

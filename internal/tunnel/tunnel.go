@@ -7,6 +7,20 @@
 // docs/tunnels.md describes the rules. The golden tables of this package contain one
 // row for each rule, and an exhaustive exploration checks that the rules work
 // together.
+//
+// [Decide] first determines where the Tunnel is in its lifecycle (lifecycle.go). While the
+// Gateway exists, the rules in serve.go follow: each rule is a function that returns the next
+// step for one aspect of the Tunnel, such as locate, applyConfiguration or rotateToken. When the
+// Gateway is gone, retire.go decides.
+//
+// The files dataplane*.go contain the rules about the data plane. A change of the data plane has
+// phases, which the Tunnel records:
+//
+//	to Envoy          AddingEnvoy, Switching
+//	to ingress rules  Switching, RemovingEnvoy
+//
+// A change that is reversed ends, or continues with a phase in the other direction. [Programmed]
+// and [Status] report what Decide waits for.
 package tunnel
 
 // Decide returns the next step: one API call, one read or one write. It does not

@@ -17,7 +17,7 @@ import (
 // connection is a connection of a client whose certificate is that of a current Tunnel.
 type connection struct {
 	net.Conn
-	// raw is the connection below TLS.
+	// raw is the TCP connection that carries TLS.
 	raw      net.Conn
 	identity authority.Identity
 	// expiry is when the client's certificate expires.
@@ -31,14 +31,14 @@ type connection struct {
 	isClosed atomic.Bool
 }
 
-// Read implements [net.Conn]. It fails when the connections of the Gateway have received too
-// much of incomplete requests.
+// Read implements [net.Conn]. It fails when the incomplete requests on all connections of the
+// Gateway together are too large.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.unread.Add(int64(n))
 	total := c.gateway.unread.Add(int64(n))
 	if c.isClosed.Load() {
-		c.hasRead() // Close has already done so
+		c.resetUnread() // Close has already done so
 	}
 	if total > maxUnreadPerGateway {
 		return 0, fmt.Errorf("incomplete requests of Gateway %s exceed %d bytes", c.gateway.name, maxUnreadPerGateway)
@@ -46,8 +46,8 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hasRead records that a request has arrived completely.
-func (c *connection) hasRead() { c.gateway.unread.Add(-c.unread.Swap(0)) }
+// resetUnread records that a request has arrived completely, or that the connection has ended.
+func (c *connection) resetUnread() { c.gateway.unread.Add(-c.unread.Swap(0)) }
 
 // end ends the connection with all its streams, including a stream that waits for a slow
 // client. It does not wait for the client, as the end of TLS does.
@@ -57,7 +57,7 @@ func (c *connection) end() { _ = c.raw.Close() }
 func (c *connection) Close() error {
 	c.once.Do(func() {
 		c.isClosed.Store(true)
-		c.hasRead()
+		c.resetUnread()
 		c.server.mu.Lock()
 		delete(c.gateway.connections, c)
 		c.server.mu.Unlock()

@@ -29,7 +29,7 @@ func TestIncompleteRequestsAreLimited(t *testing.T) {
 		if err := read(one, maxUnreadPerGateway/2); err != nil {
 			t.Fatalf("complete requests: %v", err)
 		}
-		one.hasRead()
+		one.resetUnread()
 	}
 	if err := read(one, maxUnreadPerGateway/2); err != nil {
 		t.Fatalf("half of the maximum: %v", err)
@@ -40,7 +40,7 @@ func TestIncompleteRequestsAreLimited(t *testing.T) {
 	if err := read(other, 1<<20); err == nil {
 		t.Error("the connection received more than the maximum")
 	}
-	other.hasRead()
+	other.resetUnread()
 	if err := read(one, 1<<20); err != nil {
 		t.Errorf("after the other connection was closed: %v", err)
 	}

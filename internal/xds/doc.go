@@ -6,6 +6,12 @@
 // delay the others. The package makes no decision about routes. Only the certificate of an
 // Envoy determines of which Gateway it gets the resources.
 //
+// For each Gateway, the server keeps a gateway: the snapshot of the last publication, what the
+// Envoys have acknowledged and rejected, and the target that follows from both. An Envoy has a
+// connection, which contains its identity, and a stream, whose goroutine sends and receives. The
+// session of the stream decides what to send next, and does no I/O. It has a subscription for
+// each type of resources.
+//
 // The package implements the protocol on the generated gRPC service, because the server of
 // go-control-plane does not fit:
 //

@@ -61,7 +61,12 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 // contains. Other clusters keep their endpoints. It does nothing if the last publication is
 // that of another Tunnel, or if there is none.
 func (s *Server) PublishEndpoints(name types.NamespacedName, tunnel types.UID, a envoy.Assignments) {
-	s.publishEndpoints(s.ensureGateway(name), tunnel, a)()
+	s.mu.Lock()
+	g := s.gateways[name]
+	s.mu.Unlock()
+	if g != nil {
+		s.publishEndpoints(g, tunnel, a)()
+	}
 }
 
 func (s *Server) publishEndpoints(g *gateway, tunnel types.UID, a envoy.Assignments) (report func()) {

@@ -32,7 +32,8 @@ type Options struct {
 	Identify func(tls.ConnectionState) (authority.Identity, error)
 	// IsCurrent reports whether the identity is that of an existing Tunnel. It must not block.
 	IsCurrent func(authority.Identity) bool
-	// Changed is called after the [State] of a Gateway has changed. It must not block.
+	// Changed is called after the [State] of a Gateway has changed. The server holds no lock
+	// during the call.
 	Changed func(gateway types.NamespacedName)
 	// Metrics is optional.
 	Metrics Metrics
@@ -58,8 +59,8 @@ type Server struct {
 
 	mu       sync.Mutex
 	gateways map[types.NamespacedName]*gateway
-	// isKnown reports whether the server has listened long enough that all Envoys have
-	// connected.
+	// isKnown reports whether the server has listened so long that all running Envoys have had
+	// the time to connect.
 	isKnown bool
 }
 
@@ -82,9 +83,10 @@ const (
 	maxConnections = 5000
 	// maxConnectionsPerGateway is four times the maximum number of connectors.
 	maxConnectionsPerGateway = 100
-	// maxStreamsPerConnection is that of Envoy. See also connection.unread.
+	// maxStreamsPerConnection is the number of streams that an Envoy needs. connection.unread
+	// depends on it.
 	maxStreamsPerConnection = 1
-	// maxRequestSize is that of the first request of an Envoy that lists the versions of
+	// maxRequestSize is enough for the first request of an Envoy, which lists the versions of
 	// 50,000 clusters and their endpoints.
 	maxRequestSize = 64 << 20
 	// maxUnreadPerGateway is the maximum size of the requests of a Gateway that have not

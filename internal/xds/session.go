@@ -134,7 +134,8 @@ func (s *session) follow(latest *snapshot) {
 type step struct {
 	kind kind
 	*response
-	// wait is how long there is nothing to do unless something happens; 0 for ever.
+	// wait is the time after which to decide again; 0 if only a request or another snapshot can
+	// change the decision.
 	wait time.Duration
 	// isHeld reports whether routes wait for clusters or endpoints.
 	isHeld bool
@@ -243,12 +244,13 @@ func (s *session) endpoints(now time.Time) step {
 	if sub.limit > 0 && len(added) > sub.limit {
 		added = added[:sub.limit]
 	}
-	s.wait(now)
+	s.holdRoutes(now)
 	return step{kind: endpoints, response: &response{added: added, removed: removed}}
 }
 
-// wait lets routes wait for what is sent now.
-func (s *session) wait(now time.Time) {
+// holdRoutes makes the routes of the target wait for the acknowledgement of what is sent now, until
+// [orderTimeout] after its first call.
+func (s *session) holdRoutes(now time.Time) {
 	if s.deadline.IsZero() {
 		s.deadline = now.Add(orderTimeout)
 	}
@@ -262,10 +264,10 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	}
 	added := sub.missing(s.target.byKind[clusters])
 	if len(added) > 0 || sub.needsAnswer {
-		s.wait(now) // also when a removal precedes them
+		s.holdRoutes(now) // also when a removal precedes them
 	}
 	if len(sub.outstanding) == 0 && (len(added) > 0 || sub.needsAnswer) {
-		s.await(added)
+		s.awaitEndpoints(added)
 		return step{kind: clusters, response: &response{added: added}}
 	}
 	if s.refusesClusters() {
@@ -277,8 +279,8 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	return s.routes()
 }
 
-// await lets the routes wait for the endpoints of new clusters.
-func (s *session) await(added []*resource) {
+// awaitEndpoints makes the routes wait for the endpoints of new clusters, too.
+func (s *session) awaitEndpoints(added []*resource) {
 	for _, r := range added {
 		if _, ok := s.target.byKind[endpoints][r.Name]; ok {
 			s.pending[r.Name] = struct{}{}
@@ -383,7 +385,7 @@ func (s *session) removals(isSettled bool) step {
 	return step{kind: clusters, response: &response{removed: slices.Sorted(maps.Keys(removed))}}
 }
 
-// shorter returns the shorter of two waits, where 0 is for ever.
+// shorter returns the shorter of two waits, where 0 means no limit.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

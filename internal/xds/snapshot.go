@@ -25,8 +25,8 @@ type resources map[string]*resource
 
 // snapshot is what the Envoys of a Gateway should have. It does not change.
 type snapshot struct {
-	// edition is a number that differs for different clusters or routes. Newer ones are
-	// greater.
+	// edition identifies the clusters and the routes of the snapshot. A newer snapshot with
+	// other clusters or routes has a greater edition.
 	edition uint64
 	// byKind has the resources of each kind.
 	byKind [kinds]resources

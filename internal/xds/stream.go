@@ -130,14 +130,14 @@ func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream
 }
 
 // The limits of the requests on a stream. Envoy makes a few requests for a change, and not
-// one for each resource. namesPerRequest are the names that count as a request.
+// one for each resource. namesPerRequest is the number of names that count as one more request.
 const (
 	requestRate     = 200 // per second
 	requestBurst    = 2000
 	namesPerRequest = 1000
 )
 
-// costOf returns as how many requests a request counts.
+// costOf returns the number of requests that a request counts as.
 func costOf(r *discoveryv3.DeltaDiscoveryRequest) int {
 	names := len(r.InitialResourceVersions) + len(r.ResourceNamesSubscribe) + len(r.ResourceNamesUnsubscribe)
 	return min(1+names/namesPerRequest, requestBurst)
@@ -173,7 +173,7 @@ func receive(ctx context.Context, st *stream, grpcStream discoveryStream) <-chan
 			if err != nil {
 				return
 			}
-			st.hasRead()
+			st.resetUnread()
 			if limiter.WaitN(ctx, costOf(r)) != nil {
 				return
 			}
@@ -187,8 +187,8 @@ func receive(ctx context.Context, st *stream, grpcStream discoveryStream) <-chan
 	return requests
 }
 
-// advance sends everything that can be sent now. It returns how long there is nothing to
-// do, or 0.
+// advance sends everything that can be sent now. It returns the time after which there may be
+// more to send, or 0 if only a request or a change of the target can cause that.
 func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration, error) {
 	for {
 		target, err := s.targetOf(st)

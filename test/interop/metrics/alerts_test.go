@@ -238,6 +238,12 @@ var alertCases = map[string]struct {
 	"the data plane changes for twelve minutes": {want: []string{"TunnelGatewayDataPlaneChangeSlow"}, record: func(s *prometheusServer) {
 		s.recordDataPlaneChange(startTime.Add(38*time.Minute), false)
 	}},
+	"a change to ingress rules cannot begin": {want: []string{"TunnelGatewayDataPlaneLimitExceeded"}, record: func(s *prometheusServer) {
+		s.recordDataPlaneLimit(true)
+	}},
+	"a change to ingress rules could not begin for nine minutes": {record: func(s *prometheusServer) {
+		s.recordDataPlaneLimit(s.now.Minute()%10 != 0)
+	}},
 	"a paused change of the data plane": {record: func(s *prometheusServer) {
 		s.recordDataPlaneChange(startTime, true)
 	}},
@@ -307,6 +313,15 @@ func (s *prometheusServer) recordHealthy() {
 func (s *prometheusServer) recordEnvoy(replicas int) {
 	s.SetGateway(sharedGateway, metrics.Gateway{
 		Programmed: true, Connectors: &metrics.Connectors{Desired: replicas, Available: replicas}, DataPlane: &metrics.DataPlane{},
+	})
+}
+
+// recordDataPlaneLimit records the metrics of a Gateway with Envoy whose settings ask for ingress
+// rules.
+func (s *prometheusServer) recordDataPlaneLimit(exceeded bool) {
+	s.recordHealthy()
+	s.SetGateway(sharedGateway, metrics.Gateway{
+		Programmed: true, Connectors: &metrics.Connectors{Desired: 2, Available: 2}, DataPlane: &metrics.DataPlane{LimitExceeded: exceeded},
 	})
 }
 

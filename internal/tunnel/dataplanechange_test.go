@@ -12,39 +12,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-func TestConnectorsRunEnvoyBeforeItServesAndAfterwards(t *testing.T) {
-	record := func(plane, to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase) *v1alpha1.Tunnel {
-		s := v1alpha1.TunnelStatus{DataPlane: plane}
-		if phase != "" {
-			s.DataPlaneChange = &v1alpha1.DataPlaneChange{To: to, Phase: phase}
-		}
-		return &v1alpha1.Tunnel{Status: s}
-	}
-	for name, test := range map[string]struct {
-		object                                 *v1alpha1.Tunnel
-		runsEnvoy, bothForRules, bothWithEnvoy bool
-	}{
-		"no Tunnel":                               {nil, false, false, false},
-		"a Tunnel that has recorded nothing":      {record("", "", ""), false, false, false},
-		"ingress rules":                           {record(rules, "", ""), false, false, true},
-		"Envoy":                                   {record(envoy, "", ""), true, true, false},
-		"Envoy is added":                          {record(rules, envoy, adding), true, true, true},
-		"the configuration switches to Envoy":     {record(rules, envoy, switching), true, true, true},
-		"the configuration switches to the rules": {record(envoy, rules, switching), true, true, true},
-		"Envoy is removed":                        {record(rules, rules, removing), false, true, true},
-	} {
-		got := []bool{RunsEnvoy(test.object), NeedsBoth(test.object, rules), NeedsBoth(test.object, envoy)}
-		if diff := cmp.Diff([]bool{test.runsEnvoy, test.bothForRules, test.bothWithEnvoy}, got); diff != "" {
-			t.Errorf("%s: unexpected (RunsEnvoy, NeedsBoth for rules and for Envoy) (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
 func TestChangeStatesWhatItWaitsFor(t *testing.T) {
-	in := func(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, reason Reason) *Change {
-		return &Change{To: to, Phase: phase, Reason: reason}
+	in := func(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, reason Reason) *DataPlaneChange {
+		return &DataPlaneChange{To: to, Phase: phase, Reason: reason}
 	}
-	notBegun := func(to v1alpha1.DataPlane, reason Reason) *Change { return &Change{To: to, Reason: reason} }
+	notBegun := func(to v1alpha1.DataPlane, reason Reason) *DataPlaneChange {
+		return &DataPlaneChange{To: to, Reason: reason}
+	}
 	addingEnvoy, toEnvoy := in(envoy, adding, ReasonDataPlaneChanging), in(envoy, switching, ReasonDataPlaneChanging)
 	notReady := func(f *Facts) {
 		f.Connectors.WithoutEnvoy, f.Connectors.NotReady = 1, "Pod x is not ready: 0/3 nodes are available."
@@ -53,7 +27,7 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 	for _, r := range []struct {
 		name    string
 		facts   change
-		want    *Change
+		want    *DataPlaneChange
 		message string
 	}{
 		{"no change", selects(rules), nil, "The data plane is IngressRules"},
@@ -100,7 +74,7 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			f := serving(r.facts)
-			got := Programmed(f).Change
+			got := Programmed(f).DataPlaneChange
 			applied := meta.FindStatusCondition(Status(f).Conditions, v1alpha1.TunnelDataPlaneApplied)
 			switch {
 			case applied == nil || !strings.Contains(applied.Message, r.message):
@@ -131,7 +105,7 @@ func TestChangeOfARetiringTunnelIsNotReported(t *testing.T) {
 		"another cluster": combine(changing(envoy, adding), func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }),
 	} {
 		f := serving(facts)
-		if got := Programmed(f).Change; got != nil {
+		if got := Programmed(f).DataPlaneChange; got != nil {
 			t.Errorf("%s: the change is %+v", name, got)
 		}
 		if c := meta.FindStatusCondition(Status(f).Conditions, v1alpha1.TunnelDataPlaneApplied); c != nil {

@@ -13,7 +13,10 @@ func (f Facts) switchConfiguration() progress {
 	case f.switchReversed():
 		return f.reverseSwitch()
 	case !f.isRemote(f.Desired.Other.Hash):
-		return f.waitForSwitch()
+		if p := f.untilSwitch(); p.step.Action != "" {
+			return p
+		}
+		return f.waitForWrite()
 	case f.Object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy:
 		return progress{step: f.recordChange(v1alpha1.DataPlaneEnvoy, nil, f.completed(v1alpha1.DataPlaneEnvoy))}
 	}
@@ -37,7 +40,7 @@ func (f Facts) reverseSwitch() progress {
 	recorded := RecordedDataPlane(f.Object)
 	switch {
 	case !f.isRemote(f.Desired.Hash):
-		return f.waitForSwitch()
+		return f.waitForWrite()
 	case recorded == v1alpha1.DataPlaneEnvoy:
 		return progress{step: f.recordChange(recorded, nil, f.reversed())}
 	}
@@ -53,13 +56,8 @@ func (f Facts) isRemote(hash string) bool {
 	return remote.Known && remote.Hash == hash
 }
 
-// waitForSwitch waits until the rule applyConfiguration has written the configuration.
-func (f Facts) waitForSwitch() progress {
-	if f.mayLeadToEnvoy() {
-		if p := f.untilReady(); p.step.Action != "" {
-			return p
-		}
-	}
+// waitForWrite waits until the rule applyConfiguration has written the configuration.
+func (f Facts) waitForWrite() progress {
 	message := "The controller replaces the configuration of the tunnel."
 	if step := applyConfiguration(f); step.Ends() && step.Problem != nil {
 		message = f.withRetryTime(step.Problem).Message
@@ -82,40 +80,35 @@ func (f Facts) untilConfirmed() progress {
 	return p
 }
 
-// mayLeadToEnvoy reports whether the change switches the configuration to Envoy.
-func (f Facts) mayLeadToEnvoy() bool {
+// isSwitching reports whether the configuration of the other data plane must replace the
+// configuration of the data plane in effect.
+func (f Facts) isSwitching() bool {
 	change := f.Object.Status.DataPlaneChange
-	return change.To == v1alpha1.DataPlaneEnvoy && f.Desired.DataPlane == v1alpha1.DataPlaneEnvoy
+	return change != nil && change.Phase == v1alpha1.DataPlaneSwitching && f.Desired.Other != nil && !f.switchReversed()
 }
 
-// switches reports whether the configuration of the other data plane must be written now.
-func (f Facts) switches() bool {
-	change := f.Object.Status.DataPlaneChange
-	switch {
-	case change == nil || change.Phase != v1alpha1.DataPlaneSwitching || f.Desired.Other == nil || f.switchReversed():
-		return false
-	case change.To == v1alpha1.DataPlaneEnvoy:
-		return f.isRemote(f.Desired.Other.Hash) || f.untilReady().step.Action == ""
-	default:
-		return true
+// untilSwitch returns what the switch waits for: the configuration may lead to Envoy only when
+// every connector can use Envoy. The zero value means that the configuration can be written.
+func (f Facts) untilSwitch() progress {
+	if f.Object.Status.DataPlaneChange.To != v1alpha1.DataPlaneEnvoy || f.isRemote(f.Desired.Other.Hash) {
+		return progress{}
 	}
+	return f.untilReady()
 }
 
 // listBeforeSwitch lists the connectors of the tunnel if only that is missing to switch the
 // configuration to Envoy. Otherwise a change of routes would write the configuration of the
 // data plane in effect, and spend the token of [UpdateLimit] that the switch waits for.
 func (f Facts) listBeforeSwitch() Step {
-	change := f.Object.Status.DataPlaneChange
-	if change == nil || change.Phase != v1alpha1.DataPlaneSwitching || f.Desired.Other == nil || f.switchReversed() ||
-		!f.mayLeadToEnvoy() || f.isRemote(f.Desired.Other.Hash) {
+	if !f.isSwitching() {
 		return Step{}
 	}
-	return f.untilReady().step
+	return f.untilSwitch().step
 }
 
 // withConfigurationToApply returns the facts with the configuration that the tunnel must have now.
 func (f Facts) withConfigurationToApply() Facts {
-	if !f.switches() {
+	if !f.isSwitching() || f.untilSwitch().step.Action != "" {
 		return f
 	}
 	desired := *f.Desired

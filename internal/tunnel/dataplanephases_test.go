@@ -28,7 +28,7 @@ func serves(plane v1alpha1.DataPlane) change {
 
 // excess is a Tunnel whose routes exceed the limits of ingress rules.
 func excess(f *Facts) {
-	f.Desired.Other.Excess = "The routes need 1,200 ingress rules, and limits.rulesPerTunnel is 1,000."
+	f.Desired.Other.Excess = "The routes need 1,200 ingress rules, and limits.rulesPerTunnel is 1,000. Envoy keeps serving until you raise the limit."
 }
 
 // unconfirmed is a configuration that an earlier write can still replace.

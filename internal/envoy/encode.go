@@ -7,29 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// Assignments are the endpoints of clusters, by the name of the cluster.
-type Assignments map[string]*endpointv3.ClusterLoadAssignment
-
-// Assign returns the endpoints of all clusters in [Resources.Endpoints]. endpointSlices
-// returns the EndpointSlices of a Service.
-func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
-	assignments := make(Assignments, len(r.Endpoints))
-	for _, e := range r.Endpoints {
-		assignments[e.Cluster] = Assign(e, endpointSlices(e.Service), isReserved)
-	}
-	return assignments
-}
-
-// IsEmpty reports whether the cluster has no endpoints.
-func (a Assignments) IsEmpty(cluster string) bool { return len(a[cluster].GetEndpoints()) == 0 }
 
 // EncodeBootstrap returns the configuration of [Bootstrap] as JSON in one line, which is the
 // same for the same options.

@@ -63,7 +63,7 @@ func (f Facts) beginChange() progress {
 		return progress{step: f.startPhase(wanted, v1alpha1.DataPlaneAddingEnvoy, newEvent(EventDataPlaneChanging,
 			"The data plane of Tunnel %s changes to Envoy; the ingress rules keep serving until every connector has Envoy.", f.Object.Name))}
 	case f.Desired.Other.Excess != "":
-		p := problem(ReasonLimitExceeded, "%s Envoy keeps serving until you remove routes or raise the limit.", f.Desired.Other.Excess)
+		p := problem(ReasonLimitExceeded, "%s", f.Desired.Other.Excess)
 		return progress{step: blocked(p), message: p.Message}
 	}
 	return progress{step: f.startPhase(wanted, v1alpha1.DataPlaneSwitching, newEvent(EventDataPlaneChanging,

@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// state returns the state of the Gateway's Envoys for its conditions, or nil when no request
+// reaches them and none will. change is the change of the data plane, or nil if it is unknown
+// or there is none. last is the last known configuration of the tunnel, or nil.
+func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPlaneChange, last *provider.Configuration) *gateway.Envoys {
+	serves := t.isFor(v1alpha1.DataPlaneEnvoy)
+	if !serves && !isStarting(object) {
+		return nil
+	}
+	s := e.server.State(t.key.NamespacedName)
+	found := &gateway.Envoys{
+		Connected: s.Connected, Known: s.Known, Published: s.Published, Late: s.Late, Rejected: s.Rejected,
+		Acknowledged: e.acknowledges(t.key.NamespacedName, s.Acknowledged),
+		Starting:     !serves,
+	}
+	if object != nil {
+		found.Wanted = int(object.Status.Connectors.Desired)
+	}
+	switch {
+	case !serves:
+		if change != nil {
+			found.Progress = change.Message
+		}
+	case object != nil && object.Status.DataPlaneChange == nil:
+		found.Excess = t.otherExcess()
+	}
+	if serves && t.configuration != nil && last != nil && !t.other.has(last.Hash()) {
+		found.AccessPending = ingress.PendingAccess(*t.configuration, *last)
+	}
+	return found
+}
+
+// isStarting reports whether the Tunnel changes to Envoy, and still has ingress rules.
+func isStarting(object *v1alpha1.Tunnel) bool {
+	if object == nil || object.Status.DataPlaneChange == nil {
+		return false
+	}
+	return object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
+}
+
+// expectsAcknowledgements reports whether a change to Envoy waits for acknowledgements that are
+// expected soon.
+func (e *envoys) expectsAcknowledgements(t target, object *v1alpha1.Tunnel) bool {
+	s := e.server.State(t.key.NamespacedName)
+	return isStarting(object) && !t.state.Paused && s.Rejected == "" && !s.Late
+}
+
+// facts returns the state of the Gateway's Envoys for decisions about the data plane.
+func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
+	s := e.server.State(gateway)
+	return tunnel.Envoys{Connected: s.Connected, Late: s.Late, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway)}
+}
+
+// acknowledges reports whether the sequence covers the present listeners of the Gateway.
+func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool {
+	p := e.find(gateway)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sequence > 0 && sequence >= p.sequence
+}

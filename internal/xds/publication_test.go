@@ -1,0 +1,19 @@
+package xds
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// The endpoints of a Service can change while its Gateway is removed. The server must not remember
+// the Gateway again, because nothing would remove it.
+func TestEndpointsOfARemovedGatewayAreIgnored(t *testing.T) {
+	s := NewServer(Options{})
+	s.PublishEndpoints(types.NamespacedName{Namespace: "infra", Name: "shared"}, "uid", envoy.Assignments{"eds": nil})
+	if len(s.gateways) != 0 {
+		t.Errorf("the server remembers %d Gateways, want none", len(s.gateways))
+	}
+}
