@@ -123,7 +123,8 @@ type Connector struct {
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
 	// TopologySpreadConstraints describe how connectors are spread across
-	// topology domains, keyed by topologyKey and whenUnsatisfiable. Default: none.
+	// topology domains, keyed by topologyKey and whenUnsatisfiable. Default: one
+	// constraint, which prefers to run connectors on different nodes.
 	//
 	// +optional
 	// +listType=map

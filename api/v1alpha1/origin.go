@@ -29,7 +29,7 @@ type OriginRequest struct {
 	TCPKeepAlive *Duration `json:"tcpKeepAlive,omitempty"`
 
 	// KeepAliveTimeout is the time after which a connector closes an idle
-	// connection to the backend. Default: 1m30s.
+	// connection to the backend. Default: 1m30s, and 4s with dataPlane Envoy.
 	//
 	// +optional
 	KeepAliveTimeout *Duration `json:"keepAliveTimeout,omitempty"`
