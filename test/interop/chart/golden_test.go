@@ -151,6 +151,21 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 	}
 }
 
+// TestAddressForEnvoysCannotChange checks that the controller listens on the port of the
+// Service and of the NetworkPolicy for Envoys.
+func TestAddressForEnvoysCannotChange(t *testing.T) {
+	out, err := helm(t, "template", release, chartDir, "--namespace", namespace, "--set", "controller.extraArgs={--xds-bind-address=:19000}")
+	expectedToFail(t, "the chart does not check the flag", err != nil && strings.Contains(out, "--xds-bind-address=:19000 cannot be set"))
+}
+
+// expectedToFail fails if a condition holds that does not hold because of a known defect.
+func expectedToFail(t *testing.T, reason string, holds bool) {
+	t.Helper()
+	if holds {
+		t.Errorf("the condition holds, so the defect is fixed: %s", reason)
+	}
+}
+
 // TestAccountAndTokenCanComeFromTheEnvironment renders each combination of values
 // and variables.
 func TestAccountAndTokenCanComeFromTheEnvironment(t *testing.T) {
