@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,5 +178,20 @@ func TestEffectOfOperations(t *testing.T) {
 				t.Errorf("effect = %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestWaitHintsAtAnotherControllerNamespace(t *testing.T) {
+	for _, o := range []Operation{Wait, Resume} {
+		got := o.effect(serving(tunnelGone)).outstanding
+		expectedToFail(t, "a wrong --controller-namespace looks like a controller that is late", strings.Contains(got, "--controller-namespace"))
+	}
+}
+
+// expectedToFail fails if a condition holds that does not hold because of a known defect.
+func expectedToFail(t *testing.T, reason string, holds bool) {
+	t.Helper()
+	if holds {
+		t.Errorf("the condition holds, so the defect is fixed: %s", reason)
 	}
 }

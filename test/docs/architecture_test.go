@@ -1,8 +1,10 @@
 package docs
 
 import (
+	"fmt"
 	"maps"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +33,22 @@ func TestArchitectureDiagramMatchesTheImports(t *testing.T) {
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(transitiveReduction(imports))), slices.Sorted(slices.Values(arrows))); diff != "" {
 		t.Errorf("imports without transitive ones (-code +diagram):\n%s", diff)
+	}
+}
+
+func TestArchitectureDescribesEveryFolder(t *testing.T) {
+	text := page(t, "architecture.md")
+	for _, pattern := range []string{"internal/*", "provider/cloudflare", "test/*"} {
+		folders, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(folders) == 0 {
+			t.Fatal(folders, err)
+		}
+		for _, folder := range folders {
+			row := fmt.Sprintf("\n| [%[1]s](../%[1]s) |", strings.TrimPrefix(filepath.ToSlash(folder), "../../"))
+			if !strings.Contains(text, row) {
+				t.Errorf("architecture.md describes no folder %s", folder)
+			}
+		}
 	}
 }
 

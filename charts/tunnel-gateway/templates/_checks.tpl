@@ -17,6 +17,9 @@
 {{- if hasPrefix "--xds-service" . -}}
 {{- fail (printf "%s cannot be set in controller.extraArgs: remove it, because the chart creates the Service" .) -}}
 {{- end -}}
+{{- if hasPrefix "--xds-bind-address" . -}}
+{{- fail (printf "%s cannot be set in controller.extraArgs: remove it, because Envoys connect to port 18000 of the Service" .) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.cloudflare -}}
 {{- if and .existingSecret $environment.CLOUDFLARE_API_TOKEN -}}

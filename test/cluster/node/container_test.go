@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -33,6 +34,8 @@ func TestPodWaitsForItsSecretAndGetsItsConfiguration(t *testing.T) {
 		"/env?variable=UID":        string(pod.UID),
 		"/env?variable=IP":         pod.Status.PodIP,
 		"/env?variable=APP":        "echo",
+		"/env?variable=MEMORY":     "100",
+		"/env?variable=CPUS":       "2", // rounded up
 		"/env?variable=TOKEN":      "abc",
 		"/env?variable=COLOUR":     "blue",
 		"/env?variable=ALL_colour": "blue",
@@ -92,6 +95,10 @@ func configure(p *corev1.Pod) {
 		{Name: "UID", ValueFrom: field("metadata.uid")},
 		{Name: "IP", ValueFrom: field("status.podIP")},
 		{Name: "APP", ValueFrom: field("metadata.labels['app']")},
+		{Name: "MEMORY", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{
+			ContainerName: container.Name, Resource: "limits.memory", Divisor: resource.MustParse("1Mi"),
+		}}},
+		{Name: "CPUS", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "requests.cpu"}}},
 		{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: secret, Key: "token"}}},
 		{Name: "COLOUR", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: settings, Key: "colour"}}},
 		{Name: "OPTIONAL", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
@@ -99,6 +106,10 @@ func configure(p *corev1.Pod) {
 		}}},
 		{Name: "SECRET", Value: "/etc/credentials/deep/t"},
 		{Name: "SETTINGS", Value: "/etc/settings/colour"},
+	}
+	container.Resources = corev1.ResourceRequirements{
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("100Mi")},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")},
 	}
 	container.VolumeMounts = []corev1.VolumeMount{
 		{Name: "credentials", MountPath: "/etc/credentials"}, {Name: "settings", MountPath: "/etc/settings/"},

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"regexp"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,6 +89,9 @@ func (c *container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) 
 	case source.FieldRef != nil:
 		value, err := c.pod.field(source.FieldRef.FieldPath)
 		return value, err == nil, err
+	case source.ResourceFieldRef != nil:
+		value, err := c.resourceField(source.ResourceFieldRef)
+		return value, err == nil, err
 	case source.SecretKeyRef != nil:
 		ref := source.SecretKeyRef
 		data, err := c.pod.secret(ctx, ref.Name, ref.Optional)
@@ -97,7 +101,7 @@ func (c *container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) 
 		data, err := c.pod.configMap(ctx, ref.Name, ref.Optional)
 		return lookUpKey(data, "ConfigMap "+ref.Name, ref.Key, ref.Optional, err)
 	default:
-		return "", false, configError("the node supports only fieldRef, secretKeyRef and configMapKeyRef in valueFrom")
+		return "", false, configError("the node supports only fieldRef, resourceFieldRef, secretKeyRef and configMapKeyRef in valueFrom")
 	}
 }
 
@@ -138,6 +142,22 @@ func (p *pod) field(path string) (string, error) {
 		return "", configError("the node does not support the field %s", path)
 	}
 	return value, nil
+}
+
+// resourceField returns a resource of the container in units of the divisor, rounded up. A
+// kubelet would replace a missing limit with the capacity of its node.
+func (c *container) resourceField(ref *corev1.ResourceFieldSelector) (string, error) {
+	kind, name, _ := strings.Cut(ref.Resource, ".")
+	resources := map[string]corev1.ResourceList{"limits": c.spec.Resources.Limits, "requests": c.spec.Resources.Requests}[kind]
+	quantity, ok := resources[corev1.ResourceName(name)]
+	if !ok || ref.ContainerName != "" && ref.ContainerName != c.spec.Name {
+		return "", configError("the container %s has no %s, or resourceFieldRef names another container", c.spec.Name, ref.Resource)
+	}
+	divisor := ref.Divisor.MilliValue()
+	if divisor == 0 {
+		divisor = 1000
+	}
+	return strconv.FormatInt((quantity.MilliValue()+divisor-1)/divisor, 10), nil
 }
 
 // secret returns the data of the Secret, or nil if it is optional and does not

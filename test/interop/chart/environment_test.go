@@ -65,8 +65,20 @@ func newEnvironment(t *testing.T) *environment {
 		t.Fatal(err)
 	}
 	e.auditLog = log
-	e.controlPlane, err = cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr, APIServer: audited, CRDs: gatewayAPICRDs})
-	if err != nil {
+	e.startCluster(t, cluster.Options{Progress: os.Stderr, APIServer: audited, CRDs: gatewayAPICRDs})
+	e.startEdge(t, simulator.Options{Dial: dialBackend, AccountID: account, Token: apiToken})
+	e.binary = filepath.Join(e.dir, "tunnel-gateway")
+	if err := controllerproc.Build(t.Context(), e.binary); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// startCluster starts the control plane.
+func (e *environment) startCluster(t *testing.T, o cluster.Options) {
+	t.Helper()
+	var err error
+	if e.controlPlane, err = cluster.Start(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -85,12 +97,6 @@ func newEnvironment(t *testing.T) *environment {
 	if e.kube, err = client.New(e.controlPlane.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	e.startEdge(t)
-	e.binary = filepath.Join(e.dir, "tunnel-gateway")
-	if err := controllerproc.Build(t.Context(), e.binary); err != nil {
-		t.Fatal(err)
-	}
-	return e
 }
 
 // gatewayAPICRDs removes the controller's CRDs, which the chart installs.
@@ -101,8 +107,8 @@ func gatewayAPICRDs(crds []*apiextensionsv1.CustomResourceDefinition) []*apiexte
 }
 
 // startEdge starts the simulated Cloudflare.
-func (e *environment) startEdge(t *testing.T) {
-	e.edge = simulator.New(simulator.Options{Dial: dialBackend, AccountID: account, Token: apiToken})
+func (e *environment) startEdge(t *testing.T, o simulator.Options) {
+	e.edge = simulator.New(o)
 	server := httptest.NewServer(e.edge.API())
 	e.apiURL = server.URL + "/client/v4"
 	t.Cleanup(func() {
@@ -131,15 +137,20 @@ func (l *singleConnListener) Accept() (net.Conn, error) { return <-l.conns, nil 
 func (*singleConnListener) Close() error                { return nil }
 func (*singleConnListener) Addr() net.Addr              { return &net.UnixAddr{} }
 
-// answer sends a request for the host through the tunnel. It returns the name of
-// the Service that answered, or the status code if it is not 200.
-func (e *environment) answer(tunnel, host string) string {
+// answer sends a request for the host through the tunnel, with headers as "Name: value".
+// It returns the name of the Service that answered, or the status code if it is not 200.
+func (e *environment) answer(tunnel, host string, headers ...string) string {
 	id, ok := e.edge.TunnelID(tunnel)
 	if !ok {
 		return "no tunnel"
 	}
+	request := httptest.NewRequest(http.MethodGet, "http://"+host+"/", http.NoBody)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Set(name, value)
+	}
 	recorder := httptest.NewRecorder()
-	e.edge.Tunnel(id).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+host+"/", http.NoBody))
+	e.edge.Tunnel(id).ServeHTTP(recorder, request)
 	if recorder.Code != http.StatusOK {
 		return fmt.Sprint(recorder.Code)
 	}

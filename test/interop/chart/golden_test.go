@@ -131,6 +131,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"no leader election, by a variable":                              {[]string{"controller.extraEnv[0].name=TUNNEL_GATEWAY_LEADER_ELECTION"}, []string{"TUNNEL_GATEWAY_LEADER_ELECTION", "controller.extraEnv"}},
 		"another controller namespace":                                   {[]string{"controller.extraArgs={--controller-namespace=x}"}, []string{"--controller-namespace=x", "controller.extraArgs"}},
 		"another xDS Service":                                            {[]string{"controller.extraArgs={--xds-service=x}"}, []string{"--xds-service=x", "controller.extraArgs"}},
+		"another address for Envoys":                                     {[]string{"controller.extraArgs={--xds-bind-address=:19000}"}, []string{"--xds-bind-address=:19000", "controller.extraArgs"}},
 		"no ServiceAccount":                                              {[]string{"serviceAccount.create=false"}, []string{"serviceAccount.name is required"}},
 	} {
 		t.Run(name, func(t *testing.T) {
