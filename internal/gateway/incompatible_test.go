@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"fmt"
 	"testing"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -36,27 +35,16 @@ func TestIncompatibleFiltersOfEveryRule(t *testing.T) {
 
 // A redirect of the only backend excludes CORS like a redirect of the rule.
 func TestRedirectOfTheBackendIsIncompatibleWithCORS(t *testing.T) {
-	expectedToFail(t, "only the filters of the rule are compared", func() error {
-		redirected := webBackend()
-		redirected[0].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: &gatewayv1.HTTPRequestRedirectFilter{}}}
-		c := newTenantCluster(0)
-		c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
-		c.addRoute("infra", "", 1, "").Spec.Rules = []gatewayv1.HTTPRouteRule{{
-			Filters:     []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterCORS, CORS: &gatewayv1.HTTPCORSFilter{}}},
-			BackendRefs: redirected,
-		}}
-		rejected := gateway.Build(c.Snapshot, envoyOptions()).Routes[0].Parents[0].Rejected
-		if rejected == nil || rejected.Reason != string(gatewayv1.RouteReasonIncompatibleFilters) {
-			return fmt.Errorf("the route has the problem %+v, want the reason IncompatibleFilters", rejected)
-		}
-		return nil
-	})
-}
-
-// expectedToFail checks that the check still fails for the reason. A fix removes the mark.
-func expectedToFail(t *testing.T, reason string, check func() error) {
-	t.Helper()
-	if err := check(); err == nil {
-		t.Errorf("the check passes, although %s", reason)
+	redirected := webBackend()
+	redirected[0].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: &gatewayv1.HTTPRequestRedirectFilter{}}}
+	c := newTenantCluster(0)
+	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
+	c.addRoute("infra", "", 1, "").Spec.Rules = []gatewayv1.HTTPRouteRule{{
+		Filters:     []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterCORS, CORS: &gatewayv1.HTTPCORSFilter{}}},
+		BackendRefs: redirected,
+	}}
+	rejected := gateway.Build(c.Snapshot, envoyOptions()).Routes[0].Parents[0].Rejected
+	if rejected == nil || rejected.Reason != string(gatewayv1.RouteReasonIncompatibleFilters) {
+		t.Errorf("the route has the problem %+v, want the reason IncompatibleFilters", rejected)
 	}
 }
