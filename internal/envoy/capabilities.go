@@ -25,6 +25,7 @@ func Capabilities() routing.Capabilities {
 		FollowsEndpoints: true,
 		NeedsClusterIP:   true,
 		RepeatsEntries:   true,
+		Rules:            countRoutes,
 	}
 }
 
@@ -146,7 +147,7 @@ func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule, backends []gatewa
 			}
 		}
 	}
-	if hasFilter(rule, gatewayv1.HTTPRouteFilterCORS) && hasFilter(rule, gatewayv1.HTTPRouteFilterRequestRedirect) {
+	if hasFilter(rule.Filters, gatewayv1.HTTPRouteFilterCORS) && redirects(rule.Filters, backends) {
 		p.add(routing.IncompatibleFilters)
 	}
 	if replacesPrefix(rule.Filters, backends) && slices.ContainsFunc(rule.Matches, hasNoPrefix) {
@@ -154,8 +155,14 @@ func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule, backends []gatewa
 	}
 }
 
-func hasFilter(rule *gatewayv1.HTTPRouteRule, kind gatewayv1.HTTPRouteFilterType) bool {
-	return slices.ContainsFunc(rule.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.Type == kind })
+func hasFilter(filters []gatewayv1.HTTPRouteFilter, kind gatewayv1.HTTPRouteFilterType) bool {
+	return slices.ContainsFunc(filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.Type == kind })
+}
+
+// redirects reports whether the rule or its only backend answers with a redirect.
+func redirects(filters []gatewayv1.HTTPRouteFilter, backends []gatewayv1.HTTPBackendRef) bool {
+	return hasFilter(filters, gatewayv1.HTTPRouteFilterRequestRedirect) ||
+		len(backends) == 1 && hasFilter(backends[0].Filters, gatewayv1.HTTPRouteFilterRequestRedirect)
 }
 
 // isRouteFilter reports whether Envoy applies the filter to a route, and not to one of its

@@ -22,12 +22,27 @@ type routeMatch struct {
 // "%c3" and "%C3" are the same path (RFC 3986, section 6.2.2.1).
 func routeMatches(m *routing.Match) []routeMatch {
 	matches := []routeMatch{newRouteMatch(m, m.Path.Value)}
-	if m.Path.Kind != routing.PathExpression {
-		if lower := lowerEscapes(m.Path.Value); lower != m.Path.Value {
-			matches = append(matches, newRouteMatch(m, lower))
-		}
+	if lower := lowerForm(m.Path); lower != m.Path.Value {
+		matches = append(matches, newRouteMatch(m, lower))
 	}
 	return matches
+}
+
+// countRoutes returns the number of routes of a match.
+func countRoutes(m *routing.Match) int {
+	if lowerForm(m.Path) != m.Path.Value {
+		return 2
+	}
+	return 1
+}
+
+// lowerForm returns the value of the path with lower-case escapes. In an expression, "%" has no
+// meaning.
+func lowerForm(p routing.Path) string {
+	if p.Kind == routing.PathExpression {
+		return p.Value
+	}
+	return lowerEscapes(p.Value)
 }
 
 func newRouteMatch(m *routing.Match, path string) routeMatch {

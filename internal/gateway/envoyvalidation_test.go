@@ -27,6 +27,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
@@ -165,6 +167,25 @@ func TestClusterIPsAreCanonical(t *testing.T) {
 		address := cluster.LoadAssignment.Endpoints[0].LbEndpoints[0].GetEndpoint().Address.GetSocketAddress().Address
 		if address != "10.96.0.5" {
 			t.Errorf("cluster %s has the address %q, want 10.96.0.5", cluster.Name, address)
+		}
+	}
+}
+
+// Envoy has no address of a Service that has no ClusterIP yet. A headless Service needs none.
+func TestServiceWithoutClusterIPIsNotFound(t *testing.T) {
+	o := envoyOptions()
+	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: envoy.Capabilities()}
+	for ip, want := range map[string]string{"": "BackendNotFound: Service infra/web has no ClusterIP yet", "10.0.0.1": "", corev1.ClusterIPNone: ""} {
+		c := newTenantCluster(0)
+		c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
+		c.addRoute("infra", "", 1, "")
+		c.Services[types.NamespacedName{Namespace: "infra", Name: "web"}] = &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}}}
+		got := ""
+		if problem := gateway.Build(c.Snapshot, o).Table.Groups[0].Entries[0].Action.Problem; problem != nil {
+			got = problem.Reason + ": " + problem.Cause
+		}
+		if got != want {
+			t.Errorf("ClusterIP %q: got the problem %q, want %q", ip, got, want)
 		}
 	}
 }

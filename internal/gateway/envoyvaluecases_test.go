@@ -228,6 +228,8 @@ var corsFields = []routeField{
 	{"CORS exposeHeaders", filtered("type: CORS, cors: {exposeHeaders: [VALUE], allowCredentials: true}"), slices.Concat(words(served, "* x-a set-cookie"), words(api, ":path a,b"), each(api, ""))},
 	{"CORS maxAge", filtered("type: CORS, cors: {maxAge: VALUE}"), slices.Concat(each(served, 1, 5, 2147483647), each(api, 0, -1, 2147483648, "5"))},
 	{"CORS of a redirect", "HTTPRoute rules: [{filters: [{type: CORS, cors: {allowOrigins: [VALUE]}}, {type: RequestRedirect, requestRedirect: {}}]}]", words(refused(routing.IncompatibleFilters), "*")},
+	{"CORS of the redirect of a backendRef", "HTTPRoute rules: [{filters: [{type: CORS, cors: {allowOrigins: [VALUE]}}], backendRefs: [{name: web, port: 80, filters: [{type: RequestRedirect, requestRedirect: {}}]}]}]",
+		words(refused(routing.IncompatibleFilters), "*")},
 }
 
 var backendFields = []routeField{

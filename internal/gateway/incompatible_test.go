@@ -32,3 +32,19 @@ func TestIncompatibleFiltersOfEveryRule(t *testing.T) {
 		}
 	}
 }
+
+// A redirect of the only backend excludes CORS like a redirect of the rule.
+func TestRedirectOfTheBackendIsIncompatibleWithCORS(t *testing.T) {
+	redirected := webBackend()
+	redirected[0].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: &gatewayv1.HTTPRequestRedirectFilter{}}}
+	c := newTenantCluster(0)
+	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
+	c.addRoute("infra", "", 1, "").Spec.Rules = []gatewayv1.HTTPRouteRule{{
+		Filters:     []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterCORS, CORS: &gatewayv1.HTTPCORSFilter{}}},
+		BackendRefs: redirected,
+	}}
+	rejected := gateway.Build(c.Snapshot, envoyOptions()).Routes[0].Parents[0].Rejected
+	if rejected == nil || rejected.Reason != string(gatewayv1.RouteReasonIncompatibleFilters) {
+		t.Errorf("the route has the problem %+v, want the reason IncompatibleFilters", rejected)
+	}
+}

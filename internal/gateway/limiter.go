@@ -255,7 +255,13 @@ func (c separateCounter) below(wide string) int {
 
 // rules returns the number of rules of the route, before rules that no request can reach
 // are left out. It is a product, so that many rules are not built to be counted.
-func (r *Route) rules() int { return r.hostnameCount*len(r.matches) + r.repeated }
+func (r *Route) rules() int {
+	rules := 0
+	for i := range r.matches {
+		rules += r.matches[i].rules
+	}
+	return r.hostnameCount*rules + r.repeated
+}
 
 // instructions returns the size of the expressions in all rules of the route.
 func (r *Route) instructions() int {

@@ -7,6 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -49,9 +50,11 @@ func costOfRules(t *routing.Table) int {
 	rules := 0
 	for _, host := range t.Hosts() {
 		for _, e := range host.Entries {
-			if rules++; e.Hostname != host.Hostname {
-				rules += 10 * expressionsOf(e.Match)
+			cost := 1
+			if e.Hostname != host.Hostname {
+				cost += 10 * expressionsOf(e.Match)
 			}
+			rules += cost * envoy.Capabilities().Rules(e.Match)
 		}
 	}
 	return rules
@@ -89,5 +92,27 @@ func TestFallbackOfThePlatformCountsForTheHostname(t *testing.T) {
 		if refused := usage.RefusedRoutes > 0; refused != (usage.Name == "greedy") {
 			t.Errorf("tenant %s has %d rules, and %d refused routes", usage.Name, usage.Rules, usage.RefusedRoutes)
 		}
+	}
+}
+
+// Envoy distinguishes the case of escapes, so that a path with the escape of a byte such as "é" has
+// two routes. Both count, also where they are repeated.
+func TestBothRoutesOfAnEscapedPathCount(t *testing.T) {
+	c := newTenantCluster(0)
+	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
+	for _, hostname := range []gatewayv1.Hostname{"*.example.com", "a.example.com"} {
+		route := c.addRoute("infra", "", 0, "")
+		route.Spec.Hostnames = []gatewayv1.Hostname{hostname}
+		for _, path := range []string{"/caf%C3%A9", "/a%20b", "/plain"} {
+			route.Spec.Rules[0].Matches = append(route.Spec.Rules[0].Matches, gatewayv1.HTTPRouteMatch{Path: pathMatch(gatewayv1.PathMatchPathPrefix, path)})
+		}
+	}
+	result := gateway.Build(c.Snapshot, envoyOptions())
+	routes := 0
+	for _, host := range envoy.Render(result.Table).Open.VirtualHosts {
+		routes += len(host.Routes)
+	}
+	if result.Usage.Rules != routes {
+		t.Errorf("%d rules count, and Envoy gets %d routes", result.Usage.Rules, routes)
 	}
 }

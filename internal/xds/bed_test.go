@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -124,6 +125,8 @@ type bed struct {
 	*ca
 	listener *bufconn.Listener
 	metrics  *recorder
+	// dialOptions are further options of clients.
+	dialOptions []grpc.DialOption
 
 	mu      sync.Mutex
 	tunnels map[types.UID]bool

@@ -56,9 +56,9 @@ func (b *bed) connect(t *testing.T, certificates ...tls.Certificate) *client {
 	t.Helper()
 	c := &client{t: t, resumed: make(chan struct{}), versions: map[string]map[string]string{clusters: {}, endpoints: {}, routes: {}}}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: envoy.ServerName, RootCAs: b.pool(), Certificates: certificates}
-	conn, err := grpc.NewClient("passthrough:///server",
+	conn, err := grpc.NewClient("passthrough:///server", append(b.dialOptions,
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return b.dial(ctx, c.awaitResume) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return b.dial(ctx, c.awaitResume) }))...)
 	if err != nil {
 		t.Fatal(err)
 	}

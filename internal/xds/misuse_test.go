@@ -10,7 +10,9 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -54,6 +56,35 @@ func TestInvalidRequestsEndTheStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An Envoy that reconnects lists the version of each of its resources in one request, which is
+// larger than the maximum of gRPC servers.
+func TestFirstRequestCanListManyVersions(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.envoy(t)
+		defer c.close()
+		for i := range 60_000 {
+			c.versions[clusters][fmt.Sprintf("s.%060d.80.0123456789abcdef", i)] = strings.Repeat("0", 64)
+		}
+		c.subscribe(clusters)
+		c.ack(c.want("clusters a"))
+	})
+}
+
+// Envoy sends pings while its stream is idle, also before the first publication. A gRPC server
+// refuses pings that are more frequent than one in five minutes, unless its options permit them.
+func TestPingsArePermitted(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		// More frequent than the pings of the server, after which this client does not send its own.
+		b.dialOptions = []grpc.DialOption{grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 5 * time.Second})}
+		c := b.envoy(t)
+		defer c.close()
+		c.subscribe(clusters)
+		elapse(time.Hour)
+		c.wantNothing()
+	})
 }
 
 // Acknowledgements of responses that were never sent change nothing.
