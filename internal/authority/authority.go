@@ -27,8 +27,8 @@ type Options struct {
 	Metadata client.Reader
 	// Live reads Secrets from the API server.
 	Live client.Reader
-	// Namespace and Name are those of the Secret with the certificate authorities. The
-	// Tunnels are in the same namespace.
+	// Namespace and Name identify the Secret with the certificate authorities. The Tunnels are
+	// in the same namespace.
 	Namespace, Name string
 	// ClusterID is the cluster ID in the identities.
 	ClusterID string
@@ -43,7 +43,7 @@ type Options struct {
 // Authority issues the certificates of the Envoys beside connectors and of the controller.
 type Authority struct {
 	o Options
-	// flight prevents that one process accesses the Secret with the authorities concurrently.
+	// flight serializes the accesses of this process to the Secret with the authorities.
 	flight singleflight.Group
 	// stored is the last known state of this Secret; nil before the first read.
 	stored atomic.Pointer[stored]
@@ -57,7 +57,7 @@ type Authority struct {
 	checked check
 }
 
-// check describes a check of all Tunnels. It is zero before the first one.
+// check describes a check of all Tunnels. It is zero before the first check.
 type check struct {
 	at     time.Time
 	bundle string
@@ -218,8 +218,7 @@ type Expiry struct {
 	// Authority is the end of the active certificate authority. It is zero before this
 	// process has read it.
 	Authority time.Time
-	// Client is the end of the client certificate that ends first. It is zero if there is
-	// none.
+	// Client is the earliest end of a client certificate. It is zero if there is none.
 	Client time.Time
 }
 

@@ -30,7 +30,7 @@ type Options struct {
 	TLS *tls.Config
 	// Identify returns the identity in a verified client certificate.
 	Identify func(tls.ConnectionState) (authority.Identity, error)
-	// IsCurrent reports whether the identity is that of an existing Tunnel. It must not block.
+	// IsCurrent reports whether the identity belongs to an existing Tunnel. It must not block.
 	IsCurrent func(authority.Identity) bool
 	// Changed is called after the [State] of a Gateway has changed. It must not block.
 	Changed func(gateway types.NamespacedName)
@@ -58,8 +58,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	gateways map[types.NamespacedName]*gateway
-	// isKnown reports whether the server has listened long enough that all Envoys have
-	// connected.
+	// isKnown reports whether the server has listened long enough for all Envoys to connect.
 	isKnown bool
 }
 
@@ -82,10 +81,11 @@ const (
 	maxConnections = 5000
 	// maxConnectionsPerGateway is four times the maximum number of connectors.
 	maxConnectionsPerGateway = 100
-	// maxStreamsPerConnection is that of Envoy. See also connection.unread.
+	// maxStreamsPerConnection is the number of streams that an Envoy opens. See also
+	// connection.unread.
 	maxStreamsPerConnection = 1
-	// maxRequestSize is that of the first request of an Envoy that lists the versions of
-	// 50,000 clusters and their endpoints.
+	// maxRequestSize allows the first request of an Envoy to list the versions of 50,000
+	// clusters and their endpoints.
 	maxRequestSize = 64 << 20
 	// maxUnreadPerGateway is the maximum size of the requests of a Gateway that have not
 	// arrived completely.
@@ -159,7 +159,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// becomeKnown records that all Envoys have had the time to connect.
+// becomeKnown records that all Envoys have had time to connect.
 func (s *Server) becomeKnown() {
 	s.changeAll(func() { s.isKnown = true }, func(*gateway) {})
 }

@@ -130,11 +130,11 @@ func (s *session) follow(latest *snapshot) {
 	}
 }
 
-// step is what to do next: to send a response, or to wait.
+// step is the next action of a stream: to send a response, or to wait.
 type step struct {
 	kind kind
 	*response
-	// wait is how long there is nothing to do unless something happens; 0 for ever.
+	// wait is the time until the next step, unless an event occurs earlier; 0 for no limit.
 	wait time.Duration
 	// isHeld reports whether routes wait for clusters or endpoints.
 	isHeld bool
@@ -247,14 +247,14 @@ func (s *session) endpoints(now time.Time) step {
 	return step{kind: endpoints, response: &response{added: added, removed: removed}}
 }
 
-// wait lets routes wait for what is sent now.
+// wait makes the routes wait for the clusters and endpoints that are sent now.
 func (s *session) wait(now time.Time) {
 	if s.deadline.IsZero() {
 		s.deadline = now.Add(orderTimeout)
 	}
 }
 
-// clustersAndRoutes sends what the target has in addition to what the client has.
+// clustersAndRoutes sends the clusters and routes of the target that the client does not have.
 func (s *session) clustersAndRoutes(now time.Time) step {
 	sub := &s.types[clusters]
 	if !sub.isStarted {
@@ -277,7 +277,7 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	return s.routes()
 }
 
-// await lets the routes wait for the endpoints of new clusters.
+// await makes the routes wait for the endpoints of new clusters.
 func (s *session) await(added []*resource) {
 	for _, r := range added {
 		if _, ok := s.target.byKind[endpoints][r.Name]; ok {
@@ -327,7 +327,7 @@ func (s *session) isSending() bool {
 	return len(s.types[clusters].outstanding)+len(s.types[routes].outstanding) > 0
 }
 
-// isSettled reports whether the client uses no other routes than those of the target.
+// isSettled reports whether the client uses only the routes of the target.
 func (s *session) isSettled() bool {
 	if s.target == nil || !s.target.isComplete() {
 		return false
@@ -354,8 +354,8 @@ func (s *session) isIncomplete() bool {
 	return false
 }
 
-// removals removes the clusters that no route uses: after the routes have settled, and those
-// of a rejected response also when no routes followed them.
+// removals removes the clusters that no route uses after the routes have settled. It also
+// removes the clusters of a rejected response that no routes followed.
 func (s *session) removals(isSettled bool) step {
 	sub := &s.types[clusters]
 	if !sub.isStarted || len(sub.outstanding) > 0 || !isSettled && s.hasSentRoutes {
@@ -383,7 +383,7 @@ func (s *session) removals(isSettled bool) step {
 	return step{kind: clusters, response: &response{removed: slices.Sorted(maps.Keys(removed))}}
 }
 
-// shorter returns the shorter of two waits, where 0 is for ever.
+// shorter returns the shorter of two waits, where 0 means no limit.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

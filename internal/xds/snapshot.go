@@ -23,10 +23,10 @@ type resource = discoveryv3.Resource
 // resources are the resources of one type, by name.
 type resources map[string]*resource
 
-// snapshot is what the Envoys of a Gateway should have. It does not change.
+// snapshot contains the resources that the Envoys of a Gateway should have. It never changes.
 type snapshot struct {
-	// edition is a number that differs for different clusters or routes. Newer ones are
-	// greater.
+	// edition is a number that differs for different clusters or routes, and increases with
+	// time.
 	edition uint64
 	// byKind has the resources of each kind.
 	byKind [kinds]resources

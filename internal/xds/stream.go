@@ -137,7 +137,7 @@ const (
 	namesPerRequest = 1000
 )
 
-// costOf returns as how many requests a request counts.
+// costOf returns the number of requests that a request counts as.
 func costOf(r *discoveryv3.DeltaDiscoveryRequest) int {
 	names := len(r.InitialResourceVersions) + len(r.ResourceNamesSubscribe) + len(r.ResourceNamesUnsubscribe)
 	return min(1+names/namesPerRequest, requestBurst)
@@ -160,9 +160,9 @@ func (s *Server) limitNames(st *stream) error {
 	return nil
 }
 
-// receive returns a channel with the requests of the stream, which is closed when the
-// stream ends. Its sender waits for the receiver, so that a client that sends faster than
-// the server works is slowed down.
+// receive returns a channel with the requests of the stream, which is closed when the stream
+// ends. Its sender waits for the receiver, which slows down a client that sends faster than the
+// server works.
 func receive(ctx context.Context, st *stream, grpcStream discoveryStream) <-chan *discoveryv3.DeltaDiscoveryRequest {
 	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
 	limiter := rate.NewLimiter(requestRate, requestBurst)
@@ -187,8 +187,8 @@ func receive(ctx context.Context, st *stream, grpcStream discoveryStream) <-chan
 	return requests
 }
 
-// advance sends everything that can be sent now. It returns how long there is nothing to
-// do, or 0.
+// advance sends everything that can be sent now. It returns the time until the next step, or 0
+// if only an event can lead to a step.
 func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration, error) {
 	for {
 		target, err := s.targetOf(st)
@@ -212,7 +212,7 @@ func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration,
 	}
 }
 
-// targetOf returns what the client should have.
+// targetOf returns the snapshot that the client should have.
 func (s *Server) targetOf(st *stream) (*snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
