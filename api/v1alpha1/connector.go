@@ -84,10 +84,9 @@ type Connector struct {
 	// MetricsFrom selects the pods that may connect to the metrics port of the
 	// connectors and, with dataPlane Envoy, to the metrics of Envoy. The port of the
 	// connectors serves not only metrics but also the configuration of the tunnel and
-	// profiles. The restriction requires a network plugin that
-	// enforces NetworkPolicies. It cannot be set if metrics is Loopback. Default:
-	// none, so that no pod may connect. Only the TunnelConfiguration of a
-	// GatewayClass may set it.
+	// profiles. The restriction requires a network plugin that enforces NetworkPolicies.
+	// metricsFrom must be empty if metrics is Loopback. Default: none, so that no pod may
+	// connect. Only the TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional
 	// +listType=atomic
@@ -107,9 +106,9 @@ type Connector struct {
 	// +kubebuilder:validation:MaxProperties=64
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Tolerations are the taints that connectors tolerate. Where the GatewayClass
-	// and the Gateway both set it, the lists are not merged: one replaces the
-	// other. Default: none.
+	// Tolerations are the taints that connectors tolerate. If the GatewayClass and the
+	// Gateway both set tolerations, one list replaces the other; the controller does not
+	// merge them. Default: none.
 	//
 	// +optional
 	// +listType=atomic
@@ -122,7 +121,7 @@ type Connector struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// TopologySpreadConstraints describe how connectors are spread across
+	// TopologySpreadConstraints describe how the scheduler spreads connectors across
 	// topology domains, keyed by topologyKey and whenUnsatisfiable. Default: one
 	// constraint, which prefers to run connectors on different nodes.
 	//
@@ -154,8 +153,8 @@ type Connector struct {
 	// AllowedMetadataPrefixes lists the key prefixes of the labels and annotations
 	// that the controller copies from spec.infrastructure of a Gateway to the
 	// connectors. The prefix of the key example.com/team is example.com. Prefixes
-	// that belong to Kubernetes or to this controller are rejected. Default: none,
-	// so that nothing is copied. Only the TunnelConfiguration of a GatewayClass may
+	// that belong to Kubernetes or to this controller are not valid. Default: none, so
+	// that the controller copies nothing. Only the TunnelConfiguration of a GatewayClass may
 	// set it.
 	//
 	// +optional
@@ -238,7 +237,7 @@ type MetricsPeer struct {
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// PodSelector selects the pods in these namespaces. Default: all pods.
+	// PodSelector selects the pods in the selected namespaces. Default: all pods.
 	//
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
@@ -275,8 +274,8 @@ type Autoscaling struct {
 }
 
 // PodDisruptionBudget limits how many connectors are evicted at the same time,
-// for example when nodes are drained. Where the GatewayClass and the Gateway both
-// set it, the budgets are not merged: one replaces the other.
+// for example when nodes are drained. If the GatewayClass and the Gateway both set it,
+// one budget replaces the other; the controller does not merge them.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="podDisruptionBudget must have either minAvailable or maxUnavailable, but not both"
 type PodDisruptionBudget struct {

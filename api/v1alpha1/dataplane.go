@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DataPlane is what routes the requests of a Gateway.
+// DataPlane determines which proxies route the requests of a Gateway.
 //
 // +kubebuilder:validation:Enum=IngressRules;Envoy
 type DataPlane string

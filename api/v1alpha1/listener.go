@@ -13,10 +13,10 @@ const EveryPort = "*"
 // listeners of a Gateway, including the listeners of its ListenerSets.
 type ListenerConfiguration struct {
 	// ProtocolPort selects listeners by protocol and port, for example HTTPS:443. The
-	// value "*" selects all of them. originRequest of an entry for a protocol and port
+	// value "*" selects every listener. originRequest of an entry for a protocol and port
 	// overrides the same field of an entry for "*" with the same hostname. access
-	// applies to every port in any case, because a tunnel does not distinguish
-	// ports. Therefore, use "*" for an entry with access.
+	// always applies to every port, because a tunnel does not distinguish ports.
+	// Therefore, use "*" for an entry with access.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=11
@@ -27,8 +27,8 @@ type ListenerConfiguration struct {
 	// *.example.com. originRequest applies to listeners with exactly this hostname, and
 	// overrides the same field of an entry without a hostname. access applies to every
 	// hostname that this hostname covers, also below the wildcard of a listener; the
-	// entry with the most specific hostname decides. Default: the empty string, which
-	// means every hostname.
+	// entry with the most specific hostname takes precedence. Default: the empty string,
+	// which means every hostname.
 	//
 	// +optional
 	// +kubebuilder:default=""
@@ -37,15 +37,14 @@ type ListenerConfiguration struct {
 	Hostname string `json:"hostname,omitempty"`
 
 	// OriginRequest overrides, field by field, how connectors connect to the
-	// backends of these routes. Default: spec.originRequest.
+	// backends of the routes. Default: spec.originRequest.
 	//
 	// +optional
 	OriginRequest *OriginRequest `json:"originRequest,omitempty"`
 
 	// Access makes the connectors require a valid token of Cloudflare Access. If the
 	// GatewayClass requires Access for a hostname, the block of the class applies as a
-	// whole, in every mergingMode. Otherwise, the block of the
-	// Gateway applies. Entries for the same hostname must have equal blocks. Default:
+	// whole, in every mergingMode. Otherwise, the block of the Gateway applies. Entries for the same hostname must have equal blocks. Default:
 	// no token is required.
 	//
 	// +optional
@@ -66,7 +65,7 @@ type Access struct {
 	Required bool `json:"required"`
 
 	// TeamName is the name of the Zero Trust organization: <teamName> in
-	// <teamName>.cloudflareaccess.com. It must be set when required is true.
+	// <teamName>.cloudflareaccess.com. Set it if required is true.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -74,7 +73,7 @@ type Access struct {
 	TeamName *string `json:"teamName,omitempty"`
 
 	// AUDTags are the Application Audience (AUD) tags of the Access applications
-	// whose tokens are accepted. At least one must be set when required is true.
+	// whose tokens the connectors accept. Set at least one if required is true.
 	//
 	// +optional
 	// +listType=set

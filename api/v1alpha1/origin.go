@@ -121,8 +121,8 @@ const (
 // seconds, for example 30s or 1m30s. cloudflared rejects a configuration with
 // fractions of a second.
 //
-// It is a string, so that the controller can decode any stored object, also one
-// that was written when the validation was different.
+// It is a string, so that the controller can decode every stored object, also an object
+// from before a change of the validation.
 //
 // +kubebuilder:validation:MaxLength=18
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}[hms]){1,3}$') && duration(self) > duration('0s')",message="must be a positive number of whole seconds, written in hours, minutes and seconds, such as 30s or 1m30s"

@@ -20,8 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="The phase of the tunnel's lifecycle"
 // +kubebuilder:printcolumn:name="Data Plane",type=string,priority=1,JSONPath=`.status.dataPlane`,description="The data plane that serves the Gateway"
 // +kubebuilder:printcolumn:name="Change",type=string,priority=1,JSONPath=`.status.dataPlaneChange.phase`,description="The phase of a change of the data plane"
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the Ready condition"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Tunnel struct {
 	metav1.TypeMeta `json:",inline"`
@@ -73,7 +73,7 @@ type TunnelSpec struct {
 
 	// ClusterUID is the UID of the namespace kube-system of the cluster that
 	// manages the tunnel. The controller does not manage a Tunnel with the UID of
-	// another cluster, for example after a backup was restored. The phase of such a
+	// another cluster, for example after the restore of a backup. The phase of such a
 	// Tunnel is Blocked.
 	//
 	// +required
@@ -188,8 +188,8 @@ type TunnelStatus struct {
 	// +optional
 	Deleting bool `json:"deleting,omitempty"`
 
-	// Contested is true when another writer changed the configuration repeatedly,
-	// so that the controller stopped writing it. Pausing the Gateway clears it.
+	// Contested is true when the controller has stopped writing the configuration,
+	// because external changes keep replacing it. Pausing the Gateway clears it.
 	//
 	// +optional
 	Contested bool `json:"contested,omitempty"`
@@ -208,8 +208,8 @@ type TunnelStatus struct {
 	// +optional
 	DataPlane DataPlane `json:"dataPlane,omitempty"`
 
-	// DataPlaneChange is the change of the data plane in progress. The condition
-	// DataPlaneApplied describes what the change waits for.
+	// DataPlaneChange is the change of the data plane in progress. The
+	// DataPlaneApplied condition describes what the change waits for.
 	//
 	// +optional
 	DataPlaneChange *DataPlaneChange `json:"dataPlaneChange,omitempty"`
@@ -250,7 +250,7 @@ type TunnelStatus struct {
 	// +optional
 	Phase TunnelPhase `json:"phase,omitempty"`
 
-	// Gateway is the namespace/name of the Gateway, for the printed columns.
+	// Gateway is the namespace/name of the Gateway, for the output of kubectl get.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
@@ -282,8 +282,8 @@ type ConfigurationRecord struct {
 	// +kubebuilder:validation:MaxLength=128
 	Previous string `json:"previous,omitempty"`
 
-	// Late is the hash of an earlier configuration whose write request had not been
-	// answered when the last one was sent, and which may still take effect.
+	// Late is the hash of an earlier configuration that may still take effect, because
+	// Cloudflare had not answered its write request when the controller sent the last one.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -320,7 +320,7 @@ type TokenPhase string
 const (
 	// TokenRotating means that the controller requests a new token from Cloudflare.
 	TokenRotating TokenPhase = "Rotating"
-	// TokenRolling means that the connectors are restarted with the new token.
+	// TokenRolling means that the controller restarts the connectors with the new token.
 	TokenRolling TokenPhase = "Rolling"
 	// TokenDisconnecting means that the controller disconnects the connectors that
 	// use the old token.
@@ -339,7 +339,7 @@ type ConnectorsStatus struct {
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
 
-	// Summary is ready/desired, for the printed columns.
+	// Summary is ready/desired, for the output of kubectl get.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
@@ -370,7 +370,7 @@ const (
 	// TunnelRetained means that the Gateway is gone and the tunnel remains, without
 	// connectors.
 	TunnelRetained TunnelPhase = "Retained"
-	// TunnelBlocked means that an administrator must act. The condition Ready
+	// TunnelBlocked means that an administrator must act. The Ready condition
 	// describes the required action.
 	TunnelBlocked TunnelPhase = "Blocked"
 )

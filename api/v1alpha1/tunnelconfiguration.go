@@ -13,9 +13,9 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=gateway-api
 // +kubebuilder:metadata:annotations="tunnelgateway.dev/bundle-version=v0.1.0"
-// +kubebuilder:printcolumn:name="Account",type=string,JSONPath=`.spec.account.accountID`,description="The Cloudflare account; empty means the controller's"
+// +kubebuilder:printcolumn:name="Account",type=string,JSONPath=`.spec.account.accountID`,description="The Cloudflare account; empty means the default account of the controller"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.connector.replicas`,description="The number of connectors; empty means two, or autoscaling"
-// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mergingMode`,description="Which value takes precedence where the GatewayClass and the Gateway both set one"
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mergingMode`,description="The value that takes precedence where the GatewayClass and the Gateway both set one"
 // +kubebuilder:printcolumn:name="Existing",type=string,priority=1,JSONPath=`.spec.tunnel.existing.id`,description="The ID of the adopted tunnel"
 // +kubebuilder:printcolumn:name="On-Deletion",type=string,priority=1,JSONPath=`.spec.tunnel.deletionPolicy`,description="What happens to the tunnel when its Gateway is deleted"
 // +kubebuilder:printcolumn:name="Autoscaled-To",type=integer,priority=1,JSONPath=`.spec.connector.autoscaling.maxReplicas`,description="The maximum number of connectors"
@@ -63,11 +63,12 @@ type TunnelConfigurationSpec struct {
 	// +optional
 	Account *Account `json:"account,omitempty"`
 
-	// DataPlane determines what routes the requests of the Gateways: IngressRules
-	// means the connectors, by ingress rules; Envoy means an Envoy proxy beside each
-	// connector, which supports more features of the Gateway API. After a change, the
-	// previous data plane serves each Gateway until the new data plane is ready. Default:
-	// IngressRules. Only the TunnelConfiguration of a GatewayClass may set it.
+	// DataPlane determines which proxies route the requests of the Gateways. With
+	// IngressRules, the connectors route them by the ingress rules of the tunnel. With
+	// Envoy, an Envoy proxy beside each connector routes them, which supports more
+	// features of the Gateway API. After a change, the previous data plane serves each
+	// Gateway until the new data plane is ready. Default: IngressRules. Only the
+	// TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional
 	DataPlane *DataPlane `json:"dataPlane,omitempty"`
@@ -142,12 +143,12 @@ type GatewayField string
 // Hostnames determine which hostnames a namespace may use.
 type Hostnames struct {
 	// From determines where the permitted hostnames of a namespace come from: All
-	// permits every hostname, NamespaceAnnotation the hostnames in the annotation
-	// tunnelgateway.dev/hostnames of the Namespace. With NamespaceAnnotation, a
-	// ListenerSet claims only hostnames that its namespace permits, and a route is
-	// served only under hostnames that both namespaces permit. The Gateway's own
-	// listeners, and the routes in its namespace on them, need no permission.
-	// Default: All.
+	// permits every hostname, and NamespaceAnnotation permits the hostnames in the
+	// annotation tunnelgateway.dev/hostnames of the Namespace. With NamespaceAnnotation,
+	// a ListenerSet claims only hostnames that the annotation of its namespace permits.
+	// The controller serves a route only under hostnames that the annotations of both
+	// namespaces permit. The Gateway's own listeners, and the routes in its namespace on
+	// them, need no permission. Default: All.
 	//
 	// +optional
 	From *HostnamesFrom `json:"from,omitempty"`
@@ -170,7 +171,7 @@ const (
 type Limits struct {
 	// TunnelsPerNamespace is the maximum number of Tunnels for the Gateways of one
 	// namespace, including Tunnels that are retiring, retained or blocked. The
-	// youngest Gateways beyond the limit are not accepted. Default: 10.
+	// controller does not accept the youngest Gateways above the limit. Default: 10.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -198,10 +199,10 @@ type Limits struct {
 	TenantLabel *string `json:"tenantLabel,omitempty"`
 
 	// RulesPerTunnel is the maximum number of ingress rules of one Gateway, without
-	// the rule at the end of the configuration. With dataPlane Envoy, it is the number
-	// of Envoy's routes. Routes that would exceed the limit are not accepted: the
-	// controller first serves the namespace of the Gateway, and then divides the
-	// remaining rules fairly among the tenants. Default: 1000, and 20000 with dataPlane
+	// the rule at the end of the configuration. With dataPlane Envoy, it is the maximum
+	// number of Envoy routes. The controller does not accept routes above the limit: it
+	// first serves the namespace of the Gateway, and then divides the remaining rules
+	// fairly among the tenants. Default: 1000, and 20000 with dataPlane
 	// Envoy.
 	//
 	// +optional
@@ -210,8 +211,8 @@ type Limits struct {
 	RulesPerTunnel *int32 `json:"rulesPerTunnel,omitempty"`
 
 	// RulesPerNamespace is the maximum number of ingress rules that one tenant may
-	// have on one Gateway. The youngest routes beyond the limit are not accepted.
-	// Default: no limit except rulesPerTunnel.
+	// have on one Gateway. The controller does not accept the youngest routes above the
+	// limit. Default: no limit except rulesPerTunnel.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -219,8 +220,8 @@ type Limits struct {
 	RulesPerNamespace *int32 `json:"rulesPerNamespace,omitempty"`
 
 	// ListenersPerNamespace is the maximum number of listeners that the
-	// ListenerSets of one tenant may have on one Gateway. The last listeners of the
-	// youngest ListenerSets beyond the limit are not accepted. Default: 64.
+	// ListenerSets of one tenant may have on one Gateway. The controller does not accept
+	// the last listeners of the youngest ListenerSets above the limit. Default: 64.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -228,7 +229,8 @@ type Limits struct {
 	ListenersPerNamespace *int32 `json:"listenersPerNamespace,omitempty"`
 
 	// RegularExpressions determines whether routes may use regular expressions. If
-	// it is Refused, the controller omits every match that has one. Default: Allowed.
+	// it is Refused, the controller omits every match with a regular expression. Default:
+	// Allowed.
 	//
 	// +optional
 	RegularExpressions *RegularExpressions `json:"regularExpressions,omitempty"`

@@ -27,8 +27,8 @@ type Options struct {
 	Metadata client.Reader
 	// Live reads Secrets from the API server.
 	Live client.Reader
-	// Namespace and Name are those of the Secret with the certificate authorities. The
-	// Tunnels are in the same namespace.
+	// Namespace and Name identify the Secret with the certificate authorities. The Tunnels are
+	// in the same namespace.
 	Namespace, Name string
 	// ClusterID is the cluster ID in the identities.
 	ClusterID string
@@ -58,7 +58,7 @@ type Authority struct {
 	checked check
 }
 
-// check describes a check of all Tunnels. It is zero before the first one.
+// check describes a check of all Tunnels. It is zero before the first check.
 type check struct {
 	at     time.Time
 	bundle string
@@ -219,8 +219,7 @@ type Expiry struct {
 	// Authority is the end of the active certificate authority. It is zero before this
 	// process has read it.
 	Authority time.Time
-	// Client is the end of the client certificate that ends first. It is zero if there is
-	// none.
+	// Client is the earliest end of a client certificate. It is zero if there is none.
 	Client time.Time
 }
 

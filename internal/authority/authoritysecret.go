@@ -56,8 +56,8 @@ func (s *authorities) encode() (map[string][]byte, error) {
 	return data, nil
 }
 
-// parseData returns the authorities in the data of the Secret. If only the active one can be
-// read, it returns that one and an error.
+// parseData returns the authorities in the data of the Secret. If it can read only the active
+// authority, it returns this authority and an error.
 func parseData(data map[string][]byte) (*authorities, error) {
 	active, err := parseSigner(data[activeCertificateKey], data[activeKeyKey])
 	if err != nil {
@@ -112,8 +112,8 @@ type stored struct {
 // errNone is the error of a server without authorities.
 var errNone = errors.New("no Tunnel has a certificate yet")
 
-// existing returns the authorities like current, but never creates the first ones: clients
-// that connect need none before a Tunnel has a certificate.
+// existing is like current, but never creates the first authorities: no client can connect
+// before a Tunnel has a certificate.
 func (a *Authority) existing(ctx context.Context) (*authorities, error) {
 	if a.stored.Load() == nil {
 		switch err := a.o.Metadata.Get(ctx, a.key(), secrets.Metadata(a.key())); {
@@ -126,8 +126,8 @@ func (a *Authority) existing(ctx context.Context) (*authorities, error) {
 	return a.current(ctx)
 }
 
-// current returns authorities with a valid active one. It reads or creates them if this
-// process has none.
+// current returns the authorities, of which the active one is valid. It reads or creates them
+// if this process has none.
 func (a *Authority) current(ctx context.Context) (*authorities, error) {
 	if s := a.stored.Load(); s != nil && isValid(s.active.certificate, a.o.Now()) {
 		return s.authorities, nil
@@ -139,11 +139,11 @@ func (a *Authority) current(ctx context.Context) (*authorities, error) {
 const synchronizationTimeout = 30 * time.Second
 
 // synchronize reads the Secret, advances the authorities, and writes them if the Secret does
-// not contain them. distributed is the bundle that all Secrets of Tunnels contain; nil if
-// they differ, or if this is unknown. Concurrent calls share the first one.
+// not contain them. distributed is the bundle that all Secrets of Tunnels contain; nil if they
+// differ, or if this is unknown. Concurrent calls share the result of the first call.
 func (a *Authority) synchronize(ctx context.Context, distributed []byte) (*authorities, error) {
 	result := a.flight.DoChan("", func() (any, error) {
-		// Other callers wait for the result, so that the first one must not cancel it.
+		// Other callers wait for the result, so the first caller must not cancel it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), synchronizationTimeout)
 		defer cancel()
 		return a.attempt(ctx, distributed)
@@ -204,8 +204,8 @@ func (a *Authority) synchronizeOnce(ctx context.Context, distributed []byte) (*s
 	return &stored{authorities: next, resourceVersion: version}, err
 }
 
-// choose returns the authorities in the Secret. If the Secret is missing or damaged, it
-// returns those in memory, else the undamaged part, else new ones.
+// choose returns the authorities in the Secret. If the Secret is missing or damaged, it returns
+// the authorities in memory, else the undamaged authorities, else new authorities.
 func (a *Authority) choose(ctx context.Context, secret *corev1.Secret, exists bool) (*authorities, error) {
 	found, cause := parseData(secret.Data)
 	remembered, logger := a.stored.Load(), log.FromContext(ctx).WithValues("secret", a.key().String())

@@ -32,7 +32,8 @@ const (
 	// lifetime is the time for which a certificate is valid. It is renewed when a third of
 	// the time remains.
 	lifetime = 90 * day
-	// clockSkew is the time before its creation at which a certificate begins.
+	// clockSkew is the time before its creation from which a certificate is valid, because
+	// clocks differ.
 	clockSkew = time.Hour
 
 	certificateType = "CERTIFICATE"
@@ -138,7 +139,7 @@ func parseSigner(certificate, key []byte) (*signer, error) {
 	}
 	block, rest := pem.Decode(key)
 	if len(certificates) != 1 || block == nil || block.Type != privateKeyType || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, errors.New("not exactly one certificate and one private key")
+		return nil, errors.New("must contain exactly one certificate and one private key")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -157,14 +158,14 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	for len(bytes.TrimSpace(text)) > 0 {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil || block.Type != certificateType {
-			return nil, errors.New("not a list of certificates")
+			return nil, errors.New("must contain only PEM-encoded certificates")
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("parse a certificate: %w", err)
 		}
 		if !c.IsCA || !c.BasicConstraintsValid || c.CheckSignatureFrom(c) != nil {
-			return nil, errors.New("the certificate is not that of a certificate authority")
+			return nil, errors.New("the certificate does not belong to a certificate authority")
 		}
 		certificates = append(certificates, c)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Identity is the Tunnel whose Envoys have a certificate.
+// Identity identifies the Tunnel of an Envoy in its client certificate.
 type Identity struct {
 	ClusterID string
 	Gateway   types.NamespacedName
@@ -32,13 +32,13 @@ func (i Identity) uri() *url.URL {
 func parseIdentity(name *url.URL) (Identity, error) {
 	parts := strings.Split(name.Path, "/")
 	if len(parts) != 6 || parts[2] == "" || parts[3] == "" || parts[5] == "" || name.Host == "" {
-		return Identity{}, fmt.Errorf("%q is not the name of a Tunnel", name)
+		return Identity{}, fmt.Errorf("URI %q does not identify a Tunnel", name)
 	}
 	i := Identity{
 		ClusterID: name.Host, Gateway: types.NamespacedName{Namespace: parts[2], Name: parts[3]}, Tunnel: types.UID(parts[5]),
 	}
 	if i.uri().String() != name.String() {
-		return Identity{}, fmt.Errorf("%q is not the name of a Tunnel", name)
+		return Identity{}, fmt.Errorf("URI %q does not identify a Tunnel", name)
 	}
 	return i, nil
 }
@@ -46,13 +46,13 @@ func parseIdentity(name *url.URL) (Identity, error) {
 // identityIn returns the identity in a certificate, which must have no other name.
 func identityIn(c *x509.Certificate) (Identity, error) {
 	if len(c.URIs) != 1 || len(c.DNSNames)+len(c.EmailAddresses)+len(c.IPAddresses) > 0 {
-		return Identity{}, errors.New("the certificate does not have exactly one URI as its name")
+		return Identity{}, errors.New("the certificate must have exactly one URI and no other name")
 	}
 	return parseIdentity(c.URIs[0])
 }
 
 // PeerIdentity returns the identity in the client certificate of a connection. It returns an
-// error if the certificate has not been verified or is not that of a Tunnel.
+// error if the certificate has not been verified or does not identify a Tunnel.
 func PeerIdentity(state tls.ConnectionState) (Identity, error) {
 	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return Identity{}, errors.New("the client has no verified certificate")

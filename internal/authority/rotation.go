@@ -11,14 +11,15 @@ import (
 // authorities are the certificate authorities of an installation. They are never changed in
 // place.
 type authorities struct {
-	// active signs.
+	// active signs new certificates.
 	active *signer
-	// next replaces active; nil if active has no successor yet.
+	// next is the successor of active; nil if active has no successor yet.
 	next *signer
 	// nextSince is the time at which all bundles contained next for the first time. It is
 	// zero until then.
 	nextSince time.Time
-	// previous signed earlier. No certificate from them is valid after previousUntil.
+	// previous are the replaced authorities. No certificate that they signed is valid after
+	// previousUntil.
 	previous      []*x509.Certificate
 	previousUntil time.Time
 }
@@ -99,8 +100,8 @@ func (s *authorities) withoutExpired(now time.Time) *authorities {
 	return &to
 }
 
-// isReady reports whether the successor takes over: all bundles have contained it long
-// enough, or the active authority ends too soon to wait for the last bundle.
+// isReady reports whether the successor takes over: all bundles have contained it long enough,
+// or the active authority ends too soon to wait for the remaining bundles.
 func (s *authorities) isReady(now time.Time, distributed bool) bool {
 	if distributed && !s.nextSince.IsZero() && !now.Before(s.nextSince.Add(distribution)) {
 		return true

@@ -132,12 +132,12 @@ func TestServerAcceptsOnlyCertificatesOfTunnels(t *testing.T) {
 		"with two URIs":             {certificate: issue(func(c *x509.Certificate) { c.URIs = append(c.URIs, otherIdentity.uri()) }), wantError: "exactly one URI"},
 		"without a URI":             {certificate: issue(func(c *x509.Certificate) { c.URIs = nil }), wantError: "exactly one URI"},
 		"with a DNS name":           {certificate: issue(func(c *x509.Certificate) { c.DNSNames = []string{envoy.ServerName} }), wantError: "exactly one URI"},
-		"with another scheme":       {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Scheme = "https" }), wantError: "not the name of a Tunnel"},
-		"with a query":              {certificate: issue(func(c *x509.Certificate) { c.URIs[0].RawQuery = "x" }), wantError: "not the name of a Tunnel"},
-		"with an escaped slash":     {certificate: issue(func(c *x509.Certificate) { c.URIs[0] = uri(identity.uri().String() + "%2Fx") }), wantError: "not the name of a Tunnel"},
-		"with a longer path":        {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Path += "/x" }), wantError: "not the name of a Tunnel"},
-		"without a UID":             {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Path = "/gateway/infra/shared/tunnel/" }), wantError: "not the name of a Tunnel"},
-		"for something else's path": {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Path = "/service/infra/shared/tunnel/x" }), wantError: "not the name of a Tunnel"},
+		"with another scheme":       {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Scheme = "https" }), wantError: "does not identify a Tunnel"},
+		"with a query":              {certificate: issue(func(c *x509.Certificate) { c.URIs[0].RawQuery = "x" }), wantError: "does not identify a Tunnel"},
+		"with an escaped slash":     {certificate: issue(func(c *x509.Certificate) { c.URIs[0] = uri(identity.uri().String() + "%2Fx") }), wantError: "does not identify a Tunnel"},
+		"with a longer path":        {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Path += "/x" }), wantError: "does not identify a Tunnel"},
+		"without a UID":             {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Path = "/gateway/infra/shared/tunnel/" }), wantError: "does not identify a Tunnel"},
+		"for something else's path": {certificate: issue(func(c *x509.Certificate) { c.URIs[0].Path = "/service/infra/shared/tunnel/x" }), wantError: "does not identify a Tunnel"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := connect(t, a, test.certificate, c.files(own)[envoy.CAFile])

@@ -67,8 +67,8 @@ func (a *Authority) IsCurrent(ctx context.Context, t *v1alpha1.Tunnel) (bool, er
 	return found.isCurrent(s, a.o.Now()), nil
 }
 
-// look returns the state of the Tunnel's Secret. It is empty if there is none, or if the
-// Secret belongs to another owner.
+// look returns the state of the Tunnel's Secret. The state is empty if the Secret does not
+// exist or belongs to another owner.
 func (a *Authority) look(ctx context.Context, t *v1alpha1.Tunnel) (issued, error) {
 	key := secretKey(t)
 	known, isKnown := a.issuedFor(t)
@@ -128,8 +128,8 @@ func certificateOf(secret *corev1.Secret, i Identity) *x509.Certificate {
 	return pair.Leaf
 }
 
-// Write writes the Tunnel's Secret if it is not current. A certificate that is not due for
-// renewal stays. If a Secret of this name belongs to another owner, Write returns a
+// Write writes the Tunnel's Secret if it is not current. Write keeps a certificate that is not
+// due for renewal. If a Secret of this name belongs to another owner, Write returns a
 // *tunnel.Failure with [tunnel.ReasonObjectTaken].
 func (a *Authority) Write(ctx context.Context, t *v1alpha1.Tunnel) error {
 	s, err := a.current(ctx)
@@ -210,7 +210,7 @@ func (a *Authority) forget(name string) {
 	delete(a.issued, name)
 }
 
-// forgetOthers forgets the Secrets of all Tunnels but the named ones.
+// forgetOthers forgets the Secrets of all Tunnels except the named Tunnels.
 func (a *Authority) forgetOthers(names map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

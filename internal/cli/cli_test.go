@@ -14,7 +14,7 @@ func TestHelpNamesCommandsFlagsAndVariables(t *testing.T) {
 		"operation": {[]string{"rotate-token", "--help"}, []string{"tunnel-gateway rotate-token GATEWAY", "--wait ", "--timeout duration", "-n, --namespace", "--controller-namespace", "Exit status", "\n  tunnel-gateway rotate-token platform/shared\n"}},
 		"wait":      {[]string{"wait", "--help"}, []string{"tunnel-gateway wait GATEWAY", "--timeout duration", "Exit status", "\n  tunnel-gateway wait platform/shared\n"}},
 		"controller": {[]string{"controller", "--help"}, []string{
-			"Each flag can also be set by the environment variable", "\nCloudflare:\n", "\nGateways:\n", "\nKubernetes:\n", "\nEndpoints and log:\n",
+			"The environment variable in brackets also sets the flag", "\nCloudflare:\n", "\nGateways:\n", "\nKubernetes:\n", "\nEndpoints and log:\n",
 			"--cloudflare-api-token", "[CLOUDFLARE_API_TOKEN]", "--cluster-id", "[TUNNEL_GATEWAY_CLUSTER_ID]", "--leader-election",
 		}},
 		"plan": {[]string{"plan", "--help"}, []string{"--filename", "--output", "--cluster-domain", "--strict", "--namespace", "--context", "--kubeconfig", "--gateway", "--diff", "--color", "Cloudflare Tunnel: Read", "[CLOUDFLARE_API_TOKEN]", "Exit status", "\n  tunnel-gateway plan -f gateway.yaml"}},

@@ -53,8 +53,8 @@ func controllerCommand() *cobra.Command {
 		Long: `Runs the controller, which serves the Gateways of every GatewayClass with its
 controller name.
 
-Each flag can also be set by the environment variable in brackets. A flag takes
-precedence over its variable.`,
+The environment variable in brackets also sets the flag. A flag takes precedence over
+its variable.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.FromEnvironment(groups, os.LookupEnv); err != nil {

@@ -45,11 +45,11 @@ configuration, token and connections again. reconcile annotates the Tunnel.
 If the Gateway is paused, the controller only reads. If the Gateway is gone and its
 Tunnel remains, the controller tries again to delete the tunnel.`},
 	{operation.Pause, "Stop all changes of a Gateway at Cloudflare", `Stops all changes at Cloudflare and to the connectors. The tunnel keeps serving its
-last configuration. pause annotates the Gateway. It is in effect when spec.paused of
-the Tunnel is true.`},
-	{operation.Resume, "Resume a paused Gateway", `Ends a pause. resume removes the annotation of the Gateway. It is in effect when the
-Gateway is Programmed, the connectors have rolled out, and no change of the data plane
-is in progress.`},
+last configuration. pause annotates the Gateway. The pause is in effect when spec.paused
+of the Tunnel is true.`},
+	{operation.Resume, "Resume a paused Gateway", `Ends a pause. resume removes the annotation of the Gateway. The operation is in effect
+when the Gateway is Programmed, the connectors have rolled out, and no change of the
+data plane is in progress.`},
 	{operation.RotateToken, "Rotate the token of a Gateway's connectors", `Replaces the token with which the connectors of the Gateway authenticate, restarts the
 connectors, and disconnects the connectors that use the old token. rotate-token
 annotates the Tunnel.`},

@@ -60,29 +60,29 @@ ask for another data plane, plan also shows the routes whose status changes with
   plan -f FILE --context NAME  uses the objects of a cluster as if the manifests
                                were applied; so does --kubeconfig
 
-Without --context and --kubeconfig, plan uses the same cluster as kubectl. It
-counts and skips manifests of other kinds. If it reads no cluster and the
-manifests contain no GatewayClass, plan assumes that the GatewayClass
+Without --context and --kubeconfig, plan uses the same cluster as kubectl. It skips
+and counts manifests of kinds that the controller does not read. If plan reads no
+cluster and the manifests contain no GatewayClass, plan assumes that the GatewayClass
 ` + config.DefaultClassName + ` belongs to the controller.
 
-With -o envoy, plan prints a configuration of Envoy for a Gateway with the data plane
-Envoy, which "envoy -c FILE" runs. With -o envoy-routes, it prints the resources that
-the Envoys beside the connectors get from the controller.
+With -o envoy, plan prints a configuration for "envoy -c FILE". With -o envoy-routes, it
+prints the resources that the Envoys beside the connectors get from the controller. Both
+formats require a Gateway with the data plane Envoy.
 
 With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission
-Cloudflare Tunnel: Read is sufficient. A flag with a name in brackets can also be
-set by the environment variable of this name.
+Cloudflare Tunnel: Read is sufficient. Where the description of a flag ends with a
+name in brackets, the environment variable with this name sets the flag, too.
 
 Exit status:
   0  success
-  1  something cannot be read or compared, or a manifest is not valid
+  1  an error occurred, or a manifest is not valid
   2  --strict: a condition does not have its expected status, a Gateway has a
      warning, the data plane of a Gateway cannot change as the settings require,
      another listener claims a hostname of a route, a parent of a route or
      ListenerSet does not exist, an object or a manifest has a mistake, or no route
      answers the request of --why
-  3  --diff: a push would change a tunnel, or manifests change the routes of Envoy
+  3  --diff: a push would change a tunnel, or the manifests change the routes of Envoy
   130  Ctrl-C ended the command`
 
 // planCommand returns the command plan. program is the name of the program for the
@@ -118,8 +118,8 @@ func planCommand(program string) *cobra.Command {
 
 func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory with manifests, or - for standard input; may be repeated")
-	f.BoolVarP(&o.recursive, "recursive", "R", false, "read the subdirectories of the directories in --filename too")
-	f.BoolVar(&o.assumeSecrets, "assume-secrets", false, "treat Secrets that do not exist as valid certificates, and print their names; for manifests whose certificates are issued later, for example by cert-manager")
+	f.BoolVarP(&o.recursive, "recursive", "R", false, "also read the subdirectories of the directories in --filename")
+	f.BoolVar(&o.assumeSecrets, "assume-secrets", false, "treat Secrets that do not exist as valid certificates, and print their names; useful for manifests whose certificates cert-manager issues later")
 	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&o.context, "context", "", contextUsage)

@@ -67,7 +67,7 @@ const (
 func (k *Kubernetes) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("kubernetes", pflag.ContinueOnError)
 	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "path of a kubeconfig `file` (default ~/.kube/config, otherwise the cluster that the controller runs in)")
-	f.Float32Var(&k.QPS, "kube-api-qps", 0, "maximum average number of requests to the API server per second, or 0 for no limit, because the API server limits its clients itself with priority and fairness")
+	f.Float32Var(&k.QPS, "kube-api-qps", 0, "maximum average number of requests per second to the API server; 0 means no limit, because the API server limits its clients itself with API Priority and Fairness")
 	f.IntVar(&k.Burst, "kube-api-burst", 200, "maximum number of requests to the API server in a burst, if --kube-api-qps limits them")
 	f.StringVar(&k.ControllerNamespace, "controller-namespace", "", "`namespace` of the objects that the controller creates, and of the accounts and API tokens of GatewayClasses (default the namespace of the controller's pod; required outside a cluster)")
 	f.StringSliceVar(&k.Namespaces, "namespaces", nil, "comma-separated `names` of the namespaces whose objects the controller serves; it ignores all other namespaces (default all)")

@@ -156,7 +156,7 @@ func metricsAddress(settings v1alpha1.Connector) string {
 
 // readiness returns the readiness probe. It detects within ten seconds that a connector has
 // lost its connection to Cloudflare's edge. No Service uses the result, but rolling updates,
-// the PodDisruptionBudget and the condition ConnectorsReady do.
+// the PodDisruptionBudget and the ConnectorsReady condition do.
 func readiness(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
 	timeout := int32(2)
 	if onLoopback(settings) {

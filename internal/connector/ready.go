@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The reasons of the condition ConnectorsReady.
+// The reasons of the ConnectorsReady condition.
 const (
 	// reasonReady means that at least one connector is connected to Cloudflare's edge and
 	// all connectors have the current settings.
@@ -33,7 +33,7 @@ const (
 
 // Readiness is the readiness of the connectors of a Tunnel.
 type Readiness struct {
-	// Status, Reason and Message are the fields of the condition ConnectorsReady.
+	// Status, Reason and Message are the fields of the ConnectorsReady condition.
 	Status          metav1.ConditionStatus
 	Reason, Message string
 	// Desired is the desired number of connectors, and Available is the number of

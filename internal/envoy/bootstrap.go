@@ -27,8 +27,8 @@ const (
 	// PortOpen and PortProtected are the ports of the two listeners, on the loopback address.
 	PortOpen      = 10080
 	PortProtected = 10081
-	// PortReady answers /ready, and /stats/prometheus unless the metrics are for the
-	// loopback address only.
+	// PortReady serves /ready, and also /stats/prometheus unless only the loopback address
+	// serves metrics.
 	PortReady = 2001
 	// PortXDS is the port of the controller.
 	PortXDS = 18000
@@ -48,7 +48,7 @@ const (
 	CAPath = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// BootstrapOptions are what the bootstraps of Gateways differ in.
+// BootstrapOptions are the values in which the bootstraps of Gateways differ.
 type BootstrapOptions struct {
 	// Controller is the absolute DNS name of the controller's Service.
 	Controller string
@@ -102,7 +102,7 @@ func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignme
 	return b
 }
 
-// newBootstrap returns what all configurations have in common.
+// newBootstrap returns the part that all configurations have in common.
 func newBootstrap() *bootstrapv3.Bootstrap {
 	return &bootstrapv3.Bootstrap{
 		// Without these options, a large table takes several times the memory.

@@ -35,17 +35,17 @@ type clusters struct {
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
 	// options are the HTTP options of clusters, which most clusters share.
 	options map[httpOptions]map[string]*anypb.Any
-	// byContent are the clusters, and last those of the last resources of the Gateway.
+	// byContent contains the clusters, and last the clusters of the Gateway's last resources.
 	byContent, last map[clusterContent]*clusterv3.Cluster
 }
 
-// clusterContent has what determines the content of a cluster.
+// clusterContent contains everything that determines the content of a cluster.
 type clusterContent struct {
 	routing.Backend
 	connection
 }
 
-// clusterKey has what a cluster depends on.
+// clusterKey contains everything that a cluster depends on.
 type clusterKey struct {
 	routing.Backend
 	grpc   bool
@@ -87,8 +87,8 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	return cluster
 }
 
-// shared returns the cluster with the content. It is that of the last resources if they
-// have one: hashing thousands of clusters again would delay each change of a route.
+// shared returns the cluster with the content. It reuses the cluster of the last resources,
+// because hashing thousands of clusters again would delay each change of a route.
 func (c *clusters) shared(content clusterContent) *clusterv3.Cluster {
 	cluster := c.byContent[content]
 	if cluster == nil {
@@ -101,8 +101,8 @@ func (c *clusters) shared(content clusterContent) *clusterv3.Cluster {
 	return cluster
 }
 
-// settings returns the settings for requests of an entry: those of its listeners, and
-// those of the tunnel for the other fields.
+// settings returns the settings for requests of an entry: the settings of its listeners, and
+// for other fields the settings of the tunnel.
 func (c *clusters) settings(e *routing.Entry) v1alpha1.OriginRequest {
 	merged, ok := c.merged[e.OriginRequest]
 	if !ok {
@@ -112,9 +112,9 @@ func (c *clusters) settings(e *routing.Entry) v1alpha1.OriginRequest {
 	return merged
 }
 
-// hostRewrite returns the host of requests to the backend, or "" for the host of the
-// visitor. The backend's URLRewrite takes precedence over that of the rule, and both over
-// the setting httpHostHeader.
+// hostRewrite returns the host of requests to the backend, or "" for the host of the visitor.
+// The backend's URLRewrite takes precedence over the rule's, and both take precedence over the
+// setting httpHostHeader.
 func (c *clusters) hostRewrite(e *routing.Entry, b *routing.WeightedBackend) string {
 	host := ""
 	for _, f := range []*routing.Filters{b.Filters, e.Action.Forward.Filters} {
@@ -160,7 +160,7 @@ type connection struct {
 	dnsName                   string
 }
 
-// httpOptions are what the HTTP options of clusters differ in.
+// httpOptions are the values in which the HTTP options of clusters differ.
 type httpOptions struct {
 	http2       bool
 	idleTimeout time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// EndpointsOf is a cluster whose addresses are those of the pods of a Service.
+// EndpointsOf is a cluster whose addresses are the addresses of a Service's pods.
 type EndpointsOf struct {
 	// Cluster is the name of the cluster.
 	Cluster string
@@ -48,10 +48,10 @@ type address struct {
 	port int32
 }
 
-// Assign returns the endpoints of a cluster from the EndpointSlices of its Service: the
-// ready endpoints, or, when none is ready, the endpoints that still serve while they terminate.
-// isReserved reports canonical addresses that no Service may lead to, such as those of the
-// connectors' own pods: the owner of a Service can write its EndpointSlices.
+// Assign returns the endpoints of a cluster from the EndpointSlices of its Service: the ready
+// endpoints, or, when none is ready, the endpoints that still serve while they terminate.
+// isReserved reports canonical addresses that no Service may lead to, such as the addresses of
+// the connectors' own pods: the owner of a Service can write its EndpointSlices.
 func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) *endpointv3.ClusterLoadAssignment {
 	ready, terminating := map[address]struct{}{}, map[address]struct{}{}
 	for _, slice := range endpointSlices {

@@ -69,8 +69,8 @@ func (r *renderer) isPlain(e *routing.Entry, b *routing.WeightedBackend) bool {
 		r.clusters.hostRewrite(e, b) == ""
 }
 
-// clusterWeight returns the cluster of a backend with all changes of headers: Envoy would
-// apply the changes of the route after those of the cluster.
+// clusterWeight returns the cluster of a backend with all changes of headers: Envoy would apply
+// the changes of the route after the changes of the cluster.
 func (r *renderer) clusterWeight(e *routing.Entry, b *routing.WeightedBackend) *routev3.WeightedCluster_ClusterWeight {
 	w := &routev3.WeightedCluster_ClusterWeight{Name: unresolvedCluster, Weight: wrapperspb.UInt32(uint32(b.Weight))} //nolint:gosec // above 0
 	if b.Status == 0 {

@@ -14,8 +14,8 @@ type headers struct {
 	remove []string
 }
 
-// compose returns the changes that have the effect of the given changes one after the
-// other. Envoy itself would apply those of a backend before those of its route.
+// compose returns the changes that have the effect of the given changes one after the other.
+// Envoy itself would apply the changes of a backend before the changes of its route.
 func compose(all ...*routing.HeaderChanges) headers {
 	var c composition
 	c.apply(all...)

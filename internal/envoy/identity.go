@@ -13,8 +13,8 @@ const (
 	// CertificateFile and KeyFile contain the client certificate and its private key, as PEM.
 	CertificateFile = "tls.crt"
 	KeyFile         = "tls.key"
-	// CAFile contains the certificate authorities that the controller's certificate may be
-	// from, as PEM.
+	// CAFile contains the certificate authorities that may have signed the controller's
+	// certificate, as PEM.
 	CAFile = "ca.crt"
 
 	sdsCertificateFile = "sds-cert.yaml"

@@ -54,9 +54,9 @@ func protectedListener(set setRoutes) *listenerv3.Listener {
 	return newListener(ListenerProtected, "127.0.0.1", PortProtected, m)
 }
 
-// readyListener answers the kubelet and, if permitted, Prometheus. Envoy binds the port once
-// it has its configuration, so that every answer means ready. The admin interface is not
-// asked for /ready, because its thread is busy while a large table is built.
+// readyListener answers the kubelet and, if permitted, Prometheus. Envoy binds the port once it
+// has its configuration, so that every answer means ready. The listener does not use /ready of
+// the admin interface, whose thread is busy while Envoy builds a large table.
 func readyListener(servesMetrics bool) *listenerv3.Listener {
 	get := func(path string) *routev3.RouteMatch {
 		return &routev3.RouteMatch{
@@ -88,8 +88,8 @@ func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager)
 	}
 }
 
-// connectionManager returns the settings of both listeners of the connectors. Requests have
-// no time limits except those of routes, of the connectors and of Cloudflare.
+// connectionManager returns the settings of both listeners of the connectors. Only routes, the
+// connectors and Cloudflare limit the time of requests.
 func connectionManager(name string, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
 	none := durationpb.New(0)
 	return &hcmv3.HttpConnectionManager{
@@ -142,8 +142,8 @@ func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
 	return options
 }
 
-// stripEnvoyHeaders removes the headers by which a visitor could control Envoy, which
-// removes only some of them by itself.
+// stripEnvoyHeaders removes the headers by which a visitor could control Envoy. Envoy removes
+// only some of them by default.
 func stripEnvoyHeaders() *corev3.TypedExtensionConfig {
 	remove := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{
 		RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{KeyMatcher: &matcherv3.StringMatcher{
@@ -155,7 +155,7 @@ func stripEnvoyHeaders() *corev3.TypedExtensionConfig {
 
 // canonicalHost is an expression for the hosts that the connector and Envoy compare in the same
 // way. For the connector, *.example.com also covers .example.com, and a host in brackets with a
-// port is the one between the brackets.
+// port is the host between the brackets.
 const canonicalHost = `[^A-Z:.\[\]]([^A-Z:\[\]]*[^A-Z:.\[\]])?(:[0-9]*)?`
 
 // canonicalHostFilter denies hosts with upper-case letters, brackets, or a dot at the beginning

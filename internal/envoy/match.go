@@ -94,8 +94,8 @@ func prefixExpression(prefix string) *matcherv3.RegexMatcher {
 
 func isWide(hostname string) bool { return hostname == "" || strings.HasPrefix(hostname, "*") }
 
-// dependsOnHostname reports whether the routes of an entry differ between hostnames: a
-// redirect without a hostname contains that of the virtual host.
+// dependsOnHostname reports whether the routes of an entry differ between hostnames: a redirect
+// without a hostname contains the hostname of the virtual host.
 func dependsOnHostname(e *routing.Entry) bool {
 	return e.Action.Redirect != nil && e.Action.Redirect.Hostname == ""
 }

@@ -17,8 +17,8 @@ const (
 	ListenerProtected = "protected"
 )
 
-// Resources are what Envoy needs to serve a routing table. They share memory, and must not
-// be changed.
+// Resources contain everything that Envoy needs to serve a routing table. They share memory,
+// and must not be changed.
 type Resources struct {
 	// Open and Protected are the routes of the two listeners. Each has a virtual host for
 	// every hostname of the table. On a listener that does not serve the hostname, the

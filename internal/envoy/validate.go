@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Validate checks a message by the rules of its type, and the messages that are packed in
-// it by the rules of theirs. Envoy rejects a whole table for one violation.
+// Validate checks a message by the rules of its type, and each packed message by the rules of
+// its own type. Envoy rejects a whole table for one violation.
 func Validate(m proto.Message) error {
 	var errs []error
 	if v, ok := m.(interface{ ValidateAll() error }); ok {

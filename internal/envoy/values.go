@@ -9,9 +9,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Envoy rejects the whole table because of one bad value, and accepts some values that
-// change the requests of other tenants. The functions in this file return what is wrong
-// with a value, or "".
+// Envoy rejects the whole table because of one bad value, and accepts some values that change
+// the requests of other tenants. The functions in this file return the problem of a value, or
+// "".
 
 // framingHeaders are the headers that describe the connection or the length of a message.
 // A response with another length would end inside the next response on a connection that
@@ -77,7 +77,7 @@ func modifierProblem(f *gatewayv1.HTTPHeaderFilter) string {
 	return ""
 }
 
-// literalPath is the syntax of a path that replaces another one.
+// literalPath is the syntax of a path that replaces another path.
 var literalPath = regexp.MustCompile(`^/(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*$`)
 
 func replacementProblem(path string) string {

@@ -10,7 +10,7 @@ import (
 )
 
 // Served are the hostnames that Envoy serves on each listener. A hostname with the value
-// false has no routes there, which hides the routes of wider hostnames.
+// false has no routes there, which shadows the routes of wider hostnames.
 type Served struct {
 	Open, Protected map[string]bool
 }

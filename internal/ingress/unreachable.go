@@ -9,7 +9,7 @@ func UnreachableRules(t *routing.Table) []routing.UnreachableRule {
 		return nil
 	}
 	reach := routing.NewReach()
-	for _, rule := range build(t, reach.Hide) {
+	for _, rule := range build(t, reach.Shadow) {
 		if rule.Entry != nil {
 			reach.Add(rule.Entry)
 		}

@@ -11,10 +11,10 @@ import (
 // Action is what happens to a request. Exactly one of Status, Redirect and Forward
 // is set.
 type Action struct {
-	// Status is the status of a response without a body. It stands in for an action
-	// that cannot be served.
+	// Status is the status of a response without a body. It replaces an action that cannot be
+	// served.
 	Status int
-	// Problem is why Status stands in for the action of the route, or nil.
+	// Problem explains why Status replaces the action of the route, or is nil.
 	Problem *Problem
 	// Redirect answers with a redirect.
 	Redirect *Redirect
@@ -26,11 +26,11 @@ type Action struct {
 	CORS *CORS
 }
 
-// Problem is why an action is not served as the route asks for.
+// Problem explains why an action is not served as the route specifies.
 type Problem struct {
 	// Reason is a reason of the conditions of routes.
 	Reason string
-	// Cause is why the action is not served, as a phrase for the owner of the route.
+	// Cause explains why the action is not served, as a phrase for the owner of the route.
 	Cause string
 }
 

@@ -18,11 +18,11 @@ type Host struct {
 	Access *v1alpha1.Access
 }
 
-// Hosts returns one list of entries for each hostname of the table, for data planes
-// that choose a list by the most specific hostname and never fall through to the
-// list of a wider hostname. It repeats the entries for wider hostnames of the same
-// group. Every hostname of [Table.Access] that a group covers counts as a hostname of the
-// table. The hostnames are in the order of [CompareGroups].
+// Hosts returns one list of entries for each hostname of the table, for data planes that choose
+// a list by the most specific hostname and never fall through to the list of a wider hostname.
+// It repeats the entries for wider hostnames of the same group. Each hostname of [Table.Access]
+// that a group covers counts as a hostname of the table. The hostnames are in the order of
+// [CompareGroups].
 func (t *Table) Hosts() []Host {
 	groups := make(map[string]Index, len(t.Groups))
 	hostnames := map[string]struct{}{}
@@ -64,13 +64,13 @@ func (g *Group) Index() Index {
 }
 
 // EntriesFor returns the entries of the group that requests for the hostname can reach, in
-// order. The entries for a narrower hostname come before those for a wider one, so a match
-// of every request hides the wider ones. Entries of a [Route] that is Confined hide others
+// order. The entries for a narrower hostname come before those for a wider one, so a match of
+// every request shadows the wider ones. Entries of a [Route] that is Confined shadow others
 // even where they do not apply, so that no entry takes their place.
 func (x Index) EntriesFor(hostname string) []*Entry {
 	indexes := slices.Clone(x.byHostname[hostname])
 	for wide := range WiderHostnames(hostname) {
-		if x.hides(indexes) {
+		if x.matchesAll(indexes) {
 			break
 		}
 		indexes = append(indexes, x.byHostname[wide]...)
@@ -92,7 +92,7 @@ func (x Index) applies(e *Entry, hostname string) bool {
 	return slices.ContainsFunc(x.byHostname[named], func(i int) bool { return x.group.Entries[i].Source.Route.Tenant == e.Source.Route.Tenant })
 }
 
-// hides reports whether one of the entries matches every request.
-func (x Index) hides(indexes []int) bool {
+// matchesAll reports whether one of the entries matches every request.
+func (x Index) matchesAll(indexes []int) bool {
 	return slices.ContainsFunc(indexes, func(i int) bool { return x.group.Entries[i].Match.MatchesAll() })
 }

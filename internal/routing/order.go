@@ -110,8 +110,8 @@ func comparePathKinds(a, b *Entry) int {
 	return cmp.Compare(a.Match.pathRank(), b.Match.pathRank())
 }
 
-// pathRank is that of a prefix for all gRPC method matches, which are ordered by
-// service and method instead of the path.
+// pathRank is the same for all gRPC method matches as for a prefix, because service and method
+// decide their order instead of the path.
 func (m *Match) pathRank() int {
 	switch {
 	case m.Call != nil || m.Path.Kind == PathPrefix:

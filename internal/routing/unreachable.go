@@ -17,8 +17,8 @@ type UnreachableRule struct {
 
 // Reach records which entries of a table requests can reach.
 type Reach struct {
-	hidden    []UnreachableRule
-	index     map[Source]int // of hidden
+	shadowed  []UnreachableRule
+	index     map[Source]int // of shadowed
 	reachable map[Source]bool
 }
 
@@ -28,22 +28,22 @@ func NewReach() *Reach { return &Reach{index: map[Source]int{}, reachable: map[S
 // Add records that requests can reach the entry.
 func (r *Reach) Add(e *Entry) { r.reachable[e.Source.rule()] = true }
 
-// Hide records that the entry before answers every request that the entry matches.
-func (r *Reach) Hide(e, before *Entry) {
+// Shadow records that the entry before answers every request that the entry matches.
+func (r *Reach) Shadow(e, before *Entry) {
 	rule, earlier := e.Source.rule(), before.Source.rule()
 	i, ok := r.index[rule]
 	if !ok {
-		i, r.hidden = len(r.hidden), append(r.hidden, UnreachableRule{Rule: rule})
+		i, r.shadowed = len(r.shadowed), append(r.shadowed, UnreachableRule{Rule: rule})
 		r.index[rule] = i
 	}
-	if !slices.Contains(r.hidden[i].Before, earlier) {
-		r.hidden[i].Before = append(r.hidden[i].Before, earlier)
+	if !slices.Contains(r.shadowed[i].Before, earlier) {
+		r.shadowed[i].Before = append(r.shadowed[i].Before, earlier)
 	}
 }
 
-// UnreachableRules returns the rules with hidden entries only, in the order of the entries.
+// UnreachableRules returns the rules with only shadowed entries, in the order of the entries.
 func (r *Reach) UnreachableRules() []UnreachableRule {
-	return slices.DeleteFunc(r.hidden, func(u UnreachableRule) bool { return r.reachable[u.Rule] })
+	return slices.DeleteFunc(r.shadowed, func(u UnreachableRule) bool { return r.reachable[u.Rule] })
 }
 
 // rule returns the source without the match.
@@ -58,11 +58,12 @@ func (t *Table) UnreachableRules() []UnreachableRule {
 	}
 	reach := NewReach()
 	for _, h := range t.Hosts() {
-		// An entry that is hidden for its own hostname is hidden for each narrower one.
+		// An entry that is shadowed for its own hostname is shadowed for each narrower
+		// hostname.
 		isOwn := func(e *Entry) bool { return e.Hostname == h.Hostname }
 		for _, e := range h.Reachable(func(e, before *Entry) {
 			if isOwn(e) {
-				reach.Hide(e, before)
+				reach.Shadow(e, before)
 			}
 		}) {
 			if isOwn(e) {
@@ -73,9 +74,9 @@ func (t *Table) UnreachableRules() []UnreachableRule {
 	return reach.UnreachableRules()
 }
 
-// Reachable returns the entries of the host that requests can reach. For each other entry,
-// it calls hidden with the entry that comes before it and answers its requests.
-func (h *Host) Reachable(hidden func(e, before *Entry)) []*Entry {
+// Reachable returns the entries of the host that requests can reach. For each other entry, it
+// calls shadowed with the entry that comes before it and answers its requests.
+func (h *Host) Reachable(shadowed func(e, before *Entry)) []*Entry {
 	reachable, byMatch := make([]*Entry, 0, len(h.Entries)), map[string]*Entry{}
 	var all *Entry // matches every request
 	for _, e := range h.Entries {
@@ -87,7 +88,7 @@ func (h *Host) Reachable(hidden func(e, before *Entry)) []*Entry {
 		}
 		switch {
 		case before != nil:
-			hidden(e, before)
+			shadowed(e, before)
 			continue
 		case e.Match.MatchesAll():
 			all = e

@@ -12,7 +12,7 @@ const (
 	// maxAwait is the maximum time that Await waits: an Envoy that acknowledges nothing must not
 	// delay a change of Access.
 	maxAwait = 2 * time.Second
-	// awaitInterval is the interval at which Await looks at the acknowledgements.
+	// awaitInterval is the interval at which Await checks the acknowledgements.
 	awaitInterval = 5 * time.Millisecond
 )
 

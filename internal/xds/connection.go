@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
 )
 
-// connection is a connection of a client whose certificate is that of a current Tunnel.
+// connection is a connection of a client whose certificate identifies a current Tunnel.
 type connection struct {
 	net.Conn
 	// raw is the TCP connection that carries TLS.
@@ -25,8 +25,8 @@ type connection struct {
 	gateway *gateway
 	server  *Server
 	once    sync.Once
-	// unread is how much has arrived since the last complete request. gRPC keeps it in memory
-	// until the request is complete, and a connection has only one stream.
+	// unread is the number of bytes that have arrived since the last complete request. gRPC
+	// keeps it in memory until the request is complete, and a connection has only one stream.
 	unread   atomic.Int64
 	isClosed atomic.Bool
 }
@@ -65,7 +65,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// peerInfo is what gRPC knows about a client.
+// peerInfo describes a client to gRPC.
 type peerInfo struct {
 	credentials.TLSInfo
 	*connection
@@ -74,8 +74,8 @@ type peerInfo struct {
 // AuthType implements [credentials.AuthInfo].
 func (peerInfo) AuthType() string { return "tls" }
 
-// serverCredentials refuse a client whose certificate is not that of a current Tunnel before
-// it gets a byte after the handshake.
+// serverCredentials reject a client whose certificate does not identify a current Tunnel,
+// before the server sends it any data after the handshake.
 type serverCredentials struct {
 	credentials.TransportCredentials
 	server *Server
@@ -109,7 +109,7 @@ func (c *serverCredentials) Clone() credentials.TransportCredentials {
 
 // ClientHandshake implements [credentials.TransportCredentials].
 func (c *serverCredentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.New("the credentials are those of a server")
+	return nil, nil, errors.New("these credentials are for a server")
 }
 
 // admit returns the connection of a client that is allowed to connect.
@@ -124,13 +124,13 @@ func (s *Server) admit(conn, raw net.Conn, info credentials.TLSInfo) (*connectio
 	c := &connection{Conn: conn, raw: raw, identity: identity, expiry: info.State.PeerCertificates[0].NotAfter, server: s}
 	if !s.isAllowed(c, time.Now()) {
 		s.options.Logger.Info("refused a client whose Tunnel does not exist or whose certificate has expired", "gateway", identity.Gateway, "tunnel", identity.Tunnel)
-		return nil, errors.New("the certificate is not that of an existing Tunnel")
+		return nil, errors.New("the Tunnel of the certificate does not exist, or the certificate has expired")
 	}
 	c.gateway = s.ensureGateway(identity.Gateway)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(c.gateway.connections) >= maxConnectionsPerGateway {
-		return nil, fmt.Errorf("there are %d connections of Gateway %s", maxConnectionsPerGateway, identity.Gateway)
+		return nil, fmt.Errorf("gateway %s has %d connections, which is the maximum", identity.Gateway, maxConnectionsPerGateway)
 	}
 	c.gateway.connections[c] = struct{}{}
 	return c, nil

@@ -1,10 +1,10 @@
 // Package xds serves the configuration of the Envoys beside the connectors: clusters,
 // endpoints and routes, over one aggregated stream of the incremental xDS protocol.
 //
-// [Server.Publish] keeps the resources of a Gateway and returns. Each stream follows the
-// newest publication of its Gateway in its own goroutine, so that a slow Envoy does not
-// delay the others. The package makes no decision about routes. Only the certificate of an
-// Envoy determines of which Gateway it gets the resources.
+// [Server.Publish] keeps the resources of a Gateway and returns. Each stream follows the newest
+// publication of its Gateway in its own goroutine, so that a slow Envoy does not delay the
+// others. The package makes no decision about routes. Only the certificate of an Envoy
+// determines which Gateway's resources it gets.
 //
 // For each Gateway, the server keeps a gateway: the snapshot of the last publication, what the
 // Envoys have acknowledged and rejected, and the target that follows from both. An Envoy has a

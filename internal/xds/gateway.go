@@ -10,21 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gateway is what the server knows about a Gateway. Server.mu guards it.
+// gateway is the server's state of one Gateway. Server.mu guards it.
 type gateway struct {
 	name types.NamespacedName
 	// publishing serializes publications, and guards validator.
 	publishing sync.Mutex
 	validator  validator
 
-	// tunnel, sequence and published are those of the last publication.
+	// tunnel, sequence and published belong to the last publication.
 	tunnel    types.UID
 	sequence  int64
 	published *snapshot
-	// refused is why the newest publication is not valid; empty if it is the last one.
+	// refused explains why the newest publication is not valid. It is empty if that publication
+	// is valid.
 	refused string
-	// target is what the Envoys should have: published, or what rejections leave of it; nil
-	// if that is nothing.
+	// target is the snapshot that the Envoys should have: published, without what Envoys have
+	// rejected. It is nil if nothing is left.
 	target   *snapshot
 	editions uint64
 
@@ -59,7 +60,7 @@ type rejections struct {
 	// clusters has the versions of the clusters of rejected responses, of which at least one
 	// is not valid.
 	clusters map[string]string
-	// problem is the last error, and edition the publication that it concerns.
+	// problem is the last error, and edition identifies its publication.
 	problem string
 	edition uint64
 	// leaked are the clusters that Envoys can have, although they do not list them.
@@ -139,9 +140,9 @@ func contains(all resources, versions map[string]string) bool {
 	return true
 }
 
-// compose sets the target. A rejected RouteConfiguration goes back to its acknowledged
-// version. After a rejection of clusters, both do. Without an acknowledged version, it is
-// withheld.
+// compose sets the target. A rejected RouteConfiguration reverts to its acknowledged version.
+// After a rejection of clusters, both RouteConfigurations revert. The target omits a
+// RouteConfiguration without an acknowledged version.
 func (g *gateway) compose() {
 	if len(g.rejected.routes) == 0 && g.rejected.clusters == nil {
 		g.target = g.published

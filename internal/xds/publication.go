@@ -58,8 +58,8 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 }
 
 // PublishEndpoints replaces the endpoints of the given clusters, which the last publication
-// contains. Other clusters keep their endpoints. It does nothing if the last publication is
-// that of another Tunnel, or if there is none.
+// contains. Other clusters keep their endpoints. It does nothing if the last publication
+// belongs to another Tunnel, or if there is none.
 func (s *Server) PublishEndpoints(name types.NamespacedName, tunnel types.UID, a envoy.Assignments) {
 	s.mu.Lock()
 	g := s.gateways[name]
@@ -80,7 +80,7 @@ func (s *Server) publishEndpoints(g *gateway, tunnel types.UID, a envoy.Assignme
 			continue
 		}
 		if err := v.add(next, cluster, assignment(a, cluster)); err != nil {
-			s.options.Logger.Error(err, "invalid endpoints; Envoy keeps the previous ones", "gateway", g.name, "cluster", cluster)
+			s.options.Logger.Error(err, "the endpoints of a cluster are not valid; Envoys keep the previous endpoints", "gateway", g.name, "cluster", cluster)
 		}
 	}
 	if haveEqualVersions(current, next) {
@@ -89,8 +89,7 @@ func (s *Server) publishEndpoints(g *gateway, tunnel types.UID, a envoy.Assignme
 	return s.commit(g, func() { g.replaceEndpoints(next) })
 }
 
-// publishedEndpoints returns the endpoints of the last publication, if it is that of the
-// Tunnel.
+// publishedEndpoints returns the endpoints of the last publication if it belongs to the Tunnel.
 func (s *Server) publishedEndpoints(g *gateway, tunnel types.UID) resources {
 	s.mu.Lock()
 	defer s.mu.Unlock()

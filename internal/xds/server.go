@@ -30,7 +30,7 @@ type Options struct {
 	TLS *tls.Config
 	// Identify returns the identity in a verified client certificate.
 	Identify func(tls.ConnectionState) (authority.Identity, error)
-	// IsCurrent reports whether the identity is that of an existing Tunnel. It must not block.
+	// IsCurrent reports whether the identity belongs to an existing Tunnel. It must not block.
 	IsCurrent func(authority.Identity) bool
 	// Changed is called after the [State] of a Gateway has changed. The server holds no lock
 	// during the call.
@@ -59,8 +59,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	gateways map[types.NamespacedName]*gateway
-	// isKnown reports whether the server has listened so long that all running Envoys have had
-	// the time to connect.
+	// isKnown reports whether the server has listened long enough for all Envoys to connect.
 	isKnown bool
 }
 
@@ -161,7 +160,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// becomeKnown records that all Envoys have had the time to connect.
+// becomeKnown records that all Envoys have had time to connect.
 func (s *Server) becomeKnown() {
 	s.changeAll(func() { s.isKnown = true }, func(*gateway) {})
 }

@@ -130,7 +130,7 @@ func (s *session) follow(latest *snapshot) {
 	}
 }
 
-// step is what to do next: to send a response, or to wait.
+// step is the next action of a stream: to send a response, or to wait.
 type step struct {
 	kind kind
 	*response
@@ -256,7 +256,7 @@ func (s *session) holdRoutes(now time.Time) {
 	}
 }
 
-// clustersAndRoutes sends what the target has in addition to what the client has.
+// clustersAndRoutes sends the clusters and routes of the target that the client does not have.
 func (s *session) clustersAndRoutes(now time.Time) step {
 	sub := &s.types[clusters]
 	if !sub.isStarted {
@@ -329,7 +329,7 @@ func (s *session) isSending() bool {
 	return len(s.types[clusters].outstanding)+len(s.types[routes].outstanding) > 0
 }
 
-// isSettled reports whether the client uses no other routes than those of the target.
+// isSettled reports whether the client uses only the routes of the target.
 func (s *session) isSettled() bool {
 	if s.target == nil || !s.target.isComplete() {
 		return false
@@ -356,8 +356,8 @@ func (s *session) isIncomplete() bool {
 	return false
 }
 
-// removals removes the clusters that no route uses: after the routes have settled, and those
-// of a rejected response also when no routes followed them.
+// removals removes the clusters that no route uses after the routes have settled. It also
+// removes the clusters of a rejected response that no routes followed.
 func (s *session) removals(isSettled bool) step {
 	sub := &s.types[clusters]
 	if !sub.isStarted || len(sub.outstanding) > 0 || !isSettled && s.hasSentRoutes {

@@ -23,7 +23,7 @@ type resource = discoveryv3.Resource
 // resources are the resources of one type, by name.
 type resources map[string]*resource
 
-// snapshot is what the Envoys of a Gateway should have. It does not change.
+// snapshot contains the resources that the Envoys of a Gateway should have. It never changes.
 type snapshot struct {
 	// edition identifies the clusters and the routes of the snapshot. A newer snapshot with
 	// other clusters or routes has a greater edition.

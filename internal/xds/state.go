@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// State is what the server knows about the Envoys of a Gateway.
+// State is the state of the Envoys of a Gateway.
 type State struct {
 	// Connected is the number of Envoys that have a stream.
 	Connected int
 	// Known is false until the server has listened for 15 seconds or an Envoy of the Gateway
-	// has connected. Until then, Connected says nothing.
+	// has connected. Until then, Connected has no meaning.
 	Known bool
 	// Published reports whether this leader has published the Gateway's configuration, valid
 	// or not.
@@ -24,14 +24,14 @@ type State struct {
 	// Late reports whether a connected Envoy has acknowledged nothing for at least five seconds,
 	// although it does not have the last publication.
 	Late bool
-	// Rejected is why the current publication is not valid, or the error of its last rejection:
-	// at most 200 characters without control characters. It is empty after Envoy has acknowledged a
-	// newer publication.
+	// Rejected explains why the current publication is not valid, or is the error of its last
+	// rejection: at most 200 characters without control characters. It is empty after Envoy has
+	// acknowledged a newer publication.
 	Rejected string
 }
 
-// knownAfter is how long the server listens before the absence of an Envoy means something.
-// An Envoy reconnects within a second, and looks up the leader's address each second.
+// knownAfter is the time after which an Envoy that has not connected counts as disconnected. An
+// Envoy reconnects within a second, and looks up the leader's address each second.
 const knownAfter = 15 * time.Second
 
 // State returns the state of a Gateway.

@@ -160,9 +160,9 @@ func (s *Server) limitNames(st *stream) error {
 	return nil
 }
 
-// receive returns a channel with the requests of the stream, which is closed when the
-// stream ends. Its sender waits for the receiver, so that a client that sends faster than
-// the server works is slowed down.
+// receive returns a channel with the requests of the stream, which is closed when the stream
+// ends. Its sender waits for the receiver, which slows down a client that sends faster than the
+// server works.
 func receive(ctx context.Context, st *stream, grpcStream discoveryStream) <-chan *discoveryv3.DeltaDiscoveryRequest {
 	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
 	limiter := rate.NewLimiter(requestRate, requestBurst)
@@ -212,7 +212,7 @@ func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration,
 	}
 }
 
-// targetOf returns what the client should have.
+// targetOf returns the snapshot that the client should have.
 func (s *Server) targetOf(st *stream) (*snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

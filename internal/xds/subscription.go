@@ -20,7 +20,7 @@ const (
 // wildcard is the name that subscribes to all resources of a type.
 const wildcard = "*"
 
-// subscription is what a client wants and has of one type.
+// subscription is the state of a client's subscription to the resources of one type.
 type subscription struct {
 	// isStarted reports whether a request of the type has arrived.
 	isStarted  bool
@@ -50,12 +50,12 @@ type response struct {
 	previous map[string]string
 }
 
-// start begins the subscription with what the client has from an earlier stream.
+// start begins the subscription with the versions that the client has from an earlier stream.
 func (s *subscription) start(k kind, r *discoveryv3.DeltaDiscoveryRequest) error {
 	s.isStarted = true
 	s.names, s.held, s.refused, s.unanswered = map[string]struct{}{}, map[string]string{}, map[string]string{}, map[string]struct{}{}
 	if len(r.InitialResourceVersions) > maxNames {
-		return status.Errorf(codes.ResourceExhausted, "%d initial versions, the maximum is %d", len(r.InitialResourceVersions), maxNames)
+		return status.Errorf(codes.ResourceExhausted, "the request has %d initial versions, the maximum is %d", len(r.InitialResourceVersions), maxNames)
 	}
 	for name, version := range r.InitialResourceVersions {
 		if len(name) > maxNameSize || len(version) > maxVersionSize {
@@ -103,7 +103,7 @@ func (s *subscription) update(r *discoveryv3.DeltaDiscoveryRequest, isFirst bool
 		}
 	}
 	if len(s.names) > maxNames {
-		return status.Errorf(codes.ResourceExhausted, "subscribed to more than %d resources", maxNames)
+		return status.Errorf(codes.ResourceExhausted, "the client subscribes to more than %d resources", maxNames)
 	}
 	return nil
 }
