@@ -63,6 +63,8 @@ type publication struct {
 	listeners string
 	// services are the clusters whose endpoints are those of a Service.
 	services map[types.NamespacedName][]envoy.EndpointsOf
+	// limited are the clusters with more endpoints than Envoy gets.
+	limited map[string]bool
 }
 
 func newEnvoys(server xdsServer, reader client.Reader, namespace string) *envoys {
@@ -75,7 +77,7 @@ func (e *envoys) of(gateway types.NamespacedName) *publication {
 	defer e.mu.Unlock()
 	p := e.published[gateway]
 	if p == nil {
-		p = &publication{}
+		p = &publication{limited: map[string]bool{}}
 		e.published[gateway] = p
 	}
 	return p
@@ -96,10 +98,11 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 		p.listeners = listeners
 		p.sequence++
 	}
-	assignments, err := e.assign(ctx, resources.Endpoints)
+	assignments, err := e.assign(ctx, p, resources.Endpoints)
 	if err != nil {
 		return false, err
 	}
+	maps.DeleteFunc(p.limited, func(cluster string, _ bool) bool { return assignments[cluster] == nil })
 	err = e.server.Publish(xds.Publication{
 		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: resources, Assignments: assignments,
 	})
@@ -150,7 +153,7 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	assignments, err := e.assign(ctx, p.services[f.service])
+	assignments, err := e.assign(ctx, p, p.services[f.service])
 	if err == nil && len(assignments) > 0 {
 		e.server.PublishEndpoints(f.gateway, p.tunnel, assignments)
 	}
@@ -158,7 +161,7 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 }
 
 // assign returns the endpoints of the clusters from the EndpointSlices in the cache.
-func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
+func (e *envoys) assign(ctx context.Context, p *publication, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
 	if len(clusters) == 0 {
 		return nil, nil
 	}
@@ -176,9 +179,24 @@ func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envo
 		for i := range list.Items {
 			slices[i] = &list.Items[i]
 		}
-		assignments[cluster.Cluster] = envoy.Assign(cluster, slices, func(ip string) bool { return reserved[ip] })
+		assignment, omitted := envoy.Assign(cluster, slices, func(ip string) bool { return reserved[ip] })
+		assignments[cluster.Cluster] = assignment
+		p.reportLimit(ctx, cluster, omitted)
 	}
 	return assignments, nil
+}
+
+// reportLimit logs when Envoy begins to get only a part of the endpoints of a cluster.
+func (p *publication) reportLimit(ctx context.Context, cluster envoy.EndpointsOf, omitted int) {
+	if omitted > 0 && !p.limited[cluster.Cluster] {
+		log.FromContext(ctx).Info("Envoy does not use all endpoints of a Service, because the clusters of its namespace share a limit",
+			"service", cluster.Service, "port", cluster.PortName, "used", cluster.Limit, "omitted", omitted)
+	}
+	if omitted > 0 {
+		p.limited[cluster.Cluster] = true
+	} else {
+		delete(p.limited, cluster.Cluster)
+	}
 }
 
 // connectorAddresses returns the addresses of the connectors' pods. No Service may lead to

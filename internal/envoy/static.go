@@ -23,7 +23,7 @@ type Assignments map[string]*endpointv3.ClusterLoadAssignment
 func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
 	assignments := make(Assignments, len(r.Endpoints))
 	for _, e := range r.Endpoints {
-		assignments[e.Cluster] = Assign(e, endpointSlices(e.Service), isReserved)
+		assignments[e.Cluster], _ = Assign(e, endpointSlices(e.Service), isReserved)
 	}
 	return assignments
 }

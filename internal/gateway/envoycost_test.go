@@ -119,8 +119,8 @@ func TestBackendsAreLimited(t *testing.T) {
 	expectedToFail(t, "only one backend of a rule counts", cost.clusters <= 2000)
 }
 
-// Every port of a Service is a cluster with all its endpoints, so that few objects could make
-// Envoy keep millions.
+// Every port of a Service is a cluster with all its endpoints, so that few objects could
+// otherwise make Envoy keep millions.
 func TestEndpointsAreLimited(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
@@ -148,5 +148,7 @@ func TestEndpointsAreLimited(t *testing.T) {
 	if len(assignments) != 100 {
 		t.Fatalf("%d clusters have endpoints, want 100", len(assignments))
 	}
-	expectedToFail(t, "the endpoints of a namespace are not limited", endpoints <= 10_000)
+	if endpoints != envoy.MaxEndpointsPerNamespace {
+		t.Errorf("the clusters have %d endpoints, want %d", endpoints, envoy.MaxEndpointsPerNamespace)
+	}
 }
