@@ -17,14 +17,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// expectedToFail reports that the defect no longer exists. holds is what will hold then.
-func expectedToFail(t *testing.T, defect string, holds bool) {
-	t.Helper()
-	if holds {
-		t.Errorf("remove the mark: %s", defect)
-	}
-}
-
 // renderedCost is what the resources of Envoy cost.
 type renderedCost struct{ size, origins, clusters int }
 
@@ -56,7 +48,7 @@ func costOfTenant(t *testing.T, change func(c *tenantCluster, wide *gatewayv1.HT
 }
 
 // The values of a route are repeated for each hostname, so that one object of 1.3 MB with a
-// wildcard would become a table of 1.3 GB, for which the controller and Envoy have no memory.
+// wildcard would otherwise become a table of 1.0 GB, for which the controller and Envoy have no memory.
 func TestLargeValuesAreLimited(t *testing.T) {
 	for name, change := range map[string]func(c *tenantCluster, wide *gatewayv1.HTTPRoute){
 		"headers of matches": func(_ *tenantCluster, wide *gatewayv1.HTTPRoute) {
@@ -77,8 +69,9 @@ func TestLargeValuesAreLimited(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const most = 64 << 20
-			expectedToFail(t, "the size of values is not limited", costOfTenant(t, change).size <= most)
+			if size := costOfTenant(t, change).size; size > 64<<20 {
+				t.Errorf("the table has %d bytes, want at most 64 MiB", size)
+			}
 		})
 	}
 }
@@ -93,7 +86,9 @@ func TestOriginsAreLimited(t *testing.T) {
 		}
 		wide.Spec.Rules[0].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterCORS, CORS: cors}}
 	})
-	expectedToFail(t, "the origins of CORS do not count", cost.origins <= 40_000)
+	if cost.origins > 40_000 {
+		t.Errorf("the routes have %d origins, want at most 40,000", cost.origins)
+	}
 }
 
 // A route can have 16 backends and 16 mirrors in each rule, and Envoy needs 18 KiB for each port
@@ -116,7 +111,9 @@ func TestBackendsAreLimited(t *testing.T) {
 			}
 		}
 	})
-	expectedToFail(t, "only one backend of a rule counts", cost.clusters <= 2000)
+	if cost.clusters > 2000 || cost.clusters < 1900 {
+		t.Errorf("there are %d clusters, want about the limit of 2000", cost.clusters)
+	}
 }
 
 // Every port of a Service is a cluster with all its endpoints, so that few objects could

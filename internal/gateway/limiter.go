@@ -254,8 +254,14 @@ func (c separateCounter) below(wide string) int {
 }
 
 // rules returns the number of rules of the route, before rules that no request can reach
-// are left out. It is a product, so that many rules are not built to be counted.
-func (r *Route) rules() int { return r.hostnameCount*len(r.matches) + r.repeated }
+// are left out. It is a product, so that many rules are not built to be counted. A route has
+// at least as many rules as backends.
+func (r *Route) rules() int {
+	if r.hostnameCount == 0 {
+		return r.repeated
+	}
+	return max(r.hostnameCount*r.cost(), r.backends) + r.repeated
+}
 
 // instructions returns the size of the expressions in all rules of the route.
 func (r *Route) instructions() int {

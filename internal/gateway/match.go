@@ -17,6 +17,8 @@ type ruleMatch struct {
 	rule, match int
 	// instructions is the size of the regular expressions of the match.
 	instructions int
+	// cost is the number of rules for which each entry with the match counts.
+	cost int
 	routing.Match
 }
 
