@@ -53,7 +53,9 @@ func TestRequestsDoNotGrowInMemory(t *testing.T) {
 					c.request(request)
 					_ = c.ended()
 				})
-				expectedToFail(t, "a request becomes many times as large in memory", size < 100<<20 && c.ended() != nil)
+				if size > 100<<20 || c.ended() == nil {
+					t.Errorf("the request takes %d bytes, and its stream ended with %v; want at most 100 MiB, and an error", size, c.ended())
+				}
 			})
 		})
 	}
@@ -82,7 +84,9 @@ func TestUnfinishedHandshakesDoNotKeepOthersOut(t *testing.T) {
 		start := time.Now()
 		c := b.started(t)
 		defer c.close()
-		expectedToFail(t, "one client can take all connections", time.Since(start) < 5*time.Second)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("another client waits %s", took)
+		}
 	})
 }
 
@@ -111,7 +115,9 @@ func TestSlowReadersShareMemory(t *testing.T) {
 			}
 			synctest.Wait()
 		})
-		expectedToFail(t, "each stream keeps a copy of the routes", grown < size*clients/2)
+		if grown > size*clients/2 {
+			t.Errorf("%d streams take %d bytes for routes of %d bytes", clients, grown, size)
+		}
 		for _, c := range all {
 			c.resume()
 		}
