@@ -271,7 +271,7 @@ func (s *Server) complete(st *stream) {
 // record records the client's answer to a response.
 func (s *Server) record(st *stream, answer *reply) {
 	g := st.gateway
-	if answer.problem != "" {
+	if answer.problem != "" && g.logs.Allow() {
 		s.options.Logger.Error(nil, "Envoy rejected its configuration", "gateway", g.name, "resources", answer.kind.label(), "problem", answer.problem)
 	}
 	s.change(g, func() {
