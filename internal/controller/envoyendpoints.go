@@ -14,6 +14,7 @@ import (
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -103,7 +104,7 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 		return nil // the first publication reads the endpoints
 	}
 	ofOther := func(cluster envoy.EndpointsOf) bool { return cluster.Service != f.service }
-	assignments, err := e.assign(ctx, slices.DeleteFunc(slices.Clone(p.resources.Endpoints), ofOther))
+	assignments, err := e.assign(ctx, p, slices.DeleteFunc(slices.Clone(p.resources.Endpoints), ofOther))
 	if err == nil && len(assignments) > 0 {
 		e.server.PublishEndpoints(f.gateway, p.tunnel, assignments)
 	}
@@ -111,7 +112,7 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 }
 
 // assign returns the endpoints of the clusters from the EndpointSlices in the cache.
-func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
+func (e *envoys) assign(ctx context.Context, p *publication, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
 	if len(clusters) == 0 {
 		return nil, nil
 	}
@@ -129,9 +130,24 @@ func (e *envoys) assign(ctx context.Context, clusters []envoy.EndpointsOf) (envo
 		for i := range list.Items {
 			found[i] = &list.Items[i]
 		}
-		assignments[cluster.Cluster] = envoy.Assign(cluster, found, func(ip string) bool { return reserved[ip] })
+		assignment, omitted := envoy.Assign(cluster, found, func(ip string) bool { return reserved[ip] })
+		assignments[cluster.Cluster] = assignment
+		p.reportLimit(ctx, cluster, omitted)
 	}
 	return assignments, nil
+}
+
+// reportLimit logs when Envoy begins to get only a part of the endpoints of a cluster.
+func (p *publication) reportLimit(ctx context.Context, cluster envoy.EndpointsOf, omitted int) {
+	if omitted == 0 {
+		delete(p.limited, cluster.Cluster)
+		return
+	}
+	if !p.limited[cluster.Cluster] {
+		log.FromContext(ctx).Info("Envoy does not use all endpoints of a Service, because the clusters of its namespace share a limit",
+			"service", cluster.Service, "port", cluster.PortName, "used", cluster.Limit, "omitted", omitted)
+	}
+	p.limited[cluster.Cluster] = true
 }
 
 // connectorAddresses returns the addresses of the connectors' pods. No Service may lead to

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 
@@ -59,6 +60,8 @@ type publication struct {
 	// services are the Services to whose pods the clusters of the resources lead. envoys.mu
 	// guards them: the watch of EndpointSlices must not wait for a publication.
 	services map[types.NamespacedName]bool
+	// limited are the clusters with more endpoints than Envoy gets.
+	limited map[string]bool
 }
 
 func newEnvoys(server xdsServer, reader client.Reader, namespace string) *envoys {
@@ -71,7 +74,7 @@ func (e *envoys) ensure(gateway types.NamespacedName) *publication {
 	defer e.mu.Unlock()
 	p := e.published[gateway]
 	if p == nil {
-		p = &publication{}
+		p = &publication{limited: map[string]bool{}}
 		e.published[gateway] = p
 	}
 	return p
@@ -94,10 +97,11 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 	}
 	// The Services are followed before their EndpointSlices are read, so that no change is lost.
 	e.follow(p, p.resources, resources)
-	assignments, err := e.assign(ctx, resources.Endpoints)
+	assignments, err := e.assign(ctx, p, resources.Endpoints)
 	if err != nil {
 		return false, err
 	}
+	maps.DeleteFunc(p.limited, func(cluster string, _ bool) bool { return assignments[cluster] == nil })
 	err = e.server.Publish(xds.Publication{
 		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: resources, Assignments: assignments,
 	})

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"math"
+	"runtime/debug"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -39,7 +41,7 @@ func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.
 			return id.ClusterID == o.ClusterID && l.objects.isCurrent(id.Gateway, id.Tunnel)
 		},
 		Changed: func(gateway types.NamespacedName) { requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
-		Metrics: o.Metrics, Logger: m.GetLogger().WithName("xds"),
+		Metrics: o.Metrics, Logger: m.GetLogger().WithName("xds"), Memory: memoryLimit(),
 	})
 	e := newEnvoys(server, m.GetClient(), o.Namespace)
 	l.envoys = e
@@ -49,6 +51,15 @@ func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.
 		}
 	}
 	return e, setupEndpoints(m, e)
+}
+
+// memoryLimit returns the memory limit of the process (GOMEMLIMIT), or 0 if there is none.
+func memoryLimit() int64 {
+	limit := debug.SetMemoryLimit(-1) // only reads it
+	if limit == math.MaxInt64 {
+		return 0
+	}
+	return limit
 }
 
 // expiryInterval is the interval at which the metrics of certificates are updated.

@@ -25,7 +25,7 @@ func Capabilities() routing.Capabilities {
 		FollowsEndpoints: true,
 		NeedsClusterIP:   true,
 		RepeatsEntries:   true,
-		Rules:            countRoutes,
+		Cost:             entryCost,
 	}
 }
 

@@ -24,6 +24,31 @@ type EndpointsOf struct {
 	PortName string
 	// Family is the first IP family of the Service, or empty when its manifest names none.
 	Family corev1.IPFamily
+	// Limit is the maximum number of endpoints, or 0 for no limit.
+	Limit int
+}
+
+// The limits on endpoints. One EndpointSlice can have 1,000 addresses and 100 ports, and each
+// endpoint of a cluster takes memory of every Envoy.
+const (
+	// MaxEndpointsPerNamespace is the maximum number of endpoints of all clusters for the Services
+	// of one namespace. The clusters share it equally.
+	MaxEndpointsPerNamespace = 10_000
+	// MinEndpointsPerCluster is the number of endpoints that each cluster can have, even if they
+	// exceed MaxEndpointsPerNamespace together.
+	MinEndpointsPerCluster = 10
+)
+
+// limitEndpoints sets the limit of each cluster. It depends only on the clusters of the same
+// namespace.
+func limitEndpoints(all []EndpointsOf) {
+	clusters := map[string]int{}
+	for _, e := range all {
+		clusters[e.Service.Namespace]++
+	}
+	for i := range all {
+		all[i].Limit = max(MinEndpointsPerCluster, MaxEndpointsPerNamespace/clusters[all[i].Service.Namespace])
+	}
 }
 
 // Assignments are the endpoints of clusters, by the name of the cluster.
@@ -34,7 +59,7 @@ type Assignments map[string]*endpointv3.ClusterLoadAssignment
 func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
 	assignments := make(Assignments, len(r.Endpoints))
 	for _, e := range r.Endpoints {
-		assignments[e.Cluster] = Assign(e, endpointSlices(e.Service), isReserved)
+		assignments[e.Cluster], _ = Assign(e, endpointSlices(e.Service), isReserved)
 	}
 	return assignments
 }
@@ -50,9 +75,10 @@ type address struct {
 
 // Assign returns the endpoints of a cluster from the EndpointSlices of its Service: the ready
 // endpoints, or, when none is ready, the endpoints that still serve while they terminate.
+// omitted is the number of endpoints above the limit: those with the last addresses.
 // isReserved reports canonical addresses that no Service may lead to, such as the addresses of
 // the connectors' own pods: the owner of a Service can write its EndpointSlices.
-func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) *endpointv3.ClusterLoadAssignment {
+func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) (assignment *endpointv3.ClusterLoadAssignment, omitted int) {
 	ready, terminating := map[address]struct{}{}, map[address]struct{}{}
 	for _, slice := range endpointSlices {
 		if slice.AddressType != addressType(e.Family) {
@@ -69,16 +95,20 @@ func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserv
 	if len(ready) == 0 {
 		ready = terminating
 	}
-	assignment := &endpointv3.ClusterLoadAssignment{ClusterName: e.Cluster}
+	assignment = &endpointv3.ClusterLoadAssignment{ClusterName: e.Cluster}
 	if len(ready) == 0 {
-		return assignment
+		return assignment, 0
+	}
+	all := slices.SortedFunc(maps.Keys(ready), func(a, b address) int { return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.port, b.port)) })
+	if e.Limit > 0 && len(all) > e.Limit {
+		all, omitted = all[:e.Limit], len(all)-e.Limit
 	}
 	var endpoints []*endpointv3.LbEndpoint
-	for _, a := range slices.SortedFunc(maps.Keys(ready), func(a, b address) int { return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.port, b.port)) }) {
+	for _, a := range all {
 		endpoints = append(endpoints, lbEndpoint(a.ip, a.port))
 	}
 	assignment.Endpoints = []*endpointv3.LocalityLbEndpoints{{LbEndpoints: endpoints}}
-	return assignment
+	return assignment, omitted
 }
 
 // addressType returns the type of slices for a family. IPv4 is the default.

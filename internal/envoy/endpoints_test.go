@@ -23,7 +23,8 @@ func TestAddressesAreCanonical(t *testing.T) {
 	}
 	isReserved := func(ip string) bool { return ip == "10.0.0.6" }
 	var got []string
-	for _, locality := range Assign(EndpointsOf{Cluster: "c"}, []*discoveryv1.EndpointSlice{slice}, isReserved).Endpoints {
+	assignment, _ := Assign(EndpointsOf{Cluster: "c"}, []*discoveryv1.EndpointSlice{slice}, isReserved)
+	for _, locality := range assignment.Endpoints {
 		for _, e := range locality.LbEndpoints {
 			got = append(got, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
 		}
@@ -105,7 +106,7 @@ func TestEnvoyConnectsToTheEndpointsOfTheService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			isConnector := func(ip string) bool { return ip == "10.0.9.9" }
-			assignment := Assign(EndpointsOf{Cluster: "c", PortName: "web", Family: test.family}, test.slices, isConnector)
+			assignment, _ := Assign(EndpointsOf{Cluster: "c", PortName: "web", Family: test.family}, test.slices, isConnector)
 			var got []string
 			for _, locality := range assignment.Endpoints {
 				for _, e := range locality.LbEndpoints {

@@ -254,13 +254,13 @@ func (c separateCounter) below(wide string) int {
 }
 
 // rules returns the number of rules of the route, before rules that no request can reach
-// are left out. It is a product, so that many rules are not built to be counted.
+// are left out. It is a product, so that many rules are not built to be counted. A route has
+// at least as many rules as backends.
 func (r *Route) rules() int {
-	rules := 0
-	for i := range r.matches {
-		rules += r.matches[i].rules
+	if r.hostnameCount == 0 {
+		return r.repeated
 	}
-	return r.hostnameCount*rules + r.repeated
+	return max(r.hostnameCount*r.cost(), r.backends) + r.repeated
 }
 
 // instructions returns the size of the expressions in all rules of the route.

@@ -15,9 +15,10 @@ import (
 // ruleMatch is a match of a rule that the data plane can express.
 type ruleMatch struct {
 	rule, match int
-	// instructions is the size of the regular expressions of the match, and rules the number of
-	// rules of the data plane for one hostname.
-	instructions, rules int
+	// instructions is the size of the regular expressions of the match.
+	instructions int
+	// cost is the number of rules for which each entry with the match counts.
+	cost int
 	routing.Match
 }
 
@@ -56,10 +57,6 @@ func (t translator) match(route *Route, rule, index int) (ruleMatch, []string) {
 			unsupported = append(unsupported, fmt.Sprintf("query parameter %s: %v", q.Name, err))
 		}
 		m.Query = append(m.Query, value)
-	}
-	m.rules = 1
-	if t.capabilities.Rules != nil {
-		m.rules = t.capabilities.Rules(&m.Match)
 	}
 	return m, unsupported
 }

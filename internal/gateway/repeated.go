@@ -141,7 +141,7 @@ func (r *rulesOfHostname) setFirst(route *Route, isPlatform bool) {
 func (r *Route) repetitionCost() int {
 	cost := 0
 	for i := range r.matches {
-		cost += r.matches[i].rules * (1 + repeatedExpressionCost*r.matches[i].expressions())
+		cost += r.matches[i].cost * (1 + repeatedExpressionCost*r.matches[i].expressions())
 	}
 	return cost
 }

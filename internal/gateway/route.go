@@ -47,6 +47,7 @@ type Route struct {
 	actions     []routing.Action // one for each rule
 	matches     []ruleMatch      // that the data plane can express, in order
 
+	backends      int      // the number of backends if it can exceed the number of entries, or 0
 	hostnameCount int      // the number of hostnames for which the groups serve the route
 	repeated      int      // the number of rules that are repeated because of the route
 	foreign       int      // the number of its rules that are repeated for hostnames of other tenants
@@ -146,6 +147,7 @@ func resolveRoutes(routes []*Route, t translator) {
 			matches = r.appendMatches(matches, i, a, t)
 		}
 		r.actions, r.matches = appendedSince(actions, firstAction), appendedSince(matches, firstMatch)
+		r.countCosts(t.capabilities.Cost)
 	}
 }
 

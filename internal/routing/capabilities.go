@@ -53,9 +53,9 @@ type Capabilities struct {
 	// RepeatsEntries reports whether the data plane has one list of entries for each hostname,
 	// as [Table.Hosts] returns them.
 	RepeatsEntries bool
-	// Rules returns the number of rules of the data plane for a match and one hostname. It is nil
-	// when each match is one rule.
-	Rules func(*Match) int
+	// Cost returns the number of rules for which an entry with the match and the action counts.
+	// It is nil when every entry counts as one rule, and the backends of routes do not count.
+	Cost func(*Match, *Action) int
 	// AccessGaps returns the protected hostnames of a table whose requests can reach a
 	// backend without a token, in order.
 	AccessGaps func(*Table) []AccessGap

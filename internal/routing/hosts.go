@@ -50,49 +50,85 @@ func (t *Table) Hosts() []Host {
 // Index finds the entries of a group by hostname.
 type Index struct {
 	group      *Group
-	byHostname map[string][]int // the positions of the entries
+	byHostname map[string]*indexed
+}
+
+// indexed are the entries for one hostname, by their positions.
+type indexed struct {
+	// all are the entries of routes that are not confined, and confined the others by their
+	// tenant.
+	all      []int
+	confined map[string][]int
+	// tenants are the tenants of all entries, without repetition.
+	tenants []string
+	// matchesAll reports whether an entry matches every request.
+	matchesAll bool
 }
 
 // Index returns the index of the entries.
 func (g *Group) Index() Index {
-	x := Index{group: g, byHostname: map[string][]int{}}
+	x := Index{group: g, byHostname: map[string]*indexed{}}
 	for i := range g.Entries {
-		hostname := g.Entries[i].Hostname
-		x.byHostname[hostname] = append(x.byHostname[hostname], i)
+		e := &g.Entries[i]
+		named := x.byHostname[e.Hostname]
+		if named == nil {
+			named = &indexed{}
+			x.byHostname[e.Hostname] = named
+		}
+		named.add(e, i)
 	}
 	return x
+}
+
+func (n *indexed) add(e *Entry, position int) {
+	route := e.Source.Route
+	n.matchesAll = n.matchesAll || e.Match.MatchesAll()
+	if !slices.Contains(n.tenants, route.Tenant) {
+		n.tenants = append(n.tenants, route.Tenant)
+	}
+	if !route.Confined {
+		n.all = append(n.all, position)
+		return
+	}
+	if n.confined == nil {
+		n.confined = map[string][]int{}
+	}
+	n.confined[route.Tenant] = append(n.confined[route.Tenant], position)
+}
+
+// appendFor appends the entries that apply to a hostname that the tenants name.
+func (n *indexed) appendFor(tenants []string, to []int) []int {
+	to = append(to, n.all...)
+	for _, tenant := range tenants {
+		to = append(to, n.confined[tenant]...)
+	}
+	return to
 }
 
 // EntriesFor returns the entries of the group that requests for the hostname can reach, in
 // order. The entries for a narrower hostname come before those for a wider one, so a match of
 // every request shadows the wider ones. Entries of a [Route] that is Confined shadow others
-// even where they do not apply, so that no entry takes their place.
+// even where they do not apply, so that no entry takes their place. They apply to a hostname
+// if a route of their tenant names the most specific hostname that covers it.
 func (x Index) EntriesFor(hostname string) []*Entry {
-	indexes := slices.Clone(x.byHostname[hostname])
-	for wide := range WiderHostnames(hostname) {
-		if x.matchesAll(indexes) {
+	named, ok := MostSpecific(x.byHostname, hostname)
+	if !ok {
+		return []*Entry{}
+	}
+	tenants := x.byHostname[named].tenants
+	indexes, matchesAll := x.byHostname[named].appendFor(tenants, nil), x.byHostname[named].matchesAll
+	for wide := range WiderHostnames(named) {
+		if matchesAll {
 			break
 		}
-		indexes = append(indexes, x.byHostname[wide]...)
-	}
-	slices.Sort(indexes)
-	entries := make([]*Entry, 0, len(indexes))
-	for _, index := range indexes {
-		if e := &x.group.Entries[index]; !e.Source.Route.Confined || x.applies(e, hostname) {
-			entries = append(entries, e)
+		if n := x.byHostname[wide]; n != nil {
+			indexes, matchesAll = n.appendFor(tenants, indexes), n.matchesAll
 		}
 	}
+	slices.Sort(indexes)
+	entries := make([]*Entry, len(indexes))
+	for i, index := range indexes {
+		entries[i] = &x.group.Entries[index]
+	}
 	return entries
-}
-
-// applies reports whether an entry of a confined route applies to the hostname: a route of
-// the same tenant names the most specific hostname that covers it.
-func (x Index) applies(e *Entry, hostname string) bool {
-	named, _ := MostSpecific(x.byHostname, hostname)
-	return slices.ContainsFunc(x.byHostname[named], func(i int) bool { return x.group.Entries[i].Source.Route.Tenant == e.Source.Route.Tenant })
-}
-
-// matchesAll reports whether one of the entries matches every request.
-func (x Index) matchesAll(indexes []int) bool {
-	return slices.ContainsFunc(indexes, func(i int) bool { return x.group.Entries[i].Match.MatchesAll() })
 }

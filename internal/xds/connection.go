@@ -40,8 +40,8 @@ func (c *connection) Read(p []byte) (int, error) {
 	if c.isClosed.Load() {
 		c.resetUnread() // Close has already done so
 	}
-	if total > maxUnreadPerGateway {
-		return 0, fmt.Errorf("incomplete requests of Gateway %s exceed %d bytes", c.gateway.name, maxUnreadPerGateway)
+	if most := c.server.limits.unread; total > most {
+		return 0, fmt.Errorf("incomplete requests of Gateway %s exceed %d bytes", c.gateway.name, most)
 	}
 	return n, err
 }
@@ -87,6 +87,11 @@ func newCredentials(s *Server) credentials.TransportCredentials {
 
 // ServerHandshake implements [credentials.TransportCredentials].
 func (c *serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	end, err := c.server.handshakes.begin(raw.RemoteAddr())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err

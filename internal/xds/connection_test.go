@@ -15,9 +15,10 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 // Incomplete requests of all connections of a Gateway together have a maximum size.
 func TestIncompleteRequestsAreLimited(t *testing.T) {
 	g := newGateway(types.NamespacedName{Namespace: "infra", Name: "shared"})
-	one, other := &connection{Conn: endless{}, gateway: g}, &connection{Conn: endless{}, gateway: g}
+	server := NewServer(Options{})
+	one, other := &connection{Conn: endless{}, gateway: g, server: server}, &connection{Conn: endless{}, gateway: g, server: server}
 	p := make([]byte, 1<<20)
-	read := func(c *connection, size int) error {
+	read := func(c *connection, size int64) error {
 		for range size >> 20 {
 			if _, err := c.Read(p); err != nil {
 				return err
@@ -26,15 +27,15 @@ func TestIncompleteRequestsAreLimited(t *testing.T) {
 		return nil
 	}
 	for range 10 {
-		if err := read(one, maxUnreadPerGateway/2); err != nil {
+		if err := read(one, server.limits.unread/2); err != nil {
 			t.Fatalf("complete requests: %v", err)
 		}
 		one.resetUnread()
 	}
-	if err := read(one, maxUnreadPerGateway/2); err != nil {
+	if err := read(one, server.limits.unread/2); err != nil {
 		t.Fatalf("half of the maximum: %v", err)
 	}
-	if err := read(other, maxUnreadPerGateway/2); err != nil {
+	if err := read(other, server.limits.unread/2); err != nil {
 		t.Fatalf("the maximum: %v", err)
 	}
 	if err := read(other, 1<<20); err == nil {

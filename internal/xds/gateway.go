@@ -5,8 +5,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -37,15 +39,26 @@ type gateway struct {
 
 	connections map[*connection]struct{}
 	streams     map[*stream]struct{}
-	// names is the number of names that the sessions of the streams remember.
+	// names is the sum of stream.names.
 	names int
 	// unread is the sum of connection.unread. Server.mu does not guard it.
 	unread atomic.Int64
 	// hasConnected reports whether an Envoy has had a stream.
 	hasConnected bool
-	// reported is the state after the last call of Options.Changed.
+	// reported is the state after the last call of Options.Changed, and progress the newest
+	// sequence that was reported as acknowledged.
 	reported State
+	progress int64
+	// reports limits the calls without progress, and logs the messages about rejections.
+	reports, logs *rate.Limiter
 }
+
+// A client that connects or rejects again and again changes the state each time. Each report of
+// a change costs a reconcile. The next [Server.sweep] reports what is above the limit.
+const (
+	reportBurst    = 100
+	reportInterval = 2 * time.Second
+)
 
 // acknowledged is a RouteConfiguration with the snapshot that has its clusters.
 type acknowledged struct {
@@ -71,14 +84,18 @@ type rejections struct {
 const maxLeaked = 100_000
 
 func newGateway(name types.NamespacedName) *gateway {
-	g := &gateway{name: name, connections: map[*connection]struct{}{}, streams: map[*stream]struct{}{}}
+	newLimiter := func() *rate.Limiter { return rate.NewLimiter(rate.Every(reportInterval), reportBurst) }
+	g := &gateway{
+		name: name, connections: map[*connection]struct{}{}, streams: map[*stream]struct{}{},
+		reports: newLimiter(), logs: newLimiter(),
+	}
 	g.replaceTunnel("")
 	return g
 }
 
 // replaceTunnel forgets everything about the last Tunnel.
 func (g *gateway) replaceTunnel(tunnel types.UID) {
-	g.tunnel, g.sequence, g.published, g.target = tunnel, 0, nil, nil
+	g.tunnel, g.sequence, g.progress, g.published, g.target = tunnel, 0, 0, nil, nil
 	g.acknowledged, g.acknowledgedClusters = map[string]acknowledged{}, nil
 	g.rejected = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
 }

@@ -39,6 +39,9 @@ type Options struct {
 	Metrics Metrics
 	// Logger is optional.
 	Logger logr.Logger
+	// Memory is the memory limit of the process in bytes, or 0 if there is none. What the Envoys
+	// of one Gateway can make the server keep depends on it.
+	Memory int64
 }
 
 // Metrics records what the server does. [metrics.Metrics] implements it. The methods must
@@ -55,7 +58,9 @@ type Metrics interface {
 // and after Start as well.
 type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	options Options
+	options    Options
+	limits     memoryLimits
+	handshakes handshakes
 
 	mu       sync.Mutex
 	gateways map[types.NamespacedName]*gateway
@@ -71,7 +76,10 @@ func NewServer(o Options) *Server {
 	if o.Changed == nil {
 		o.Changed = func(types.NamespacedName) {}
 	}
-	return &Server{options: o, gateways: map[types.NamespacedName]*gateway{}}
+	return &Server{
+		options: o, limits: newMemoryLimits(o.Memory), handshakes: handshakes{byHost: map[string]int{}},
+		gateways: map[types.NamespacedName]*gateway{},
+	}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader listens.
@@ -88,19 +96,41 @@ const (
 	// maxRequestSize is enough for the first request of an Envoy, which lists the versions of
 	// 50,000 clusters and their endpoints.
 	maxRequestSize = 64 << 20
-	// maxUnreadPerGateway is the maximum size of the requests of a Gateway that have not
-	// arrived completely.
-	maxUnreadPerGateway = 512 << 20
-	// maxNamesPerGateway is the maximum number of names that the server remembers for the
-	// streams of a Gateway.
-	maxNamesPerGateway = 2_000_000
-	handshakeTimeout   = 10 * time.Second
+	// maxHandshakes is the maximum number of clients of one address that have not finished the
+	// TLS handshake. Every client can connect, and an Envoy connects once.
+	maxHandshakes    = 50
+	handshakeTimeout = 10 * time.Second
 	// sendTimeout is how long a client may take to read a response.
 	sendTimeout = time.Minute
 	// sweepInterval is how often the server looks for connections whose certificate has
 	// expired or whose Tunnel is gone, and for Envoys that are late.
 	sweepInterval = 5 * time.Second
 )
+
+// The limits of what the Envoys of one Gateway can make the server keep.
+type memoryLimits struct {
+	// unread is the maximum size of the requests that have not arrived completely.
+	unread int64
+	// names is the maximum number of names that the server remembers for the streams.
+	names int
+}
+
+// newMemoryLimits returns the limits in a process with the memory limit. At most, they are
+// enough for 25 Envoys with 50,000 clusters each.
+func newMemoryLimits(memory int64) memoryLimits {
+	const (
+		bytesPerName            = 256
+		mostUnread, leastUnread = 512 << 20, maxRequestSize + maxRequestSize/2
+		mostNames, leastNames   = 2_000_000, 500_000
+	)
+	if memory <= 0 {
+		return memoryLimits{mostUnread, mostNames}
+	}
+	return memoryLimits{
+		unread: min(max(memory/8, leastUnread), mostUnread),
+		names:  int(min(max(memory/4/bytesPerName, leastNames), mostNames)),
+	}
+}
 
 // Start listens and serves until the context is done.
 func (s *Server) Start(ctx context.Context) error {
@@ -115,6 +145,7 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(
 		grpc.Creds(newCredentials(s)),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

@@ -86,10 +86,14 @@ func (s *Server) settle(g *gateway) (report func()) {
 	// The caller of Publish knows that it has published.
 	changed := state
 	changed.Published = g.reported.Published
-	isChanged := changed != g.reported
-	g.reported = state
-	if !isChanged || s.gateways[g.name] != g {
+	if changed == g.reported {
+		g.reported = state
 		return func() {}
 	}
+	isProgress := state.Acknowledged > g.progress
+	if s.gateways[g.name] != g || !isProgress && !g.reports.Allow() {
+		return func() {}
+	}
+	g.reported, g.progress = state, max(g.progress, state.Acknowledged)
 	return func() { s.options.Changed(g.name) }
 }

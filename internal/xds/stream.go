@@ -3,6 +3,8 @@ package xds
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io"
 	"maps"
 	"time"
 
@@ -30,7 +32,10 @@ type stream struct {
 	// wasBehind and lastCompleted are the state at the last sweep, and isLate its result.
 	wasBehind, isLate bool
 	lastCompleted     uint64
-	// names is the number of names that the session remembers. Server.mu guards it.
+	// remembered is the number of names that the session remembers.
+	remembered int
+	// names is that number with the names of the requests that wait for the session. Server.mu
+	// guards it.
 	names int
 }
 
@@ -96,7 +101,7 @@ func (s *Server) close(st *stream) {
 
 // run serves the stream until it ends.
 func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream) error {
-	requests := receive(ctx, st, grpcStream)
+	requests := s.receive(ctx, st, grpcStream)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -110,15 +115,15 @@ func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream
 			expired = timer.C
 		}
 		select {
-		case r, ok := <-requests:
+		case r, ok := <-requests.arrived:
 			if !ok {
-				return nil
+				return requests.err
 			}
 			answer, err := st.session.receive(r, time.Now())
 			if answer != nil {
 				s.record(st, answer)
 			}
-			if err := cmp.Or(err, s.limitNames(st)); err != nil {
+			if err := cmp.Or(err, s.limitNames(st, r)); err != nil {
 				return err
 			}
 		case <-st.wake:
@@ -139,52 +144,84 @@ const (
 
 // costOf returns the number of requests that a request counts as.
 func costOf(r *discoveryv3.DeltaDiscoveryRequest) int {
-	names := len(r.InitialResourceVersions) + len(r.ResourceNamesSubscribe) + len(r.ResourceNamesUnsubscribe)
-	return min(1+names/namesPerRequest, requestBurst)
+	return min(1+namesOf(r)/namesPerRequest, requestBurst)
 }
 
 // limitNames returns an error if the streams of the Gateway make the server remember too many
-// names.
-func (s *Server) limitNames(st *stream) error {
-	names := 0
+// names after the request.
+func (s *Server) limitNames(st *stream, r *discoveryv3.DeltaDiscoveryRequest) error {
+	remembered := 0
 	for k := range st.session.types {
-		names += st.session.types[k].size()
+		remembered += st.session.types[k].size()
 	}
+	added := remembered - st.remembered - namesOf(r)
+	st.remembered = remembered
+	return s.countNames(st, added)
+}
+
+// countNames changes the number of names that the server keeps for an open stream.
+func (s *Server) countNames(st *stream, added int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.gateway.names += names - st.names
-	st.names = names
-	if st.gateway.names > maxNamesPerGateway {
-		return status.Errorf(codes.ResourceExhausted, "the Envoys of the Gateway list %d resources, the maximum is %d", st.gateway.names, maxNamesPerGateway)
+	g := st.gateway
+	if _, ok := g.streams[st]; !ok {
+		return errNotCurrent
+	}
+	st.names, g.names = st.names+added, g.names+added
+	if g.names > s.limits.names {
+		return status.Errorf(codes.ResourceExhausted, "the Envoys of the Gateway list %d resources, the maximum is %d", g.names, s.limits.names)
 	}
 	return nil
 }
 
-// receive returns a channel with the requests of the stream, which is closed when the stream
-// ends. Its sender waits for the receiver, which slows down a client that sends faster than the
-// server works.
-func receive(ctx context.Context, st *stream, grpcStream discoveryStream) <-chan *discoveryv3.DeltaDiscoveryRequest {
-	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
-	limiter := rate.NewLimiter(requestRate, requestBurst)
+// namesOf returns the number of names in a request.
+func namesOf(r *discoveryv3.DeltaDiscoveryRequest) int {
+	return len(r.InitialResourceVersions) + len(r.ResourceNamesSubscribe) + len(r.ResourceNamesUnsubscribe)
+}
+
+// requests are the requests of a stream.
+type requests struct {
+	// arrived is closed after the last request.
+	arrived chan *discoveryv3.DeltaDiscoveryRequest
+	// err is why there are no more requests, or nil. It is set when arrived is closed.
+	err error
+}
+
+// receive returns the requests of the stream. Their sender waits for the receiver, so that a
+// client that sends faster than the server works is slowed down.
+func (s *Server) receive(ctx context.Context, st *stream, grpcStream discoveryStream) *requests {
+	all := &requests{arrived: make(chan *discoveryv3.DeltaDiscoveryRequest)}
 	go func() {
-		defer close(requests)
-		for {
-			r, err := grpcStream.Recv()
-			if err != nil {
-				return
-			}
-			st.resetUnread()
-			if limiter.WaitN(ctx, costOf(r)) != nil {
-				return
-			}
-			select {
-			case requests <- r:
-			case <-ctx.Done():
-				return
-			}
-		}
+		defer close(all.arrived)
+		all.err = s.forward(ctx, st, grpcStream, all.arrived)
 	}()
-	return requests
+	return all
+}
+
+// forward sends the requests of the stream to the channel until the stream ends.
+func (s *Server) forward(ctx context.Context, st *stream, grpcStream discoveryStream, to chan<- *discoveryv3.DeltaDiscoveryRequest) error {
+	limiter := rate.NewLimiter(requestRate, requestBurst)
+	for {
+		r, err := grpcStream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err //nolint:wrapcheck // the status of gRPC
+		}
+		st.resetUnread()
+		if err := s.countNames(st, namesOf(r)); err != nil {
+			return err
+		}
+		if err := limiter.WaitN(ctx, costOf(r)); err != nil {
+			return status.FromContextError(err).Err()
+		}
+		select {
+		case to <- r:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
 }
 
 // advance sends everything that can be sent now. It returns the time after which there may be
@@ -234,7 +271,7 @@ func (s *Server) complete(st *stream) {
 // record records the client's answer to a response.
 func (s *Server) record(st *stream, answer *reply) {
 	g := st.gateway
-	if answer.problem != "" {
+	if answer.problem != "" && g.logs.Allow() {
 		s.options.Logger.Error(nil, "Envoy rejected its configuration", "gateway", g.name, "resources", answer.kind.label(), "problem", answer.problem)
 	}
 	s.change(g, func() {

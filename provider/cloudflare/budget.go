@@ -63,6 +63,8 @@ type budget struct {
 	// requested is the wait that the API requested in that response.
 	requested time.Duration
 	schedules [len(quotas)]schedule
+
+	outage outage
 }
 
 // schedule is the schedule of the requests of one priority.

@@ -87,13 +87,16 @@ func (x *exchange) client() *http.Client {
 // RoundTrip sends one attempt after it has acquired a request from the budget.
 func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.attempts++
-	if err := x.budget.acquire(req.Context(), x.deadline); err != nil {
-		if req.Body != nil {
-			_ = req.Body.Close() // RoundTrip must close the body; nothing was read
-		}
-		return nil, err
+	if err := x.budget.outage.begin(); err != nil {
+		return nil, notSent(req, err)
 	}
+	if err := x.budget.acquire(req.Context(), x.deadline); err != nil {
+		x.budget.outage.end(time.Time{}, err)
+		return nil, notSent(req, err)
+	}
+	sent := time.Now()
 	resp, err := x.transport.RoundTrip(req)
+	x.budget.outage.end(sent, err)
 	x.maybeApplied = x.maybeApplied || err != nil || resp.StatusCode >= http.StatusInternalServerError
 	if err != nil {
 		return nil, err
@@ -103,6 +106,14 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		x.budget.block(requestedWait(resp))
 	}
 	return resp, nil
+}
+
+// notSent closes the body of a request, as RoundTrip must, and returns the error.
+func notSent(req *http.Request, err error) error {
+	if req.Body != nil {
+		_ = req.Body.Close() // nothing was read
+	}
+	return err
 }
 
 // checkRetry reports whether to retry the request, and sets the backoff.
@@ -123,7 +134,7 @@ func (x *exchange) mayRetry(ctx context.Context, err error) bool {
 		return false
 	}
 	_, limited := errors.AsType[*provider.RateLimitedError](err)
-	return x.mode == idempotent && !limited
+	return x.mode == idempotent && !limited && !errors.Is(err, errUnanswered)
 }
 
 // defaultRetryAfter is the wait after a 429 response without a valid Retry-After header.

@@ -210,7 +210,7 @@ func (b *bed) render(source *state.Source) (string, error) {
 	resources := envoy.Render(b.table)
 	endpoints := map[string]*endpointv3.ClusterLoadAssignment{}
 	for _, e := range resources.Endpoints {
-		endpoints[e.Cluster] = envoy.Assign(e, slicesOf(source, e.Service), func(string) bool { return false })
+		endpoints[e.Cluster], _ = envoy.Assign(e, slicesOf(source, e.Service), func(string) bool { return false })
 	}
 	text, err := protojson.Marshal(envoy.Static(resources, endpoints))
 	if err != nil {

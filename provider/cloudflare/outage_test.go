@@ -1,0 +1,59 @@
+package cloudflare
+
+import (
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// While the API answers nothing, the calls for many Gateways do not occupy all workers, which
+// also publish the routes of Gateways with Envoy.
+func TestCallsWithoutAnAnswerLeaveWorkersFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waiting atomic.Int64
+		start, isUp := time.Now(), false
+		p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+			if isUp {
+				return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
+			}
+			waiting.Add(1)
+			defer waiting.Add(-1)
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})})
+		read := func() error {
+			_, err := p.Tunnels(provider.WithPriority(t.Context(), provider.PriorityStart))
+			return err
+		}
+		const workers = 4
+		var running sync.WaitGroup
+		for range workers {
+			running.Go(func() {
+				for time.Since(start) < time.Minute {
+					wantUnavailable(t, read(), 0)
+					advance(time.Second)
+				}
+			})
+		}
+		advance(provider.CallTimeout / 2)
+		for range 4 {
+			advance(provider.CallTimeout)
+			if got := waiting.Load(); got > maxWaiting {
+				t.Errorf("%d calls wait for an answer after %s, want at most %d", got, time.Since(start), maxWaiting)
+			}
+		}
+		running.Wait()
+		isUp = true
+		for range 3 {
+			if err := read(); err != nil {
+				t.Errorf("after the outage: %v", err)
+			}
+		}
+	})
+}
