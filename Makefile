@@ -25,6 +25,8 @@ RACE ?= -race
 TEST ?= ./test/integration ./...
 # The time for which each fuzz target runs.
 FUZZTIME ?= 3s
+# The packages with fuzz targets.
+FUZZED = $(addprefix ./,$(sort $(patsubst %/,%,$(dir $(shell grep -rl '^func Fuzz' --include='*_test.go' internal)))))
 # The file with the result of every test, in the format of `go test -json`.
 export TEST_RESULTS ?= bin/test-results.json
 # The nested modules, whose dependencies are not dependencies of the product. The
@@ -54,11 +56,11 @@ demo: build ## Run the controller, a control plane and a simulated Cloudflare on
 	@exec bin/demo $(DEMO_ARGS)
 
 .PHONY: test
-test: control-plane ## Run all tests of the main module; TEST=<packages> selects packages, RACE= disables the race detector
+test: control-plane ## Run all tests of the main module, explore and fuzz; TEST=<packages> runs only the tests of packages, RACE= disables the race detector
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
-	@$(MAKE) --no-print-directory explore fuzz
+	@$(if $(filter ./...,$(TEST)),$(MAKE) --no-print-directory explore fuzz)
 
 .PHONY: render
 render: ## Print the objects that the chart installs by default
@@ -72,7 +74,7 @@ explore: ## Check every reachable state of a tunnel's lifecycle; DEPTH=<faults a
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
 	@mkdir -p bin
-	@for package in ./internal/gateway ./internal/routing; do \
+	@for package in $(FUZZED); do \
 		for target in $$(go test $$package -list '^Fuzz' | grep '^Fuzz'); do \
 			echo "==> fuzzing $$target for $(FUZZTIME)"; \
 			go test $$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; \

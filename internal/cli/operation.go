@@ -45,8 +45,10 @@ configuration, token and connections again. reconcile annotates the Tunnel.
 If the Gateway is paused, the controller only reads. If the Gateway is gone and its
 Tunnel remains, the controller tries again to delete the tunnel.`},
 	{operation.Pause, "Stop all changes of a Gateway at Cloudflare", `Stops all changes at Cloudflare and to the connectors. The tunnel keeps serving its
-last configuration. pause annotates the Gateway. The pause is in effect when spec.paused
-of the Tunnel is true.`},
+last configuration. With the data plane Envoy, changes of routes still take effect.
+
+pause annotates the Gateway. The pause is in effect when spec.paused of the Tunnel is
+true.`},
 	{operation.Resume, "Resume a paused Gateway", `Ends a pause. resume removes the annotation of the Gateway. The operation is in effect
 when the Gateway is Programmed, the connectors have rolled out, and no change of the
 data plane is in progress.`},

@@ -81,7 +81,8 @@ func waitRows() []effectRow {
 		{"a paused Gateway with another data plane", Wait, all(pauseRequested, paused, wantsEnvoy, notReady("Paused", "It is paused.")), effect{refused: "the data plane does not change to Envoy: " + pausedHint}},
 		{"a Gateway that is paused during a change", Wait, all(pauseRequested, paused, wantsEnvoy, adding, notReady("Paused", "It is paused.")), effect{refused: "It is paused"}},
 		{"a pause that the controller has not processed", Wait, all(pauseRequested), effect{outstanding: "the controller has not processed the annotation tunnelgateway.dev/paused yet"}},
-		{"a Gateway without a Tunnel", Wait, all(tunnelGone), effect{outstanding: "the controller has not created the Tunnel yet"}},
+		{"a Gateway without a Tunnel", Wait, all(tunnelGone, gatewayIs("Programmed", "False", "Wait.")), effect{outstanding: "the controller has not created the Tunnel yet"}},
+		{"a Gateway whose Tunnel is in another namespace", Wait, all(tunnelGone), effect{outstanding: noTunnelText}},
 		{"a Tunnel that has recorded nothing", Wait, all(servedBy(""), wantsEnvoy, notApplied, func(f *objects) { f.tunnel.Status.Conditions = nil }), effect{outstanding: "the configuration is not in effect yet"}},
 		{"a Gateway that was deleted while it is waited for", Wait, all(gatewayGone), effect{lost: "the Gateway was deleted"}},
 

@@ -32,6 +32,7 @@ func (e effect) final() bool { return e.outstanding == "" }
 
 const (
 	notProcessed = "the controller has not processed the request yet"
+	noTunnelText = "the Gateway is Programmed, but the namespace of the controller contains no Tunnel for it; set --controller-namespace if the controller runs in another namespace"
 	pausedHint   = "the Gateway is paused, so the controller changes nothing; resume it"
 )
 
@@ -96,6 +97,8 @@ func (o Operation) withoutTunnel(found objects) effect {
 		return effect{done: "reconciled: the Gateway is gone, and its Tunnel was deleted"}
 	case message != "":
 		return effect{refused: message}
+	case (o == Wait || o == Resume) && meta.IsStatusConditionTrue(found.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)):
+		return effect{outstanding: noTunnelText} // the other operations have found the Tunnel before
 	default:
 		return effect{outstanding: "the controller has not created the Tunnel yet"}
 	}
