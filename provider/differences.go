@@ -66,7 +66,7 @@ func ruleKeys(rules []IngressRule) []ruleKey {
 }
 
 func (k ruleKey) String() string {
-	words := []string{"all hosts"}
+	words := []string{"every hostname"}
 	if k.hostname != "" {
 		words[0] = readable(k.hostname)
 	}

@@ -46,14 +46,14 @@ var externalChanges = map[string]struct {
 		"rule 3 (shop.example.com ^/api): service is http_status:418, not http://api.team.svc.cluster.local:80",
 	}},
 	"an empty service": {func(c *Configuration) { c.Ingress[4].Service = "" }, []string{
-		`rule 5 (all hosts): service is "", not http_status:404`,
+		`rule 5 (every hostname): service is "", not http_status:404`,
 	}},
 	"a rule inserted": {func(c *Configuration) {
 		c.Ingress = slices.Insert(c.Ingress, 1, IngressRule{Hostname: "new.example.com", Service: "http://new:80"})
 	}, []string{"rule 2 (new.example.com) was added"}},
-	"a rule for all hosts with a path": {func(c *Configuration) {
+	"a rule for every hostname with a path": {func(c *Configuration) {
 		c.Ingress = slices.Insert(c.Ingress, 0, IngressRule{Path: "^/health", Service: "http_status:200"})
-	}, []string{"rule 1 (all hosts ^/health) was added"}},
+	}, []string{"rule 1 (every hostname ^/health) was added"}},
 	"a rule removed": {func(c *Configuration) { c.Ingress = slices.Delete(c.Ingress, 1, 2) }, []string{
 		"the rule for b.example.com was removed",
 	}},
@@ -62,7 +62,7 @@ var externalChanges = map[string]struct {
 		"the rule for b.example.com was removed",
 		"the rule for shop.example.com ^/api was removed",
 		"the rule for shop.example.com was removed",
-		"the rule for all hosts was removed",
+		"the rule for every hostname was removed",
 	}},
 	"a rule duplicated": {func(c *Configuration) { c.Ingress = slices.Insert(c.Ingress, 1, c.Ingress[0]) }, []string{
 		"rule 2 (a.example.com, copy 2) was added",

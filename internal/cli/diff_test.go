@@ -342,7 +342,7 @@ func TestDiffFindsATunnelByItsNameWithAClusterID(t *testing.T) {
 	e := newEdge(t)
 	e.createTunnel(t, "main", "prod.platform.new", `{"ingress":[{"service":"http_status:404"}]}`)
 	for id, want := range map[string]string{
-		"prod": "Gateway platform/new: Found tunnel prod.platform.new (" + e.ids["prod.platform.new"] + "), which gets the configuration of this Gateway.\n--- tunnel ",
+		"prod": "Gateway platform/new: Tunnel prod.platform.new (" + e.ids["prod.platform.new"] + ") has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.\n--- tunnel ",
 		"test": "Gateway platform/new: The tunnel does not exist yet. The controller creates it with the name test.platform.new.\n--- new tunnel\n",
 	} {
 		got := run(t, e.manifests(t, "new"), "plan", "-f", "-", "--diff", "--cluster-id", id)

@@ -57,7 +57,7 @@ spec:
 		"omitted match":    {manifests: route("{matches: [{path: {value: /a}}, {method: GET}], " + backends + "}, " + served), words: []string{"Dropped Rule", "is omitted, and its requests go to the next matching rule"}},
 		"rule left out":    {manifests: route("{matches: [{method: GET}], " + backends + "}, " + served), words: []string{"the rule is left out because of"}},
 		"filter":           {manifests: route("{filters: [{type: URLRewrite, urlRewrite: {hostname: x.example.com}}], " + backends + "}, " + served), words: []string{"the rule answers 500", "not supported by ingress rules: "}},
-		"refused route":    {manifests: route("{timeouts: {request: 1s}, " + backends + "}"), words: []string{"UnsupportedValue", "No rule of this route is served as written"}},
+		"refused route":    {manifests: route("{timeouts: {request: 1s}, " + backends + "}"), words: []string{"UnsupportedValue", "The controller serves no rule of the route as written"}},
 		"no Service":       {manifests: route("{backendRefs: [{name: missing, port: 80}]}"), words: []string{"does not exist", "BackendNotFound"}},
 		"no port":          {manifests: route("{backendRefs: [{name: web, port: 81}]}"), words: []string{"has no TCP port"}},
 		"no grant":         {manifests: route("{backendRefs: [{name: web, namespace: infra, port: 80}]}"), words: []string{"no ReferenceGrant there permits references"}},

@@ -28,7 +28,7 @@ type Scope struct {
 	// Namespaces are the namespaces in which the controller watches Gateways, routes
 	// and the objects that they refer to. An empty list means all namespaces.
 	Namespaces []string
-	// AllSecrets makes the controller watch Secrets in all namespaces, to check
+	// AllSecrets makes the controller watch Secrets in all namespaces, to validate
 	// certificates.
 	AllSecrets bool
 	// SecretNamespaces are the namespaces in which the controller watches Secrets, in
@@ -36,7 +36,7 @@ type Scope struct {
 	SecretNamespaces []string
 }
 
-// ReadsCertificates reports whether the controller checks certificates in the namespace.
+// ReadsCertificates reports whether the controller validates certificates in the namespace.
 func (s Scope) ReadsCertificates(namespace string) bool {
 	return s.AllSecrets || slices.Contains(s.SecretNamespaces, namespace)
 }

@@ -293,7 +293,7 @@ func TestRetirementDoesNotWaitForStuckPods(t *testing.T) {
 	h.reconcileFor(30*time.Second + 3*time.Minute)
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 	h.reconcileFor(time.Minute)
-	if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); !strings.Contains(ready.Message, "2 pods are left and 2 connectors are connected") {
+	if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); !strings.Contains(ready.Message, "pods left: 2, connected connectors: 2") {
 		t.Errorf("the message of Ready is %q, want the numbers of pods and connectors", ready.Message)
 	}
 	if len(h.cloud.Calls(fakeprovider.OpDisconnect)) > 0 || len(h.cloud.LiveTunnels()) != 1 {

@@ -48,7 +48,7 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 	}
 	unversioned, err := checkGatewayCRDs(bundles)
 	if len(unversioned) > 0 {
-		log.FromContext(ctx).Info("cannot check version of Gateway API CRDs; annotation is missing",
+		log.FromContext(ctx).Info("cannot check the version of Gateway API CRDs; their annotation is missing",
 			"crds", unversioned, "annotation", consts.BundleVersionAnnotation, "minimum", minGatewayAPIVersion)
 	}
 	return errors.Join(err, checkControllerCRDs(versions, required))

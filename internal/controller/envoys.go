@@ -106,7 +106,7 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: resources, Assignments: assignments,
 	})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "the configuration for Envoy is not valid; Envoys keep the previous one")
+		log.FromContext(ctx).Error(err, "the configuration of Envoy is not valid; Envoys keep the previous configuration")
 		return false, nil
 	}
 	p.tunnel, p.resources = object.UID, resources

@@ -18,7 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// dataPlaneReady returns the status and the reason of the condition DataPlaneReady.
+// dataPlaneReady returns the status and the reason of the DataPlaneReady condition.
 func (h *harness) dataPlaneReady() string {
 	h.t.Helper()
 	c := meta.FindStatusCondition(h.gateway().Status.Conditions, gateway.TypeDataPlaneReady)
@@ -36,7 +36,7 @@ func want(subject, got, wanted string) string {
 	return subject + " is " + got + ", want " + wanted
 }
 
-// setProgrammed returns the status and the reason of the condition Programmed of ListenerSet
+// setProgrammed returns the status and the reason of the Programmed condition of ListenerSet
 // infra/set.
 func (h *harness) setProgrammed() string {
 	h.t.Helper()

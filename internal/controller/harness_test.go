@@ -210,7 +210,7 @@ func (h *harness) gateway() *gatewayv1.Gateway {
 	return g
 }
 
-// dataPlaneMessage returns the message of the condition DataPlaneReady.
+// dataPlaneMessage returns the message of the DataPlaneReady condition.
 func (h *harness) dataPlaneMessage() string {
 	h.t.Helper()
 	c := meta.FindStatusCondition(h.gateway().Status.Conditions, gateway.TypeDataPlaneReady)

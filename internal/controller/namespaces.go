@@ -72,7 +72,7 @@ func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.L
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "not checking certificates in namespace", "namespace", namespace, "solution", namespaceSolution)
+		logger.Error(errors.New(causes[namespace]), "not validating certificates in namespace", "namespace", namespace, "solution", namespaceSolution)
 	}
 	return n, nil
 }

@@ -125,7 +125,7 @@ func TestFindSecretNamespacesReturnsReadableNamespaces(t *testing.T) {
 	if diff := cmp.Diff([]string{"readable"}, found.Served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	for _, want := range []string{`"namespace"="denied"`, "no permission to list secrets, watch secrets", `"namespace"="missing"`, "not checking"} {
+	for _, want := range []string{`"namespace"="denied"`, "no permission to list secrets, watch secrets", `"namespace"="missing"`, "not validating"} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("the log does not contain %q:\n%s", want, logged.String())
 		}

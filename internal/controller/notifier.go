@@ -39,19 +39,28 @@ func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1al
 		logger = logger.WithValues("tunnel", t.Status.TunnelID)
 	}
 	if provider.IsTransient(err) {
-		logger.Info("step failed", "cause", err.Error())
+		logger.Info("failed to reconcile the tunnel", "cause", err.Error())
 	} else {
-		logger.Error(err, "step failed")
+		logger.Error(err, "failed to reconcile the tunnel")
 	}
 	if previous == nil || previous.Reason != current.Problem.Reason || previous.Message != current.Problem.Message {
-		n.emit(g, t, true, string(current.Problem.Reason), fmt.Sprintf("%s (%v)", current.Problem.Message, err))
+		n.emit(g, t, true, string(current.Problem.Reason), describeFailure(current.Problem.Message, err))
 	}
+}
+
+// describeFailure appends the error to the message of its problem, unless the message already
+// contains it.
+func describeFailure(message string, err error) string {
+	if strings.Contains(strings.ToLower(message), strings.ToLower(err.Error())) {
+		return message
+	}
+	return fmt.Sprintf("%s (%v)", message, err)
 }
 
 // emitRecovery emits an event when the configuration can be read and written again
 // after a failure.
 func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
-	n.emit(g, t, false, "Recovered", "The configuration of the tunnel can be read and written again.")
+	n.emit(g, t, false, "Recovered", "The controller can read and write the configuration of the tunnel again.")
 }
 
 // emitWarning emits a warning about an accepted Gateway.

@@ -33,11 +33,12 @@ type reconcileSummary struct {
 	report *gateway.Report
 	// outcome is the outcome that the report contains.
 	outcome gateway.Outcome
-	// usage is how much of the limits of its class the Gateway uses; nil if unknown.
+	// usage describes how much of the limits of its class the Gateway uses; nil if unknown.
 	usage *gateway.Usage
 	// paused means that the Gateway is paused.
 	paused bool
-	// requiresAction means that changes cannot be pushed until a user solves a problem.
+	// requiresAction means that the controller cannot push changes until a user fixes a
+	// problem.
 	requiresAction bool
 	// configurationHash is the hash of the desired configuration, or "".
 	configurationHash string

@@ -156,7 +156,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	summary.outcome = r.outcome(ctx, t, shared, *outcome, summary.managed.object)
 	report := t.result.Report(summary.outcome)
 	summary.report, summary.usage = &report, t.result.Usage
-	// The metrics do not wait for the statuses.
+	// Record the metrics before the statuses, which can take long.
 	r.observer.record(key, summary, err)
 	r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key, report) })
 	return requeueAfter, err

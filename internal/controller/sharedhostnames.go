@@ -93,7 +93,7 @@ func (s *sharedHostnames) initialize(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unreconciled != nil {
-		return nil // another worker was faster
+		return nil // another worker has set it
 	}
 	s.unreconciled = map[types.NamespacedName]bool{}
 	for _, key := range keys {

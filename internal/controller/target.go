@@ -53,7 +53,7 @@ func (p *planned) isFor(plane v1alpha1.DataPlane) bool {
 	return p != nil && p.result != nil && p.result.DataPlane == plane
 }
 
-// has reports whether the decision is for the configuration with the hash.
+// has reports whether the configuration of the decision has the hash.
 func (p *planned) has(hash string) bool {
 	return p != nil && p.configuration != nil && p.hash == hash
 }

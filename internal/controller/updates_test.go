@@ -121,7 +121,7 @@ func TestEventAndMetricsNameTheNamespaceThatKeepsChanging(t *testing.T) {
 		}
 	}
 	want := "Warning ConfigurationThrottled The controller wrote the configuration of the tunnel 21 times within 10 minutes, " +
-		"so each change now waits up to 20s (limits.configurationUpdates). Namespaces whose objects changed: team-a (18), team-b (2)."
+		"so limits.configurationUpdates now delays each change by up to 20s. Namespaces whose objects changed: team-a (18), team-b (2)."
 	if diff := cmp.Diff([]string{want}, warnings); diff != "" {
 		t.Errorf("the events differ (-want +got):\n%s", diff)
 	}

@@ -51,7 +51,7 @@ func enqueue[T client.Object](record func(state.Key), keys mapFunc[T]) handler.T
 		})
 		if err != nil {
 			// Reads from the cache fail only if an index is missing, which is a bug.
-			log.FromContext(ctx).Error(err, "failed to map change to gateways", "object", client.ObjectKeyFromObject(object))
+			log.FromContext(ctx).Error(err, "failed to find the Gateways that a change affects", "object", client.ObjectKeyFromObject(object))
 		}
 		for _, key := range found {
 			record(key)

@@ -113,7 +113,7 @@ type TokenError struct {
 
 func (e *TokenError) Error() string {
 	if e.Secret.Name == "" {
-		return "the API token cannot be used: " + e.Reason
+		return "cannot use the API token: " + e.Reason
 	}
 	return fmt.Sprintf("cannot read the API token from Secret %s: %s", e.Secret, e.Reason)
 }

@@ -67,7 +67,7 @@ func accessWarnings(table *routing.Table, s *settings.Settings, gaps []routing.A
 	class, own := unusedHostnames(table, s.Listeners.Class), unusedHostnames(table, s.Listeners.Gateway)
 	if unused := append(label(own, "Gateway"), label(class, "GatewayClass")...); len(unused) > 0 {
 		warnings = append(warnings, Warning{ReasonUnusedListenerConfiguration, fmt.Sprintf(
-			"Entries of listenerConfigurations have no effect, because their hostnames neither cover the hostname of a listener nor are below one: %s. Correct the hostnames, add listeners, or remove the entries.",
+			"Entries of listenerConfigurations have no effect, because no listener of the Gateway matches their hostnames: %s. Correct the hostnames, add listeners, or remove the entries.",
 			listAtMost(unused))})
 	}
 	return warnings

@@ -266,7 +266,7 @@ func TestRepeatedExpressionsCount(t *testing.T) {
 		}
 	}
 	for _, route := range result.Routes {
-		if rejected := route.Parents[0].Rejected; rejected != nil && !strings.Contains(rejected.Message, "The route needs 192 rules of Envoy") {
+		if rejected := route.Parents[0].Rejected; rejected != nil && !strings.Contains(rejected.Message, "The route needs 192 Envoy routes") {
 			t.Errorf("route %s is rejected with %q", route.Name, rejected.Message)
 		}
 	}

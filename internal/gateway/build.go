@@ -28,7 +28,7 @@ import (
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Gateway is the Gateway that Build decides about.
+	// Gateway is the Gateway to decide on.
 	Gateway *gatewayv1.Gateway
 	// Class is the class of the Gateway. Nil means a class without parameters.
 	Class *gatewayv1.GatewayClass
@@ -91,7 +91,7 @@ type Options struct {
 	DataPlanes routing.DataPlanes
 }
 
-// Result is what Build decided about one Gateway.
+// Result contains the decisions for one Gateway.
 type Result struct {
 	// Listeners are the effective listeners of all owners in order of precedence.
 	// The listeners of ListenerSets that are not allowed follow at the end.
@@ -106,7 +106,7 @@ type Result struct {
 	// nil when they are not valid: the Gateway is then rejected, and the
 	// configuration of its tunnel stays unchanged.
 	Settings *settings.Settings
-	// DataPlane is the data plane by which the routes are judged.
+	// DataPlane is the data plane for which the routes are evaluated.
 	DataPlane v1alpha1.DataPlane
 	// Table is the routing table. It is nil when the Gateway is not accepted: the
 	// data plane then keeps its last configuration.
@@ -116,7 +116,7 @@ type Result struct {
 	// ClaimedHostnames are the hostnames that routes of an accepted Gateway name, but whose
 	// requests go to other listeners, the oldest route first.
 	ClaimedHostnames []ClaimedHostnames
-	// Usage is how much of the limits of its class the Gateway uses. It is nil when the
+	// Usage describes how much of the limits of its class the Gateway uses. It is nil when the
 	// settings are not valid.
 	Usage *Usage
 
@@ -130,7 +130,7 @@ type Result struct {
 // Problem is the reason and the message of a condition that reports a problem.
 type Problem = settings.Problem
 
-// Build decides about one Gateway. Each step uses the results of the steps before it.
+// Build makes all decisions for one Gateway. Each step uses the results of the steps before it.
 func Build(s *Snapshot, o Options) *Result {
 	d := newDecision(s, o)
 	d.decideListeners()
@@ -141,7 +141,7 @@ func Build(s *Snapshot, o Options) *Result {
 		// Decide again, because fewer listeners may claim their hostname.
 		d.decideListeners()
 		groups = d.attachRoutes()
-		_ = d.limiter.limitRoutes(d.Routes, groups) // what still exceeds a limit belongs to the Gateway itself
+		_ = d.limiter.limitRoutes(d.Routes, groups) // the rules that still exceed a limit belong to the Gateway itself
 	}
 	d.removeRefused(groups)
 	d.limiter.confineRoutes(d.Routes, groups)

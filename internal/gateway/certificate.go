@@ -24,8 +24,8 @@ type Certificate struct {
 	// its configuration or its permissions do not allow it. The other fields are
 	// then empty.
 	Unchecked bool
-	// Problem describes the check that failed, as the predicate of a sentence whose
-	// subject is the Secret. It is empty when the certificate is valid.
+	// Problem describes the failed check, as the predicate of a sentence whose subject is the
+	// Secret. It is empty when the certificate is valid.
 	Problem string
 	// NotAfter is the time when the certificate expires.
 	NotAfter time.Time

@@ -18,7 +18,7 @@ import (
 // ClassSnapshot is everything that can affect a GatewayClass that this
 // controller manages.
 type ClassSnapshot struct {
-	// Class is the GatewayClass that BuildClass decides about.
+	// Class is the GatewayClass to decide on.
 	Class *gatewayv1.GatewayClass
 	// Configuration is the object that [settings.ClassParameters] returns. It is
 	// nil when the class has no parametersRef or the object does not exist.
@@ -98,7 +98,7 @@ func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c.check(string(gatewayv1.GatewayClassConditionStatusAccepted), settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),
 		string(gatewayv1.GatewayClassReasonAccepted), "The GatewayClass is accepted.")
 	c.check(string(gatewayv1.GatewayClassConditionStatusSupportedVersion), bundleProblem(s.BundleVersions),
-		string(gatewayv1.GatewayClassReasonSupportedVersion), "The installed version of the Gateway API is supported.")
+		string(gatewayv1.GatewayClassReasonSupportedVersion), "The controller supports the installed version of the Gateway API.")
 	return gatewayv1.GatewayClassStatus{Conditions: c.list, SupportedFeatures: supportedFeatures(s, o.ControllerNamespace)}
 }
 
@@ -110,13 +110,20 @@ func bundleProblem(versions map[string]string) *Problem {
 	var unsupported []string
 	for _, crd := range slices.Sorted(maps.Keys(versions)) {
 		if version := versions[crd]; !supportedBundle.MatchString(version) {
-			unsupported = append(unsupported, fmt.Sprintf("%s has version %q", crd, version))
+			unsupported = append(unsupported, crd+" "+describeVersion(version))
 		}
 	}
 	if len(unsupported) == 0 {
 		return nil
 	}
 	return &Problem{Reason: string(gatewayv1.GatewayClassReasonUnsupportedVersion), Message: fmt.Sprintf(
-		"The installed version of the Gateway API is not supported: %s. Install %s; with other versions, the controller can ignore fields.",
+		"The controller does not support the installed version of the Gateway API: %s. Install %s; with other versions, the controller might ignore fields.",
 		strings.Join(unsupported, ", "), supportedBundleVersions)}
+}
+
+func describeVersion(version string) string {
+	if version == "" {
+		return "has no version"
+	}
+	return fmt.Sprintf("has version %q", version)
 }

@@ -73,7 +73,7 @@ func TestClassConditions(t *testing.T) {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.4.1"},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
 			messages: []string{
-				`The installed version of the Gateway API is not supported: gateways.gateway.networking.k8s.io has version "v1.4.1". Install v1.5 or v1.6; `,
+				`The controller does not support the installed version of the Gateway API: gateways.gateway.networking.k8s.io has version "v1.4.1". Install v1.5 or v1.6; `,
 			},
 		},
 		"a newer version": {
@@ -87,7 +87,7 @@ func TestClassConditions(t *testing.T) {
 		"a CRD without the annotation": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": ""},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
-			messages: []string{`has version ""`},
+			messages: []string{"gateways.gateway.networking.k8s.io has no version."},
 		},
 		"several unsupported versions in alphabetical order": {
 			versions: map[string]string{

@@ -135,7 +135,7 @@ func (p Push) forTenants() Push {
 	}
 }
 
-// setProgrammed adds the condition Programmed of a valid object or listener.
+// setProgrammed adds the Programmed condition of a valid object or listener.
 // current are the conditions in the status of the object: while an attempt is
 // outstanding, the result of the previous attempt remains.
 func (c *conditions) setProgrammed(push Push, current []metav1.Condition) {
@@ -174,7 +174,7 @@ func (c *conditions) keepProgrammed(current []metav1.Condition, push Push) bool 
 	return true
 }
 
-// keptMessage returns the message of a condition Programmed that is kept.
+// keptMessage returns the message of a Programmed condition that is kept.
 func keptMessage(existing string, programmed bool, push Push) string {
 	switch {
 	case push.State == PushDelayed && programmed:

@@ -25,8 +25,8 @@ func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	}
 }
 
-// addOwner decides about the listeners of one owner and adds the listeners that
-// claim their port and hostname.
+// addOwner resolves the conflicts of one owner's listeners, and adds the listeners that claim
+// their port and hostname.
 func (c *claimIndex) addOwner(listeners []*Listener) {
 	rejectAcrossOwners(listeners, c)
 	for _, l := range listeners {
@@ -136,7 +136,7 @@ func describeClaimant(l *Listener) string {
 
 func describeHostname(hostname string) string {
 	if hostname == "" {
-		return "The empty hostname (all hosts)"
+		return "The empty hostname (every hostname)"
 	}
 	return fmt.Sprintf("Hostname %q", hostname)
 }

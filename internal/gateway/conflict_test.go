@@ -96,8 +96,8 @@ func TestConflictingListenersOfOneOwnerAllLose(t *testing.T) {
 		"listeners without hostnames conflict": {
 			[][]string{{"a *:80 HTTP", "b *:80 HTTP"}},
 			map[string]string{
-				"a": `HostnameConflict: The empty hostname (all hosts) on port 80 is also claimed by listener "b" of the same object, so neither listener is served. Remove one of them.`,
-				"b": `HostnameConflict: The empty hostname (all hosts) on port 80 is also claimed by listener "a" of the same object, so neither listener is served. Remove one of them.`,
+				"a": `HostnameConflict: The empty hostname (every hostname) on port 80 is also claimed by listener "b" of the same object, so neither listener is served. Remove one of them.`,
+				"b": `HostnameConflict: The empty hostname (every hostname) on port 80 is also claimed by listener "a" of the same object, so neither listener is served. Remove one of them.`,
 			},
 		},
 		"protocol conflicts take precedence over hostname conflicts": {

@@ -87,7 +87,7 @@ func describeUnsupportedParts(parts []string, envoySupports bool) string {
 	return fmt.Sprintf("not supported%s: %s", by, strings.Join(parts, ", "))
 }
 
-// remedyEnvoy follows a description of something that Envoy would support.
+// remedyEnvoy follows the description of a feature that Envoy would support.
 const remedyEnvoy = "The platform team can set dataPlane: Envoy"
 
 // hasIncompatibleFilters reports whether the rule is not served only because its filters
@@ -96,8 +96,8 @@ func (d DroppedRule) hasIncompatibleFilters() bool {
 	return len(d.Matches) == 0 && len(d.Actions) == 1 && d.Actions[0] == routing.IncompatibleFilters
 }
 
-// DescribeDropped describes the rules in one sentence. A second one says what to do if Envoy
-// would support a part of them.
+// DescribeDropped describes the rules in one sentence. A second sentence names the remedy if
+// Envoy would support a part of them.
 func DescribeDropped(rules ...DroppedRule) string {
 	parts, remedy := make([]string, len(rules)), ""
 	for i, d := range rules {

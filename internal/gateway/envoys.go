@@ -19,8 +19,8 @@ const (
 	reasonDisconnected = "Disconnected"
 )
 
-// Envoys is the state of the Envoy proxies of a Gateway. The first row that applies decides
-// about the condition TypeDataPlaneReady:
+// Envoys is the state of the Envoy proxies of a Gateway. The first row that applies determines
+// the TypeDataPlaneReady condition:
 //
 //	state                                 condition
 //	the Gateway is not accepted           current condition, else False Pending
@@ -37,7 +37,7 @@ const (
 //
 // A current condition keeps its generation, because it does not describe a newer one.
 //
-// The first row that applies decides about Programmed of an accepted Gateway:
+// The first row that applies determines Programmed of an accepted Gateway:
 //
 //	state                                 Programmed
 //	Starting                              as with ingress rules
@@ -86,7 +86,7 @@ type Envoys struct {
 
 const (
 	messageAcknowledgementPending = "The tunnel's configuration is in effect. The controller waits until every connected Envoy has acknowledged its configuration."
-	messageEnvoyRejected          = "Envoy rejected the first configuration for this generation of the Gateway. See its condition " + TypeDataPlaneReady + "."
+	messageEnvoyRejected          = "Envoy rejected the first configuration for this generation of the Gateway. See its " + TypeDataPlaneReady + " condition."
 )
 
 // pushes returns the attempts that Programmed reports on the Gateway and on its ListenerSets.
@@ -125,7 +125,7 @@ func (r *Result) isProgrammed() bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == r.gateway.Generation
 }
 
-// setDataPlaneReady adds the condition DataPlaneReady; see [Envoys].
+// setDataPlaneReady adds the DataPlaneReady condition; see [Envoys].
 func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav1.Condition) {
 	switch {
 	case !accepted:
@@ -139,7 +139,7 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 	case e.Connected == 0 && !e.Known:
 		c.keepDataPlaneReady(current, "The controller waits until Envoy connects.")
 	case e.Connected == 0 && e.Wanted > 0:
-		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: connectors that run keep serving their last configuration, but changes do not take effect. "+
+		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: running connectors keep serving their last configuration, but changes do not take effect. "+
 			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
 	case e.Excess != "":
 		c.set(TypeDataPlaneReady, false, ReasonLimitExceeded, e.Excess)
@@ -148,7 +148,7 @@ func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav
 	}
 }
 
-// setStarting adds the condition DataPlaneReady for a Gateway that changes to Envoy.
+// setStarting adds the DataPlaneReady condition for a Gateway that changes to Envoy.
 func (c *conditions) setStarting(e *Envoys, current []metav1.Condition) {
 	if e.Progress == "" {
 		c.keepDataPlaneReady(current, "The change to Envoy has begun. The ingress rules serve the Gateway until the change is complete.")
@@ -157,13 +157,13 @@ func (c *conditions) setStarting(e *Envoys, current []metav1.Condition) {
 	c.set(TypeDataPlaneReady, false, reasonPending, e.Progress)
 }
 
-// setAcknowledged adds the condition DataPlaneReady for a configuration that Envoys can have
+// setAcknowledged adds the DataPlaneReady condition for a configuration that Envoys can have
 // acknowledged.
 func (c *conditions) setAcknowledged(e *Envoys, current []metav1.Condition) {
 	isWaiting := e.Connected > 0 && !e.Acknowledged
 	switch {
 	case e.Late:
-		c.set(TypeDataPlaneReady, false, reasonPending, "A connected Envoy has not acknowledged the last configuration for more than five seconds. Check the pods of the connectors.")
+		c.set(TypeDataPlaneReady, false, reasonPending, "A connected Envoy has not acknowledged the last configuration within five seconds. Check the pods of the connectors.")
 	case isWaiting && len(e.AccessPending) == 0 && meta.IsStatusConditionTrue(current, TypeDataPlaneReady):
 		c.keepDataPlaneReady(current, "") // an Envoy has just connected, or the listeners have changed
 	case isWaiting:

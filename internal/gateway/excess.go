@@ -26,7 +26,7 @@ func (r *Result) Excess(current *Result) string {
 	case rules > r.Usage.Limits.RulesPerTunnel:
 		return fmt.Sprintf("The Gateway needs %d ingress rules, but limits.rulesPerTunnel of the GatewayClass is %d. %s", rules, r.Usage.Limits.RulesPerTunnel, remedy)
 	default:
-		return fmt.Sprintf("With ingress rules, %d routes and %d listeners exceed limits of the GatewayClass; tunnel-gateway plan lists them. %s", routes, listeners, remedy)
+		return fmt.Sprintf("With ingress rules, objects of the Gateway exceed limits of the GatewayClass (routes: %d, listeners: %d); tunnel-gateway plan lists them. %s", routes, listeners, remedy)
 	}
 }
 

@@ -29,7 +29,7 @@ func (r *Result) gatewayProblem(s *Snapshot, invalid *Problem) *Problem {
 		return problem
 	}
 	if len(r.listeners) > 0 && !slices.ContainsFunc(r.listeners, func(l *Listener) bool { return l.Rejected == nil }) {
-		return &Problem{Reason: reasonNotValid, Message: "None of the Gateway's listeners is accepted; see their conditions: " + describeInvalid(r.listeners) + "."}
+		return &Problem{Reason: reasonNotValid, Message: "None of the Gateway's listeners is accepted: " + describeInvalid(r.listeners) + ". See their conditions."}
 	}
 	return nil
 }
@@ -47,9 +47,9 @@ func (r *Result) limitProblem(s *Snapshot) *Problem {
 		return nil
 	}
 	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
-		"Namespace %s has no tunnel left: limits.tunnelsPerNamespace is %d, and %d tunnels are in use (older Gateways: %d, Tunnels without a Gateway: %d). "+
+		"Namespace %s has reached limits.tunnelsPerNamespace of the GatewayClass, which is %d (older Gateways: %d, Tunnels without a Gateway: %d). "+
 			"Delete a Gateway in the namespace, or ask the platform team to delete Tunnels or to raise the limit.",
-		s.Gateway.Namespace, limit, used, s.OlderGateways, s.OrphanedTunnels)}
+		s.Gateway.Namespace, limit, s.OlderGateways, s.OrphanedTunnels)}
 }
 
 // Older reports whether Gateway a takes precedence over Gateway b because of its

@@ -59,6 +59,6 @@ func (p *permittedHostnames) invalidEntries(namespace string) string {
 	if len(invalid) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The annotation %s of namespace %q has entries that are not valid, so they permit nothing: %s. Use DNS names in lower case, wildcards such as *.example.com, or *.",
+	return fmt.Sprintf("The annotation %s of namespace %q has entries that are not valid and permit nothing: %s. Use DNS names in lower case, wildcards such as *.example.com, or *.",
 		hostnames.Annotation, namespace, describeHostnameList(invalid))
 }

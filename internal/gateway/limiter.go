@@ -39,12 +39,12 @@ func newLimiter(s *Snapshot, in settings.Input, plane v1alpha1.DataPlane) *limit
 	return l
 }
 
-// resource is something that the routes of a Gateway share.
+// resource is a limited resource that the routes of a Gateway share.
 type resource struct {
 	limits.Limit
 	// amount returns how much a route needs.
 	amount func(*Route) int
-	// problem returns the problem of a route that gets nothing.
+	// problem returns the problem of a route that gets no share.
 	problem func(l *limiter, route *Route, amount int, v limits.Verdict) *Problem
 }
 
@@ -111,10 +111,10 @@ func (l *limiter) limitRoutes(routes []*Route, groups map[string]*group) (excess
 	return excess
 }
 
-// limitRepeated limits the routes for a data plane that repeats rules. A refused match of
-// every request no longer hides the rules for wider hostnames, so it counts them again
-// without the matches of every request of the tenants that have refused routes. A tenant
-// below its share has none, so its rules count as before.
+// limitRepeated limits the routes for a data plane that repeats rules. A refused match of every
+// request no longer shadows the rules for wider hostnames. Therefore, it counts them again
+// without such matches of the tenants that have refused routes. A tenant below its share has no
+// refused routes, so its rules count as before.
 func (l *limiter) limitRepeated(routes []*Route, groups map[string]*group) {
 	unreliable := map[limits.Tenant]bool{}
 	for known := -1; known < len(unreliable); {
@@ -133,8 +133,8 @@ func (l *limiter) limitRepeated(routes []*Route, groups map[string]*group) {
 	}
 }
 
-// allocate divides a resource among the routes that are not refused yet, and refuses the
-// routes that get nothing. It returns the excess of the fixed amounts.
+// allocate divides a resource among the routes that are not refused yet, and refuses the routes
+// that get no share. It returns the excess of the fixed amounts.
 func (l *limiter) allocate(r resource, routes []*Route, fixed map[limits.Tenant]int) map[limits.Tenant]int {
 	if !slices.ContainsFunc(routes, func(route *Route) bool { return r.amount(route) > 0 }) && len(fixed) == 0 {
 		return nil
@@ -185,7 +185,7 @@ func (r *Route) mayReturn() bool {
 	return r.refused != nil && r.refused != r.tooLong && r.instructions() > 0
 }
 
-// remainder is what is left of a resource.
+// remainder is the rest of a resource that is still available.
 type remainder struct {
 	resource
 	used  map[limits.Tenant]int

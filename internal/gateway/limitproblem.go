@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
@@ -27,7 +26,7 @@ func (l *limiter) shared(route *Route, v limits.Verdict, subject string, perTena
 	if v == limits.AboveTenantLimit {
 		limit = fmt.Sprintf("%d for %s on this Gateway", perTenant, l.tenants.describe(route.Namespace))
 	}
-	return routeProblem(ReasonLimitExceeded, "%s, more than the limit leaves for them: the limit is %s. %s", subject, limit, remedy)
+	return routeProblem(ReasonLimitExceeded, "%s, more than is left of the limit (%s). %s", subject, limit, remedy)
 }
 
 func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Problem {
@@ -36,7 +35,7 @@ func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Prob
 		field, limit = "rulesPerNamespace", fmt.Sprintf("%d for %s on this Gateway", l.class.RulesPerNamespace, l.tenants.describe(route.Namespace))
 	}
 	return routeProblem(ReasonLimitExceeded,
-		"The route needs %s, more than limits.%s of the GatewayClass leaves for it: the limit is %s. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
+		"The route needs %s, more than is left of limits.%s of the GatewayClass (%s). Use fewer hostnames and matches, or ask the platform team to raise the limit.",
 		l.countRules(amount), field, limit)
 }
 
@@ -46,16 +45,16 @@ func confinedMessage(limit int) string {
 		"because its rules would be repeated for each of them, above the limit of %d repeated rules for all namespaces of this Gateway together", limit)
 }
 
-// countRules states a number of rules in the word of the data plane.
+// countRules returns a number of rules with the data plane's term for rules.
 func (l *limiter) countRules(n int) string {
 	noun := "ingress rule"
 	if l.repeats {
-		noun = "rule of Envoy"
+		noun = "Envoy route"
 	}
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %s", n, strings.Replace(noun, "rule", "rules", 1))
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // listenerProblem is the problem of a listener above limits.listenersPerNamespace.
@@ -73,6 +72,6 @@ func (l *limiter) notFoundProblem(namespace string, rules int) *Problem {
 		limit += fmt.Sprintf(", and limits.rulesPerNamespace is %d", l.class.RulesPerNamespace)
 	}
 	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
-		"The hostname of the listener needs %s, more than the limits leave for %s on this Gateway: %s. Remove listeners, or ask the platform team to raise the limit.",
+		"The hostname of the listener needs %s, more than is left for %s on this Gateway (%s). Remove listeners, or ask the platform team to raise the limit.",
 		l.countRules(rules), l.tenants.describe(namespace), limit)}
 }

@@ -246,7 +246,7 @@ func (a listenerAdmission) problem(namespace string) *Problem {
 	}
 	return &Problem{
 		Reason: string(gatewayv1.ListenerSetReasonNotAllowed),
-		Message: fmt.Sprintf("Gateway %s does not allow ListenerSets from namespace %q: spec.allowedListeners.namespaces %s.",
+		Message: fmt.Sprintf("Gateway %s does not allow ListenerSets from namespace %q: spec.allowedListeners.namespaces %s. Ask the Gateway's owner to allow the namespace.",
 			a.gateway, namespace, a.rule.describeRejection(namespace)),
 	}
 }

@@ -140,7 +140,8 @@ func (t translator) callPath(call *routing.Call) (routing.Path, int, error) {
 	case method == "":
 		return t.literalPath(routing.PathPrefix, "/"+service)
 	case service == "":
-		// The class refuses expressions of routes, and this is none.
+		// The class refuses expressions of routes, but this expression comes from the
+		// controller.
 		return expressions{}.path("method", "/[^/]+/(?:"+regexp.QuoteMeta(method)+")")
 	default:
 		return t.literalPath(routing.PathExact, "/"+service+"/"+method)

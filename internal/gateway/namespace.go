@@ -47,10 +47,10 @@ func (r namespaceRule) admits(namespace string) bool {
 func (r namespaceRule) describeRejection(namespace string) string {
 	switch r.from {
 	case gatewayv1.NamespacesFromSame:
-		return fmt.Sprintf("admits only namespace %q (from: Same)", r.ownerNamespace)
+		return fmt.Sprintf("allows only namespace %q (from: Same)", r.ownerNamespace)
 	case gatewayv1.NamespacesFromSelector:
 		if r.selector == nil && r.invalid == nil {
-			return "admits no namespace, because it has from: Selector without a selector"
+			return "allows no namespace, because it has from: Selector without a selector"
 		}
 		if r.invalid != nil {
 			return fmt.Sprintf("has a selector that is not valid: %v", r.invalid)
@@ -64,6 +64,6 @@ func (r namespaceRule) describeRejection(namespace string) string {
 		}
 		return fmt.Sprintf("has the selector %q, and the namespace has the labels %q", r.selector, labels.Set(object.Labels))
 	default:
-		return "admits no namespace (from: None, the default)"
+		return "allows no namespace (from: None, the default)"
 	}
 }

@@ -76,9 +76,8 @@ func (l *Listener) addRoute(route *Route, accepted bool) {
 	}
 }
 
-// attach tries to attach the route to each listener of the owner. When no
-// listener admits the route, the reason is that of the furthest step that the
-// route reached at any listener.
+// attach tries to attach the route to each listener of the owner. When no listener admits the
+// route, the reason describes the furthest step that the route reached at any listener.
 func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) Parent {
 	parent := Parent{Ref: ref, Owner: owner}
 	if p.notAllowed != nil {
@@ -181,7 +180,7 @@ func (r *Route) unsupportedProblem() *Problem {
 	if !slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
 		reason = gatewayv1.RouteReasonIncompatibleFilters
 	}
-	return routeProblem(reason, "No rule of this route is served as written. %s", DescribeDropped(r.Dropped...))
+	return routeProblem(reason, "The controller serves no rule of the route as written. %s", DescribeDropped(r.Dropped...))
 }
 
 // noMatchingParent returns the problem of a parentRef that selects no listener.
@@ -201,10 +200,10 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.routeNamespaces.admits(route.Namespace) })
 	if len(admitting) == 0 {
 		return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
-			"%s has no listener with %s, and none that admits namespace %q.", owner, strings.Join(wanted, " and "), route.Namespace)
+			"%s has no listener with %s, and none that allows routes from namespace %q. Correct the parentRef, or ask the owner of the listeners to allow the namespace.", owner, strings.Join(wanted, " and "), route.Namespace)
 	}
 	return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
-		"%s has no listener with %s; its listeners are %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
+		"%s has no listener with %s. Correct the parentRef; available listeners: %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
 }
 
 func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
@@ -221,12 +220,12 @@ func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
 		reasons = append(reasons, fmt.Sprintf("and %d more", more))
 	}
 	return routeProblem(gatewayv1.RouteReasonNotAllowedByListeners,
-		"No listener allows this route from namespace %q: %s.", route.Namespace, strings.Join(reasons, "; "))
+		"No listener allows the route from namespace %q: %s. Ask the owner of the listeners to change allowedRoutes.", route.Namespace, strings.Join(reasons, "; "))
 }
 
 func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 	return routeProblem(gatewayv1.RouteReasonNoMatchingListenerHostname,
-		"No hostname of this route (%s) intersects with a listener: %s.", route.describeHostnames(), describeListeners(permitted))
+		"No hostname of the route (%s) intersects with the hostname of a listener: %s. Change spec.hostnames, or add a listener.", route.describeHostnames(), describeListeners(permitted))
 }
 
 // ReasonRouteKindConflict is the reason of Accepted=False for a route that
@@ -235,7 +234,7 @@ const ReasonRouteKindConflict = "RouteKindConflict"
 
 func routeKindConflict(l *Listener) *Problem {
 	return routeProblem(ReasonRouteKindConflict,
-		"Listener %q already has a route of another kind with an intersecting hostname, which takes precedence because it is older or first by name. Use different hostnames for HTTPRoutes and GRPCRoutes.",
+		"Listener %q already has a route of another kind with an intersecting hostname, which takes precedence because it is older or comes first in alphabetical order. Use different hostnames for HTTPRoutes and GRPCRoutes.",
 		l.Spec.Name)
 }
 
@@ -251,7 +250,7 @@ func describeListeners(listeners []*Listener) string {
 		}
 		hostname := l.Hostname()
 		if hostname == "" {
-			hostname = "all hosts"
+			hostname = "every hostname"
 		}
 		parts = append(parts, fmt.Sprintf("%q (%s, port %d)", l.Spec.Name, hostname, l.Spec.Port))
 	}

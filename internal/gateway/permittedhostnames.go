@@ -17,7 +17,7 @@ import (
 // whose hostnames its namespace may not use. The API defines no reason for this.
 const ReasonHostnameNotPermitted = "HostnameNotPermitted"
 
-// permittedHostnames are the hostnames that each namespace may use on a Gateway. Nil
+// permittedHostnames contains the hostnames that each namespace may use on a Gateway. Nil
 // permits every hostname.
 type permittedHostnames struct {
 	gatewayNamespace string
@@ -223,7 +223,7 @@ func describeHostnameList(found []string) string {
 		case i == limit:
 			return fmt.Sprintf("%s, and %d more hostnames", strings.Join(parts, ", "), len(found)-limit)
 		case hostname == "":
-			parts = append(parts, "the empty hostname (all hosts)")
+			parts = append(parts, "the empty hostname (every hostname)")
 		default:
 			parts = append(parts, fmt.Sprintf("%q", hostname))
 		}

@@ -153,9 +153,9 @@ func (r references) certificateWarnings(l *Listener) string {
 		name, _ := secretRef(l, ref)
 		switch found := r.certificates[name]; {
 		case r.notRead[name]:
-			text += fmt.Sprintf(" The certificate in Secret %s was not checked, because the listeners of namespace %q refer to more than %d Secrets.", name, l.Owner.Namespace, maxSecretsPerNamespace)
+			text += fmt.Sprintf(" The controller did not validate the certificate in Secret %s, because the listeners of namespace %q refer to more than %d Secrets.", name, l.Owner.Namespace, maxSecretsPerNamespace)
 		case found.Unchecked:
-			text += fmt.Sprintf(" The certificate in Secret %s was not checked, because the controller does not read Secrets in namespace %q.", name, name.Namespace)
+			text += fmt.Sprintf(" The controller did not validate the certificate in Secret %s, because it does not read Secrets in namespace %q.", name, name.Namespace)
 		case r.now.After(found.NotAfter):
 			text += fmt.Sprintf(" The certificate in Secret %s expired at %s.", name, found.NotAfter.UTC().Format(time.RFC3339))
 		}

@@ -32,8 +32,8 @@ type repetitions struct {
 	limiter *limiter
 	groups  map[string]*group
 	// unreliable are the tenants whose routes may be refused after the count. The count is an
-	// upper bound for this case: a match of every request of these tenants hides nothing, a rule
-	// of the owner of the Gateway also counts for each of their routes with the narrower
+	// upper bound for this case: a match of every request of these tenants shadows nothing, a
+	// rule of the owner of the Gateway also counts for each of their routes with the narrower
 	// hostname, and they do not name the hostnames of entries for Access.
 	unreliable map[limits.Tenant]bool
 }

@@ -98,7 +98,7 @@ const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
 
 // Readiness is the state of the connectors of a Gateway.
 type Readiness struct {
-	// Status, Reason and Message are those of the condition TypeConnectorsReady.
+	// Status, Reason and Message are the fields of the TypeConnectorsReady condition.
 	Status          metav1.ConditionStatus
 	Reason, Message string
 	// Wanted is the desired number of connectors, and Available the number of
@@ -142,7 +142,7 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
 		c.set(typeProgrammed, false, reasonInvalid, messageGatewayNotAccepted)
 	case invalid != "":
-		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners are served; see their conditions: "+invalid+"."+r.acceptedWarnings())
+		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but some of its listeners are not served: "+invalid+". See their conditions."+r.acceptedWarnings())
 		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	default:
 		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
@@ -175,11 +175,11 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 func (r *Result) acceptedWarnings() string {
 	var warnings string
 	if r.gateway.Spec.TLS != nil {
-		warnings += " Field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."
+		warnings += " The field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."
 	}
 	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
-		warnings += fmt.Sprintf(" The connectors do not get these labels and annotations of spec.infrastructure, "+
-			"whose prefixes connector.allowedMetadataPrefixes of the GatewayClass does not list: %s.", strings.Join(dropped, ", "))
+		warnings += fmt.Sprintf(" The connectors do not get the following labels and annotations of spec.infrastructure, "+
+			"because connector.allowedMetadataPrefixes of the GatewayClass does not list their prefixes: %s.", strings.Join(dropped, ", "))
 	}
 	for _, warning := range r.Warnings {
 		warnings += " " + warning.Message
@@ -210,7 +210,7 @@ func (r *Result) setProblem(set *Set) *Problem {
 		return &Problem{Reason: reasonParentNotAccepted, Message: fmt.Sprintf(
 			"Gateway %s/%s is not accepted (%s): %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason, r.Rejected.Message)}
 	case !slices.ContainsFunc(set.Listeners, (*Listener).Serves):
-		return &Problem{Reason: reasonNotValid, Message: "None of the ListenerSet's listeners is served; see their conditions: " + describeInvalid(set.Listeners) + "."}
+		return &Problem{Reason: reasonNotValid, Message: "None of the ListenerSet's listeners is served: " + describeInvalid(set.Listeners) + ". See their conditions."}
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	problem := r.setProblem(set)
 	message := "The ListenerSet is accepted."
 	if invalid := describeInvalid(set.Listeners); invalid != "" {
-		message = "The ListenerSet is accepted, but not all of its listeners are served; see their conditions: " + invalid + "."
+		message = "The ListenerSet is accepted, but some of its listeners are not served: " + invalid + ". See their conditions."
 	}
 	c.check(typeAccepted, problem, reasonAccepted, message)
 	switch {

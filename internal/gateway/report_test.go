@@ -270,12 +270,12 @@ func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 		"the Gateway": {func(*gateway.Snapshot) {}, "Gateway", "The Gateway is accepted."},
 		"the Gateway, with a listener that is not served": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, gatewayv1.Listener{Name: "raw", Port: 5432, Protocol: gatewayv1.TCPProtocolType})
-		}, "Gateway", `The Gateway is accepted, but not all of its listeners are served; see their conditions: listener "raw" (UnsupportedProtocol).`},
+		}, "Gateway", `The Gateway is accepted, but some of its listeners are not served: listener "raw" (UnsupportedProtocol). See their conditions.`},
 		"the Gateway, with spec.tls": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.TLS = &gatewayv1.GatewayTLSConfig{}
-		}, "Gateway", "The Gateway is accepted. Field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."},
+		}, "Gateway", "The Gateway is accepted. The field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."},
 		"the ListenerSet, with a conflicting listener": {func(*gateway.Snapshot) {}, "ListenerSet",
-			`The ListenerSet is accepted, but not all of its listeners are served; see their conditions: listener "taken" (HostnameConflict).`},
+			`The ListenerSet is accepted, but some of its listeners are not served: listener "taken" (HostnameConflict). See their conditions.`},
 		"the ListenerSet, with valid listeners only": {func(s *gateway.Snapshot) {
 			s.ListenerSets[0].Spec.Listeners = s.ListenerSets[0].Spec.Listeners[:1]
 		}, "ListenerSet", "The ListenerSet is accepted."},
@@ -320,7 +320,7 @@ func TestResolvedRefsMessageListsCertificateWarnings(t *testing.T) {
 		{Namespace: "infra", Name: "expired"}: {NotAfter: s.Now.AddDate(-1, 0, 0)},
 	}
 	places := conditionsByPlace(gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
-	want := `All references are resolved. The certificate in Secret infra/unread was not checked, because the controller does not read Secrets in namespace "infra".` +
+	want := `All references are resolved. The controller did not validate the certificate in Secret infra/unread, because it does not read Secrets in namespace "infra".` +
 		" The certificate in Secret infra/expired expired at 2025-01-01T00:00:00Z."
 	if diff := cmp.Diff(want, messageOf(places["listener own"], "ResolvedRefs")); diff != "" {
 		t.Errorf("the message differs (-want +got):\n%s", diff)

@@ -14,8 +14,8 @@ import (
 // maxRSABits is the maximum size of the modulus of an RSA key.
 const maxRSABits = 16384
 
-// rsaPrivateKey has the fields of the RSAPrivateKey of PKCS #1 (RFC 8017, appendix A.1.2).
-// Its tags are those of crypto/x509, so that both parse the same values.
+// rsaPrivateKey has the fields of the RSAPrivateKey of PKCS #1 (RFC 8017, appendix A.1.2). It
+// has the tags of crypto/x509, so that both parse the same values.
 type rsaPrivateKey struct {
 	Version         int
 	Modulus         *big.Int

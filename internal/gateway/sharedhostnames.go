@@ -141,7 +141,7 @@ func (r *Result) ServesGRPC() bool {
 	return false
 }
 
-// setHostnameShared adds the condition HostnameShared if the Gateway shares
+// setHostnameShared adds the HostnameShared condition if the Gateway shares
 // hostnames.
 func (c *conditions) setHostnameShared(s Shared, current []metav1.Condition) {
 	if !s.Known {

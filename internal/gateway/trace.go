@@ -18,9 +18,8 @@ type Trace struct {
 	// served or not: the most specific hostname first, then in order of
 	// precedence.
 	Listeners []*Listener
-	// Claimants are the listeners to which the request belongs: of the Listeners
-	// that claim their hostname, the ones with the most specific hostname, on any
-	// port.
+	// Claimants are the listeners to which the request belongs: of the Listeners that claim
+	// their hostname, the listeners with the most specific hostname, on any port.
 	Claimants []*Listener
 	// Answer is the entry that answers the request. It is nil when the request gets
 	// the status 404, and when the Gateway is not accepted.
@@ -182,11 +181,10 @@ func (r *Result) unservedAt(route *Route, t *Trace, served bool) []UnservedRoute
 	return all
 }
 
-// parentProblems returns why the route does not serve the request through one
-// parent: the parent does not accept the route, the route has another hostname
-// there, or the listeners are not served. It ignores listeners whose hostname is
-// less specific than that of the Claimants, because the request does not belong
-// to them.
+// parentProblems returns why the route does not serve the request through one parent: the
+// parent does not accept the route, the route has another hostname there, or the listeners are
+// not served. It ignores listeners with a less specific hostname than the Claimants, because
+// the request does not belong to them.
 func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 	if p := parent.Rejected; p != nil && p.Reason != string(gatewayv1.RouteReasonUnsupportedValue) {
 		return []Problem{*p}

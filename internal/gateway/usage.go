@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// Usage is how much of the limits of its class a Gateway uses.
+// Usage describes how much of the limits of its class a Gateway uses.
 type Usage struct {
 	// Limits are the limits of the class.
 	Limits settings.Limits
@@ -21,9 +21,9 @@ type Usage struct {
 	Rules int
 	// Instructions is the size of the regular expressions in all rules.
 	Instructions int
-	// Repeated is the number of rules that are repeated for hostnames of other tenants than
-	// that of their route. Rules does not include them. RepeatedLimit is their limit, or 0 for
-	// a data plane that repeats no rules.
+	// Repeated is the number of rules that are repeated for hostnames of tenants other than the
+	// tenant of their route. Rules does not include them. RepeatedLimit is their limit, or 0
+	// for a data plane that repeats no rules.
 	Repeated, RepeatedLimit int
 	// Confined is the number of routes whose rules are not repeated because of this limit.
 	Confined int
@@ -31,7 +31,7 @@ type Usage struct {
 	Tenants []TenantUsage
 }
 
-// TenantUsage is how much of the limits one tenant of a Gateway uses.
+// TenantUsage describes how much of the limits one tenant of a Gateway uses.
 type TenantUsage struct {
 	limits.Tenant
 	// Rules is the number of ingress rules.
@@ -58,7 +58,7 @@ const (
 	LimitRepeatedPerTunnel       LimitName = "repeatedRulesPerTunnel"
 )
 
-// LimitUsage is how much of one limit is used.
+// LimitUsage is the usage of one limit.
 type LimitUsage struct {
 	Name LimitName
 	// Used is the amount in use. For a limit on each tenant, it is that of the Tenant

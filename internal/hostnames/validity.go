@@ -23,7 +23,7 @@ const maxLength = 253
 // which can be a wildcard or empty.
 func Problem(hostname string) string {
 	if endsInNumber(hostname) {
-		return "is an IP address, or ends in a number like one"
+		return "is an IP address, or its last label is a number"
 	}
 	if !strings.Contains(hostname, punycodePrefix) {
 		return "" // most hostnames

@@ -28,14 +28,14 @@ type Gateway struct {
 	AboveLimit map[LimitedKind]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
-	// DataPlane is the state of the condition DataPlaneReady; nil if the condition does not exist.
+	// DataPlane is the state of the DataPlaneReady condition; nil if the condition does not exist.
 	DataPlane *DataPlane
 	// DataPlaneChangeStart is the start of the change of the data plane in progress; zero if
 	// there is none.
 	DataPlaneChangeStart time.Time
 }
 
-// DataPlane is the state that the condition DataPlaneReady of a Gateway reports.
+// DataPlane is the state that the DataPlaneReady condition of a Gateway reports.
 type DataPlane struct {
 	// Ready reports whether Envoy has the configuration, and Rejected whether the
 	// configuration is not valid.
@@ -62,7 +62,7 @@ var gatewayGauges = []struct {
 }{
 	{gauge("gateway_programmed", "1 or 0", "Whether the Gateway's Programmed condition is true."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Programmed)) }},
-	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by the annotation tunnelgateway.dev/paused."),
+	{gauge("gateway_paused", "1 or 0", "Whether the annotation tunnelgateway.dev/paused pauses the Gateway."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Paused)) }},
 	{gauge("configuration_throttled", "1 or 0", "Whether a change of the tunnel's configuration waits, because there were more changes than limits.configurationUpdates permits."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Throttled)) }},
@@ -78,11 +78,11 @@ var gatewayGauges = []struct {
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerSetState, g.ListenerSets) }},
 	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes whose parentRefs name the Gateway or its ListenerSets.", labelRouteState),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelRouteState, g.Routes) }},
-	{gauge("limit_used", "objects", "How much of a limit of the Gateway's class is used. Absent while the settings of the Gateway are not valid.", labelLimit),
+	{gauge("limit_used", "objects", "Usage of a limit of the Gateway's class. Absent while the settings of the Gateway are not valid.", labelLimit),
 		limitGauge(func(u LimitUsage) int { return u.Used })},
 	{gauge("limit", "objects", "The value of a limit of the Gateway's class. Absent while the settings of the Gateway are not valid.", labelLimit),
 		limitGauge(func(u LimitUsage) int { return u.Limit })},
-	{gauge("above_limit", "objects", "Objects that are not accepted because they are above a limit.", labelKind),
+	{gauge("above_limit", "objects", "Objects that the controller does not accept, because they are above a limit.", labelKind),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelKind, g.AboveLimit) }},
 	{gauge("data_plane_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/DataPlaneReady condition is true. Absent with ingress rules, except during a change to Envoy."),
 		dataPlaneGauge(func(d DataPlane) bool { return d.Ready })},
@@ -105,7 +105,7 @@ var gatewayGauges = []struct {
 }
 
 var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
-	"Unix time at which the controller observed the oldest change that has not been pushed. Absent if no change is pending, or if the changes wait for user action.")
+	"Unix time at which the controller observed the oldest change that it has not pushed. Absent if no change is pending, or if the changes wait for user action.")
 
 var missingGateway = gauge("gateway_missing_timestamp_seconds", "seconds",
 	"Unix time at which the controller found that the Gateway of a Tunnel is gone. Absent while the Gateway exists and if the tunnel is retained.")
@@ -143,7 +143,7 @@ func limitGauge(value func(LimitUsage) int) func(Gateway, emitFunc) {
 	}
 }
 
-// dataPlaneGauge returns a function that emits a value if the condition DataPlaneReady exists.
+// dataPlaneGauge returns a function that emits a value if the DataPlaneReady condition exists.
 func dataPlaneGauge(value func(DataPlane) bool) func(Gateway, emitFunc) {
 	return func(g Gateway, emit emitFunc) {
 		if g.DataPlane != nil {

@@ -82,7 +82,7 @@ var (
 		"Provider calls. Each call makes one or more Cloudflare API requests, including retries.",
 		labelAccount, labelOperation, labelResult)
 	callDuration = histogram("provider_call_duration_seconds",
-		"Duration of provider calls, including waits and retries. Calls with the result rate_limited or deferred are not included.",
+		"Duration of provider calls, including waits and retries. Excludes calls with the result rate_limited or deferred.",
 		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}, labelAccount, labelOperation)
 	budgetWait = histogram("rate_budget_wait_seconds",
 		"Time that calls wait for the API request budget.",
@@ -95,10 +95,10 @@ var (
 	pushedBytes = gatewayCounter("pushed_bytes_total", "bytes",
 		"JSON size of the configurations written to the Gateway's tunnel, without fields that the controller does not manage.")
 	configurationChanges = gatewayCounter("configuration_changes_total", "writes",
-		"Writes of the configuration of the Gateway's tunnel, including failed ones, to which changed objects in the namespace contributed. The first write after a start of the controller can be missing.",
+		"Writes of the configuration of the Gateway's tunnel, including failed writes, to which changed objects in the namespace contributed. The first write after a start of the controller can be missing.",
 		labelSourceNamespace)
 	driftRepairs = gatewayCounter("drift_repairs_total", "repairs",
-		"External changes of the tunnel's configuration that the controller reverted.")
+		"External changes to the tunnel's configuration that the controller reverted.")
 	driftFights = gatewayCounter("drift_fights_total", "occurrences",
 		"Number of times that the controller stopped writing the tunnel's configuration because of repeated external changes.")
 	reconcileErrors = gatewayCounter("reconcile_errors_total", "errors",
@@ -119,10 +119,10 @@ var (
 	xdsRejections = gatewayCounter("xds_rejections_total", "responses",
 		"Responses that an Envoy of the Gateway rejected. A rejection is a bug in the controller.", labelXDSResources)
 	xdsAcknowledgement = histogram("xds_acknowledgement_seconds",
-		"Time from sending resources to an Envoy until it has acknowledged them. Rejections are not included.",
+		"Time from sending resources to an Envoy until it has acknowledged them. Excludes rejections.",
 		[]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60}, labelXDSResources)
 	certificateExpiry = Metric{Name: namePrefix + "xds_certificate_expiry_timestamp_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{labelCertificate},
-		Help: "Expiry of the certificates by which the controller and the Envoys identify each other, as Unix time. Absent without Envoys."}
+		Help: "Unix time at which a certificate expires. The controller and the Envoys authenticate each other with these certificates. Absent without Envoys."}
 )
 
 // accountGauge defines a gauge of an account.

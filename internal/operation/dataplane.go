@@ -56,7 +56,7 @@ func (f objects) targetDataPlane() v1alpha1.DataPlane {
 	}
 }
 
-// changeCondition returns the condition DataPlaneApplied of the Tunnel since the last change
+// changeCondition returns the DataPlaneApplied condition of the Tunnel since the last change
 // of the Tunnel's spec, or nil.
 func (f objects) changeCondition() *metav1.Condition {
 	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelDataPlaneApplied)

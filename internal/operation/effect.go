@@ -210,7 +210,7 @@ func (f objects) applied() bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == f.tunnel.Generation
 }
 
-// notReady returns the condition Ready of the Tunnel if it is False since the last change
+// notReady returns the Ready condition of the Tunnel if it is False since the last change
 // of the Tunnel's spec, or nil.
 func (f objects) notReady() *metav1.Condition {
 	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelReady)

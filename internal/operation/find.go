@@ -58,7 +58,7 @@ func (t Target) findGateway(ctx context.Context, o Operation) (*gatewayv1.Gatewa
 		return nil, err
 	}
 	if !g.DeletionTimestamp.IsZero() {
-		return nil, fmt.Errorf("%s: being deleted", t)
+		return nil, fmt.Errorf("%s is being deleted", t)
 	}
 	_, problem, err := t.readClass(ctx, o, g)
 	if problem != "" {
@@ -88,7 +88,7 @@ func (t Target) tunnelProblem(object *v1alpha1.Tunnel) string {
 	if spec.ControllerName == string(t.ControllerName) && spec.Gateway == (v1alpha1.GatewayReference{Namespace: t.Gateway.Namespace, Name: t.Gateway.Name}) {
 		return ""
 	}
-	return fmt.Sprintf("Tunnel %s belongs to Gateway %s/%s of controller %s, so %[5]s cannot use it; see the condition Programmed of %[5]s",
+	return fmt.Sprintf("Tunnel %s belongs to Gateway %s/%s of controller %s, so %[5]s cannot use it; see the Programmed condition of %[5]s",
 		t.tunnelKey(), spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName, t)
 }
 

@@ -236,10 +236,10 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 				synctest.Wait()
 				c.changeTunnel(t, func(o *v1alpha1.Tunnel) {
 					f := objects{tunnel: o}
-					notReady("RotationBlocked", "The token cannot be rotated: connector.enabled is false.")(&f)
+					notReady("RotationBlocked", "The controller cannot rotate the token: connector.enabled is false.")(&f)
 					o.Status.Reconciled = o.Annotations[v1alpha1.ReconcileAnnotation]
 				})
-			}, "Gateway infra/shared: The token cannot be rotated: connector.enabled is false. The request stays in effect", time.Second,
+			}, "Gateway infra/shared: The controller cannot rotate the token: connector.enabled is false. The request stays in effect", time.Second,
 		},
 		"the Gateway moves to another controller": {
 			Reconcile, nil, func(t *testing.T, c *cluster) {
@@ -258,7 +258,7 @@ func TestOperationThatDoesNotComeIntoEffect(t *testing.T) {
 			Reconcile, nil, func(t *testing.T, c *cluster) {
 				synctest.Wait()
 				c.changeTunnel(t, func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" })
-			}, "Gateway infra/shared: the request is lost: Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/other of controller tunnelgateway.dev/controller, so Gateway infra/shared cannot use it; see the condition Programmed of Gateway infra/shared", time.Second,
+			}, "Gateway infra/shared: the request is lost: Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/other of controller tunnelgateway.dev/controller, so Gateway infra/shared cannot use it; see the Programmed condition of Gateway infra/shared", time.Second,
 		},
 		"a paused Gateway rotates no token": {RotateToken, all(paused), nil, pausedMessage, 0},
 	} {
@@ -309,7 +309,7 @@ func unusableGateways() map[string]unusable {
 		"a missing class":                   {all(func(f *objects) { f.gateway.Spec.GatewayClassName = "none" }), "", `Gateway infra/shared: GatewayClass "none" not found`},
 		"no Tunnel":                         {all(tunnelGone), "", yet + "; set --controller-namespace if the controller runs in another namespace"},
 		"no Tunnel, not accepted":           {all(tunnelGone, gatewayIs("Accepted", "False", "No account.")), "", yet + ": No account"},
-		"a Tunnel of another controller":    {all(func(f *objects) { f.tunnel.Spec.ControllerName = "example.com/other" }), "", "Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/shared of controller example.com/other, so Gateway infra/shared cannot use it; see the condition Programmed of Gateway infra/shared"},
+		"a Tunnel of another controller":    {all(func(f *objects) { f.tunnel.Spec.ControllerName = "example.com/other" }), "", "Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/shared of controller example.com/other, so Gateway infra/shared cannot use it; see the Programmed condition of Gateway infra/shared"},
 		"no permission to read the Gateway": {nil, "get gateways", `read Gateway infra/shared: gateways "shared" is forbidden: User "jane" cannot get resource "gateways"; docs/tunnels.md contains the required role`},
 		"no permission to read the Tunnel":  {nil, "get tunnels", `read Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot get resource "tunnels"; docs/tunnels.md contains the required role`},
 		"no permission to annotate":         {nil, "patch tunnels", `annotate Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot patch resource "tunnels"; docs/tunnels.md contains the required role`},

@@ -116,7 +116,7 @@ func TestAnEntryThatCoversNoHostnameIsReported(t *testing.T) {
 	if p.Healthy() {
 		t.Error("Healthy = true, want false")
 	}
-	want := "Entries of listenerConfigurations have no effect, because their hostnames neither cover the hostname of a listener nor are below one: admin.example.org (of the Gateway). Correct the hostnames, add listeners, or remove the entries."
+	want := "Entries of listenerConfigurations have no effect, because no listener of the Gateway matches their hostnames: admin.example.org (of the Gateway). Correct the hostnames, add listeners, or remove the entries."
 	if text := printed(t, p); !strings.Contains(text, want) {
 		t.Errorf("the plan does not contain %q:\n%s", want, text)
 	}

@@ -144,7 +144,7 @@ func TestDiffComparesWithTheEndOfAChangeOfTheDataPlane(t *testing.T) {
 	if !strings.Contains(d.Unified, "+- service: http://127.0.0.1:10080") || !strings.Contains(d.Unified, "-- hostname: old.example.com") || strings.Contains(d.Unified, "both.example.com") {
 		t.Errorf("the difference is\n%s", d.Unified)
 	}
-	if !slices.Contains(d.Notes, "The configuration of the tunnel was changed outside the controller.") || len(d.Notes) != 3 {
+	if !slices.Contains(d.Notes, "An external change replaced the configuration of the tunnel.") || len(d.Notes) != 3 {
 		t.Errorf("notes %q, want both phases and the external change", d.Notes)
 	}
 	for _, call := range c.Calls() {

@@ -96,7 +96,7 @@ func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff
 
 // notAccepted returns the remark about a Gateway that is not accepted.
 func notAccepted(reason, message string) string {
-	return fmt.Sprintf("The Gateway is not accepted, so its configuration is not pushed: %s: %s", reason, message)
+	return fmt.Sprintf("The Gateway is not accepted, so the controller does not push its configuration: %s: %s", reason, message)
 }
 
 // resumed returns the facts of a Gateway as if it were not paused. The difference
@@ -161,7 +161,7 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 // prevent the controller from replacing it.
 func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
 	if last.ExternalChange != 0 {
-		i.notes = append(i.notes, "The configuration of the tunnel was changed outside the controller.")
+		i.notes = append(i.notes, "An external change replaced the configuration of the tunnel.")
 	}
 	if o.State == tunnel.OutcomeFailed {
 		i.notes = append(i.notes, o.Message)

@@ -21,10 +21,10 @@ func TestCompareWithTheTunnel(t *testing.T) {
 	change, id := fmt.Sprintf(change, c.id), string(c.id)
 	const (
 		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to let the controller replace it."
-		contested = " was changed externally 3 times within 10 minutes, so the controller has stopped writing it. Stop the other writer, then pause the Gateway and resume it."
+		contested = " 3 times within 10 minutes, so the controller has stopped writing it. Stop the other writer, then pause the Gateway and resume it."
 		keeps     = " selects a different tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."
 	)
-	found := note("Found tunnel c.infra.g (" + id + "), which gets the configuration of this Gateway.")
+	found := note("Tunnel c.infra.g (" + id + ") has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.")
 	unpermitted := note("Tunnel "+id+takeover) + change
 	for name, test := range map[string]struct {
 		manifests, want string
@@ -33,7 +33,7 @@ func TestCompareWithTheTunnel(t *testing.T) {
 		"a difference":  {gatewayFor("new.example.com", "") + c.recorded(), change},
 		"a difference from the configuration that the controller wrote": {gatewayFor("new.example.com", "") + c.written(c.hash), change},
 		"an external change": {gatewayFor("new.example.com", "") + c.written("sha256:other"),
-			note("The configuration of the tunnel was changed outside the controller.") + change},
+			note("An external change replaced the configuration of the tunnel.") + change},
 		"no tunnel": {gatewayFor("new.example.com", "") + kubeSystem,
 			note("The tunnel does not exist yet. The controller creates it with the name "+tunnel.DefaultClusterID("cluster", string(options.ControllerName))+".infra.g.") + addition},
 		"a Tunnel object without a tunnel ID":                        {gatewayFor("new.example.com", "") + tunnelObject(""), found + change},
@@ -48,7 +48,7 @@ func TestCompareWithTheTunnel(t *testing.T) {
 		"paused, without a difference":                               {gatewayFor("old.example.com", paused) + c.recorded(), same},
 		"paused, without a Tunnel object":                            {gatewayFor("new.example.com", paused) + kubeSystem + otherTunnelObject(otherTunnel), found + note(tunnel.PausedMessage) + change},
 		"paused and contested":                                       {gatewayFor("new.example.com", paused) + tunnelObject("contested: true, tunnelID: "+id), note(tunnel.PausedMessage) + change},
-		"contested":                                                  {gatewayFor("new.example.com", "") + tunnelObject("contested: true, tunnelID: "+id), note("The configuration of tunnel "+id+contested) + change},
+		"contested":                                                  {gatewayFor("new.example.com", "") + tunnelObject("contested: true, tunnelID: "+id), note("External changes replaced the configuration of tunnel "+id+contested) + change},
 		"contested, without a difference":                            {gatewayFor("old.example.com", "") + tunnelObject("contested: true, tunnelID: "+id), same},
 		"a tunnel to adopt":                                          {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + kubeSystem, unpermitted},
 		"a tunnel to adopt, without a difference":                    {gatewayWithTunnelSettings("old.example.com", existing(c.id)) + kubeSystem, same},
@@ -58,8 +58,8 @@ func TestCompareWithTheTunnel(t *testing.T) {
 		"an adopted tunnel that a younger Tunnel object also adopts": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id) + strings.Replace(otherTunnelObject(c.id), "2025", "2026", 1), change},
 		"settings with the ID of another tunnel":                     {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + c.recorded(), note("The setting tunnel.existing"+keeps) + change},
 		"settings that no longer adopt the tunnel":                   {gatewayFor("old.example.com", "") + adopting(c.written(c.hash), c.id), note("The setting tunnel.existing"+keeps) + same},
-		"a Gateway that is not accepted":                             {rejected, "Gateway infra/rejected: The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value.\n"},
-		"a Gateway that is being deleted":                            {strings.Replace(gatewayFor("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1) + c.recorded(), "Gateway infra/g: The Gateway is being deleted, so its configuration is not pushed.\n"},
+		"a Gateway that is not accepted":                             {rejected, "Gateway infra/rejected: The Gateway is not accepted, so the controller does not push its configuration: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value.\n"},
+		"a Gateway that is being deleted":                            {strings.Replace(gatewayFor("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1) + c.recorded(), "Gateway infra/g: The Gateway is being deleted, so the controller does not push its configuration.\n"},
 		"no Gateway":                                                 {teams, "No Gateway uses this controller.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestCompareReportsATunnelThatWasDeletedAtCloudflare(t *testing.T) {
 	if err := p.Compare(t.Context(), c.open); err != nil {
 		t.Fatal(err)
 	}
-	wantDiff(t, p, note("Tunnel "+string(c.id)+" was deleted at Cloudflare, but not by the controller. The controller creates a new tunnel, which has a new address.")+
+	wantDiff(t, p, note("Another client deleted tunnel "+string(c.id)+" at Cloudflare. The controller creates a new tunnel, which has a new address.")+
 		note("The tunnel does not exist yet. The controller creates it with the name c.infra.g.")+addition)
 }
 
@@ -103,7 +103,7 @@ func TestCompareReportsATunnelThatWasDeletedAtCloudflare(t *testing.T) {
 func TestCompareFindsATunnelByItsNameWithAClusterID(t *testing.T) {
 	c := newAccount(t)
 	for id, want := range map[string]string{
-		"c": note("Found tunnel c.infra.g ("+string(c.id)+"), which gets the configuration of this Gateway.") + fmt.Sprintf(change, c.id),
+		"c": note("Tunnel c.infra.g ("+string(c.id)+") has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.") + fmt.Sprintf(change, c.id),
 		"d": note("The tunnel does not exist yet. The controller creates it with the name d.infra.g.") + addition,
 	} {
 		for name, manifests := range map[string]string{"a cluster": kubeSystem + otherTunnelObject(otherTunnel), "manifests": ""} {
@@ -245,7 +245,7 @@ func TestDiffInJSON(t *testing.T) {
 		"a new tunnel": {gatewayFor("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition, "routes": "",
 			"notes": []any{"The tunnel does not exist yet. The controller creates it with the name " + tunnel.DefaultClusterID("cluster", string(options.ControllerName)) + ".infra.g."}}},
 		"a Gateway that is not accepted": {rejected, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "", "routes": "",
-			"notes": []any{"The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value."}}},
+			"notes": []any{"The Gateway is not accepted, so the controller does not push its configuration: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value."}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)

@@ -35,7 +35,7 @@ func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 // writeTerminating prints a remark about each Gateway that is being deleted.
 func writeTerminating(out io.Writer, terminating []types.NamespacedName) {
 	for _, name := range terminating {
-		printf(out, "Gateway %s: The Gateway is being deleted, so its configuration is not pushed.\n", name)
+		printf(out, "Gateway %s: The Gateway is being deleted, so the controller does not push its configuration.\n", name)
 	}
 }
 

@@ -72,13 +72,13 @@ func (p *Plan) envoyGateway() (*Gateway, error) {
 		for i, g := range p.Gateways {
 			names[i] = g.Namespace + "/" + g.Name
 		}
-		return nil, fmt.Errorf("the configuration of Envoy is that of one Gateway; select it with --gateway: %s", strings.Join(names, ", "))
+		return nil, fmt.Errorf("an Envoy configuration belongs to one Gateway; select it with --gateway: %s", strings.Join(names, ", "))
 	}
 	g := &p.Gateways[0]
 	name := fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)
 	switch rejected := g.result.Rejected; {
 	case rejected != nil:
-		return nil, fmt.Errorf("%s is not accepted, so it has no configuration of Envoy: %s: %s", name, rejected.Reason, strings.TrimSuffix(rejected.Message, "."))
+		return nil, fmt.Errorf("%s is not accepted, so it has no Envoy configuration: %s: %s", name, rejected.Reason, strings.TrimSuffix(rejected.Message, "."))
 	case g.envoyTable() == nil:
 		return nil, fmt.Errorf("%s has the data plane %s; %s", name, g.DataPlane, g.howToUseEnvoy())
 	default:
@@ -150,6 +150,6 @@ func (p *Plan) WriteEnvoyWarnings(w io.Writer, style Style) {
 		printf(w, "warning: no clusterIP in the manifests of these Services, so Envoy looks up their DNS names: %s\n", style.abbreviate(services))
 	}
 	if services := p.envoy.unready; len(services) > 0 {
-		printf(w, "warning: no endpoints in the EndpointSlices of these Services, so Envoy answers their requests with 503: %s\n", style.abbreviate(services))
+		printf(w, "warning: no endpoints in the EndpointSlices of these Services, so Envoy answers requests for them with 503: %s\n", style.abbreviate(services))
 	}
 }

@@ -120,7 +120,7 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	case a == nil:
 		return
 	case a.Entry == nil:
-		printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, "no match of a route at these listeners applies"))
+		printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, "no route of these listeners matches the request"))
 		return
 	case a.Location != "":
 		printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)

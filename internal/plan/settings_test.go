@@ -82,7 +82,7 @@ func TestMissingSettingsOfTheClassRejectTheGateway(t *testing.T) {
 	}
 	const missing = "spec.parametersRef names TunnelConfiguration platform/defaults, which does not exist. Create it, or correct the reference."
 	text := printed(t, p)
-	if want := "The Gateway is not accepted, so its configuration is not pushed: InvalidParameters: GatewayClass cloudflare-tunnel is not accepted: " + missing; !strings.Contains(text, want) {
+	if want := "The Gateway is not accepted, so the controller does not push its configuration: InvalidParameters: GatewayClass cloudflare-tunnel is not accepted: " + missing; !strings.Contains(text, want) {
 		t.Errorf("the table does not contain %q:\n%s", want, text)
 	}
 	for _, status := range p.Statuses {

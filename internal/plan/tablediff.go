@@ -43,7 +43,7 @@ func (p *Plan) NoteTablesNotCompared(isCluster bool) {
 	for i := range p.Gateways {
 		if g := &p.Gateways[i]; g.servesTable() && !isCluster {
 			g.ensureDiff()
-			g.Diff.Notes = append(g.Diff.Notes, "The routes are not compared, because plan reads no cluster. Add --context to compare the manifests with a cluster.")
+			g.Diff.Notes = append(g.Diff.Notes, "plan does not compare the routes, because it reads no cluster. Add --context to compare the manifests with a cluster.")
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (g *Gateway) servesTable() bool {
 // ensureDiff sets the Diff of a Gateway whose tunnel could not be compared.
 func (g *Gateway) ensureDiff() {
 	if g.Diff == nil {
-		g.Diff = &Diff{Notes: []string{"The configuration of the tunnel was not compared."}, notCompared: true}
+		g.Diff = &Diff{Notes: []string{"plan did not compare the configuration of the tunnel."}, notCompared: true}
 	}
 }
 

@@ -69,7 +69,7 @@ func TestDiffShowsTheRoutesOfEnvoy(t *testing.T) {
 }
 
 func TestDiffOfManifestsNotesThatItComparesNoRoutes(t *testing.T) {
-	const note = "The routes are not compared"
+	const note = "plan does not compare the routes"
 	for name, test := range map[string]struct {
 		manifests   string
 		isCluster   bool

@@ -34,7 +34,7 @@ func TestPausedAndTerminatingGatewaysAreReported(t *testing.T) {
 	if got := printed(t, before); !strings.Contains(got, "is in effect. "+tunnel.PausedMessage) || !before.Healthy() {
 		t.Errorf("the plan of a Gateway that was paused after a push =\n%s", got)
 	}
-	const remark = "Gateway infra/g: The Gateway is being deleted, so its configuration is not pushed.\n"
+	const remark = "Gateway infra/g: The Gateway is being deleted, so the controller does not push its configuration.\n"
 	deleted := planOf(t, strings.Replace(gatewayFor("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1))
 	for output, got := range map[string]string{"table": printed(t, deleted), "explanation": explanation(t, deleted, "new.example.com")} {
 		if !strings.Contains(got, remark) {
@@ -52,7 +52,7 @@ func TestProblemsOfTunnelsAreReported(t *testing.T) {
 			"SettingsNotApplied", "The setting tunnel.existing selects a different tunnel than Tunnel infra.g records"},
 		"another cluster":  {gatewayFor("new.example.com", "") + strings.Replace(tunnelObject("tunnelID: t"), "clusterUID: cluster", "clusterUID: restored", 1), "Pending", "Tunnel infra.g was created in another cluster"},
 		"a tunnel in use":  {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + kubeSystem + otherTunnelObject(otherTunnel), "Pending", "Another Gateway uses the tunnel of Tunnel infra.g."},
-		"external changes": {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t, contested: true, configuration: {hash: "+hash+"}"), "Pending", "The configuration of tunnel t was changed externally 3 times"},
+		"external changes": {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t, contested: true, configuration: {hash: "+hash+"}"), "Pending", "External changes replaced the configuration of tunnel t 3 times"},
 		"a deletion":       {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t, deleting: true"), "Pending", "The controller is deleting the tunnel of a previous Gateway with this name."},
 		"no problem":       {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t"), "Programmed", ""},
 	} {

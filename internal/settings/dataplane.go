@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// DataPlane returns what routes the requests of the Gateway. It accepts nil settings,
-// for which it returns the default.
+// DataPlane returns the data plane of the Gateway. It accepts nil settings, for which it
+// returns the default.
 func (s *Settings) DataPlane() v1alpha1.DataPlane {
 	if s == nil {
 		return v1alpha1.DataPlaneIngressRules

@@ -96,7 +96,7 @@ func checkAccessOfHostnames(spec *v1alpha1.TunnelConfigurationSpec) string {
 
 func describeHostname(hostname string) string {
 	if hostname == "" {
-		return "every hostname"
+		return "the empty hostname (every hostname)"
 	}
 	return "hostname " + hostname
 }

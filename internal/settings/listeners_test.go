@@ -72,7 +72,7 @@ func TestDifferentAccessOfOneHostnameIsInvalid(t *testing.T) {
 		"blocks of different hostnames":   {[]v1alpha1.ListenerConfiguration{access("*", "a.example.com", "a"), access("*", "*.example.com", "b"), access("*", "")}, ""},
 		"an entry without a block":        {[]v1alpha1.ListenerConfiguration{access("HTTPS:443", "", "a"), {ProtocolPort: "HTTP:80"}}, ""},
 		"different tags":                  {[]v1alpha1.ListenerConfiguration{access("HTTPS:443", "a.example.com", "a"), access("HTTPS:8443", "a.example.com", "a", "b")}, "different access blocks for hostname a.example.com, in the entries with protocolPort HTTPS:443 and HTTPS:8443"},
-		"required for one port only":      {[]v1alpha1.ListenerConfiguration{access("HTTP:80", ""), access("HTTPS:443", "", "a")}, "different access blocks for every hostname, in the entries with protocolPort HTTP:80 and HTTPS:443"},
+		"required for one port only":      {[]v1alpha1.ListenerConfiguration{access("HTTP:80", ""), access("HTTPS:443", "", "a")}, "different access blocks for the empty hostname (every hostname), in the entries with protocolPort HTTP:80 and HTTPS:443"},
 		"a third entry that is different": {[]v1alpha1.ListenerConfiguration{access("HTTP:80", "", "a"), access("HTTPS:443", "", "a"), access("*", "", "b")}, "HTTP:80 and *"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,9 +32,9 @@ func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
 	return ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass) == v1alpha1.MergingModePreferGateway
 }
 
-// mergeSpecs merges two specs. Only the class can set mergingMode, account,
-// dataPlane, allowedGatewayFields, limits and hostnames. The result has no listenerConfigurations, because
-// [Listeners] has those of both levels.
+// mergeSpecs merges two specs. Only the class can set mergingMode, account, dataPlane,
+// allowedGatewayFields, limits and hostnames. The result has no listenerConfigurations, because
+// [Listeners] has the entries of both levels.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
 		MergingMode:          cmp.Or(first.MergingMode, second.MergingMode),

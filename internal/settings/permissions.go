@@ -59,11 +59,11 @@ type classField struct {
 // classFields are the fields that no class can permit for its Gateways.
 var classFields = []classField{
 	{"account", func(s *spec) bool { return s.Account != nil }, "it selects the Cloudflare account in which the controller changes tunnels"},
-	{"mergingMode", func(s *spec) bool { return s.MergingMode != nil }, "it decides which settings take precedence"},
-	{"allowedGatewayFields", func(s *spec) bool { return s.AllowedGatewayFields != nil }, "it decides which fields a Gateway can set"},
-	{"limits", func(s *spec) bool { return s.Limits != nil }, "it limits the Gateways of the class"},
-	{"dataPlane", func(s *spec) bool { return s.DataPlane != nil }, "changing it replaces the connectors and decides which features routes can use"},
-	{"hostnames", func(s *spec) bool { return s.Hostnames != nil }, "it decides which hostnames a namespace may use"},
+	{"mergingMode", func(s *spec) bool { return s.MergingMode != nil }, "it determines which settings take precedence"},
+	{"allowedGatewayFields", func(s *spec) bool { return s.AllowedGatewayFields != nil }, "it determines which fields a Gateway may set"},
+	{"limits", func(s *spec) bool { return s.Limits != nil }, "it restricts what Gateways of the class may use"},
+	{"dataPlane", func(s *spec) bool { return s.DataPlane != nil }, "it determines which features routes can use, and a change replaces the connectors"},
+	{"hostnames", func(s *spec) bool { return s.Hostnames != nil }, "it determines which hostnames a namespace may use"},
 	{
 		"tunnel.existing.takeover", func(s *spec) bool {
 			return s.Tunnel != nil && s.Tunnel.Existing != nil && s.Tunnel.Existing.Takeover != nil
@@ -74,11 +74,11 @@ var classFields = []classField{
 	{"connector.envoy", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Envoy != nil }), "its image receives all requests of the Gateway"},
 	{
 		"connector.metrics", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Metrics != nil }),
-		"it decides which pods can read the configuration of the tunnel",
+		"it determines which pods can read the configuration of the tunnel",
 	},
 	{
 		"connector.metricsFrom", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.MetricsFrom) > 0 }),
-		"it decides which pods can read the configuration of the tunnel",
+		"it determines which pods can read the configuration of the tunnel",
 	},
 	{
 		"connector.allowedMetadataPrefixes", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
@@ -133,7 +133,7 @@ func (c *class) violation(gateway *spec) string {
 func checkClassOnly(gateway *spec) string {
 	for _, field := range classFields {
 		if field.isSet(gateway) {
-			return fmt.Sprintf("spec.%s can be set only for a GatewayClass, because %s. Remove it.", field.name, field.reason)
+			return fmt.Sprintf("spec.%s belongs only in the TunnelConfiguration of a GatewayClass, because %s. Remove the field.", field.name, field.reason)
 		}
 	}
 	return ""
@@ -154,8 +154,12 @@ func (c *class) checkPermitted(gateway *spec) string {
 	if len(rejected) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("GatewayClass %s does not permit spec.%s. Remove every field that is not permitted, or ask the platform team to list %s in spec.allowedGatewayFields of %s.",
-		c.name, strings.Join(rejected, ", spec."), strings.Join(rejected, ", "), c.settingsLocation())
+	noun := "field"
+	if len(rejected) > 1 {
+		noun = "fields"
+	}
+	return fmt.Sprintf("GatewayClass %s does not permit spec.%s. Remove the %s, or ask the platform team to list %s in spec.allowedGatewayFields of %s.",
+		c.name, strings.Join(rejected, ", spec."), noun, strings.Join(rejected, ", "), c.settingsLocation())
 }
 
 // checkExisting rejects an existing tunnel without an id. Only a class can set
@@ -245,5 +249,5 @@ func (c *class) checkDeletion(merged *Settings) string {
 	if merged.ExistingTunnel() == "" || merged.DeletionPolicy() != v1alpha1.DeletionPolicyDelete || byClass {
 		return ""
 	}
-	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value. Remove it, or ask the platform team to set it in %s.", c.settingsLocation())
+	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, but only the TunnelConfiguration of a GatewayClass may set this value for an adopted tunnel. Remove the field, or ask the platform team to set it in %s.", c.settingsLocation())
 }

@@ -184,7 +184,7 @@ func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
 		c.LogLevel, c.Protocol, c.Replicas = new(v1alpha1.LogLevelWarn), new(v1alpha1.ProtocolQUIC), new(int32(2))
 	})
 	_, problem := resolve(nil, gateway)
-	wantProblem(t, "two fields", problem, "does not permit spec.connector.protocol, spec.connector.logLevel. ", "list connector.protocol, connector.logLevel in")
+	wantProblem(t, "two fields", problem, "does not permit spec.connector.protocol, spec.connector.logLevel. Remove the fields, ", "list connector.protocol, connector.logLevel in")
 }
 
 func TestGatewayCannotSetClassFields(t *testing.T) {
@@ -196,7 +196,7 @@ func TestGatewayCannotSetClassFields(t *testing.T) {
 	for _, field := range classFields {
 		t.Run(field.name, func(t *testing.T) {
 			_, problem := resolve(&spec{AllowedGatewayFields: all}, fieldValues[field.name])
-			wantProblem(t, "set by the Gateway", problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: spec.`+field.name+" can be set only for a GatewayClass, because ", "Remove it.")
+			wantProblem(t, "set by the Gateway", problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: spec.`+field.name+" belongs only in the TunnelConfiguration of a GatewayClass, because ", "Remove the field.")
 			class := fieldValues[field.name]
 			if _, problem := resolve(&class, spec{}); problem != nil {
 				t.Errorf("set by the class: got problem %+v, want none", problem)
@@ -250,7 +250,7 @@ func TestReplicasStayWithinTheBoundsOfTheClass(t *testing.T) {
 		"minReplicas below the minimum":          {bounds(number(2), nil), autoscaling(number(1), number(4)), "spec.connector.autoscaling.minReplicas is 1, but"},
 		"default minReplicas below the minimum":  {bounds(number(3), nil), autoscaling(nil, number(4)), "spec.connector.autoscaling.minReplicas is not set and defaults to 2, but"},
 		"default minReplicas with maxReplicas 1": {spec{}, autoscaling(nil, number(1)), ""},
-		"bounds without any number":              {bounds(number(5), nil), spec{}, "spec.limits.connectorReplicas has min 5 above max 4"},
+		"bounds without any number":              {bounds(number(5), nil), spec{}, "spec.limits.connectorReplicas.min (5) is greater than max (4)."},
 		"the message names the object to change": {spec{}, replicas(5), "change spec.limits.connectorReplicas of TunnelConfiguration platform/defaults."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 		},
 		"the class deletes the tunnel":        {class: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
 		"both levels delete the tunnel":       {class: tunnel("", nil, remove), gateway: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
-		"only the Gateway deletes the tunnel": {gateway: tunnel(existingTunnelID, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value."},
+		"only the Gateway deletes the tunnel": {gateway: tunnel(existingTunnelID, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but only the TunnelConfiguration of a GatewayClass may set this value for an adopted tunnel."},
 		"the Gateway deletes the tunnel of the class": {
 			class: tunnel(existingTunnelID, nil, ""), gateway: tunnel("", nil, remove), message: "set it in TunnelConfiguration platform/defaults.",
 		},

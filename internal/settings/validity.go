@@ -53,7 +53,7 @@ func (s *Settings) violation() string {
 
 func checkLimits(spec *v1alpha1.TunnelConfigurationSpec) string {
 	if minimum, maximum := replicaBounds(spec); minimum > maximum {
-		return fmt.Sprintf("spec.limits.connectorReplicas has min %d above max %d. Lower min, or raise max.", minimum, maximum)
+		return fmt.Sprintf("spec.limits.connectorReplicas.min (%d) is greater than max (%d). Lower min, or raise max.", minimum, maximum)
 	}
 	return ""
 }
@@ -68,7 +68,7 @@ func checkAutoscalingFields(spec *v1alpha1.TunnelConfigurationSpec) string {
 	case c.Replicas != nil:
 		return "spec.connector has both replicas and autoscaling. Set only one of them."
 	case minReplicas != nil && *minReplicas > ptr.Deref(maxReplicas, v1alpha1.MaxReplicas):
-		return "spec.connector.autoscaling has minReplicas above maxReplicas. Lower minReplicas, or raise maxReplicas."
+		return "spec.connector.autoscaling.minReplicas is greater than maxReplicas. Lower minReplicas, or raise maxReplicas."
 	}
 	return ""
 }

@@ -61,7 +61,7 @@ func (i inspector) run(ctx context.Context, secret *corev1.Secret) (gateway.Cert
 	})
 	if err != nil {
 		// A Secret of one tenant must not prevent the reconcile of the whole Gateway.
-		found = gateway.Certificate{Problem: "has data that the controller cannot check, because of a defect: see the log of the controller"}
+		found = gateway.Certificate{Problem: "has data that the controller cannot validate because of a bug; see the log of the controller"}
 	}
 	return found, nil
 }

@@ -65,7 +65,7 @@ func TestAPanicIsAProblemOfTheSecret(t *testing.T) {
 		}
 		return gateway.Certificate{}
 	}}
-	for _, want := range []string{"has data that the controller cannot check, because of a defect: see the log of the controller", ""} {
+	for _, want := range []string{"has data that the controller cannot validate because of a bug; see the log of the controller", ""} {
 		if found, err := i.run(t.Context(), &corev1.Secret{}); err != nil || found.Problem != want {
 			t.Errorf("got %+v, %v, want the problem %q", found, err, want)
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// UpdateLimit limits how often the configuration of a tunnel is written. Its zero value
-// is no limit.
+// UpdateLimit limits how often the configuration of a tunnel is written. Its zero value means
+// no limit.
 type UpdateLimit struct {
 	// Burst is the number of writes that may follow each other, and Interval the time
 	// after which one more write is permitted.

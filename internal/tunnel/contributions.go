@@ -39,7 +39,7 @@ func (c Contributions) recent(uptime time.Duration) []contribution {
 // namespaces that contributed to most of the recent writes.
 func (c Contributions) Event(uptime time.Duration, l UpdateLimit) *Event {
 	recent := c.recent(uptime)
-	message := fmt.Sprintf("The controller wrote the configuration of the tunnel %d times within %d minutes, so each change now waits up to %s (limits.configurationUpdates).",
+	message := fmt.Sprintf("The controller wrote the configuration of the tunnel %d times within %d minutes, so limits.configurationUpdates now delays each change by up to %s.",
 		len(recent), int(ContributionWindow.Minutes()), l.Interval)
 	if namespaces := describeContributors(recent); namespaces != "" {
 		message += " Namespaces whose objects changed: " + namespaces + "."
@@ -47,8 +47,7 @@ func (c Contributions) Event(uptime time.Duration, l UpdateLimit) *Event {
 	return newEvent(EventConfigurationThrottled, "%s", message)
 }
 
-// describeContributors lists the namespaces and their numbers of writes, the largest number
-// first.
+// describeContributors lists the namespaces with their numbers of writes, in descending order.
 func describeContributors(writes []contribution) string {
 	counts := map[string]int{}
 	for _, w := range writes {

@@ -8,7 +8,7 @@ import (
 func TestThrottlingEventNamesTheNamespacesWithMostChanges(t *testing.T) {
 	limit := UpdateLimit{Burst: 20, Interval: 20 * time.Second}
 	begin := "The controller wrote the configuration of the tunnel "
-	end := " times within 10 minutes, so each change now waits up to 20s (limits.configurationUpdates)."
+	end := " times within 10 minutes, so limits.configurationUpdates now delays each change by up to 20s."
 	for name, test := range map[string]struct {
 		// writes contains the namespaces of one write per minute; the last write is now.
 		writes [][]string

@@ -13,7 +13,7 @@ const (
 	EventTunnelFound EventReason = "TunnelFound"
 	// EventTunnelAdopted reports that an existing tunnel was adopted.
 	EventTunnelAdopted EventReason = "TunnelAdopted"
-	// EventTunnelLost reports that the tunnel was deleted, but not by the controller.
+	// EventTunnelLost reports that another client deleted the tunnel.
 	EventTunnelLost EventReason = "TunnelLost"
 	// EventTunnelResumed reports that the Gateway returned before its tunnel was
 	// deleted.
@@ -30,8 +30,8 @@ const (
 	// EventDriftContested reports that the configuration is contested: there were too
 	// many external changes.
 	EventDriftContested EventReason = "DriftContested"
-	// EventConfigurationThrottled reports that changes of the configuration have to
-	// wait, because there are too many.
+	// EventConfigurationThrottled reports that too many changes of the configuration make each
+	// change wait.
 	EventConfigurationThrottled EventReason = "ConfigurationThrottled"
 	// EventHTTP2 reports that the connectors now use HTTP/2.
 	EventHTTP2 EventReason = "ConnectorProtocol"
@@ -65,7 +65,7 @@ var Events = []EventEntry{
 		"Nothing. If another installation uses the same cluster ID, change one of the two IDs."},
 	{EventTunnelAdopted, false, "The Gateway now uses the tunnel that tunnel.existing.id names.",
 		"Nothing."},
-	{EventTunnelLost, true, "The tunnel was deleted at Cloudflare, but not by the controller. The controller creates a new tunnel, which has a new address.",
+	{EventTunnelLost, true, "Another client deleted the tunnel at Cloudflare. The controller creates a new tunnel, which has a new address.",
 		"Change the CNAME records to the new address. The audit log of the Cloudflare account shows who deleted the tunnel."},
 	{EventTunnelResumed, false, "The Gateway was created again after the deletion of its tunnel had begun. The tunnel was not deleted and serves the Gateway again.",
 		"Nothing."},
@@ -79,18 +79,18 @@ var Events = []EventEntry{
 		"Change the Gateway or its routes instead. To keep an external change temporarily, pause the Gateway."},
 	{EventDriftContested, true, "Other clients changed the configuration of the tunnel three times within ten minutes, so the controller stops writing it.",
 		"Stop the other writer, then pause the Gateway and resume it."},
-	{EventConfigurationThrottled, true, "The configuration changes more often than limits.configurationUpdates of the GatewayClass permits, so every change has to wait. The message names the namespaces whose objects changed most often, with their numbers of writes. The event repeats every ten minutes.",
+	{EventConfigurationThrottled, true, "The configuration changes more often than limits.configurationUpdates of the GatewayClass permits, so every change waits. The message names the namespaces whose objects changed most often, with their numbers of writes. The event repeats every ten minutes.",
 		"Find the controller or user that keeps changing objects in that namespace, and stop it."},
 	{EventHTTP2, false, "The Gateway has a GRPCRoute, so its connectors now use HTTP/2.",
 		"Nothing."},
-	{EventTokenRotated, false, "The token of the tunnel was rotated, and connectors with the old token were disconnected.",
+	{EventTokenRotated, false, "The controller rotated the token of the tunnel, and disconnected the connectors with the old token.",
 		"Nothing."},
 	{EventDataPlaneChanging, false, "The settings select another data plane, and the controller has begun to change to it. No request fails during the change.",
-		"Nothing. The condition DataPlaneApplied of the Tunnel describes what the change waits for."},
+		"Nothing. The DataPlaneApplied condition of the Tunnel describes what the change waits for."},
 	{EventDataPlaneChanged, false, "The change of the data plane is complete.",
 		"Nothing."},
 	{EventDataPlaneReversed, false, "The controller reverses a change of the data plane that is not complete, because the settings select the previous data plane again, or because the routes now exceed the limits of ingress rules.",
-		"Nothing, unless the condition DataPlaneApplied of the Tunnel is False with the reason LimitExceeded."},
+		"Nothing, unless the DataPlaneApplied condition of the Tunnel is False with the reason LimitExceeded."},
 }
 
 // newEvent returns an event with the reason and the message.

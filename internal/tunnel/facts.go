@@ -132,8 +132,8 @@ type OtherDataPlane struct {
 	Configuration *provider.Configuration
 	// Hash is the hash of Configuration.
 	Hash string
-	// Excess describes what exceeds the limits of ingress rules, with the number and the
-	// limit, and what to do. It is empty if nothing does, and always empty for Envoy.
+	// Excess describes the excess over the limits of ingress rules, with the number and the
+	// limit, and what to do. It is empty if there is no excess, and always empty for Envoy.
 	Excess string
 }
 

@@ -115,7 +115,7 @@ func problemOf(s Step, err error) *Problem {
 	if known, ok := errors.AsType[*Failure](err); ok {
 		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), RequiresAction: describe(known.Reason).RequiresAction}
 	}
-	return problem(reasonOf(s.Action), "%s", Sentence(err.Error()))
+	return problem(reasonOf(s.Action), "Failed to %s: %s.", attempts[s.Action], strings.TrimSuffix(err.Error(), "."))
 }
 
 // apiProblem returns the problem for an error of the Cloudflare API that has the same
@@ -129,19 +129,39 @@ func apiProblem(err error) *Problem {
 	case limited:
 		return problem(ReasonRateLimited, "Cloudflare API rate limit reached.")
 	case unavailable:
-		return problem(ReasonUnavailable, "The Cloudflare API cannot be reached or returns unexpected responses.")
+		return problem(ReasonUnavailable, "The Cloudflare API is unavailable or returns unexpected responses.")
 	case errors.Is(err, provider.ErrLocallyManaged):
 		return problem(ReasonLocallyManaged, "The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
 			"Migrate it to remote management in the Cloudflare dashboard.")
 	case errors.Is(err, provider.ErrConnected):
 		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it. "+
-			"Stop these connectors, or set spec.deletionPolicy of the Tunnel to Retain.")
+			"Stop those connectors, or set spec.deletionPolicy of the Tunnel to Retain.")
 	case errors.Is(err, provider.ErrRoutes):
 		return problem(ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare does not delete it. "+
 			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")
 	default:
 		return nil
 	}
+}
+
+// attempts describes what the actions attempt, as the clause after "failed to".
+var attempts = map[Action]string{
+	Record:            "record the state of the tunnel",
+	Claim:             "write the Tunnel object",
+	ReadTunnel:        "read the tunnel",
+	FindByName:        "find the tunnel",
+	Create:            "create the tunnel",
+	ReadConfiguration: "read the configuration of the tunnel",
+	Configure:         "write the configuration of the tunnel",
+	ReadToken:         "read the token of the tunnel",
+	RotateToken:       "rotate the token of the tunnel",
+	RunConnectors:     "reconcile the connectors",
+	StopConnectors:    "stop the connectors",
+	WithdrawStatuses:  "remove status entries",
+	ListConnections:   "list the connectors of the tunnel",
+	Disconnect:        "disconnect a connector",
+	Delete:            "delete the tunnel",
+	DeleteObject:      "delete the Tunnel object",
 }
 
 // reasonOf returns the reason for a failure with an unknown cause.

@@ -46,7 +46,7 @@ func (f Facts) adoptionEvent() *Event {
 	if !f.adopts() || f.Object.Status.Configuration.Hash != "" {
 		return nil
 	}
-	return newEvent(EventTunnelAdopted, "Adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
+	return newEvent(EventTunnelAdopted, "The controller adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
 }
 
 // rereadTunnel reads the tunnel again when the interval has passed since the last read,
@@ -98,9 +98,9 @@ func (f Facts) recordTunnel() Step {
 	switch {
 	case f.Object.Status.TunnelID == string(found.ID): // already recorded
 	case f.Memory.Remote.Configuration.Known:
-		e = newEvent(EventTunnelCreated, "Created tunnel %s (%s).", found.Name, found.ID)
+		e = newEvent(EventTunnelCreated, "The controller created tunnel %s (%s).", found.Name, found.ID)
 	default:
-		e = newEvent(EventTunnelFound, "Found tunnel %s (%s), which gets the configuration of this Gateway.", found.Name, found.ID)
+		e = newEvent(EventTunnelFound, "Tunnel %s (%s) has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.", found.Name, found.ID)
 	}
 	return Step{Action: Record, Event: e, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 		if s.TunnelID != string(found.ID) {
@@ -119,7 +119,7 @@ func handleMissingTunnel(f Facts) Step {
 	case Absent:
 		return Step{
 			Action: Record,
-			Event:  newEvent(EventTunnelLost, "Tunnel %s was deleted at Cloudflare, but not by the controller. The controller creates a new tunnel, which has a new address.", f.Object.Status.TunnelID),
+			Event:  newEvent(EventTunnelLost, "Another client deleted tunnel %s at Cloudflare. The controller creates a new tunnel, which has a new address.", f.Object.Status.TunnelID),
 			Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 				s.TunnelID, s.Creating, s.Configuration, s.Token = "", false, v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 			}),

@@ -29,7 +29,7 @@ func waitForGateway(f Facts) Step {
 		return step
 	}
 	w := waitFor(unknownRetry)
-	w.Problem = problem(ReasonGatewayUnknown, "Cannot determine whether Gateway %s exists, so its tunnel keeps serving. "+
+	w.Problem = problem(ReasonGatewayUnknown, "The controller cannot determine whether Gateway %s exists, so its tunnel keeps serving. "+
 		"Check the controller's permissions, the CRDs of the Gateway API and the GatewayClass.", f.Name)
 	if since := f.Memory.MissingSince; since.IsSet() {
 		w = waitFor(f.retirementDelay() - since.Since(f.Uptime))
@@ -89,7 +89,7 @@ func stopConnectors(f Facts) Step {
 // waitForConnectors waits for the connectors to stop.
 func (f Facts) waitForConnectors() Step {
 	w := waitFor(stopInterval)
-	w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop (pods left: %d).", f.Connectors.Pods)
+	w.Problem = problem(ReasonConnectorsStopping, "The connectors are stopping (pods left: %d).", f.Connectors.Pods)
 	return w
 }
 
@@ -195,12 +195,12 @@ func (f Facts) removeConnections() Step {
 	if n := f.connectedCount(); n > 0 {
 		w := waitFor(connectionsRetry)
 		if n <= f.Connectors.Pods {
-			w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop; %d pods are left and %d connectors are connected. "+
+			w.Problem = problem(ReasonConnectorsStopping, "The connectors are stopping (pods left: %d, connected connectors: %d). "+
 				"Delete the pods if their node is gone.", f.Connectors.Pods, n)
 			return w
 		}
-		w.Problem = problem(ReasonConnectorsConnected, "%d connectors are connected to tunnel %s and this controller does not run all of them, so the tunnel cannot be deleted. "+
-			"Stop the other connectors, or set spec.deletionPolicy of Tunnel %s to Retain.", n, f.Object.Status.TunnelID, f.Object.Name)
+		w.Problem = problem(ReasonConnectorsConnected, "Connectors that this controller does not run are connected to tunnel %s, so the controller cannot delete it (connected connectors: %d). "+
+			"Stop those connectors, or set spec.deletionPolicy of Tunnel %s to Retain.", f.Object.Status.TunnelID, n, f.Object.Name)
 		return w
 	}
 	if len(connections.Connectors) == 0 {

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,7 +65,7 @@ func recordGateway(f Facts) Step {
 }
 
 // PausedMessage is the message of [ReasonPaused] while the Gateway exists.
-const PausedMessage = "The Gateway is paused, so the controller does not push changes. Remove the annotation " + v1alpha1.PausedAnnotation + " to resume."
+const PausedMessage = "The Gateway is paused, so the controller changes nothing at Cloudflare. Remove the annotation " + v1alpha1.PausedAnnotation + " to resume."
 
 func pausedProblem() *Problem { return problem(ReasonPaused, PausedMessage) }
 
@@ -157,7 +158,7 @@ func (f Facts) credentialsProblem() *Problem {
 		return problem(ReasonWrongAccount, "The tunnel is in account %s, but the controller's API token belongs to another account. "+
 			"Set spec.account in the TunnelConfiguration of the GatewayClass to a Secret with a token for the tunnel's account.", f.Object.Spec.AccountID)
 	default:
-		return problem(ReasonKubernetes, "Failed to read the Secret with the API token: %s", f.Credentials.Message)
+		return problem(ReasonKubernetes, "Failed to %s.", strings.TrimSuffix(f.Credentials.Message, "."))
 	}
 }
 

@@ -98,7 +98,7 @@ func condition(kind string, status metav1.ConditionStatus, reason Reason, messag
 	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message}
 }
 
-// readyCondition returns the condition Ready. It is True if the tunnel is in the desired state.
+// readyCondition returns the Ready condition. It is True if the tunnel is in the desired state.
 // Otherwise its reason is the reason of the first problem.
 func (f Facts) readyCondition(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	if c := f.notServingCondition(); c != nil {
@@ -111,9 +111,9 @@ func (f Facts) readyCondition(phase v1alpha1.TunnelPhase) *metav1.Condition {
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, p.Reason, p.Message)
 	case phase == v1alpha1.TunnelRetained:
 		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonRetained,
-			"The Gateway is gone and the tunnel is retained at Cloudflare, without connectors. Delete the Tunnel object when it is no longer needed.")
+			"The Gateway is gone and the tunnel is retained at Cloudflare, without connectors. Delete the Tunnel object when you no longer need the tunnel.")
 	case f.lifecycle() != lifecycleServing:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The tunnel is being deleted.")
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The controller is deleting the tunnel.")
 	case f.Connectors.Reason != "":
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, Reason(f.Connectors.Reason), f.Connectors.Message)
 	case f.inEffect():
@@ -121,13 +121,13 @@ func (f Facts) readyCondition(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	case f.probablyInEffect():
 		return nil // the condition was reported before, and no change is known
 	default:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The configuration is not in effect yet.")
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The desired configuration is not in effect yet.")
 	}
 }
 
-// notServingCondition returns the condition Ready of a Tunnel that does not serve its Gateway as
-// desired, or nil. In contrast to the Gateway's conditions, it names the other Tunnel that
-// has claimed the tunnel.
+// notServingCondition returns the Ready condition of a Tunnel that does not serve its Gateway
+// as desired, or nil. Unlike the Gateway's conditions, it names the other Tunnel that has
+// claimed the tunnel.
 func (f Facts) notServingCondition() *metav1.Condition {
 	if f.objectProblem() == nil {
 		switch f.lifecycle() {
@@ -193,7 +193,7 @@ func (f Facts) connectorsReadyCondition() *metav1.Condition {
 	return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionTrue, ReasonConnectorsReady, f.Connectors.Message)
 }
 
-// dataPlaneApplied returns the condition DataPlaneApplied. It is nil if the data plane of the
+// dataPlaneApplied returns the DataPlaneApplied condition. It is nil if the data plane of the
 // settings is not known.
 func (f Facts) dataPlaneApplied() *metav1.Condition {
 	switch c := f.dataPlaneChange(); {

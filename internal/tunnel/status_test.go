@@ -179,7 +179,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"a Tunnel whose Gateway is unknown keeps its phase",
-			gatewayIs(GatewayUnknown), statusSummary{v1alpha1.TunnelServing, "False GatewayUnknown", accepted, "", running}, "Cannot determine whether",
+			gatewayIs(GatewayUnknown), statusSummary{v1alpha1.TunnelServing, "False GatewayUnknown", accepted, "", running}, "cannot determine whether",
 		},
 		{
 			"a new Tunnel whose Gateway is unknown is in the first phase",

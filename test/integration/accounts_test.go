@@ -93,7 +93,7 @@ var _ = Describe("the controller", func() {
 		g := env.gateway("shared", "a.example.com")
 		env.create(g)
 		Eventually(getStatusCode).WithArguments("http://" + address + "/readyz").Should(Equal(http.StatusOK))
-		Eventually(gatewayMessage(g)).Should(ContainSubstring("cannot be reached"))
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("is unavailable"))
 		for _, path := range []string{"/readyz", "/healthz"} {
 			Expect(getStatusCode("http://"+address+path)).To(Equal(http.StatusOK), path)
 		}

@@ -45,7 +45,7 @@ func TestProgramExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	defer cancel()
 	checkCRDErrors(t, exec.CommandContext(ctx, binary, "plan", "--kubeconfig="+config))
 	checkCRDErrors(t, exec.CommandContext(ctx, binary, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
-		"--kubeconfig="+config), "cannot check version of Gateway API CRDs", `["httproutes.gateway.networking.k8s.io"]`) // in its log
+		"--kubeconfig="+config), "cannot check the version of Gateway API CRDs", `["httproutes.gateway.networking.k8s.io"]`) // in its log
 	checkMissingKindError(ctx, t, control.Config, config)
 }
 

@@ -168,7 +168,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		route := env.route("web", "web", gatewayParent("shared"))
 		env.create(route)
 		Eventually(programmed(g)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(g)()).To(And(ContainSubstring("cannot be reached"), ContainSubstring("Retrying in")))
+		Expect(gatewayMessage(g)()).To(And(ContainSubstring("is unavailable"), ContainSubstring("Retrying in")))
 		Eventually(routeAccepted(route, "shared")).Should(Equal("True Accepted"))
 		Expect(env.get("shared", "web.example.com", "/")).To(Equal("404"))
 

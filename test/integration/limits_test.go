@@ -23,7 +23,7 @@ var _ = Describe("the limit of tunnels per namespace", func() {
 		Eventually(programmed(first)).Should(Equal("True Programmed"))
 		env.create(second)
 		Eventually(accepted(second)).Should(Equal("False LimitExceeded"))
-		Expect(acceptedMessage(second)).To(ContainSubstring("limits.tunnelsPerNamespace is 2, and 2 tunnels are in use (older Gateways: 1, Tunnels without a Gateway: 1)"))
+		Expect(acceptedMessage(second)).To(ContainSubstring("has reached limits.tunnelsPerNamespace of the GatewayClass, which is 2 (older Gateways: 1, Tunnels without a Gateway: 1)"))
 		env.waitUntilIdle(ctx)
 		Expect(env.tunnel("second")).To(BeEmpty())
 

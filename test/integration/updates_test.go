@@ -50,7 +50,7 @@ var _ = Describe("the limit on configuration writes", slow, func() {
 		flapped := time.Since(started)
 		Expect(len(env.configurationWrites())).To(And(BeNumerically(">=", burst), BeNumerically("<=", burst+int(flapped/interval))))
 		Expect(env.eventMessages(ctx, "shared", "ConfigurationThrottled")).To(ConsistOf(
-			ContainSubstring(fmt.Sprintf("each change now waits up to %s (limits.configurationUpdates). Namespaces whose objects changed: %s (", interval, env.namespace))))
+			ContainSubstring(fmt.Sprintf("limits.configurationUpdates now delays each change by up to %s. Namespaces whose objects changed: %s (", interval, env.namespace))))
 
 		By("creating many routes while the bucket is empty")
 		const routes = 900

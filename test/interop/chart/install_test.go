@@ -380,10 +380,10 @@ func (e *environment) skipsCertificateChecks(t *testing.T, r *runningController)
 	t.Helper()
 	g := retiringGateway("platform", "cloudflare-tunnel")
 	change(t, e, g.DeepCopy(), func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "cloudflare-tunnel" })
-	eventually(t, "the listener to report that its certificate was not checked", func() error {
+	eventually(t, "the listener to report that the controller did not validate its certificate", func() error {
 		for _, listener := range get(t, e, g).Status.Listeners {
 			c := meta.FindStatusCondition(listener.Conditions, string(gatewayv1.ListenerConditionResolvedRefs))
-			if listener.Name == "tls" && c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "platform/certificate was not checked") {
+			if listener.Name == "tls" && c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "did not validate the certificate in Secret platform/certificate") {
 				return nil
 			}
 		}
