@@ -85,6 +85,21 @@ func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	}
 }
 
+// A change of a route does not wait for the pause between two writes of the tunnel's configuration.
+func TestEnvoyServesChangedRouteBetweenWrites(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.requireAccess()
+	h.reconcileOnce()
+	if h.lifecycle.writeDelay(h.key) == 0 {
+		t.Fatal("no pause follows the write")
+	}
+	h.setHostname("b.example.com")
+	h.reconcileOnce()
+	if got := served(h.xds.last(t).Resources.Protected); got != "b.example.com" {
+		t.Errorf("the protected listener serves %q, want b.example.com", got)
+	}
+}
+
 // A Gateway that is not accepted publishes nothing: its Envoys keep what they have.
 func TestEnvoyKeepsRoutesOfRejectedGateway(t *testing.T) {
 	h := newEnvoyHarness(t)

@@ -157,6 +157,30 @@ func TestAddressOfEndedConnectorIsNotReserved(t *testing.T) {
 	}
 }
 
+// Only the certificate for the Tunnel that now serves the Gateway identifies an Envoy.
+func TestOnlyTheCurrentTunnelIsIdentified(t *testing.T) {
+	h := newEnvoyHarness(t)
+	object := h.tunnelObject()
+	check := func(situation, gateway string, uid types.UID, want bool) {
+		t.Helper()
+		if got := h.lifecycle.objects.isCurrent(types.NamespacedName{Namespace: "infra", Name: gateway}, uid); got != want {
+			t.Errorf("%s: the identity is current: %t, want %t", situation, got, want)
+		}
+	}
+	check("the Tunnel of the Gateway", "shared", object.UID, true)
+	check("an earlier Tunnel", "shared", "uid-of-an-earlier-tunnel", false)
+	check("another Gateway", "other", object.UID, false)
+
+	edited := object.DeepCopy()
+	edited.Spec.Gateway.Name = "other"
+	if err := h.kube.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	check("a Tunnel that names another Gateway", "shared", object.UID, false)
+	h.delete(edited)
+	check("a deleted Tunnel", "shared", object.UID, false)
+}
+
 // A Secret that prevents the certificate of a Tunnel's Envoys affects the Gateway.
 func TestSecretWithTheNameOfACertificateAffectsTheGateway(t *testing.T) {
 	h := newEnvoyHarness(t)
