@@ -14,6 +14,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -250,4 +251,31 @@ func TestReversedChangeKeepsTheRules(t *testing.T) {
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, "", false)
 	h.wantNoPush()
 	h.wantRunsEnvoy(false)
+}
+
+// Terminating pods count: they serve requests until they end.
+func TestTerminatingPodsDelayTheEndOfARollout(t *testing.T) {
+	const version = "1"
+	withEnvoy := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{connector.TokenVersionAnnotation: version}}}
+	withEnvoy.Spec.InitContainers = []corev1.Container{{Name: "envoy"}}
+	terminating, withoutEnvoy, outdated := *withEnvoy.DeepCopy(), *withEnvoy.DeepCopy(), *withEnvoy.DeepCopy()
+	terminating.DeletionTimestamp = &metav1.Time{Time: startTime}
+	withoutEnvoy.DeletionTimestamp, withoutEnvoy.Spec.InitContainers = terminating.DeletionTimestamp, nil
+	outdated.Annotations[connector.TokenVersionAnnotation] = "0"
+	for name, test := range map[string]struct {
+		pods                    []corev1.Pod
+		rolledOut               bool
+		withEnvoy, withoutEnvoy int
+	}{
+		"two pods":                        {[]corev1.Pod{withEnvoy, withEnvoy}, true, 2, 0},
+		"a terminating pod":               {[]corev1.Pod{withEnvoy, terminating}, false, 2, 0},
+		"a terminating pod without Envoy": {[]corev1.Pod{withEnvoy, withoutEnvoy}, false, 1, 1},
+		"a pod with an earlier token":     {[]corev1.Pod{withEnvoy, outdated}, false, 2, 0},
+	} {
+		found := tunnel.Connectors{RolledOut: true}
+		describePods(&found, test.pods, version)
+		if found.RolledOut != test.rolledOut || found.WithEnvoy != test.withEnvoy || found.WithoutEnvoy != test.withoutEnvoy {
+			t.Errorf("%s: got %+v", name, found)
+		}
+	}
 }
