@@ -16,6 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
 // dataPlaneReady returns the status and the reason of the DataPlaneReady condition.
@@ -133,6 +134,23 @@ func TestRestartKeepsMovingHostname(t *testing.T) {
 		if problem := want(fmt.Sprintf("the protected listener of publication %d", i), served(p.Resources.Protected), "a.example.com"); problem != "" {
 			t.Error(problem)
 		}
+	}
+}
+
+// A write that an earlier process recorded did not take effect, and fails again: both listeners
+// must serve the hostname until Cloudflare has the configuration. This test is expected to fail,
+// because the controller forgets the configuration that it has read when the write fails.
+func TestRestartAfterAFailedWriteServesBothListeners(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.requireAccess()
+	h.reconcileFor(driftInterval / 2)
+	h.cloud.Fail(fakeprovider.OpConfigure, errors.New("unavailable"), errors.New("unavailable"), errors.New("unavailable"))
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.ListenerConfigurations = nil })
+	h.reconcileOnce()
+	h.restart()
+	h.reconcileOnce()
+	if served(h.xds.last(t).Resources.Protected) == "a.example.com" {
+		t.Error("the test passes: remove the mark")
 	}
 }
 
