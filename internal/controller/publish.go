@@ -8,6 +8,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // published describes the publication of a reconcile.
@@ -22,8 +23,9 @@ type published struct {
 
 // publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has Envoys.
 // If hostnames move from one listener to the other, or the data plane changes to Envoy, the
-// Envoys have the routes before the tunnel's configuration changes.
-func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (p published, err error) {
+// Envoys have the routes before the tunnel's configuration changes. current is the configuration
+// of the tunnel, or nil if it is unknown.
+func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel, current *provider.Configuration) (p published, err error) {
 	plan := t.envoy(object)
 	if plan == nil {
 		isUnused := object != nil && !tunnel.UsesIdentity(object) || object == nil && !t.isFor(v1alpha1.DataPlaneEnvoy)
@@ -36,7 +38,6 @@ func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tun
 		return p, nil
 	}
 	ctx, end := r.observer.span(ctx, "publish", t.key)
-	current := r.lifecycle.currentConfiguration(t.key)
 	p = published{tunnel: object.UID, blind: current == nil}
 	p.moving, err = r.envoys.publish(ctx, t, *plan, object, current)
 	if p.moving || r.envoys.expectsAcknowledgements(t, object) {
@@ -48,13 +49,16 @@ func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tun
 
 // publishAgain publishes the routes after the lifecycle of the tunnel, if it has created the
 // Tunnel object, or if hostnames move: once the tunnel has the desired configuration, one
-// listener serves each of them. It also does if the lifecycle has found that the tunnel has
-// another configuration.
+// listener serves each of them. It also publishes them if the lifecycle has found that the
+// tunnel has another configuration, which stays in effect if the write then fails.
 func (r *reconciler) publishAgain(ctx context.Context, t target, first published) error {
 	object, current := r.lifecycle.tunnelFor(t.key).object, r.lifecycle.currentConfiguration(t.key)
+	if current == nil && first.blind {
+		current = r.lifecycle.lastConfiguration(t.key)
+	}
 	plan := t.envoy(object)
 	if plan == nil {
-		_, err := r.publish(ctx, t, object)
+		_, err := r.publish(ctx, t, object, current)
 		return err
 	}
 	differs := current != nil && plan.configuration != nil && !plan.has(current.Hash())
@@ -62,6 +66,6 @@ func (r *reconciler) publishAgain(ctx context.Context, t target, first published
 	if object.UID == first.tunnel && !isDue {
 		return nil
 	}
-	_, err := r.publish(ctx, t, object)
+	_, err := r.publish(ctx, t, object, current)
 	return err
 }

@@ -136,7 +136,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	r.warnings.emit(key, loaded.Snapshot, t.result.HostnameWarnings())
 	summary.managed, summary.paused = r.lifecycle.tunnelFor(key), t.state.Paused
 	r.lifecycle.emitWarnings(loaded.Gateway, summary.managed, t.result.Warnings)
-	first, err := r.publish(ctx, t, object)
+	first, err := r.publish(ctx, t, object, r.lifecycle.currentConfiguration(key))
 	if err != nil {
 		return 0, err
 	}
