@@ -76,6 +76,20 @@ func TestLargeValuesAreLimited(t *testing.T) {
 	}
 }
 
+// The status of a route that needs many rules because of its values says so.
+func TestLongValuesAreReported(t *testing.T) {
+	c := newTenantCluster(0)
+	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
+	c.addNamespace("team", "")
+	filter := &gatewayv1.HTTPHeaderFilter{Set: []gatewayv1.HTTPHeader{{Name: "x-long", Value: strings.Repeat("v", 4096)}}}
+	c.addRoute("team", "", 1, "").Spec.Rules[0].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterResponseHeaderModifier, ResponseHeaderModifier: filter}}
+	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(3))})
+	rejected := gateway.Build(c.Snapshot, envoyOptions()).Routes[0].Parents[0].Rejected
+	if rejected == nil || !strings.Contains(rejected.Message, "needs 5 rules of Envoy") || !strings.Contains(rejected.Message, "Use fewer hostnames, matches and long values") {
+		t.Errorf("the route is rejected with %+v", rejected)
+	}
+}
+
 // Envoy compiles an expression of some KiB for each allowed origin with a wildcard, once for
 // each route.
 func TestOriginsAreLimited(t *testing.T) {

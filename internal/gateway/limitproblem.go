@@ -34,9 +34,13 @@ func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Prob
 	if v == limits.AboveTenantLimit {
 		field, limit = "rulesPerNamespace", fmt.Sprintf("%d for %s on this Gateway", l.class.RulesPerNamespace, l.tenants.describe(route.Namespace))
 	}
+	remedy := "hostnames and matches"
+	if route.cost() > len(route.matches) {
+		remedy = "hostnames, matches and long values"
+	}
 	return routeProblem(ReasonLimitExceeded,
-		"The route needs %s, more than is left of limits.%s of the GatewayClass (%s). Use fewer hostnames and matches, or ask the platform team to raise the limit.",
-		l.countRules(amount), field, limit)
+		"The route needs %s, more than is left of limits.%s of the GatewayClass (%s). Use fewer %s, or ask the platform team to raise the limit.",
+		l.countRules(amount), field, limit, remedy)
 }
 
 // confinedMessage describes where the rules of a confined route are not served.
