@@ -56,11 +56,10 @@ demo: build ## Run the controller, a control plane and a simulated Cloudflare on
 	@exec bin/demo $(DEMO_ARGS)
 
 .PHONY: test
-test: control-plane ## Run all tests of the main module, explore and fuzz; TEST=<packages> runs only the tests of packages, RACE= disables the race detector
+test: control-plane ## Run all tests of the main module; TEST=<packages> selects packages, RACE= disables the race detector
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
-	@$(if $(filter ./...,$(TEST)),$(MAKE) --no-print-directory explore fuzz)
 
 .PHONY: render
 render: ## Print the objects that the chart installs by default

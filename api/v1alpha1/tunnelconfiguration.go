@@ -387,15 +387,3 @@ type ExistingTunnel struct {
 	// +optional
 	Takeover *bool `json:"takeover,omitempty"`
 }
-
-// DeletionPolicy determines what happens to a tunnel when its Gateway is deleted.
-//
-// +kubebuilder:validation:Enum=Delete;Retain
-type DeletionPolicy string
-
-const (
-	// DeletionPolicyDelete deletes the tunnel with its Gateway.
-	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyRetain keeps the tunnel and its configuration.
-	DeletionPolicyRetain DeletionPolicy = "Retain"
-)

@@ -85,7 +85,7 @@ func TestLongValuesAreReported(t *testing.T) {
 	c.addRoute("team", "", 1, "").Spec.Rules[0].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterResponseHeaderModifier, ResponseHeaderModifier: filter}}
 	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(3))})
 	rejected := gateway.Build(c.Snapshot, envoyOptions()).Routes[0].Parents[0].Rejected
-	if rejected == nil || !strings.Contains(rejected.Message, "needs 5 rules of Envoy") || !strings.Contains(rejected.Message, "Use fewer hostnames, matches and long values") {
+	if rejected == nil || !strings.Contains(rejected.Message, "needs 5 Envoy routes") || !strings.Contains(rejected.Message, "Use fewer hostnames, matches and long values") {
 		t.Errorf("the route is rejected with %+v", rejected)
 	}
 }

@@ -107,7 +107,7 @@ var _ = Describe("the metrics endpoint", users, func() {
 		Eventually(metricValue(address, "tunnel_gateway_drift_repairs_total", shared...)).Should(Equal(1.0))
 
 		By("failing to write a configuration")
-		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusInternalServerError, Times: failuresBeyondRetries})
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusInternalServerError, Times: 1000})
 		update(g, func(g *gatewayv1.Gateway) {
 			g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("*.example.org"))
 		})
@@ -115,10 +115,10 @@ var _ = Describe("the metrics endpoint", users, func() {
 		env.create(route)
 		Eventually(metricValue(address, "tunnel_gateway_reconcile_errors_total", sharedWith("reason=CloudflareUnavailable")...)).Should(BeNumerically(">=", 1))
 		Expect(metricValue(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
-		env.cloudflare.ClearFaults()
 
 		By("exporting the documented metrics")
 		Eventually(differencesFromDocumentation).WithArguments(address).Should(BeEmpty())
+		env.cloudflare.ClearFaults()
 
 		By("deleting a Gateway")
 		env.delete(g)
@@ -179,7 +179,7 @@ func differencesFromDocumentation(g Gomega, address string) string {
 		"tunnel_gateway_gateway_missing_timestamp_seconds", // exported only for a missing Gateway
 		"tunnel_gateway_unwritten_statuses",                // exported only if a status cannot be written
 		// exported only with the data plane Envoy
-		"tunnel_gateway_data_plane_ready", "tunnel_gateway_data_plane_rejected", "tunnel_gateway_connected_envoys", "tunnel_gateway_xds_certificate_expiry_timestamp_seconds",
+		"tunnel_gateway_data_plane_ready", "tunnel_gateway_data_plane_rejected", "tunnel_gateway_data_plane_limit_exceeded", "tunnel_gateway_connected_envoys", "tunnel_gateway_xds_certificate_expiry_timestamp_seconds",
 		"tunnel_gateway_xds_acknowledgement_seconds",
 		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds", // exported only during a change
 	} {

@@ -170,7 +170,7 @@ func runWithChangingScheme() int {
 		}
 	}()
 	config := readConfig()
-	for range 50 {
+	for range 20 {
 		if err := startNode(config, "scheme").Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
