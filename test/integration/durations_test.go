@@ -16,6 +16,7 @@ const reportedSpecs = 8
 
 var _ = ReportAfterSuite("durations", func(r Report) {
 	specs := slices.SortedFunc(slices.Values(r.SpecReports), func(a, b types.SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
+	fmt.Println() // the progress of the specs ends without a newline
 	for _, spec := range specs[:min(reportedSpecs, len(specs))] {
 		if spec.RunTime > time.Second {
 			fmt.Printf("measured: %s: %s\n", spec.RunTime.Round(time.Second), spec.FullText())
