@@ -20,9 +20,8 @@ export TOOL := go tool -modfile=test/tools/go.mod
 CHART := test/interop/chart
 # The race detector needs a C compiler. `make test RACE=` runs without it.
 RACE ?= -race
-# The packages that `make test` tests, for example TEST=./internal/gateway. The integration
-# tests wait most of the time, so they start first, and the other packages are tested meanwhile.
-TEST ?= ./test/integration ./...
+# The packages that `make test` tests, for example TEST=./internal/gateway.
+TEST ?= ./...
 # The time for which each fuzz target runs.
 FUZZTIME ?= 3s
 # The packages with fuzz targets.
