@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -228,15 +227,7 @@ func (b *bed) dial(ctx context.Context, network, address string) (net.Conn, erro
 
 // dialConnector connects to a loopback address in the pod of a connector.
 func (b *bed) dialConnector(ctx context.Context, connector, _, address string) (net.Conn, error) {
-	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	port, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	return b.node.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(port))
+	return b.node.DialLoopback(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, address)
 }
 
 // startController starts the controller.

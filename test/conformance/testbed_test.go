@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -74,7 +73,7 @@ func startTestBed(t *testing.T, controllerLog string) *testBed {
 			return pods.Dial(ctx, network, address)
 		},
 		DialConnector: func(ctx context.Context, connector, _, address string) (net.Conn, error) {
-			return dialConnector(ctx, pods, connector, address)
+			return pods.DialLoopback(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, address)
 		},
 		OnCreate: b.listen,
 	})
@@ -98,19 +97,6 @@ func startTestBed(t *testing.T, controllerLog string) *testBed {
 		waitForClass(t, kube, p)
 	}
 	return b
-}
-
-// dialConnector connects to a container in the Pod of a connector.
-func dialConnector(ctx context.Context, pods *node.Node, connector, address string) (net.Conn, error) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	number, err := strconv.ParseInt(port, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	return pods.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(number))
 }
 
 // createClass creates the GatewayClass of the data plane.

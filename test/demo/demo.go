@@ -149,15 +149,7 @@ func (d *demo) startEdge(tunnels, connectors net.Listener) error {
 
 // dialConnector connects to a loopback address in the pod of a connector.
 func (d *demo) dialConnector(ctx context.Context, connector, _, address string) (net.Conn, error) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	number, err := net.LookupPort("tcp", port)
-	if err != nil {
-		return nil, err
-	}
-	return d.node.DialPod(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, int32(number)) // #nosec G115 -- a port
+	return d.node.DialLoopback(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, address)
 }
 
 // startController starts the controller binary, which serves xDS on the address.

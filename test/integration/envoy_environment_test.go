@@ -174,15 +174,7 @@ func newEnvoyEnvironment() *environment {
 	env.prepare(simulator.Options{
 		Dial: b.Dial,
 		DialConnector: func(ctx context.Context, connector, _, address string) (net.Conn, error) {
-			_, port, err := net.SplitHostPort(address)
-			if err != nil {
-				return nil, err
-			}
-			number, err := strconv.ParseInt(port, 10, 32)
-			if err != nil {
-				return nil, err
-			}
-			return b.DialPod(ctx, types.NamespacedName{Namespace: env.controllerNamespace, Name: connector}, int32(number))
+			return b.DialLoopback(ctx, types.NamespacedName{Namespace: env.controllerNamespace, Name: connector}, address)
 		},
 	})
 	b.edges.add(env.cloudflare)

@@ -27,21 +27,27 @@ func (n *Node) dial(ctx context.Context, network, address string) (net.Conn, err
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
 		return nil, net.UnknownNetworkError(network)
 	}
-	host, portText, err := net.SplitHostPort(address)
+	host, port, err := splitAddress(address)
 	if err != nil {
 		return nil, err
 	}
-	port, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil {
-		return nil, err
-	}
-	target := endpoint{port: int32(port)}
+	target := endpoint{port: port}
 	if target.ip, err = netip.ParseAddr(host); err != nil {
 		if target, err = n.resolve(ctx, host, target.port); err != nil {
 			return nil, err
 		}
 	}
 	return n.network.dial(ctx, network, target.ip, target.port)
+}
+
+// splitAddress returns the host and the port of an address.
+func splitAddress(address string) (host string, port int32, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	return host, int32(number), err
 }
 
 // resolve returns an endpoint of the Service with that DNS name, and selects the

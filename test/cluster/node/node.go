@@ -263,6 +263,16 @@ func (n *Node) DialPod(ctx context.Context, pod types.NamespacedName, port int32
 	return connection, nil
 }
 
+// DialLoopback is like [Node.DialPod] for a loopback address with a port, as a connector dials
+// the Envoy in its Pod.
+func (n *Node) DialLoopback(ctx context.Context, pod types.NamespacedName, address string) (net.Conn, error) {
+	_, port, err := splitAddress(address)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s in Pod %s: %w", address, pod, err)
+	}
+	return n.DialPod(ctx, pod, port)
+}
+
 func (n *Node) dialPod(ctx context.Context, pod types.NamespacedName, port int32) (net.Conn, error) {
 	p := n.runningPod(pod)
 	if p == nil {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -61,15 +60,7 @@ func TestGatewaysOfTheChartsClassAreServedByEnvoy(t *testing.T) {
 	e.startCluster(t, cluster.Options{Progress: os.Stderr, ServiceCIDR: serviceCIDR, CRDs: gatewayAPICRDs})
 	var pods *node.Node // needs the address of the simulator
 	e.startEdge(t, simulator.Options{AccountID: account, Token: apiToken, DialConnector: func(ctx context.Context, connector, _, address string) (net.Conn, error) {
-		_, port, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		number, err := strconv.ParseInt(port, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		return pods.DialPod(ctx, types.NamespacedName{Namespace: namespace, Name: connector}, int32(number))
+		return pods.DialLoopback(ctx, types.NamespacedName{Namespace: namespace, Name: connector}, address)
 	}})
 	e.create(t, newNamespace(namespace), tokenSecret(namespace), newNamespace(shopGateway.Namespace))
 
