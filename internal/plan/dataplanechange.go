@@ -15,6 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -145,16 +146,16 @@ func (g *Gateway) writeChange(out io.Writer, style Style) {
 
 func (c *DataPlaneChange) writeRoutes(out io.Writer, style Style) {
 	if len(c.Routes) == 0 {
-		printf(out, "With %s, every route has the same status.\n", c.To)
+		terminal.Printf(out, "With %s, every route has the same status.\n", c.To)
 		return
 	}
-	printf(out, "With %s, %d %s a different status (- now, + after the change):\n", c.To, len(c.Routes), haveRoutes(len(c.Routes)))
+	terminal.Printf(out, "With %s, %d %s a different status (- now, + after the change):\n", c.To, len(c.Routes), haveRoutes(len(c.Routes)))
 	for i := range c.Routes {
 		if r := &c.Routes[i]; i < maxRouteChanges || style.Wide {
 			r.write(out)
 			continue
 		}
-		printf(out, "%d more; --wide lists them\n", len(c.Routes)-i)
+		terminal.Printf(out, "%d more; --wide lists them\n", len(c.Routes)-i)
 		return
 	}
 }

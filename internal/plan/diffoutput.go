@@ -7,21 +7,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// Escape sequences of a terminal with colors.
-const (
-	bold  = "\x1b[1m"
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	cyan  = "\x1b[36m"
-	reset = "\x1b[m"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // WriteDiff prints the result of [Plan.Compare] as text, optionally with colors.
 func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
-		_, err := fmt.Fprintln(w, p.noGatewayMessage(Style{}))
+		_, err := fmt.Fprintln(w, terminal.Escape(p.noGatewayMessage(Style{})))
 		return err
 	}
 	out := bufio.NewWriter(w)
@@ -35,7 +28,7 @@ func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 // writeTerminating prints a remark about each Gateway that is being deleted.
 func writeTerminating(out io.Writer, terminating []types.NamespacedName) {
 	for _, name := range terminating {
-		printf(out, "Gateway %s: The Gateway is being deleted, so the controller does not push its configuration.\n", name)
+		terminal.Printf(out, "Gateway %s: The Gateway is being deleted, so the controller does not push its configuration.\n", name)
 	}
 }
 
@@ -49,9 +42,9 @@ func (g *Gateway) writeDiff(out io.Writer, color bool) {
 	}
 	for _, text := range []string{g.Diff.Unified, g.Diff.Routes} {
 		if color {
-			writeColored(out, escapeLines(text))
+			writeColored(out, terminal.EscapeLines(text))
 		} else {
-			fmt.Fprint(out, escapeLines(text))
+			fmt.Fprint(out, terminal.EscapeLines(text))
 		}
 	}
 	if !g.Diff.Different && !g.Diff.notCompared {
@@ -61,7 +54,7 @@ func (g *Gateway) writeDiff(out io.Writer, color bool) {
 
 // writeRemark prints a line about the Gateway.
 func (g *Gateway) writeRemark(out io.Writer, text string) {
-	printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, text)
+	terminal.Printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, text)
 }
 
 // writeColored prints a unified diff with a color for each kind of line. The first
@@ -73,17 +66,17 @@ func writeColored(out io.Writer, unified string) {
 		color := ""
 		switch {
 		case number < 2:
-			color = bold
+			color = terminal.Bold
 		case strings.HasPrefix(line, "@@"):
-			color = cyan
+			color = terminal.Cyan
 		case strings.HasPrefix(line, "-"):
-			color = red
+			color = terminal.Red
 		case strings.HasPrefix(line, "+"):
-			color = green
+			color = terminal.Green
 		}
 		number++
 		if color != "" {
-			line = color + strings.TrimSuffix(line, "\n") + reset + "\n"
+			line = color + strings.TrimSuffix(line, "\n") + terminal.Reset + "\n"
 		}
 		fmt.Fprint(out, line)
 	}

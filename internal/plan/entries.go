@@ -10,6 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -183,15 +184,15 @@ func (g *Gateway) writeEntries(out *columns) {
 	}
 	for i := range rows {
 		row := &rows[i]
-		printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(row.Hostname), row.Match, row.Action)
+		terminal.Printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(row.Hostname), row.Match, row.Action)
 		if protected {
 			team := ""
 			if row.Access != nil {
 				team = row.Access.TeamName
 			}
-			printf(out, "%s\t", team)
+			terminal.Printf(out, "%s\t", team)
 		}
-		printf(out, "%s"+markRow(row.Failure != "")+"\n", row.source())
+		terminal.Printf(out, "%s"+markRow(row.Failure != "")+"\n", row.source())
 	}
 	flush(out)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // envoyOutput is the configuration of one Gateway's Envoy.
@@ -130,14 +131,14 @@ func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.Endpo
 // WriteEnvoy prints a configuration with which an Envoy serves the Gateway, after
 // [Plan.RenderEnvoy].
 func (p *Plan) WriteEnvoy(w io.Writer) error {
-	_, err := w.Write(p.envoy.static)
+	_, err := w.Write(terminal.EscapeJSON(p.envoy.static))
 	return err
 }
 
 // WriteEnvoyRoutes prints the resources that an Envoy gets by xDS, after
 // [Plan.RenderEnvoy].
 func (p *Plan) WriteEnvoyRoutes(w io.Writer) error {
-	_, err := w.Write(p.envoy.discovery)
+	_, err := w.Write(terminal.EscapeJSON(p.envoy.discovery))
 	return err
 }
 
@@ -147,9 +148,9 @@ func (p *Plan) WriteEnvoyWarnings(w io.Writer, style Style) {
 		return
 	}
 	if services := p.envoy.byName; len(services) > 0 {
-		printf(w, "warning: no clusterIP in the manifests of these Services, so Envoy looks up their DNS names: %s\n", style.abbreviate(services))
+		terminal.Printf(w, "warning: no clusterIP in the manifests of these Services, so Envoy looks up their DNS names: %s\n", style.abbreviate(services))
 	}
 	if services := p.envoy.unready; len(services) > 0 {
-		printf(w, "warning: no endpoints in the EndpointSlices of these Services, so Envoy answers requests for them with 503: %s\n", style.abbreviate(services))
+		terminal.Printf(w, "warning: no endpoints in the EndpointSlices of these Services, so Envoy answers requests for them with 503: %s\n", style.abbreviate(services))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // WriteTable prints the explanation as text.
@@ -14,10 +15,10 @@ func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 	out := newColumns(w, style)
 	switch n := len(e.Traces); n {
 	case 0:
-		printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
+		terminal.Printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
 	case 1:
 	default:
-		printf(out, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.\n\n", n, e.Request.Host)
+		terminal.Printf(out, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.\n\n", n, e.Request.Host)
 	}
 	for i := range e.Traces {
 		if i > 0 {
@@ -39,24 +40,24 @@ func (e *Explanation) writeDetached(out io.Writer, style Style) {
 		case i == 0:
 			fmt.Fprintln(out, "Routes that would serve the hostname if their parent existed:")
 		case i == limit && !style.Wide:
-			printf(out, "  and %d more\n", len(e.Detached)-limit)
+			terminal.Printf(out, "  and %d more\n", len(e.Detached)-limit)
 			return
 		}
 		hostnames := ""
 		if len(d.Hostnames) == 0 {
 			hostnames = " (every hostname of its parent)"
 		}
-		printf(out, "  %s%s: %s"+problemMark+"\n", d.Route, hostnames, strings.Join(d.Problems, "; "))
+		terminal.Printf(out, "  %s%s: %s"+problemMark+"\n", d.Route, hostnames, strings.Join(d.Problems, "; "))
 	}
 }
 
 func (t *Trace) write(out *columns, request routing.Request, style Style) {
-	printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
+	terminal.Printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.Problem != "" {
-		printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, t.Problem)
+		terminal.Printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, t.Problem)
 	}
 	if t.Rejected != nil {
-		printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, notAccepted(t.Rejected.Reason, t.Rejected.Message))
+		terminal.Printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, notAccepted(t.Rejected.Reason, t.Rejected.Message))
 	}
 	fmt.Fprintln(out, "Matching listeners, most specific hostname first (> receives the request):")
 	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
@@ -75,7 +76,7 @@ func (t *Trace) write(out *columns, request routing.Request, style Style) {
 		if i == 0 {
 			fmt.Fprintln(out, "Routes and matches that are not served:")
 		}
-		printf(out, "  %s at %s: %s: %s"+problemMark+"\n", u.Route, u.Parent, u.Reason, u.Message)
+		terminal.Printf(out, "  %s at %s: %s: %s"+problemMark+"\n", u.Route, u.Parent, u.Reason, u.Message)
 	}
 	t.writeOthers(out, style)
 }
@@ -89,13 +90,13 @@ func (t *Trace) writeOthers(out io.Writer, style Style) {
 		case i == 0:
 			fmt.Fprintln(out, "Routes of these listeners that match other requests:")
 		case i == limit && !style.Wide:
-			printf(out, "  and %d more\n", len(t.Others)-limit)
+			terminal.Printf(out, "  and %d more\n", len(t.Others)-limit)
 			return
 		}
 		if len(o.Hostnames) > 0 {
-			printf(out, "  %s: hostnames %s\n", o.Route, style.abbreviate(o.Hostnames))
+			terminal.Printf(out, "  %s: hostnames %s\n", o.Route, style.abbreviate(o.Hostnames))
 		} else {
-			printf(out, "  %s: %s\n", o.Route, style.abbreviate(o.Matches))
+			terminal.Printf(out, "  %s: %s\n", o.Route, style.abbreviate(o.Matches))
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (l *MatchingListener) write(out io.Writer) {
 	if l.Reason != "" {
 		lineMark = problemMark
 	}
-	printf(out, "%s\t%s\t%d %s\t%s\t%s\t%s"+lineMark+"\n", mark, orStar(l.Hostname), l.Port, l.Protocol, l.Owner, l.Name, state)
+	terminal.Printf(out, "%s\t%s\t%d %s\t%s\t%s\t%s"+lineMark+"\n", mark, orStar(l.Hostname), l.Port, l.Protocol, l.Owner, l.Name, state)
 }
 
 func (t *Trace) writeAnswer(out io.Writer) {
@@ -120,44 +121,44 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	case a == nil:
 		return
 	case a.Entry == nil:
-		printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, "no route of these listeners matches the request"))
+		terminal.Printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, "no route of these listeners matches the request"))
 		return
 	case a.Location != "":
-		printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)
+		terminal.Printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)
 	case a.Status != 0:
-		printf(out, "Answered by %s -> status %d\n", a.Entry, a.Status)
+		terminal.Printf(out, "Answered by %s -> status %d\n", a.Entry, a.Status)
 	case len(a.Backends) == 1:
-		printf(out, "Answered by %s -> %s\n", a.Entry, a.Backends[0].Backend)
+		terminal.Printf(out, "Answered by %s -> %s\n", a.Entry, a.Backends[0].Backend)
 		writeChanges(out, "  ", a.Backends[0].Changes)
 	default:
-		printf(out, "Answered by %s ->\n", a.Entry)
+		terminal.Printf(out, "Answered by %s ->\n", a.Entry)
 		for _, share := range a.Backends {
-			printf(out, "  %d %% %s\n", share.Percent, share.Backend)
+			terminal.Printf(out, "  %d %% %s\n", share.Percent, share.Backend)
 			writeChanges(out, "    ", share.Changes)
 		}
 	}
 	if a.Failure != "" {
-		printf(out, "  %s"+problemMark+"\n", a.Failure)
+		terminal.Printf(out, "  %s"+problemMark+"\n", a.Failure)
 	}
 	if a.Access != nil {
-		printf(out, "  requires a token of Cloudflare Access: team %s, AUD tag %s\n", a.Access.TeamName, strings.Join(a.Access.AUDTag, " or "))
+		terminal.Printf(out, "  requires a token of Cloudflare Access: team %s, AUD tag %s\n", a.Access.TeamName, strings.Join(a.Access.AUDTag, " or "))
 	}
 	if len(a.BypassThrough) > 0 {
-		printf(out, "  without a token, requests with this host in another letter case or with a dot at its end can reach the rules for %s"+problemMark+"\n", strings.Join(a.BypassThrough, ", "))
+		terminal.Printf(out, "  without a token, requests with this host in another letter case or with a dot at its end can reach the rules for %s"+problemMark+"\n", strings.Join(a.BypassThrough, ", "))
 	}
 	writeChanges(out, "  ", a.Changes)
 	for _, listener := range a.Via {
-		printf(out, "  attached to %s\n", listener)
+		terminal.Printf(out, "  attached to %s\n", listener)
 	}
 }
 
 func writeChanges(out io.Writer, indent string, changes []string) {
 	for _, change := range changes {
-		printf(out, "%schanged: %s\n", indent, change)
+		terminal.Printf(out, "%schanged: %s\n", indent, change)
 	}
 }
 
-func (s *ShadowedMatch) write(out io.Writer) { printf(out, "  %s: %s\n", &s.Entry, s.Reason) }
+func (s *ShadowedMatch) write(out io.Writer) { terminal.Printf(out, "  %s: %s\n", &s.Entry, s.Reason) }
 
 // String returns the route, the indexes, the hostname and the match of the entry.
 func (e *Entry) String() string {

@@ -12,6 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // writeSettings prints the merged settings of the class and of the Gateway in one line.
@@ -24,7 +25,7 @@ func (g *Gateway) writeSettings(out io.Writer, style Style) {
 		} else if g.DataPlane != v1alpha1.DataPlaneIngressRules {
 			plane = fmt.Sprintf("data plane %s, ", g.DataPlane)
 		}
-		printf(out, "Settings: %s%s, protocol %s, %s\n", plane, describeReplicas(s), s.Protocol(), describeAccess(g.result.Table, style))
+		terminal.Printf(out, "Settings: %s%s, protocol %s, %s\n", plane, describeReplicas(s), s.Protocol(), describeAccess(g.result.Table, style))
 	}
 }
 

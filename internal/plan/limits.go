@@ -6,6 +6,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // Limit is how much of one limit of a Gateway is used.
@@ -81,6 +82,6 @@ func (g *Gateway) writeLimits(out *columns) {
 		parts = append(parts, part)
 	}
 	if len(parts) > 0 {
-		printf(out, "Limits: %s\n", strings.Join(parts, ", "))
+		terminal.Printf(out, "Limits: %s\n", strings.Join(parts, ", "))
 	}
 }

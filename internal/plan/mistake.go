@@ -10,6 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -56,7 +57,7 @@ func (p *Plan) WriteMistakes(w io.Writer, prefix string, style Style) {
 		objects[mistake.Message] = append(objects[mistake.Message], mistake.Object.String())
 	}
 	for _, message := range messages {
-		printf(out, "%s%s: %s"+problemMark+"\n", prefix, style.abbreviate(objects[message]), message)
+		terminal.Printf(out, "%s%s: %s"+problemMark+"\n", prefix, style.abbreviate(objects[message]), message)
 	}
 }
 

@@ -9,21 +9,22 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // writeRouteProblems prints each problem of a route once, with all parents that have it.
 func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
 	for _, problem := range parentProblems(route) {
-		printf(out, "%s at %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
+		terminal.Printf(out, "%s at %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
 	}
 	for _, dropped := range route.Dropped {
 		if !slices.ContainsFunc(route.Parents, namesDroppedRules) {
-			printf(out, "%s: %s"+problemMark+"\n", name, gateway.DescribeDropped(dropped))
+			terminal.Printf(out, "%s: %s"+problemMark+"\n", name, gateway.DescribeDropped(dropped))
 		}
 	}
 	if route.Unresolved != nil {
-		printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
+		terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
 	}
 }
 

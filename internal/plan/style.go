@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // Style determines how text is printed.
@@ -21,7 +23,7 @@ type Style struct {
 	Wide bool
 }
 
-// Marks at the end of a line. The text cannot contain them, because [printf] escapes its
+// Marks at the end of a line. The text cannot contain them, because [terminal.Printf] escapes its
 // arguments.
 const (
 	// rowMark marks a row of a table.
@@ -164,7 +166,7 @@ func (s *styler) Write(text []byte) (int, error) {
 		s.rest = s.rest[end+1:]
 		plain := withoutMarks(line)
 		if s.color && strings.Contains(line, problemMark) {
-			plain = red + plain + reset
+			plain = terminal.Red + plain + terminal.Reset
 		}
 		if _, err := fmt.Fprintln(s.w, plain); err != nil {
 			return 0, err

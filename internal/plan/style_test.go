@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 func TestStyleOfLines(t *testing.T) {
@@ -21,16 +23,16 @@ func TestStyleOfLines(t *testing.T) {
 		"one column too wide": {Style{Width: 29}, "text with several words\nNAME    OWNER    REASON\na       Gateway  a long reas…\nlonger  é        b\nproblem\n"},
 		"narrow terminal":     {Style{Width: 10}, "text with several words\nNAME    OWNER   REASON\na       Gatew…  a lon…\nlonger  é       b\nproblem\n"},
 		"narrow, but --wide":  {Style{Width: 10, Wide: true}, complete},
-		"colors":              {Style{Color: true}, "text with several words\nNAME    OWNER    REASON\n" + red + "a       Gateway  a long reason" + reset + "\nlonger  é        b\n" + red + "problem" + reset + "\n"},
+		"colors":              {Style{Color: true}, "text with several words\nNAME    OWNER    REASON\n" + terminal.Red + "a       Gateway  a long reason" + terminal.Reset + "\nlonger  é        b\n" + terminal.Red + "problem" + terminal.Reset + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			out := newColumns(&got, test.style)
 			fmt.Fprintln(out, "text with several words")
 			fmt.Fprintln(out, "NAME\tOWNER\tREASON"+rowMark)
-			printf(out, "a\tGateway\t%s"+markRow(true)+"\n", "a long reason")
-			printf(out, "longer\té\t%s"+markRow(false)+"\n", "b")
-			printf(out, "problem"+problemMark+"\n")
+			terminal.Printf(out, "a\tGateway\t%s"+markRow(true)+"\n", "a long reason")
+			terminal.Printf(out, "longer\té\t%s"+markRow(false)+"\n", "b")
+			terminal.Printf(out, "problem"+problemMark+"\n")
 			if err := out.Flush(); err != nil {
 				t.Fatal(err)
 			}

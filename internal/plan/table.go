@@ -11,13 +11,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // WriteTable prints the plan as text.
 func (p *Plan) WriteTable(w io.Writer, style Style) error {
 	out := newColumns(w, style)
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
-		printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style))
+		terminal.Printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style))
 	}
 	for i := range p.Gateways {
 		if i > 0 {
@@ -65,7 +66,7 @@ func (g *Gateway) write(out *columns, style Style) {
 func (g *Gateway) writeListeners(out *columns) {
 	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES"+rowMark)
 	for _, l := range g.Listeners {
-		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d"+markRow(l.Reason != "")+"\n", orStar(l.Hostname), l.Port, l.Protocol,
+		terminal.Printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d"+markRow(l.Reason != "")+"\n", orStar(l.Hostname), l.Port, l.Protocol,
 			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
@@ -92,12 +93,12 @@ func (g *Gateway) writeRules(out *columns) {
 	}
 	for i := range rules {
 		rule := &rules[i]
-		printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service)
+		terminal.Printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service)
 		if protected {
-			printf(out, "%s\t", teamOf(rule))
+			terminal.Printf(out, "%s\t", teamOf(rule))
 		}
 		failed := rule.Entry != nil && rule.Entry.Action.Problem != nil
-		printf(out, "%s"+markRow(failed)+"\n", sourceOf(rule))
+		terminal.Printf(out, "%s"+markRow(failed)+"\n", sourceOf(rule))
 	}
 	flush(out)
 }
@@ -144,13 +145,13 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
-			printf(out, "%s: %s: %s"+problemMark+"\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
+			terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
 		}
 	}
 	for _, l := range g.result.Listeners {
 		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
 			if problem != nil && problem.Reason != string(gatewayv1.ListenerEntryReasonInvalid) {
-				printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
+				terminal.Printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
 			}
 		}
 	}
@@ -158,16 +159,16 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 		writeRouteProblems(out, route)
 	}
 	for _, warning := range g.routeWarnings(style) {
-		printf(out, "%s"+problemMark+"\n", warning)
+		terminal.Printf(out, "%s"+problemMark+"\n", warning)
 	}
 	for _, warning := range g.result.EntryWarnings() {
-		printf(out, "%s: %s\n", warning.Object, warning.Message)
+		terminal.Printf(out, "%s: %s\n", warning.Object, warning.Message)
 	}
 }
 
 // writeProblem prints a line about a problem of the Gateway.
 func (g *Gateway) writeProblem(out io.Writer, text string) {
-	printf(out, "Gateway %s/%s: %s"+problemMark+"\n", g.Namespace, g.Name, text)
+	terminal.Printf(out, "Gateway %s/%s: %s"+problemMark+"\n", g.Namespace, g.Name, text)
 }
 
 // flush ends a table, so that the column widths of the next table are independent.

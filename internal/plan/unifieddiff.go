@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -58,22 +57,9 @@ func render(c provider.Configuration) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("render a configuration: %w", err)
 	}
-	text, err := yaml.JSONToYAML(escapeJSON(whole))
+	text, err := yaml.JSONToYAML(terminal.EscapeYAML(whole))
 	if err != nil {
 		return nil, fmt.Errorf("render a configuration: %w", err)
 	}
 	return text, nil
-}
-
-// escapeJSON escapes the characters that are valid in a JSON string, but not in YAML.
-func escapeJSON(text []byte) []byte {
-	var escaped []byte
-	for _, r := range string(text) {
-		if r >= 0x7f && r <= 0xffff && !strconv.IsPrint(r) {
-			escaped = fmt.Appendf(escaped, `\u%04x`, r)
-		} else {
-			escaped = utf8.AppendRune(escaped, r)
-		}
-	}
-	return escaped
 }

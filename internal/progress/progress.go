@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // Line shows the current step of a command. On a terminal it rewrites one line in place;
@@ -32,10 +34,11 @@ func New(w io.Writer) *Line {
 	}}
 }
 
-// Step shows the name of a step that takes longer than a second, until done is called. On
-// a terminal, done erases the line. Callers must call done exactly once, and must neither
+// Step shows the name of a step that takes longer than a second, until done is called. It
+// escapes the name, which can contain text of other users. On a terminal, done erases the line. Callers must call done exactly once, and must neither
 // start another step nor write to w before.
 func (l *Line) Step(name string) (done func()) {
+	name = terminal.Escape(name)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
