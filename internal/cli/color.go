@@ -28,6 +28,6 @@ func (m colorMode) enabled(w io.Writer) bool {
 	if m != "auto" {
 		return m == "always"
 	}
-	file, ok := w.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+	file := fileOf(w)
+	return file != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }

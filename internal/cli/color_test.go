@@ -2,9 +2,23 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"testing"
 )
+
+func TestOnlyOutputWithColorsKeepsColors(t *testing.T) {
+	var out bytes.Buffer
+	stream := output{stream: &out}
+	for _, w := range []io.Writer{stream, withColors(stream)} {
+		if _, err := io.WriteString(w, "\x1b[31ma\x1b[m\x1b[2J\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := `\x1b[31ma\x1b[m\x1b[2J` + "\n\x1b[31ma\x1b[m" + `\x1b[2J` + "\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
 
 func TestColorsAreForTerminals(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

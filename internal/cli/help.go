@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,8 +15,8 @@ const helpWidth = 100
 // terminalWidth returns the number of columns of the terminal that w writes to, or 0 if w
 // is not a terminal.
 func terminalWidth(w io.Writer) int {
-	file, ok := w.(*os.File)
-	if !ok {
+	file := fileOf(w)
+	if file == nil {
 		return 0
 	}
 	width, _, err := term.GetSize(int(file.Fd()))

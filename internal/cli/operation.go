@@ -17,6 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/operation"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // defaultTimeout is the default of --timeout.
@@ -141,7 +142,7 @@ func (o *operationOptions) run(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	w := operation.Waiting{Show: progress.New(cmd.ErrOrStderr()).Step}
+	w := operation.Waiting{Show: progress.New(streamOf(cmd.ErrOrStderr())).Step}
 	if o.wait {
 		w.Timeout = o.timeout
 	}
@@ -149,7 +150,7 @@ func (o *operationOptions) run(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), message)
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(message))
 	return err
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // planOptions are the flags of the command plan.
@@ -155,7 +156,7 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	}
 	// The process is short-lived, so fewer garbage collections are worth the memory.
 	debug.SetGCPercent(200)
-	line := progress.New(cmd.ErrOrStderr())
+	line := progress.New(streamOf(cmd.ErrOrStderr()))
 	source, err := o.readSource(cmd, line)
 	if err != nil {
 		return err
@@ -184,7 +185,7 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	}
 	warnSource(cmd.ErrOrStderr(), source)
 	unserved := o.warnPlan(cmd.ErrOrStderr(), result)
-	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
+	if _, err := out.WriteTo(o.colored(cmd.OutOrStdout())); err != nil {
 		return fmt.Errorf("print the plan: %w", err)
 	}
 	healthy := result.Healthy() && !unserved && len(source.Warnings) == 0
@@ -333,19 +334,19 @@ func (o *planOptions) compareTables(ctx context.Context, result *plan.Plan, sour
 // warnSource prints which manifests and Secrets the plan does not consider.
 func warnSource(w io.Writer, source *state.Source) {
 	for _, warning := range source.Warnings {
-		fmt.Fprintf(w, "warning: %v\n", warning)
+		warn(w, "%v", warning)
 	}
 	for _, skipped := range source.Skipped {
-		fmt.Fprintf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
+		terminal.Printf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
 	}
 	if len(source.SkippedDirectories) > 0 {
-		fmt.Fprintf(w, "skipped subdirectories: %s; --recursive reads them\n", strings.Join(source.SkippedDirectories, ", "))
+		terminal.Printf(w, "skipped subdirectories: %s; --recursive reads them\n", strings.Join(source.SkippedDirectories, ", "))
 	}
 	for _, secret := range source.Certificates.Forbidden() {
-		fmt.Fprintf(w, "warning: no permission to get Secret %s, so its certificate is not validated\n", secret)
+		warn(w, "no permission to get Secret %s, so its certificate is not validated", secret)
 	}
 	for _, secret := range source.Certificates.Assumed() {
-		fmt.Fprintf(w, "warning: Secret %s not found; --assume-secrets treats it as a valid certificate\n", secret)
+		warn(w, "Secret %s not found; --assume-secrets treats it as a valid certificate", secret)
 	}
 }
 
@@ -357,7 +358,7 @@ func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 	}
 	if o.output != "table" && o.why == "" {
 		for _, warning := range result.RouteWarnings(plan.Style{}) {
-			fmt.Fprintln(w, "warning: "+warning)
+			warn(w, "%s", warning)
 		}
 	}
 	if o.diff.enabled && o.output == "table" {
@@ -370,7 +371,7 @@ func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 	request, _ := o.request() // execute has validated it
 	warning := result.Unserved(request)
 	if warning != "" {
-		fmt.Fprintln(w, "warning: "+warning)
+		warn(w, "%s", warning)
 	}
 	return warning != ""
 }

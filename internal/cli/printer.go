@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -44,6 +41,14 @@ func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 // style returns the style of text that is printed to stdout.
 func (o *planOptions) style(stdout io.Writer) plan.Style {
 	return plan.Style{Color: o.color.enabled(stdout), Width: terminalWidth(stdout), Wide: o.wide}
+}
+
+// colored returns stdout, with the colors of the command if --color enables them.
+func (o *planOptions) colored(stdout io.Writer) io.Writer {
+	if o.color.enabled(stdout) {
+		return withColors(stdout)
+	}
+	return stdout
 }
 
 // request returns the request that --why, --method and --header describe.
@@ -87,21 +92,21 @@ func formatPrinter(format string, table printFunc, value func(*plan.Plan) any) (
 	case "table":
 		return table, nil
 	case "json":
-		return func(w io.Writer, p *plan.Plan) error {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			encoder.SetEscapeHTML(false)
-			return encoder.Encode(value(p))
-		}, nil
+		return encodedPrinter(encodeJSON, value), nil
 	case "yaml":
-		return func(w io.Writer, p *plan.Plan) error {
-			text, err := yaml.Marshal(value(p))
-			if err == nil {
-				_, err = w.Write(text)
-			}
-			return err
-		}, nil
+		return encodedPrinter(encodeYAML, value), nil
 	default:
 		return nil, fmt.Errorf("--output must be one of %s, got %q", strings.Join(planFormats, ", "), format)
+	}
+}
+
+// encodedPrinter returns the function that prints an encoded value.
+func encodedPrinter(encode func(any) ([]byte, error), value func(*plan.Plan) any) printFunc {
+	return func(w io.Writer, p *plan.Plan) error {
+		text, err := encode(value(p))
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
 	}
 }

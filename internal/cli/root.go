@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -47,6 +46,7 @@ type Streams struct {
 // Run executes a command and returns the exit status. args are the arguments of the
 // process, beginning with the name of the program.
 func Run(ctx context.Context, args []string, s Streams) int {
+	s.Out, s.Err = output{stream: s.Out}, output{stream: s.Err}
 	root := rootCommand(filepath.Base(args[0]), s.Out)
 	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) {
 		unquoteUsages(root)
@@ -107,13 +107,6 @@ func exitStatus(err error) int {
 		return exitInterrupted
 	default:
 		return exitFailure
-	}
-}
-
-// printError prints an error. Each of its lines begins with the name of the program.
-func printError(w io.Writer, program string, err error) {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w, "%s: %s\n", program, strings.TrimSuffix(line, "\n"))
 	}
 }
 
