@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,13 +17,15 @@ import (
 type connection struct {
 	net.Conn
 	// raw is the TCP connection that carries TLS.
-	raw      net.Conn
+	raw      *arrival
 	identity authority.Identity
 	// expiry is when the client's certificate expires.
 	expiry  time.Time
 	gateway *gateway
 	server  *Server
-	once    sync.Once
+	// idleSince is when the client last had a stream on which it has sent a request, or when it
+	// connected. It is zero while it has one. Server.mu guards it.
+	idleSince time.Time
 	// unread is the number of bytes that have arrived since the last complete request. gRPC
 	// keeps it in memory until the request is complete, and a connection has only one stream.
 	unread   atomic.Int64
@@ -53,16 +54,20 @@ func (c *connection) resetUnread() { c.gateway.unread.Add(-c.unread.Swap(0)) }
 // client. It does not wait for the client, as the end of TLS does.
 func (c *connection) end() { _ = c.raw.Close() }
 
-// Close implements [net.Conn].
-func (c *connection) Close() error {
-	c.once.Do(func() {
-		c.isClosed.Store(true)
-		c.resetUnread()
-		c.server.mu.Lock()
-		delete(c.gateway.connections, c)
-		c.server.mu.Unlock()
-	})
-	return c.Conn.Close()
+// isIdle reports whether the client has had no stream with a request for too long. The caller
+// holds Server.mu.
+func (c *connection) isIdle(now time.Time) bool {
+	return !c.idleSince.IsZero() && now.Sub(c.idleSince) >= idleTimeout
+}
+
+// forget ends the accounting of the connection, which is closed.
+func (c *connection) forget() {
+	c.isClosed.Store(true)
+	c.resetUnread()
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	delete(c.gateway.connections, c)
+	c.server.connections--
 }
 
 // peerInfo describes a client to gRPC.
@@ -85,24 +90,24 @@ func newCredentials(s *Server) credentials.TransportCredentials {
 	return &serverCredentials{credentials.NewTLS(s.options.TLS), s}
 }
 
-// ServerHandshake implements [credentials.TransportCredentials].
+// ServerHandshake implements [credentials.TransportCredentials]. If it fails, gRPC closes the
+// connection.
 func (c *serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	end, err := c.server.handshakes.begin(raw.RemoteAddr())
-	if err != nil {
-		return nil, nil, err
+	arrived, ok := raw.(*arrival)
+	if !ok {
+		return nil, nil, errors.New("the connection does not come from the server's listener")
 	}
-	defer end()
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, err //nolint:wrapcheck // gRPC examines it
 	}
 	state, ok := info.(credentials.TLSInfo)
 	if !ok {
-		return nil, nil, errors.Join(errors.New("the connection has no TLS"), conn.Close())
+		return nil, nil, errors.New("the connection has no TLS")
 	}
-	admitted, err := c.server.admit(conn, raw, state)
+	admitted, err := c.server.admit(conn, arrived, state)
 	if err != nil {
-		return nil, nil, errors.Join(err, conn.Close())
+		return nil, nil, err
 	}
 	return admitted, peerInfo{state, admitted}, nil
 }
@@ -118,7 +123,7 @@ func (c *serverCredentials) ClientHandshake(context.Context, string, net.Conn) (
 }
 
 // admit returns the connection of a client that is allowed to connect.
-func (s *Server) admit(conn, raw net.Conn, info credentials.TLSInfo) (*connection, error) {
+func (s *Server) admit(conn net.Conn, raw *arrival, info credentials.TLSInfo) (*connection, error) {
 	identity, err := s.options.Identify(info.State)
 	if err != nil {
 		return nil, fmt.Errorf("identify the client: %w", err)
@@ -126,17 +131,29 @@ func (s *Server) admit(conn, raw net.Conn, info credentials.TLSInfo) (*connectio
 	if len(info.State.PeerCertificates) == 0 {
 		return nil, errors.New("identify the client: no certificate")
 	}
-	c := &connection{Conn: conn, raw: raw, identity: identity, expiry: info.State.PeerCertificates[0].NotAfter, server: s}
-	if !s.isAllowed(c, time.Now()) {
+	now := time.Now()
+	c := &connection{Conn: conn, raw: raw, identity: identity, expiry: info.State.PeerCertificates[0].NotAfter, server: s, idleSince: now}
+	if !s.isAllowed(c, now) {
 		s.options.Logger.Info("refused a client whose Tunnel does not exist or whose certificate has expired", "gateway", identity.Gateway, "tunnel", identity.Tunnel)
 		return nil, errors.New("the Tunnel of the certificate does not exist, or the certificate has expired")
 	}
 	c.gateway = s.ensureGateway(identity.Gateway)
+	return c, s.count(c)
+}
+
+// count counts a connection until it is closed, unless there are too many.
+func (s *Server) count(c *connection) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(c.gateway.connections) >= maxConnectionsPerGateway {
-		return nil, fmt.Errorf("gateway %s has %d connections, which is the maximum", identity.Gateway, maxConnectionsPerGateway)
+	switch {
+	case len(c.gateway.connections) >= maxConnectionsPerGateway:
+		return fmt.Errorf("gateway %s has %d connections, which is the maximum", c.gateway.name, maxConnectionsPerGateway)
+	case s.connections >= maxConnections:
+		return fmt.Errorf("there are %d connections, which is the maximum", maxConnections)
+	case !s.arrivals.identified(c.raw, c.forget):
+		return errors.New("the connection was closed during the handshake")
 	}
 	c.gateway.connections[c] = struct{}{}
-	return c, nil
+	s.connections++
+	return nil
 }

@@ -46,3 +46,24 @@ func TestIncompleteRequestsAreLimited(t *testing.T) {
 		t.Errorf("after the other connection was closed: %v", err)
 	}
 }
+
+// A client that identifies itself counts until its connection is closed, and not beyond the maximum.
+func TestIdentifiedConnectionsAreCounted(t *testing.T) {
+	server := NewServer(Options{})
+	arrive := func() *connection {
+		_, raw := (&arriving{arrivals: server.arrivals}).connect("10.0.0.1")
+		return &connection{raw: raw, server: server, gateway: server.ensureGateway(types.NamespacedName{Name: "shared"})}
+	}
+	server.connections = maxConnections - 1
+	last := arrive()
+	if err := server.count(last); err != nil || server.connections != maxConnections || server.arrivals.count != 0 {
+		t.Fatalf("%d connections and %d arrivals (%v)", server.connections, server.arrivals.count, err)
+	}
+	if server.count(arrive()) == nil {
+		t.Error("one more connection than the maximum")
+	}
+	last.end()
+	if err := server.count(arrive()); err != nil {
+		t.Errorf("after the end of a connection: %v", err)
+	}
+}

@@ -59,27 +59,43 @@ func withEmptyDetails(r *discoveryv3.DeltaDiscoveryRequest, n int) *discoveryv3.
 	return r
 }
 
-// A client that never finishes the TLS handshake does not keep others from connecting.
+// A pod that never finishes the TLS handshake does not keep others from connecting, and neither do
+// a hundred pods: they share a quota, which is not the Envoys'.
 func TestUnfinishedHandshakesDoNotKeepOthersOut(t *testing.T) {
-	withBed(t, func(t *testing.T, b *bed) {
-		b.publish(t, publication(1, "v1", "a"))
-		b.listener = bufconn.Listen(1 << 20)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- b.Serve(ctx, &crowd{b.listener, 5000}) }()
-		defer func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}()
-		start := time.Now()
-		c := b.started(t)
-		defer c.close()
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("another client waits %s", took)
-		}
-	})
+	for pods, connections := range map[int]int{1: 5000, 100: 50} {
+		t.Run(fmt.Sprint(pods, " pods"), func(t *testing.T) {
+			withBed(t, func(t *testing.T, b *bed) {
+				b.publish(t, publication(1, "v1", "a"))
+				b.listener = bufconn.Listen(1 << 20)
+				silent := &crowd{Listener: b.listener, pods: pods, connections: connections}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- b.Serve(ctx, silent) }()
+				defer func() {
+					cancel()
+					if err := <-done; err != nil {
+						t.Error(err)
+					}
+				}()
+				all, most := silent.open()
+				if all > 256 || most > 16 || all < 16 {
+					t.Errorf("%d silent connections are open, and %d of one pod; want at most 256 and 16", all, most)
+				}
+				start := time.Now()
+				c := b.started(t)
+				defer c.close()
+				// Virtual time passes only if the client has to wait.
+				if took := time.Since(start); took > 0 || c.ended() != nil {
+					t.Errorf("an Envoy waits %s, and its stream ended with %v", took, c.ended())
+				}
+				elapse(2 * time.Second)
+				if all, _ = silent.open(); all != 0 {
+					t.Errorf("%d silent connections are open after two seconds", all)
+				}
+				c.wantNothing()
+			})
+		})
+	}
 }
 
 // Clients that do not read share the memory of what is sent to them.
@@ -137,25 +153,45 @@ func TestReconnectingClientsAreNotReportedEachTime(t *testing.T) {
 	})
 }
 
-// crowd is a listener that first accepts clients that send nothing.
+// crowd is a listener that first accepts the connections of pods that send nothing.
 type crowd struct {
 	net.Listener
-	left int
+	pods, connections int
+	accepted          []*silent
 }
 
 func (l *crowd) Accept() (net.Conn, error) {
-	if l.left == 0 {
+	n := len(l.accepted)
+	if n == l.pods*l.connections {
 		return l.Listener.Accept()
 	}
-	l.left--
-	return &silent{closed: make(chan struct{})}, nil
+	address := &net.TCPAddr{IP: net.ParseIP(fmt.Sprint("10.0.0.", n%l.pods)), Port: n}
+	l.accepted = append(l.accepted, &silent{address: address, closed: make(chan struct{})})
+	return l.accepted[n], nil
+}
+
+// open returns the number of open connections, and the largest number of one pod.
+func (l *crowd) open() (all, most int) {
+	synctest.Wait()
+	byPod := map[string]int{}
+	for _, c := range l.accepted {
+		select {
+		case <-c.closed:
+		default:
+			pod := c.address.IP.String()
+			byPod[pod]++
+			all, most = all+1, max(most, byPod[pod])
+		}
+	}
+	return all, most
 }
 
 // silent is the connection of a client that sends nothing.
 type silent struct {
 	net.Conn
-	once   sync.Once
-	closed chan struct{}
+	address *net.TCPAddr
+	once    sync.Once
+	closed  chan struct{}
 }
 
 func (s *silent) Read([]byte) (int, error) {
@@ -177,4 +213,4 @@ func (s *silent) SetDeadline(t time.Time) error {
 	return nil
 }
 
-func (*silent) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 66), Port: 1} }
+func (s *silent) RemoteAddr() net.Addr { return s.address }

@@ -12,6 +12,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
@@ -194,7 +195,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	})
 }
 
-// A client that does not finish the handshake is disconnected after ten seconds.
+// A client that does not finish the handshake is disconnected after two seconds.
 func TestHandshakesTimeOut(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		conn, err := b.listener.DialContext(t.Context())
@@ -202,7 +203,7 @@ func TestHandshakesTimeOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close() //nolint:errcheck // the server closes it
-		elapse(11 * time.Second)
+		elapse(2 * time.Second)
 		if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
@@ -293,5 +294,42 @@ func TestServerWorksAfterAPanic(t *testing.T) {
 		again := b.started(t)
 		defer again.close()
 		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+	})
+}
+
+// A client that identifies itself and then opens no stream, ends its stream, or sends nothing on it,
+// does not keep a connection of its Gateway.
+func TestConnectionsWithoutRequestsEnd(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		certificate := b.client(t, shared, sharedTunnel, 24*time.Hour)
+		var all []*client
+		for i := range 100 {
+			c := b.connect(t, certificate)
+			defer c.close()
+			switch i % 3 {
+			case 0:
+				c.cancel() // the connection stays
+			case 1:
+				c.subscribe(clusters)
+				synctest.Wait()
+				c.cancel()
+			}
+			all = append(all, c)
+		}
+		elapse(time.Minute)
+		open := 0
+		for _, c := range all {
+			if c.conn.GetState() == connectivity.Ready {
+				open++
+			}
+		}
+		if open != 0 {
+			t.Errorf("%d connections without a request are open", open)
+		}
+		c := b.started(t)
+		defer c.close()
+		elapse(time.Minute)
+		c.wantNothing()
 	})
 }

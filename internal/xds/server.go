@@ -4,15 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/go-logr/logr"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,12 +55,14 @@ type Metrics interface {
 // and after Start as well.
 type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	options    Options
-	limits     memoryLimits
-	handshakes handshakes
+	options  Options
+	limits   memoryLimits
+	arrivals *arrivals
 
 	mu       sync.Mutex
 	gateways map[types.NamespacedName]*gateway
+	// connections is the number of connections whose clients have identified themselves.
+	connections int
 	// isKnown reports whether the server has listened long enough for all Envoys to connect.
 	isKnown bool
 }
@@ -77,7 +76,7 @@ func NewServer(o Options) *Server {
 		o.Changed = func(types.NamespacedName) {}
 	}
 	return &Server{
-		options: o, limits: newMemoryLimits(o.Memory), handshakes: handshakes{byHost: map[string]int{}},
+		options: o, limits: newMemoryLimits(o.Memory), arrivals: newArrivals(),
 		gateways: map[types.NamespacedName]*gateway{},
 	}
 }
@@ -87,6 +86,7 @@ func (s *Server) NeedLeaderElection() bool { return true }
 
 // The limits of connections.
 const (
+	// maxConnections is the maximum number of clients that have identified themselves.
 	maxConnections = 5000
 	// maxConnectionsPerGateway is four times the maximum number of connectors.
 	maxConnectionsPerGateway = 100
@@ -96,14 +96,19 @@ const (
 	// maxRequestSize is enough for the first request of an Envoy, which lists the versions of
 	// 50,000 clusters and their endpoints.
 	maxRequestSize = 64 << 20
-	// maxHandshakes is the maximum number of clients of one address that have not finished the
-	// TLS handshake. Every client can connect, and an Envoy connects once.
-	maxHandshakes    = 50
-	handshakeTimeout = 10 * time.Second
+	// maxArrivals and maxArrivalsPerHost are the maximum numbers of clients, in total and of one
+	// address, that have not identified themselves. They do not count as connections.
+	maxArrivals        = 256
+	maxArrivalsPerHost = 16
+	// handshakeTimeout is how long a client may take to identify itself and to begin HTTP/2.
+	handshakeTimeout = 2 * time.Second
+	// idleTimeout is how long a client may be connected without a stream on which it has sent a
+	// request. Envoy sends one as soon as it is connected.
+	idleTimeout = 30 * time.Second
 	// sendTimeout is how long a client may take to read a response.
 	sendTimeout = time.Minute
-	// sweepInterval is how often the server looks for connections whose certificate has
-	// expired or whose Tunnel is gone, and for Envoys that are late.
+	// sweepInterval is how often the server looks for connections to end, and for Envoys that
+	// are late.
 	sweepInterval = 5 * time.Second
 )
 
@@ -168,7 +173,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 			})
 		}
 	})
-	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); err != nil && ctx.Err() == nil {
+	if err := server.Serve(counted{listener, s.arrivals}); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve Envoys: %w", err)
 	}
 	return nil
@@ -229,18 +234,27 @@ func (s *Server) change(g *gateway, f func()) {
 	report()
 }
 
-// sweep ends the connections whose certificate has expired or whose Tunnel is gone, and finds
-// Envoys that are late.
+// sweep ends the connections that are idle, whose certificate has expired or whose Tunnel is
+// gone, and finds Envoys that are late.
 func (s *Server) sweep(now time.Time) {
-	var all []*connection
+	var all, idle []*connection
 	s.changeAll(func() {}, func(g *gateway) {
-		all = slices.AppendSeq(all, maps.Keys(g.connections))
+		for c := range g.connections {
+			if c.isIdle(now) {
+				idle = append(idle, c)
+			} else {
+				all = append(all, c)
+			}
+		}
 		g.findLate()
 	})
 	for _, c := range all {
 		if !s.isAllowed(c, now) {
 			c.end()
 		}
+	}
+	for _, c := range idle {
+		c.end()
 	}
 }
 

@@ -95,6 +95,7 @@ func (s *Server) close(st *stream) {
 	s.change(st.gateway, func() {
 		delete(st.gateway.streams, st)
 		st.gateway.names -= st.names
+		st.idleSince = time.Now()
 		s.recordConnected(st.gateway)
 	})
 }
@@ -159,7 +160,8 @@ func (s *Server) limitNames(st *stream, r *discoveryv3.DeltaDiscoveryRequest) er
 	return s.countNames(st, added)
 }
 
-// countNames changes the number of names that the server keeps for an open stream.
+// countNames changes the number of names that the server keeps for an open stream, on which a
+// request has arrived.
 func (s *Server) countNames(st *stream, added int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,6 +169,7 @@ func (s *Server) countNames(st *stream, added int) error {
 	if _, ok := g.streams[st]; !ok {
 		return errNotCurrent
 	}
+	st.idleSince = time.Time{}
 	st.names, g.names = st.names+added, g.names+added
 	if g.names > s.limits.names {
 		return status.Errorf(codes.ResourceExhausted, "the Envoys of the Gateway list %d resources, the maximum is %d", g.names, s.limits.names)
