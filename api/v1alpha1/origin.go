@@ -90,8 +90,10 @@ type OriginRequest struct {
 	OriginServerName *string `json:"originServerName,omitempty"`
 
 	// CAPool is the absolute path, in the connector's container, of the file with
-	// the certificate authorities that verify backends. Default: the empty string,
-	// which means the certificate authorities of the container's system.
+	// the certificate authorities that verify backends. Only the TunnelConfiguration
+	// of a GatewayClass may set it, because connectors read the whole file. Default:
+	// the empty string, which means the certificate authorities of the container's
+	// system.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096

@@ -121,7 +121,7 @@ func (c *class) metadataPrefixes() []string {
 // violation returns why the class does not permit the settings of a Gateway, or
 // "".
 func (c *class) violation(gateway *spec) string {
-	for _, check := range []func(*spec) string{checkClassOnly, c.checkPermitted, checkExisting, c.checkReplicas} {
+	for _, check := range []func(*spec) string{checkClassOnly, checkCAPool, c.checkPermitted, checkExisting, c.checkReplicas} {
 		if violation := check(gateway); violation != "" {
 			return violation
 		}
@@ -133,7 +133,26 @@ func (c *class) violation(gateway *spec) string {
 func checkClassOnly(gateway *spec) string {
 	for _, field := range classFields {
 		if field.isSet(gateway) {
-			return fmt.Sprintf("spec.%s belongs only in the TunnelConfiguration of a GatewayClass, because %s. Remove the field.", field.name, field.reason)
+			return classOnly("spec."+field.name, field.reason)
+		}
+	}
+	return ""
+}
+
+// classOnly returns the message about a field that only a class can set.
+func classOnly(path, reason string) string {
+	return fmt.Sprintf("%s belongs only in the TunnelConfiguration of a GatewayClass, because %s. Remove the field.", path, reason)
+}
+
+// checkCAPool rejects caPool in every originRequest of a Gateway.
+func checkCAPool(gateway *spec) string {
+	const reason = "it names a file in the container of cloudflared, which reads it completely"
+	if gateway.OriginRequest != nil && gateway.OriginRequest.CAPool != nil {
+		return classOnly("spec.originRequest.caPool", reason)
+	}
+	for i := range gateway.ListenerConfigurations {
+		if entry := &gateway.ListenerConfigurations[i]; entry.OriginRequest != nil && entry.OriginRequest.CAPool != nil {
+			return classOnly(pathOf(entry)+".originRequest.caPool", reason)
 		}
 	}
 	return ""

@@ -205,6 +205,33 @@ func TestGatewayCannotSetClassFields(t *testing.T) {
 	}
 }
 
+// A file such as /dev/zero would make cloudflared read until it has no memory.
+func TestGatewayCannotNameFilesOfConnectors(t *testing.T) {
+	var all []v1alpha1.GatewayField
+	for name := range fieldValues {
+		all = append(all, v1alpha1.GatewayField(name))
+	}
+	entry := func(protocolPort string, o *v1alpha1.OriginRequest) v1alpha1.ListenerConfiguration {
+		return v1alpha1.ListenerConfiguration{ProtocolPort: protocolPort, OriginRequest: o}
+	}
+	for _, file := range []string{"/dev/zero", "/etc/ca.crt", ""} {
+		pool := &v1alpha1.OriginRequest{CAPool: &file}
+		for path, gateway := range map[string]spec{
+			"spec.originRequest.caPool":                                 {OriginRequest: pool},
+			"spec.listenerConfigurations[HTTP:80].originRequest.caPool": {ListenerConfigurations: []v1alpha1.ListenerConfiguration{entry("*", nil), entry("HTTP:80", pool)}},
+			"spec.listenerConfigurations[*].originRequest.caPool":       {ListenerConfigurations: []v1alpha1.ListenerConfiguration{entry("*", pool)}},
+		} {
+			for name, class := range map[string]*spec{"no settings": nil, "every field": {AllowedGatewayFields: all}} {
+				_, problem := resolve(class, gateway)
+				wantProblem(t, name, problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `+path+" belongs only in the TunnelConfiguration of a GatewayClass, because ", "Remove the field.")
+			}
+			if _, problem := resolve(&gateway, spec{}); problem != nil {
+				t.Errorf("%s of the class: got problem %+v, want none", path, problem)
+			}
+		}
+	}
+}
+
 func wantProblem(t *testing.T, name string, problem *Problem, parts ...string) {
 	t.Helper()
 	if problem == nil || problem.Reason != "InvalidParameters" {
