@@ -93,8 +93,9 @@ type Connector struct {
 	// +kubebuilder:validation:MaxItems=16
 	MetricsFrom []MetricsPeer `json:"metricsFrom,omitempty"`
 
-	// Resources are the resource requests and limits of a connector. Default:
-	// none.
+	// Resources are the resource requests and limits of a connector. Default: a
+	// request for 128Mi of memory, unless resources sets a request or a limit for
+	// memory, and no limit.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
@@ -207,7 +208,9 @@ type EnvoyProxy struct {
 
 	// Resources are the resource requests and limits of an Envoy. With dataPlane Envoy,
 	// connector.autoscaling requires a request for cpu here too, because a
-	// HorizontalPodAutoscaler considers all containers of a pod. Default: none.
+	// HorizontalPodAutoscaler considers all containers of a pod. Default: a request for
+	// 128Mi of memory, unless resources sets a request or a limit for memory, and no
+	// limit.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`

@@ -1,7 +1,6 @@
 package connector
 
 import (
-	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,17 +118,4 @@ func envoyProbe() *corev1ac.ProbeApplyConfiguration {
 // Envoy has become ready.
 func envoyLiveness() *corev1ac.ProbeApplyConfiguration {
 	return envoyProbe().WithPeriodSeconds(10).WithFailureThreshold(3)
-}
-
-// setResources sets the resources of the container. path is the path of the setting.
-func setResources(c *corev1ac.ContainerApplyConfiguration, path string, settings *corev1.ResourceRequirements) error {
-	if settings == nil {
-		return nil
-	}
-	resources, err := applied[corev1ac.ResourceRequirementsApplyConfiguration](settings)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	c.WithResources(resources)
-	return nil
 }
