@@ -148,7 +148,7 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
 		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	}
-	c.setHostnameShared(o.Shared, r.gateway.Status.Conditions)
+	c.setHostnameShared(o.Shared, r.gateway)
 	if ready := o.Connectors; ready != nil {
 		c.set(TypeConnectorsReady, ready.Status == metav1.ConditionTrue, ready.Reason, ready.Message)
 	}

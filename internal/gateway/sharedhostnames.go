@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -143,9 +143,9 @@ func (r *Result) ServesGRPC() bool {
 
 // setHostnameShared adds the HostnameShared condition if the Gateway shares
 // hostnames.
-func (c *conditions) setHostnameShared(s Shared, current []metav1.Condition) {
+func (c *conditions) setHostnameShared(s Shared, g *gatewayv1.Gateway) {
 	if !s.Known {
-		for _, condition := range current {
+		for _, condition := range g.Status.Conditions {
 			if condition.Type == TypeHostnameShared {
 				condition.ObservedGeneration = c.generation
 				c.list = append(c.list, condition)
@@ -158,13 +158,28 @@ func (c *conditions) setHostnameShared(s Shared, current []metav1.Condition) {
 	}
 	var parts []string
 	for _, hostname := range slices.Sorted(maps.Keys(s.By)) {
-		var names []string
-		for _, other := range s.By[hostname] {
-			names = append(names, other.String())
-		}
-		parts = append(parts, fmt.Sprintf("%s (Gateway %s)", hostname, strings.Join(names, ", ")))
+		parts = append(parts, fmt.Sprintf("%s (%s)", hostname, describeSharers(s.By[hostname], g.Namespace)))
 	}
 	c.set(TypeHostnameShared, true, "HostnameShared",
 		"Other Gateways serve the same hostnames with separate tunnels, but a DNS record can point to only one tunnel: "+strings.Join(parts, "; ")+
 			". Remove each hostname from all Gateways but one.")
+}
+
+// describeSharers returns the names of the Gateways in the namespace, and the number of the others,
+// because the readers of the condition may not know the Gateways of other teams.
+func describeSharers(gateways []types.NamespacedName, namespace string) string {
+	var own []string
+	for _, gateway := range gateways {
+		if gateway.Namespace == namespace {
+			own = append(own, "Gateway "+gateway.String())
+		}
+	}
+	switch others := len(gateways) - len(own); others {
+	case 0:
+	case 1:
+		own = append(own, "1 Gateway in another namespace")
+	default:
+		own = append(own, fmt.Sprintf("%d Gateways in other namespaces", others))
+	}
+	return strings.Join(own, ", ")
 }
