@@ -94,7 +94,6 @@ type Options struct {
 // Result contains the decisions for one Gateway.
 type Result struct {
 	// Listeners are the effective listeners of all owners in order of precedence.
-	// The listeners of ListenerSets that are not allowed follow at the end.
 	Listeners []*Listener
 	// Sets are the ListenerSets in order of precedence, allowed or not.
 	Sets []*Set
@@ -125,6 +124,7 @@ type Result struct {
 	controller gatewayv1.GatewayController
 	translator translator
 	permitted  *permittedHostnames
+	notAllowed []*Listener // that NotAllowedListeners has returned
 }
 
 // Problem is the reason and the message of a condition that reports a problem.

@@ -220,8 +220,20 @@ var programmedReasons = []string{
 	string(gatewayv1.ListenerReasonPortUnavailable), string(gatewayv1.ListenerReasonUnsupportedValue), ReasonHostnameNotPermitted, ReasonLimitExceeded,
 }
 
+// IsListenerCondition reports whether the controller writes conditions of the type for
+// listeners.
+func IsListenerCondition(kind string) bool {
+	switch kind {
+	case typeAccepted, typeConflicted, typeResolvedRefs, typeProgrammed:
+		return true
+	default:
+		return false
+	}
+}
+
 const (
 	messageResolvedRefs       = "All references are resolved."
+	messageSetNotAllowed      = "The ListenerSet is not allowed. See its Accepted condition."
 	messageGatewayNotAccepted = "The Gateway is not accepted, so the controller does not change the tunnel."
 )
 

@@ -12,16 +12,12 @@ import (
 // processes the owners in order of precedence, each in two steps: a listener
 // loses against the claims of earlier owners; listeners of one owner that
 // conflict with each other all lose.
-//
-// The listeners of sets that are not allowed claim nothing.
 func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	claims := newClaimIndex()
 	claims.limiter = l
 	claims.addOwner(gatewayListeners)
 	for _, set := range sets {
-		if set.NotAllowed == nil {
-			claims.addOwner(set.Listeners)
-		}
+		claims.addOwner(set.Listeners)
 	}
 }
 

@@ -81,7 +81,8 @@ type Set struct {
 	Owner Owner
 	// NotAllowed is why the Gateway does not allow the set, or nil when it does.
 	NotAllowed *Problem
-	// Listeners are the entries of the set, in the order of its spec.
+	// Listeners are the entries of the set, in the order of its spec. A set that is not
+	// allowed has none.
 	Listeners []*Listener
 
 	object *gatewayv1.ListenerSet
@@ -102,18 +103,22 @@ func (s *Set) Generation() int64 { return s.object.Generation }
 //
 // (ListenerSetSpec.Listeners)
 func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
-	// One allocation for all listeners, because there can be thousands.
-	buffer := make([]Listener, countListeners(s))
-	listeners := newListeners(&buffer, gatewayOwner(s.Gateway), s.Gateway.Spec.Listeners, s.Namespaces)
 	admission := newListenerAdmission(s)
 	sets := make([]*Set, len(s.ListenerSets))
+	count := len(s.Gateway.Spec.Listeners)
 	for i, object := range s.ListenerSets {
-		owner := listenerSetOwner(object)
-		sets[i] = &Set{
-			Owner: owner, object: object,
-			Listeners: newListeners(&buffer, owner, object.Spec.Listeners, s.Namespaces),
+		sets[i] = &Set{Owner: listenerSetOwner(object), object: object, NotAllowed: admission.problem(object.Namespace)}
+		if sets[i].NotAllowed == nil {
+			count += len(object.Spec.Listeners)
 		}
-		sets[i].reject(admission.problem(object.Namespace))
+	}
+	// One allocation for all listeners, because there can be thousands.
+	buffer := make([]Listener, count)
+	listeners := newListeners(&buffer, gatewayOwner(s.Gateway), s.Gateway.Spec.Listeners, s.Namespaces)
+	for _, set := range sets {
+		if set.NotAllowed == nil {
+			set.Listeners = newListeners(&buffer, set.Owner, set.object.Spec.Listeners, s.Namespaces)
+		}
 	}
 	slices.SortFunc(sets, func(a, b *Set) int { return compareSets(a.object, b.object) })
 	return listeners, sets
@@ -127,14 +132,6 @@ func compareSets(a, b *gatewayv1.ListenerSet) int {
 	return compareNames(listenerSetOwner(a).NamespacedName, listenerSetOwner(b).NamespacedName)
 }
 
-func countListeners(s *Snapshot) int {
-	n := len(s.Gateway.Spec.Listeners)
-	for _, set := range s.ListenerSets {
-		n += len(set.Spec.Listeners)
-	}
-	return n
-}
-
 // newListeners returns the listeners of one owner, allocated from the buffer. A
 // listener of a Gateway and an entry of a ListenerSet have the same fields.
 func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](buffer *[]Listener, owner Owner, specs []L, namespaces map[string]*corev1.Namespace) []*Listener {
@@ -146,16 +143,35 @@ func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](buffer *[]List
 	return listeners
 }
 
-// reject marks the set as not allowed and its listeners as not accepted, unless
-// the problem is nil.
-func (s *Set) reject(problem *Problem) {
-	s.NotAllowed = problem
-	if problem == nil {
-		return
+// NotAllowedListeners returns the entries of the ListenerSets that are not allowed, as
+// listeners that are not accepted. No decision depends on them.
+func (r *Result) NotAllowedListeners() []*Listener {
+	if r.notAllowed != nil {
+		return r.notAllowed
 	}
-	for _, l := range s.Listeners {
-		l.Rejected = &Problem{Reason: string(gatewayv1.ListenerEntryReasonInvalid), Message: "The ListenerSet is not allowed. See its Accepted condition."}
+	for _, set := range r.Sets {
+		if set.NotAllowed == nil {
+			continue
+		}
+		buffer := make([]Listener, len(set.object.Spec.Listeners))
+		for _, l := range newListeners(&buffer, set.Owner, set.object.Spec.Listeners, nil) {
+			l.Rejected = &Problem{Reason: reasonNotAllowed, Message: messageSetNotAllowed}
+			r.notAllowed = append(r.notAllowed, l)
+		}
 	}
+	return r.notAllowed
+}
+
+// AllowedListenerSets returns the ListenerSets that the Gateway allows.
+func AllowedListenerSets(s *Snapshot) []*gatewayv1.ListenerSet {
+	var allowed []*gatewayv1.ListenerSet
+	admission := newListenerAdmission(s)
+	for _, set := range s.ListenerSets {
+		if admission.problem(set.Namespace) == nil {
+			allowed = append(allowed, set)
+		}
+	}
+	return allowed
 }
 
 func (l *Listener) init(owner Owner, spec gatewayv1.Listener, namespaces map[string]*corev1.Namespace) {
@@ -201,16 +217,12 @@ func ageOf(created metav1.Time) age {
 	return age(created.Unix())
 }
 
-// orderByPrecedence returns all listeners in order of precedence. The listeners
-// of sets that are not allowed follow at the end.
+// orderByPrecedence returns the listeners of the Gateway and of the allowed sets in order
+// of precedence.
 func orderByPrecedence(gatewayListeners []*Listener, sets []*Set) []*Listener {
 	all := slices.Clone(gatewayListeners)
-	for _, allowed := range []bool{true, false} {
-		for _, set := range sets {
-			if (set.NotAllowed == nil) == allowed {
-				all = append(all, set.Listeners...)
-			}
-		}
+	for _, set := range sets {
+		all = append(all, set.Listeners...)
 	}
 	return all
 }
@@ -228,6 +240,7 @@ func newListenerAdmission(s *Snapshot) listenerAdmission {
 	return listenerAdmission{
 		gateway: types.NamespacedName{Namespace: s.Gateway.Namespace, Name: s.Gateway.Name},
 		rule:    newNamespaceRule(from, selector, s.Gateway.Namespace, s.Namespaces),
+		decided: map[string]*Problem{},
 	}
 }
 
@@ -235,12 +248,22 @@ func newListenerAdmission(s *Snapshot) listenerAdmission {
 type listenerAdmission struct {
 	gateway types.NamespacedName
 	rule    namespaceRule
+	decided map[string]*Problem // by namespace, because a namespace can have thousands of sets
 }
 
 // problem returns why the Gateway does not allow ListenerSets from the
 // namespace, in enough detail to find the mistake. It returns nil when the
 // Gateway allows them.
 func (a listenerAdmission) problem(namespace string) *Problem {
+	problem, decided := a.decided[namespace]
+	if !decided {
+		problem = a.decide(namespace)
+		a.decided[namespace] = problem
+	}
+	return problem
+}
+
+func (a listenerAdmission) decide(namespace string) *Problem {
 	if a.rule.admits(namespace) {
 		return nil
 	}

@@ -11,9 +11,6 @@ import (
 func (l *limiter) limitListeners(sets []*Set) {
 	used := map[limits.Tenant]int{}
 	for _, set := range sets {
-		if set.NotAllowed != nil {
-			continue
-		}
 		tenant := l.tenants.of(set.Owner.Namespace)
 		for _, entry := range set.Listeners {
 			if entry.Rejected != nil || hostnames.Problem(entry.Hostname()) != "" {

@@ -77,9 +77,6 @@ func (p *permittedHostnames) rejectListeners(sets []*Set) {
 		return
 	}
 	for _, set := range sets {
-		if set.NotAllowed != nil {
-			continue
-		}
 		for _, l := range set.Listeners {
 			if !p.permitsOwner(l.Owner, l.Hostname()) {
 				l.Rejected = p.listenerProblem(l)

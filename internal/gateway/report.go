@@ -225,6 +225,8 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	}
 	c.check(typeAccepted, problem, reasonAccepted, message)
 	switch {
+	case set.NotAllowed != nil:
+		c.set(typeProgrammed, false, reasonNotAllowed, messageSetNotAllowed)
 	case problem == nil:
 		c.setProgrammed(push, set.object.Status.Conditions)
 	case problem.Reason == reasonParentNotAccepted:
@@ -232,10 +234,11 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	default:
 		c.set(typeProgrammed, false, problem.Reason, problem.Message)
 	}
-	status := gatewayv1.ListenerSetStatus{
-		Conditions: c.list,
-		Listeners:  make([]gatewayv1.ListenerEntryStatus, len(set.Listeners)),
+	status := gatewayv1.ListenerSetStatus{Conditions: c.list}
+	if set.NotAllowed != nil {
+		return status // a namespace that the Gateway does not admit must not fill the API server
 	}
+	status.Listeners = make([]gatewayv1.ListenerEntryStatus, len(set.Listeners))
 	current := ConditionsByListener(set.object.Status.Listeners)
 	for i, l := range set.Listeners {
 		status.Listeners[i] = gatewayv1.ListenerEntryStatus(r.listenerStatus(l, set.object.Generation, push, current[l.Spec.Name]))

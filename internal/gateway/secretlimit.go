@@ -4,12 +4,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // maxSecretsPerNamespace is the maximum number of Secrets that the controller reads for
-// the listeners of one namespace on one Gateway. The listeners of all ListenerSets that
-// the Gateway does not allow count together.
+// the listeners of one namespace on one Gateway.
 const maxSecretsPerNamespace = 128
 
 // SecretsToRead returns the Secrets that the listeners of the snapshot refer to
@@ -24,44 +22,34 @@ func SecretsToRead(s *Snapshot) []types.NamespacedName {
 // Secrets that are above the limit.
 func limitSecrets(s *Snapshot, permitted grants) (read []types.NamespacedName, above map[types.NamespacedName]bool) {
 	seen, used := map[types.NamespacedName]bool{}, map[string]int{}
-	add := func(from referrer, budget string, referred []types.NamespacedName) {
+	add := func(from referrer, referred []types.NamespacedName) {
 		for _, name := range referred {
 			if seen[name] || !permitted.permits(from, secretTarget(name)) {
 				continue
 			}
-			if used[budget] == maxSecretsPerNamespace {
+			if used[from.namespace] == maxSecretsPerNamespace {
 				if above == nil {
 					above = map[types.NamespacedName]bool{}
 				}
 				above[name] = true
 				continue
 			}
-			used[budget]++
+			used[from.namespace]++
 			seen[name] = true
 			read = append(read, name)
 			delete(above, name)
 		}
 	}
-	add(referrer{KindGateway, s.Gateway.Namespace}, s.Gateway.Namespace, SecretsOfGateway(s.Gateway))
-	admission := newListenerAdmission(s)
-	for _, set := range setsByPrecedence(s.ListenerSets) {
-		budget := set.Namespace
-		if !admission.rule.admits(set.Namespace) {
-			budget = "" // no namespace has this name
-		}
-		add(referrer{KindListenerSet, set.Namespace}, budget, SecretsOfListenerSet(set))
+	add(referrer{KindGateway, s.Gateway.Namespace}, SecretsOfGateway(s.Gateway))
+	for _, set := range slices.SortedFunc(slices.Values(AllowedListenerSets(s)), compareSets) {
+		add(referrer{KindListenerSet, set.Namespace}, SecretsOfListenerSet(set))
 	}
 	return read, above
 }
 
-// setsByPrecedence returns the ListenerSets in the order of [mergeListeners].
-func setsByPrecedence(sets []*gatewayv1.ListenerSet) []*gatewayv1.ListenerSet {
-	return slices.SortedFunc(slices.Values(sets), compareSets)
-}
-
 func countCertificateRefs(s *Snapshot) int {
 	count := len(SecretsOfGateway(s.Gateway))
-	for _, set := range s.ListenerSets {
+	for _, set := range AllowedListenerSets(s) {
 		for i := range set.Spec.Listeners {
 			if tls := set.Spec.Listeners[i].TLS; tls != nil {
 				count += len(tls.CertificateRefs)

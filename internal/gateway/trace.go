@@ -58,7 +58,7 @@ type UnservedRoute struct {
 // Trace explains which entry of the routing table answers the request.
 func (r *Result) Trace(request routing.Request) *Trace {
 	t := &Trace{Request: request}
-	for _, l := range r.Listeners {
+	for _, l := range slices.Concat(r.Listeners, r.NotAllowedListeners()) {
 		if routing.Covers(l.Hostname(), request.Host) {
 			t.Listeners = append(t.Listeners, l)
 		}

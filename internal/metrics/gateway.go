@@ -72,7 +72,7 @@ var gatewayGauges = []struct {
 				emit(float64(*g.Rules))
 			}
 		}},
-	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets whose parentRef names it.", labelListenerState),
+	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets that it allows.", labelListenerState),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerState, g.Listeners) }},
 	{gauge("listener_sets", "ListenerSets", "ListenerSets whose parentRef names the Gateway.", labelListenerSetState),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerSetState, g.ListenerSets) }},

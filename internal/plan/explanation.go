@@ -165,7 +165,7 @@ func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities)
 		t.Rejected = &Rejection{p.Reason, p.Message}
 	}
 	for i, l := range found.Listeners {
-		row := g.Listeners[slices.Index(g.result.Listeners, l)]
+		row := g.Listeners[slices.Index(g.resultListeners(), l)]
 		t.Listeners[i] = MatchingListener{Listener: row, ReceivesRequest: slices.Contains(found.Claimants, l), Message: messageOf(l)}
 	}
 	if g.result.Table != nil {

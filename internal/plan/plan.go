@@ -109,8 +109,6 @@ type Listener struct {
 	Programmed     bool   `json:"programmed"`
 	Reason         string `json:"reason"`
 	AttachedRoutes int32  `json:"attachedRoutes"`
-
-	notAllowed bool // whether the Gateway does not allow the ListenerSet of the listener
 }
 
 // Warning is a problem of an accepted Gateway that no condition reports.
@@ -308,7 +306,7 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 	g := Gateway{
 		Namespace: key.Namespace, Name: key.Name,
 		AttachedListenerSets: result.AttachedListenerSets(),
-		Listeners:            make([]Listener, len(result.Listeners)),
+		Listeners:            []Listener{},
 		DataPlane:            result.DataPlane,
 		Entries:              newTableEntries(result),
 		Config:               ingress.ConfigurationFor(result.DataPlane, result.Table),
@@ -320,8 +318,8 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {
 		g.sharedHostnames = c.Message
 	}
-	for i, l := range result.Listeners {
-		g.Listeners[i] = newListener(l, conditions[l.Owner][l.Spec.Name])
+	for _, l := range g.resultListeners() {
+		g.Listeners = append(g.Listeners, newListener(l, conditions[l.Owner][l.Spec.Name]))
 	}
 	return g
 }
@@ -349,6 +347,11 @@ func firstUnexpected(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
+// resultListeners returns the listeners in the order of the rows of the hostname table.
+func (g *Gateway) resultListeners() []*gateway.Listener {
+	return slices.Concat(g.result.Listeners, g.result.NotAllowedListeners())
+}
+
 // newListener returns a row of the hostname table.
 func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	listener := Listener{
@@ -363,11 +366,11 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 		ResolvedRefs:   meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionResolvedRefs)),
 		Programmed:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionProgrammed)),
 		AttachedRoutes: l.AttachedRoutes,
-
-		notAllowed: l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerEntryReasonInvalid),
 	}
 	if c := firstUnexpected(conditions); c != nil {
 		listener.Reason = c.Reason
+	} else if l.Rejected != nil {
+		listener.Reason = l.Rejected.Reason // its ListenerSet is not allowed, so it has no conditions
 	}
 	return listener
 }

@@ -244,7 +244,7 @@ func TestListenersAreInOrderOfPrecedence(t *testing.T) {
 		"Gateway infra/shared home ",
 		"ListenerSet team/admitted a ",
 		"ListenerSet team/admitted b HostnameConflict",
-		"ListenerSet outside/older-but-outside a Invalid",
+		"ListenerSet outside/older-but-outside a NotAllowed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("listeners differ (-want +got):\n%s", diff)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"slices"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
@@ -72,14 +70,8 @@ func (g *Gateway) writeListeners(out *columns) {
 	flush(out)
 }
 
-// state returns the reason of a problem, or "served". The conditions of a listener whose
-// ListenerSet is not allowed have the reason Invalid, which says less.
-func (l *Listener) state() string {
-	if l.notAllowed {
-		return string(gatewayv1.ListenerSetReasonNotAllowed)
-	}
-	return cmp.Or(l.Reason, "served")
-}
+// state returns the reason of a problem, or "served".
+func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 // writeRules prints the rules. It prints the column ACCESS, with the team whose token a
 // rule requires, only if a rule requires one.
@@ -150,7 +142,7 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	}
 	for _, l := range g.result.Listeners {
 		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
-			if problem != nil && problem.Reason != string(gatewayv1.ListenerEntryReasonInvalid) {
+			if problem != nil {
 				terminal.Printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
 			}
 		}

@@ -114,7 +114,7 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 		}
 	}
 	addTargets(s.Gateway.Namespace, gateway.SecretsOfGateway(s.Gateway))
-	for _, set := range s.ListenerSets {
+	for _, set := range gateway.AllowedListenerSets(s) {
 		addTargets(set.Namespace, gateway.SecretsOfListenerSet(set))
 	}
 	for _, route := range routes(s) {

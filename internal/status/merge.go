@@ -76,13 +76,18 @@ func MergeGateway(current, desired gatewayv1.GatewayStatus, now metav1.Time) (ga
 }
 
 // MergeListenerSet merges the desired status into the current status of a
-// ListenerSet, and reports whether the status changes.
+// ListenerSet, and reports whether the status changes. A set that is not allowed has no
+// desired entries: its entries are removed, except for conditions of other types.
 func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.Time) (gatewayv1.ListenerSetStatus, bool) {
 	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current, false
 	}
 	merged := desired
 	merged.Conditions = mergeConditions(current.Conditions, desired.Conditions, now)
+	if len(desired.Listeners) == 0 {
+		merged.Listeners = entriesOfOthers(current.Listeners)
+		return merged, !equality.Semantic.DeepEqual(current, merged)
+	}
 	merged.Listeners = slices.Clone(desired.Listeners)
 	existing := gateway.ConditionsByListener(current.Listeners)
 	for i := range merged.Listeners {
@@ -90,6 +95,21 @@ func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.T
 		l.Conditions = mergeConditions(existing[l.Name], l.Conditions, now)
 	}
 	return merged, !equality.Semantic.DeepEqual(current, merged)
+}
+
+// entriesOfOthers returns the entries that contain conditions of other controllers, without
+// what this controller has written.
+func entriesOfOthers(current []gatewayv1.ListenerEntryStatus) []gatewayv1.ListenerEntryStatus {
+	var entries []gatewayv1.ListenerEntryStatus
+	for _, entry := range current {
+		others := slices.DeleteFunc(slices.Clone(entry.Conditions), func(c metav1.Condition) bool { return gateway.IsListenerCondition(c.Type) })
+		if len(others) > 0 {
+			entries = append(entries, gatewayv1.ListenerEntryStatus{
+				Name: entry.Name, SupportedKinds: []gatewayv1.RouteGroupKind{}, Conditions: others,
+			})
+		}
+	}
+	return entries
 }
 
 // MergeClass merges the desired status into the current status of a GatewayClass,

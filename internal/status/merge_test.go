@@ -142,6 +142,24 @@ func gatewayListener(conditions []metav1.Condition) gatewayv1.GatewayStatus {
 	return gatewayv1.GatewayStatus{Listeners: []gatewayv1.ListenerStatus{{Name: "a", Conditions: conditions}}}
 }
 
+// Nothing in an entry says which controller has written it, but the types of its conditions do.
+func TestASetThatIsNotAllowedKeepsOnlyWhatOthersWrote(t *testing.T) {
+	other := at(before, condition("example.com/Audited", isTrue, 1))
+	current := gatewayv1.ListenerSetStatus{Listeners: []gatewayv1.ListenerEntryStatus{
+		{Name: "mine", AttachedRoutes: 3, Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1)), at(before, condition("ResolvedRefs", isTrue, 1))}},
+		{Name: "audited", AttachedRoutes: 3, Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1)), other}},
+	}}
+	desired := gatewayv1.ListenerSetStatus{Conditions: []metav1.Condition{condition("Accepted", isFalse, 1)}}
+	got, changed := status.MergeListenerSet(current, desired, now)
+	want := []gatewayv1.ListenerEntryStatus{{Name: "audited", SupportedKinds: []gatewayv1.RouteGroupKind{}, Conditions: []metav1.Condition{other}}}
+	if diff := cmp.Diff(want, got.Listeners); diff != "" || !changed {
+		t.Errorf("changed: %t, entries differ (-want +got):\n%s", changed, diff)
+	}
+	if _, changed := status.MergeListenerSet(got, desired, now); changed {
+		t.Error("the merged status changes again")
+	}
+}
+
 func setEntry(conditions []metav1.Condition) gatewayv1.ListenerSetStatus {
 	return gatewayv1.ListenerSetStatus{Listeners: []gatewayv1.ListenerEntryStatus{{Name: "a", Conditions: conditions}}}
 }
