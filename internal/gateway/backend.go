@@ -13,7 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// backendResolver finds the backends of backendRefs.
+// backendResolver finds the backends of backendRefs. It resolves each port of a Service once,
+// because any number of backendRefs can name it.
 type backendResolver struct {
 	grants       grants
 	services     map[types.NamespacedName]*corev1.Service
@@ -21,6 +22,28 @@ type backendResolver struct {
 	capabilities routing.Capabilities
 	// envoy are the capabilities of Envoy if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
+
+	resolved map[servicePortKey]resolvedBackend
+	ports    map[types.NamespacedName]*servicePorts
+}
+
+// servicePortKey identifies a port of a Service.
+type servicePortKey struct {
+	service types.NamespacedName
+	number  gatewayv1.PortNumber
+}
+
+// resolvedBackend is the backend of a port, or why the port does not resolve.
+type resolvedBackend struct {
+	backend routing.Backend
+	problem *Problem
+}
+
+func newBackendResolver(s *Snapshot, permitted grants, c routing.Capabilities) backendResolver {
+	return backendResolver{
+		grants: permitted, services: s.Services, slices: s.EndpointSlices, capabilities: c,
+		resolved: map[servicePortKey]resolvedBackend{}, ports: map[types.NamespacedName]*servicePorts{},
+	}
 }
 
 // resolve returns the Service port that ref names in the route, or
@@ -36,7 +59,13 @@ func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Ro
 		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonRefNotPermitted,
 			"Service %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q", name, route.Kind, route.Namespace)
 	}
-	return r.resolveService(name, ptr.Deref(ref.Port, 0))
+	key := servicePortKey{name, ptr.Deref(ref.Port, 0)}
+	found, ok := r.resolved[key]
+	if !ok {
+		found.backend, found.problem = r.resolveService(name, key.number)
+		r.resolved[key] = found
+	}
+	return found.backend, found.problem
 }
 
 func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {
@@ -47,7 +76,8 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host", name)
 	}
-	port := servicePort(service, number)
+	ports := r.portsOf(name, service)
+	port := ports.byNumber[number]
 	if port == nil {
 		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
 	}
@@ -55,7 +85,7 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	if problem != nil {
 		return routing.Backend{}, problem
 	}
-	dial, problem := r.port(name, service, port)
+	dial, problem := r.port(name, service, port, ports)
 	if problem != nil {
 		return routing.Backend{}, problem
 	}
@@ -73,17 +103,6 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no ClusterIP yet", name)
 	}
 	return backend, nil
-}
-
-// servicePort returns the Service's TCP port with the number, or nil.
-func servicePort(service *corev1.Service, number gatewayv1.PortNumber) *corev1.ServicePort {
-	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool {
-		return p.Port == number && (p.Protocol == corev1.ProtocolTCP || p.Protocol == "")
-	})
-	if i < 0 {
-		return nil
-	}
-	return &service.Spec.Ports[i]
 }
 
 // protocol maps the appProtocol (KEP-3726) of the port to a protocol that the data
@@ -104,48 +123,6 @@ var appProtocols = map[string]routing.Protocol{
 	"": routing.ProtocolHTTP, "http": routing.ProtocolHTTP, "kubernetes.io/ws": routing.ProtocolHTTP,
 	"https": routing.ProtocolHTTPS, "kubernetes.io/wss": routing.ProtocolHTTPS,
 	"kubernetes.io/h2c": routing.ProtocolH2C,
-}
-
-// NamesTargetPort reports whether the Service is headless and refers to a target
-// port by name. Only the EndpointSlices contain the number of such a port.
-func NamesTargetPort(service *corev1.Service) bool {
-	return service.Spec.ClusterIP == corev1.ClusterIPNone && slices.ContainsFunc(service.Spec.Ports,
-		func(p corev1.ServicePort) bool { return p.TargetPort.StrVal != "" })
-}
-
-// port returns the port to dial. The name of a headless Service resolves to
-// the pods, so the port of such a Service is the target port, unless the data plane
-// follows the EndpointSlices.
-func (r backendResolver) port(name types.NamespacedName, service *corev1.Service, port *corev1.ServicePort) (int32, *Problem) {
-	switch {
-	case service.Spec.ClusterIP != corev1.ClusterIPNone, r.capabilities.FollowsEndpoints:
-		return port.Port, nil
-	case port.TargetPort.StrVal != "":
-		return r.namedPort(name, port)
-	case port.TargetPort.IntVal != 0:
-		return port.TargetPort.IntVal, nil
-	default:
-		return port.Port, nil
-	}
-}
-
-// namedPort returns the number of a named target port from the EndpointSlices.
-// When pods have different numbers, it returns the lowest, because an ingress
-// rule has one port.
-func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.ServicePort) (int32, *Problem) {
-	var lowest int32
-	for _, slice := range r.slices[name] {
-		for _, p := range slice.Ports {
-			if ptr.Deref(p.Name, "") == port.Name && p.Port != nil && (lowest == 0 || *p.Port < lowest) {
-				lowest = *p.Port
-			}
-		}
-	}
-	if lowest == 0 {
-		return 0, routeProblem(gatewayv1.RouteReasonBackendNotFound,
-			"headless Service %s has the named target port %q, and no EndpointSlice contains its number", name, port.TargetPort.StrVal)
-	}
-	return lowest, nil
 }
 
 func routeProblem(reason gatewayv1.RouteConditionReason, format string, args ...any) *Problem {

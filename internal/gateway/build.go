@@ -189,9 +189,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 	d.translator = translator{
 		capabilities: capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused, unsupported: capabilities.Expression},
-		backends: backendResolver{
-			grants: grants, services: s.Services, slices: s.EndpointSlices, capabilities: capabilities,
-		},
+		backends:     newBackendResolver(s, grants, capabilities),
 	}
 	if withEnvoy, ok := o.DataPlanes[v1alpha1.DataPlaneEnvoy]; ok && d.DataPlane == v1alpha1.DataPlaneIngressRules {
 		d.translator.envoy, d.translator.backends.envoy = &withEnvoy, &withEnvoy
