@@ -47,8 +47,8 @@ type Snapshot struct {
 	// GRPCRoutes are the GRPCRoutes with a parentRef to the Gateway or to one of
 	// the ListenerSets.
 	GRPCRoutes []*gatewayv1.GRPCRoute
-	// Grants are the ReferenceGrants in every namespace that a listener or a route
-	// refers to.
+	// Grants are the ReferenceGrants in every namespace that a listener refers to, or a route
+	// which [AdmitsRoute] reports.
 	Grants []*gatewayv1beta1.ReferenceGrant
 	// Certificates are the results of the checks of the Secrets that
 	// [SecretsToRead] returns. A Secret that does not exist has no entry.
@@ -56,7 +56,8 @@ type Snapshot struct {
 	// Namespaces are the namespaces of the Gateway, the ListenerSets and the routes, by
 	// name.
 	Namespaces map[string]*corev1.Namespace
-	// Services are the Services that the backendRefs of the routes name.
+	// Services are the Services that the backendRefs of the routes name which [AdmitsRoute]
+	// reports. The other routes need none.
 	Services map[types.NamespacedName]*corev1.Service
 	// EndpointSlices are the EndpointSlices of headless Services with a named
 	// target port, by the name of the Service.
@@ -220,7 +221,7 @@ func (d *decision) translateRoutes() {
 	d.Routes = slices.Clone(routes)
 	rankRoutes(d.Routes)
 	d.limiter.limitExpressions(d.Routes, d.parents)
-	resolveRoutes(routes, d.translator)
+	resolveRoutes(routes, d.translator, d.parents)
 }
 
 // attachRoutes attaches the routes to the listeners, and returns the groups of the routing

@@ -517,11 +517,20 @@ func (o *oracle) isManaged(ref gatewayv1.ParentReference) bool {
 	return *ref.Group == gatewayv1.GroupName && (*ref.Kind == gateway.KindListenerSet || string(ref.Name) == o.snapshot.Gateway.Name)
 }
 
+// isAdmitted reports whether a listener admits the route through any of its parentRefs, or would
+// without a route of another kind.
+func (o *oracle) isAdmitted(route *specRoute) bool {
+	return slices.ContainsFunc(route.parentRefs, func(ref gatewayv1.ParentReference) bool {
+		reason := o.routeReason(ref, route)
+		return reason == "Accepted" || reason == "RouteKindConflict" || reason == "UnsupportedValue" && o.hasSupportedHostname(route)
+	})
+}
+
 func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *specRoute) map[string]string {
 	want := map[string]string{"Accepted": "False " + o.routeReason(ref, route), "ResolvedRefs": "True ResolvedRefs"}
 	for _, rule := range route.rules {
 		for _, ref := range rule.BackendRefs {
-			if _, ok := o.backend(ref, route); !ok {
+			if _, ok := o.backend(ref, route); !ok && o.isAdmitted(route) {
 				want["ResolvedRefs"] = "False"
 			}
 		}

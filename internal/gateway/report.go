@@ -251,7 +251,7 @@ func (r *Result) routeStatus(route *Route) RouteStatus {
 	for _, parent := range route.Parents {
 		c := conditions{generation: route.generation}
 		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), route.acceptedMessage(&parent))
-		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), messageResolvedRefs)
+		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), route.resolvedMessage())
 		if parent.Rejected == nil && len(route.Dropped) > 0 {
 			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true,
 				string(gatewayv1.RouteReasonUnsupportedValue), DescribeDropped(route.Dropped...))

@@ -29,7 +29,8 @@ type Route struct {
 	// ListenerSets.
 	Parents []Parent
 	// Unresolved has the reason of the first backendRef that is not resolved, and
-	// the messages of all of them. It is nil when all are resolved.
+	// the messages of all of them. It is nil when all are resolved, and for a route that no
+	// listener admits.
 	Unresolved *Problem
 	// Dropped lists the rules that the data plane cannot express in full.
 	Dropped []DroppedRule
@@ -43,6 +44,7 @@ type Route struct {
 	// unsupported are the hostnames that the route is not served under, although the CRD
 	// accepts them.
 	unsupported []string
+	admitted    bool             // whether a listener admits the route or the kind of another one conflicts
 	source      routing.Route    // identifies the route in the routing table
 	actions     []routing.Action // one for each rule
 	matches     []ruleMatch      // that the data plane can express, in order
@@ -133,15 +135,20 @@ func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.R
 }
 
 // resolveRoutes determines the action of each rule and the matches that the data
-// plane can express. All routes share two buffers, because there can be thousands
-// of routes.
-func resolveRoutes(routes []*Route, t translator) {
+// plane can express. The rules of a route that no listener admits have no actions, so that a
+// namespace without access to the Gateway cannot make the controller resolve its backends. All
+// routes share two buffers, because there can be thousands of routes.
+func resolveRoutes(routes []*Route, t translator, p parents) {
 	actions := make([]routing.Action, 0, len(routes))
 	matches := make([]ruleMatch, 0, len(routes))
 	for _, r := range routes {
 		firstAction, firstMatch := len(actions), len(matches)
+		r.admitted = r.isAdmitted(p)
 		for i := range r.Rules {
-			a := t.action(r, i)
+			var a ruleAction
+			if r.admitted {
+				a = t.action(r, i)
+			}
 			r.addUnresolved(a.problems)
 			actions = append(actions, a.action)
 			matches = r.appendMatches(matches, i, a, t)

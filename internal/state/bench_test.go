@@ -56,7 +56,10 @@ func benchmarkLoad(b *testing.B, n int, backend func(i int) types.NamespacedName
 func tenants(n int, backendOf func(i int) types.NamespacedName) []client.Object {
 	objects := []client.Object{
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName}},
-		&gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared"}, Spec: gatewayv1.GatewaySpec{GatewayClassName: "tunnel"}},
+		&gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared"}, Spec: gatewayv1.GatewaySpec{
+			GatewayClassName: "tunnel",
+			AllowedListeners: &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
+		}},
 	}
 	for i := range n {
 		tenant, backend := fmt.Sprintf("tenant-%d", i), backendOf(i)
@@ -70,6 +73,7 @@ func tenants(n int, backendOf func(i int) types.NamespacedName) []client.Object 
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}},
 			&gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "site"}, Spec: gatewayv1.ListenerSetSpec{
 				ParentRef: gatewayv1.ParentGatewayReference{Namespace: new(gatewayv1.Namespace("infra")), Name: "shared"},
+				Listeners: []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
 			}},
 			&gatewayv1beta1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: backend.Namespace, Name: tenant}},
 			&corev1.Service{ObjectMeta: web, Spec: corev1.ServiceSpec{

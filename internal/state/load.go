@@ -78,7 +78,7 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 		return nil, err
 	}
 	for _, load := range []func(context.Context, *gateway.Snapshot) error{
-		l.loadUsage, l.loadConfigurations, l.loadNamespaces, l.loadGrants, l.loadCertificates, l.loadServices,
+		l.loadUsage, l.loadConfigurations, l.loadNamespaces, l.loadReferences,
 	} {
 		if err := load(ctx, loaded.Snapshot); err != nil {
 			return nil, err

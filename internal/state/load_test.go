@@ -99,6 +99,11 @@ spec:
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
+metadata: {name: not-allowed, namespace: team}
+spec: {parentRefs: [{name: shared, namespace: infra}], rules: [{backendRefs: [{name: unused, port: 80}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
 metadata: {name: by-set, namespace: team}
 spec: {parentRefs: [{kind: ListenerSet, name: far}]}
 ---
@@ -241,7 +246,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 			content{
 				Gateway: true, Class: true, Managed: true,
 				Sets:       []string{"infra/near", "team/far"},
-				Routes:     []string{"infra/twice", "team/by-set", "team/detached"},
+				Routes:     []string{"infra/twice", "team/by-set", "team/detached", "team/not-allowed"},
 				Namespaces: []string{"infra", "team"},
 				Services:   []string{"infra/gone none", "infra/web", "team/web"},
 				Tunnel:     "tunnel-gateway/infra.shared", SnapshotsTunnel: "t",

@@ -37,6 +37,20 @@ func ForEachRoute(ctx context.Context, r client.Reader, do func(client.Object), 
 	return nil
 }
 
+// loadReferences reads the objects that the listeners and the routes refer to. It requires all
+// other objects.
+func (l Loader) loadReferences(ctx context.Context, s *gateway.Snapshot) error {
+	admits := gateway.AdmitsRoute(s)
+	admitted := slices.DeleteFunc(routes(s), func(route client.Object) bool { return !admits(route) })
+	if err := l.loadGrants(ctx, s, admitted); err != nil {
+		return err
+	}
+	if err := l.loadCertificates(ctx, s); err != nil {
+		return err
+	}
+	return l.loadServices(ctx, s, admitted)
+}
+
 // routes returns all HTTPRoutes and GRPCRoutes of the snapshot.
 func routes(s *gateway.Snapshot) []client.Object {
 	all := make([]client.Object, 0, len(s.HTTPRoutes)+len(s.GRPCRoutes))
@@ -103,8 +117,8 @@ func backendServices(route client.Object) []types.NamespacedName {
 }
 
 // loadGrants reads the ReferenceGrants of every namespace that is the target of a
-// cross-namespace reference.
-func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
+// cross-namespace reference of a listener or an admitted route.
+func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot, admitted []client.Object) error {
 	targets := map[string]bool{}
 	addTargets := func(from string, names []types.NamespacedName) {
 		for _, name := range names {
@@ -117,7 +131,7 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 	for _, set := range gateway.AllowedListenerSets(s) {
 		addTargets(set.Namespace, gateway.SecretsOfListenerSet(set))
 	}
-	for _, route := range routes(s) {
+	for _, route := range admitted {
 		addTargets(route.GetNamespace(), backendServices(route))
 	}
 	for namespace := range targets {
@@ -151,13 +165,13 @@ func (l Loader) retainSecrets(key Key, names []types.NamespacedName) {
 	}
 }
 
-// loadServices reads the backend Services of all routes. For a Service with named target
-// ports it also reads the EndpointSlices.
-func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot) error {
+// loadServices reads the backend Services of the admitted routes. For a Service with named
+// target ports it also reads the EndpointSlices.
+func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted []client.Object) error {
 	s.Services = map[types.NamespacedName]*corev1.Service{}
 	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	named := map[string]bool{} // namespaces of Services with named target ports
-	for _, route := range routes(s) {
+	for _, route := range admitted {
 		for _, name := range backendServices(route) {
 			if _, ok := s.Services[name]; ok {
 				continue
