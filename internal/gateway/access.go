@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
@@ -104,11 +104,7 @@ func quoteEvery(hostname string) string {
 
 // listAtMost lists at most ten parts.
 func listAtMost(parts []string) string {
-	const limit = 10
-	if len(parts) > limit {
-		return fmt.Sprintf("%s, and %d more", strings.Join(parts[:limit], ", "), len(parts)-limit)
-	}
-	return strings.Join(parts, ", ")
+	return describeItems(message.List{MaxItems: 10, MaxSize: message.MaxSize / 2}, parts)
 }
 
 // unusedHostnames returns, sorted, the hostnames of entries that neither cover a

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -95,7 +96,7 @@ func (t translator) newAction(route *Route, index int, a ruleAction, weighted []
 	}
 	switch {
 	case len(a.unsupported) > 0:
-		return fail(gatewayv1.RouteReasonUnsupportedValue, describeUnsupportedParts(a.unsupported, a.envoySupports))
+		return fail(gatewayv1.RouteReasonUnsupportedValue, describeUnsupportedParts(a.unsupported, a.envoySupports, message.MaxSize/2))
 	case redirectOf(rule) != nil:
 		return routing.Action{Redirect: newRedirect(redirectOf(rule))}
 	case len(rule.BackendRefs) == 0:

@@ -7,6 +7,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -62,7 +63,7 @@ func (c *ClaimedHostnames) describe(describeListener func(*Listener) string) str
 	}
 	parts := make([]string, len(listeners))
 	for i, listener := range listeners {
-		parts[i] = fmt.Sprintf("%s to %s", describeHostnameList(hostnames[listener]), listener)
+		parts[i] = fmt.Sprintf("%s to %s", describeHostnameList(hostnames[listener], message.MaxSize/2), listener)
 	}
 	return fmt.Sprintf("Requests for spec.hostnames go to other listeners: %s. Attach the route to the listener of the hostname, or remove the hostname.",
 		strings.Join(parts, "; "))

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 //go:generate go run ../../test/docgen conditions
@@ -53,36 +55,26 @@ type conditions struct {
 	list       []metav1.Condition
 }
 
-// set adds a condition without a transition time. Package status sets the time.
-func (c *conditions) set(kind string, status bool, reason, message string) {
+// set adds a condition without a transition time. Package status sets the time. A message
+// has at most [message.MaxSize] bytes.
+func (c *conditions) set(kind string, status bool, reason, text string) {
 	value := metav1.ConditionFalse
 	if status {
 		value = metav1.ConditionTrue
 	}
 	c.list = append(c.list, metav1.Condition{
-		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: truncateMessage(message),
+		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: message.Cut(text, message.MaxSize),
 	})
-}
-
-// maxMessageLength is the maximum length of a message in bytes. It is well below
-// the limit of the API, because longer messages are not readable.
-const maxMessageLength = 4096
-
-func truncateMessage(message string) string {
-	if len(message) <= maxMessageLength {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessageLength], "") + "…"
 }
 
 // check adds a condition that is False with the problem, or True with the reason
 // and the message when there is no problem.
-func (c *conditions) check(kind string, problem *Problem, reason, message string) {
+func (c *conditions) check(kind string, problem *Problem, reason, text string) {
 	if problem != nil {
 		c.set(kind, false, problem.Reason, problem.Message)
 		return
 	}
-	c.set(kind, true, reason, message)
+	c.set(kind, true, reason, text)
 }
 
 // PushState is the state of the last attempt to write the configuration of the
@@ -244,25 +236,23 @@ func (l *Listener) acceptedMessage() string {
 	return fmt.Sprintf("The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (%s), because a tunnel serves a hostname on all ports.", l.sharedPorts)
 }
 
-// maxListedListeners is the maximum number of listeners in a message. It is the number of
-// listeners that the API server permits in one object.
-const maxListedListeners = 64
+// describeItems returns the message that lists the items.
+func describeItems(list message.List, items []string) string {
+	for _, item := range items {
+		list.Add("%s", item)
+	}
+	return list.String()
+}
 
 // describeInvalid lists the listeners that are not served, with the reasons, for
-// a message of their owner. It returns "" when all listeners are served. It lists no
-// more listeners than a message can contain, because the messages of all ListenerSets
-// can repeat the list.
+// a message of their owner. It returns "" when all listeners are served. The list leaves
+// half of the message to other problems.
 func describeInvalid(listeners []*Listener) string {
-	var parts []string
+	list := message.List{MaxSize: message.MaxSize / 2}
 	for _, l := range listeners {
-		problem := cmp.Or(l.Rejected, l.Unresolved)
-		switch {
-		case problem == nil:
-		case len(parts) == maxListedListeners:
-			return strings.Join(parts, ", ") + ", …"
-		default:
-			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, problem.Reason))
+		if problem := cmp.Or(l.Rejected, l.Unresolved); problem != nil {
+			list.Add("listener %q (%s)", l.Spec.Name, problem.Reason)
 		}
 	}
-	return strings.Join(parts, ", ")
+	return list.String()
 }

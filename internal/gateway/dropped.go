@@ -3,8 +3,8 @@ package gateway
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -49,18 +49,21 @@ const (
 	wordingRuleLeftOut    = "the rule is left out because of %s, and its requests go to the next matching rule"
 )
 
-// String returns the rule and its outcome: "the message for this condition MUST start
-// with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid)
-func (d DroppedRule) String() string { return fmt.Sprintf("Dropped Rule %d: %s", d.Rule, d.outcome()) }
+// describe returns the rule and its outcome: "the message for this condition MUST start
+// with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid) Its lists have at most
+// about half of the size.
+func (d DroppedRule) describe(size int) string {
+	return fmt.Sprintf("Dropped Rule %d: %s", d.Rule, d.outcome(size))
+}
 
-func (d DroppedRule) outcome() string {
-	matches := make([]string, len(d.Matches))
-	for i, m := range d.Matches {
-		matches[i] = fmt.Sprintf("match %d (%s)", m.Match, describeUnsupportedParts(m.Fields, m.EnvoySupports))
+func (d DroppedRule) outcome(size int) string {
+	matches := message.List{MaxSize: size / 2}
+	for _, m := range d.Matches {
+		matches.Add("match %d (%s)", m.Match, describeUnsupportedParts(m.Fields, m.EnvoySupports, size/4))
 	}
-	omitted, fails := strings.Join(matches, ", "), fmt.Sprintf(wordingRuleFails, d.Status, describeUnsupportedParts(d.Actions, d.EnvoySupportsActions))
+	omitted, fails := matches.String(), fmt.Sprintf(wordingRuleFails, d.Status, describeUnsupportedParts(d.Actions, d.EnvoySupportsActions, size/4))
 	switch {
-	case len(matches) == 0:
+	case matches.Len() == 0:
 		return fails
 	case d.LeftOut && len(d.Actions) > 0:
 		return fmt.Sprintf(wordingRuleLeftOut, omitted) + "; if you fix the match, " + fails
@@ -68,7 +71,7 @@ func (d DroppedRule) outcome() string {
 		return fmt.Sprintf(wordingRuleLeftOut, omitted)
 	}
 	outcome := fmt.Sprintf(wordingMatchOmitted, omitted)
-	if len(matches) > 1 {
+	if matches.Len() > 1 {
 		outcome = fmt.Sprintf(wordingMatchesOmitted, omitted)
 	}
 	if len(d.Actions) > 0 {
@@ -79,12 +82,12 @@ func (d DroppedRule) outcome() string {
 
 // describeUnsupportedParts lists the unsupported parts. A part that Envoy would support is
 // not supported by ingress rules.
-func describeUnsupportedParts(parts []string, envoySupports bool) string {
-	by := ""
+func describeUnsupportedParts(parts []string, envoySupports bool, size int) string {
+	list := message.List{Before: "not supported: ", MaxSize: size}
 	if envoySupports {
-		by = " by ingress rules"
+		list.Before = "not supported by ingress rules: "
 	}
-	return fmt.Sprintf("not supported%s: %s", by, strings.Join(parts, ", "))
+	return describeItems(list, parts)
 }
 
 // remedyEnvoy follows the description of a feature that Envoy would support.
@@ -99,12 +102,23 @@ func (d DroppedRule) hasIncompatibleFilters() bool {
 // DescribeDropped describes the rules in one sentence. A second sentence names the remedy if
 // Envoy would support a part of them.
 func DescribeDropped(rules ...DroppedRule) string {
-	parts, remedy := make([]string, len(rules)), ""
-	for i, d := range rules {
-		parts[i] = d.String()
+	return describeDropped(message.MaxSize, rules...)
+}
+
+func describeDropped(size int, rules ...DroppedRule) string {
+	remedy := ""
+	for _, d := range rules {
 		if d.EnvoySupportsActions || slices.ContainsFunc(d.Matches, func(m OmittedMatch) bool { return m.EnvoySupports }) {
 			remedy = " " + remedyEnvoy + "."
 		}
 	}
-	return strings.Join(parts, "; ") + "." + remedy
+	list := message.List{Separator: "; ", After: "." + remedy, MaxSize: size}
+	for _, d := range rules {
+		if list.Full() {
+			list.Count(1)
+			continue
+		}
+		list.Add("%s", d.describe(size))
+	}
+	return list.String()
 }

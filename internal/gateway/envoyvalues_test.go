@@ -80,7 +80,7 @@ func wantOutcome(t *testing.T, field routeField, v routeValue) *envoy.Resources 
 	d := decide(t, files, v1alpha1.DataPlaneEnvoy)[0]
 	got, message := outcomeServed, ""
 	if route := d.result.Routes[0]; len(route.Dropped) > 0 {
-		message = route.Dropped[0].String()
+		message = strings.TrimSuffix(gateway.DescribeDropped(route.Dropped[0]), ".")
 		if got = outcomeRefused; len(route.Dropped[0].Actions) == 0 {
 			got = outcomeOmitted
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // ReasonInvalidHostnameEntry means that the annotation of an object's namespace has
@@ -60,5 +61,5 @@ func (p *permittedHostnames) invalidEntries(namespace string) string {
 		return ""
 	}
 	return fmt.Sprintf("The annotation %s of namespace %q has entries that are not valid and permit nothing: %s. Use DNS names in lower case, wildcards such as *.example.com, or *.",
-		hostnames.Annotation, namespace, describeHostnameList(invalid))
+		hostnames.Annotation, namespace, describeHostnameList(invalid, message.MaxSize/2))
 }

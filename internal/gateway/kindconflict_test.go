@@ -8,6 +8,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -58,7 +59,7 @@ func TestKindConflictsAreThoseOfTheDefinition(t *testing.T) {
 func describeRoutes(routes []*Route) string {
 	var parts []string
 	for _, route := range routes {
-		parts = append(parts, route.Kind+" "+route.describeHostnames())
+		parts = append(parts, route.Kind+" "+route.describeHostnames(message.MaxSize))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -50,6 +50,7 @@ type Listener struct {
 	// certificateWarnings lists the certificates that have expired or were not
 	// checked.
 	certificateWarnings string
+	messageSize         int // the maximum size of a list in a message
 	routeNamespaces     namespaceRule
 	routes              []*Route      // that the listener admits
 	lastAttached        *Route        // prevents counting a route twice
@@ -139,6 +140,7 @@ func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](buffer *[]List
 	for i := range specs {
 		listeners[i], *buffer = &(*buffer)[0], (*buffer)[1:]
 		listeners[i].init(owner, gatewayv1.Listener(specs[i]), namespaces)
+		listeners[i].messageSize = listenerMessageSize(len(specs))
 	}
 	return listeners
 }

@@ -2,11 +2,15 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // namespaceRule is allowedListeners.namespaces of a Gateway, or
@@ -53,17 +57,56 @@ func (r namespaceRule) describeRejection(namespace string) string {
 			return "allows no namespace, because it has from: Selector without a selector"
 		}
 		if r.invalid != nil {
-			return fmt.Sprintf("has a selector that is not valid: %v", r.invalid)
+			return message.Cut(fmt.Sprintf("has a selector that is not valid: %v", r.invalid), 2*maxLabelsSize)
 		}
 		object := r.namespaces[namespace]
 		if object == nil {
-			return fmt.Sprintf("has the selector %q, and the namespace does not exist", r.selector)
+			return fmt.Sprintf("has the selector %q, and the namespace does not exist", r.describeSelector())
 		}
 		if len(object.Labels) == 0 {
-			return fmt.Sprintf("has the selector %q, and the namespace has no labels", r.selector)
+			return fmt.Sprintf("has the selector %q, and the namespace has no labels", r.describeSelector())
 		}
-		return fmt.Sprintf("has the selector %q, and the namespace has the labels %q", r.selector, labels.Set(object.Labels))
+		return fmt.Sprintf("has the selector %q, and the namespace has the labels %q", r.describeSelector(), r.describeLabels(object.Labels))
 	default:
 		return "allows no namespace (from: None, the default)"
 	}
+}
+
+// maxLabelsSize is the maximum size of the description of a selector or of labels.
+const maxLabelsSize = 250
+
+func (r namespaceRule) describeSelector() string {
+	list := message.List{Separator: ",", More: " and %d more", MaxSize: maxLabelsSize}
+	requirements, _ := r.selector.Requirements()
+	for i := range requirements {
+		list.Add("%s", requirements[i].String())
+	}
+	return list.String()
+}
+
+// describeLabels lists the labels that the selector names before the others.
+func (r namespaceRule) describeLabels(all labels.Set) string {
+	named := map[string]bool{}
+	requirements, _ := r.selector.Requirements()
+	for i := range requirements {
+		named[requirements[i].Key()] = true
+	}
+	keys := slices.Sorted(maps.Keys(all))
+	if len(all.String()) > maxLabelsSize {
+		slices.SortStableFunc(keys, func(a, b string) int {
+			switch {
+			case named[a] == named[b]:
+				return 0
+			case named[a]:
+				return -1
+			default:
+				return 1
+			}
+		})
+	}
+	list := message.List{Separator: ",", More: " and %d more", MaxSize: maxLabelsSize}
+	for _, key := range keys {
+		list.Add("%s=%s", key, all[key])
+	}
+	return list.String()
 }

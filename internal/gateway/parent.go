@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // Parent is the result of attaching a route through one of its parentRefs.
@@ -82,9 +84,12 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 	parent := Parent{Ref: ref, Owner: owner}
 	if p.notAllowed != nil {
 		cause := p.notAllowed.Message
-		if route.Namespace != owner.Namespace {
+		switch {
+		case route.Namespace != owner.Namespace:
 			// The labels of the set's namespace are not visible to other tenants.
 			cause = "its Gateway does not allow it."
+		case message.Size(cause) > route.messageSize:
+			cause = "its Gateway does not allow it. See its Accepted condition."
 		}
 		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s is not allowed: %s", owner, cause)
 		return parent
@@ -180,7 +185,8 @@ func (r *Route) unsupportedProblem() *Problem {
 	if !slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
 		reason = gatewayv1.RouteReasonIncompatibleFilters
 	}
-	return routeProblem(reason, "The controller serves no rule of the route as written. %s", DescribeDropped(r.Dropped...))
+	const first = "The controller serves no rule of the route as written. "
+	return &Problem{Reason: string(reason), Message: first + describeDropped(r.messageSize-len(first), r.Dropped...)}
 }
 
 // noMatchingParent returns the problem of a parentRef that selects no listener.
@@ -203,29 +209,32 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 			"%s has no listener with %s, and none that allows routes from namespace %q. Correct the parentRef, or ask the owner of the listeners to allow the namespace.", owner, strings.Join(wanted, " and "), route.Namespace)
 	}
 	return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
-		"%s has no listener with %s. Correct the parentRef; available listeners: %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
+		"%s has no listener with %s. Correct the parentRef; available listeners: %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting, route.messageSize/2))
 }
 
 func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
 	const limit = 5 // a Gateway can have many listeners
-	var reasons []string
-	for _, l := range selected[:min(limit, len(selected))] {
-		if admitsKind(l, route.Kind) {
-			reasons = append(reasons, fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.routeNamespaces.describeRejection(route.Namespace)))
-		} else {
-			reasons = append(reasons, fmt.Sprintf("listener %q does not allow routes of kind %s", l.Spec.Name, route.Kind))
+	list := message.List{
+		Before:    fmt.Sprintf("No listener allows the route from namespace %q: ", route.Namespace),
+		Separator: "; ", After: ". Ask the owner of the listeners to change allowedRoutes.", MaxSize: route.messageSize,
+	}
+	for i, l := range selected {
+		switch {
+		case i == limit || list.Full():
+			list.Count(len(selected) - i)
+			return &Problem{Reason: string(gatewayv1.RouteReasonNotAllowedByListeners), Message: list.String()}
+		case admitsKind(l, route.Kind):
+			list.Add("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.routeNamespaces.describeRejection(route.Namespace))
+		default:
+			list.Add("listener %q does not allow routes of kind %s", l.Spec.Name, route.Kind)
 		}
 	}
-	if more := len(selected) - limit; more > 0 {
-		reasons = append(reasons, fmt.Sprintf("and %d more", more))
-	}
-	return routeProblem(gatewayv1.RouteReasonNotAllowedByListeners,
-		"No listener allows the route from namespace %q: %s. Ask the owner of the listeners to change allowedRoutes.", route.Namespace, strings.Join(reasons, "; "))
+	return &Problem{Reason: string(gatewayv1.RouteReasonNotAllowedByListeners), Message: list.String()}
 }
 
 func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 	return routeProblem(gatewayv1.RouteReasonNoMatchingListenerHostname,
-		"No hostname of the route (%s) intersects with the hostname of a listener: %s. Change spec.hostnames, or add a listener.", route.describeHostnames(), describeListeners(permitted))
+		"No hostname of the route (%s) intersects with the hostname of a listener: %s. Change spec.hostnames, or add a listener.", route.describeHostnames(route.messageSize/3), describeListeners(permitted, route.messageSize/3))
 }
 
 // ReasonRouteKindConflict is the reason of Accepted=False for a route that
@@ -240,19 +249,14 @@ func routeKindConflict(l *Listener) *Problem {
 
 // describeListeners lists at most five listeners, because a Gateway can have
 // many.
-func describeListeners(listeners []*Listener) string {
-	const limit = 5
-	var parts []string
-	for i, l := range listeners {
-		if i == limit {
-			parts = append(parts, fmt.Sprintf("and %d more", len(listeners)-limit))
-			break
-		}
+func describeListeners(listeners []*Listener, size int) string {
+	list := message.List{MaxItems: 5, MaxSize: size}
+	for _, l := range listeners {
 		hostname := l.Hostname()
 		if hostname == "" {
 			hostname = "every hostname"
 		}
-		parts = append(parts, fmt.Sprintf("%q (%s, port %d)", l.Spec.Name, hostname, l.Spec.Port))
+		list.Add("%q (%s, port %d)", l.Spec.Name, hostname, l.Spec.Port)
 	}
-	return strings.Join(parts, ", ")
+	return list.String()
 }

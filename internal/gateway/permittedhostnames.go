@@ -10,6 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -98,11 +99,7 @@ func (p *permittedHostnames) describe(namespace string) string {
 		return fmt.Sprintf("namespace %q has no annotation %s", namespace, hostnames.Annotation)
 	}
 	const limit = 200
-	annotation := permission.annotation
-	if len(annotation) > limit {
-		annotation = strings.ToValidUTF8(annotation[:limit], "") + "…"
-	}
-	return fmt.Sprintf("the annotation %s of namespace %q is %q", hostnames.Annotation, namespace, annotation)
+	return fmt.Sprintf("the annotation %s of namespace %q is %q", hostnames.Annotation, namespace, message.Cut(permission.annotation, limit))
 }
 
 // addNotPermitted appends the hostnames of a route on the listener that are not
@@ -144,10 +141,10 @@ func (r *Route) describeNotPermitted(found []string) string {
 	}
 	var parts []string
 	if len(own) > 0 {
-		parts = append(parts, fmt.Sprintf("%s, because %s", describeHostnameList(own), r.permitted.describe(r.Namespace)))
+		parts = append(parts, fmt.Sprintf("%s, because %s", describeHostnameList(own, r.messageSize/3), r.permitted.describe(r.Namespace)))
 	}
 	if len(others) > 0 {
-		parts = append(parts, describeHostnameList(others)+", because the annotation of the ListenerSet's namespace does not permit it")
+		parts = append(parts, describeHostnameList(others, r.messageSize/3)+", because the annotation of the ListenerSet's namespace does not permit it")
 	}
 	return strings.Join(parts, "; and ")
 }
@@ -155,11 +152,11 @@ func (r *Route) describeNotPermitted(found []string) string {
 // describeUnsupported lists the hostnames of the route that are not supported, with the
 // reasons.
 func (r *Route) describeUnsupported() string {
-	parts := make([]string, len(r.unsupported))
-	for i, hostname := range r.unsupported {
-		parts[i] = fmt.Sprintf("%q %s", hostname, hostnames.Problem(hostname))
+	list := message.List{Separator: "; ", MaxSize: r.messageSize / 2}
+	for _, hostname := range r.unsupported {
+		list.Add("%q %s", hostname, hostnames.Problem(hostname))
 	}
-	return strings.Join(parts, "; ")
+	return list.String()
 }
 
 // unsupportedHostnamesProblem is the problem of a route without a supported hostname.
@@ -212,18 +209,14 @@ func (r *Route) leftOutProblem(l *Listener, host string) *Problem {
 }
 
 // describeHostnameList lists at most five hostnames.
-func describeHostnameList(found []string) string {
-	const limit = 5
-	var parts []string
-	for i, hostname := range found {
-		switch {
-		case i == limit:
-			return fmt.Sprintf("%s, and %d more hostnames", strings.Join(parts, ", "), len(found)-limit)
-		case hostname == "":
-			parts = append(parts, "the empty hostname (every hostname)")
-		default:
-			parts = append(parts, fmt.Sprintf("%q", hostname))
+func describeHostnameList(found []string, size int) string {
+	list := message.List{MaxItems: 5, More: "and %d more hostnames", MaxSize: size}
+	for _, hostname := range found {
+		if hostname == "" {
+			list.Add("the empty hostname (every hostname)")
+		} else {
+			list.Add("%q", hostname)
 		}
 	}
-	return strings.Join(parts, ", ")
+	return list.String()
 }

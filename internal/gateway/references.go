@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // references resolves the references of listeners.
@@ -148,17 +150,20 @@ func (r references) certificateMaterial(l *Listener) *Problem {
 // checked. Their references are resolved nevertheless, because clients receive
 // the certificate of Cloudflare's edge.
 func (r references) certificateWarnings(l *Listener) string {
-	text := ""
+	list := message.List{Separator: " ", More: "And %d more certificates.", MaxSize: l.messageSize}
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
 		switch found := r.certificates[name]; {
 		case r.notRead[name]:
-			text += fmt.Sprintf(" The controller did not validate the certificate in Secret %s, because the listeners of namespace %q refer to more than %d Secrets.", name, l.Owner.Namespace, maxSecretsPerNamespace)
+			list.Add("The controller did not validate the certificate in Secret %s, because the listeners of namespace %q refer to more than %d Secrets.", name, l.Owner.Namespace, maxSecretsPerNamespace)
 		case found.Unchecked:
-			text += fmt.Sprintf(" The controller did not validate the certificate in Secret %s, because it does not read Secrets in namespace %q.", name, name.Namespace)
+			list.Add("The controller did not validate the certificate in Secret %s, because it does not read Secrets in namespace %q.", name, name.Namespace)
 		case r.now.After(found.NotAfter):
-			text += fmt.Sprintf(" The certificate in Secret %s expired at %s.", name, found.NotAfter.UTC().Format(time.RFC3339))
+			list.Add("The certificate in Secret %s expired at %s.", name, found.NotAfter.UTC().Format(time.RFC3339))
 		}
 	}
-	return text
+	if list.Len() == 0 {
+		return ""
+	}
+	return " " + list.String()
 }

@@ -3,13 +3,13 @@ package gateway
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -167,6 +167,7 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	for i, l := range r.listeners {
 		status.Listeners[i] = r.listenerStatus(l, r.gateway.Generation, o.Push, current[l.Spec.Name])
 	}
+	limitListenerMessages(status.Conditions, status.Listeners)
 	return status
 }
 
@@ -178,8 +179,11 @@ func (r *Result) acceptedWarnings() string {
 		warnings += " The field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."
 	}
 	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
-		warnings += fmt.Sprintf(" The connectors do not get the following labels and annotations of spec.infrastructure, "+
-			"because connector.allowedMetadataPrefixes of the GatewayClass does not list their prefixes: %s.", strings.Join(dropped, ", "))
+		warnings += " " + describeItems(message.List{
+			Before: "The connectors do not get the following labels and annotations of spec.infrastructure, " +
+				"because connector.allowedMetadataPrefixes of the GatewayClass does not list their prefixes: ",
+			After: ".", MaxSize: message.MaxSize / 2,
+		}, dropped)
 	}
 	for _, warning := range r.Warnings {
 		warnings += " " + warning.Message
@@ -219,11 +223,11 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	push = push.forTenants()
 	c := conditions{generation: set.object.Generation}
 	problem := r.setProblem(set)
-	message := "The ListenerSet is accepted."
+	accepted := "The ListenerSet is accepted."
 	if invalid := describeInvalid(set.Listeners); invalid != "" {
-		message = "The ListenerSet is accepted, but some of its listeners are not served: " + invalid + ". See their conditions."
+		accepted = "The ListenerSet is accepted, but some of its listeners are not served: " + invalid + ". See their conditions."
 	}
-	c.check(typeAccepted, problem, reasonAccepted, message)
+	c.check(typeAccepted, problem, reasonAccepted, accepted)
 	switch {
 	case set.NotAllowed != nil:
 		c.set(typeProgrammed, false, reasonNotAllowed, messageSetNotAllowed)
@@ -243,18 +247,22 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	for i, l := range set.Listeners {
 		status.Listeners[i] = gatewayv1.ListenerEntryStatus(r.listenerStatus(l, set.object.Generation, push, current[l.Spec.Name]))
 	}
+	limitListenerMessages(status.Conditions, status.Listeners)
 	return status
 }
 
 func (r *Result) routeStatus(route *Route) RouteStatus {
 	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
+	dropped := ""
+	if len(route.Dropped) > 0 {
+		dropped = describeDropped(route.messageSize, route.Dropped...)
+	}
 	for _, parent := range route.Parents {
 		c := conditions{generation: route.generation}
 		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), route.acceptedMessage(&parent))
 		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), route.resolvedMessage())
-		if parent.Rejected == nil && len(route.Dropped) > 0 {
-			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true,
-				string(gatewayv1.RouteReasonUnsupportedValue), DescribeDropped(route.Dropped...))
+		if parent.Rejected == nil && dropped != "" {
+			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true, string(gatewayv1.RouteReasonUnsupportedValue), dropped)
 		}
 		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
 			ParentRef:      parent.Ref,
@@ -262,5 +270,6 @@ func (r *Result) routeStatus(route *Route) RouteStatus {
 			Conditions:     c.list,
 		})
 	}
+	limitParentMessages(status.Parents, len(route.parentRefs))
 	return status
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -29,8 +29,8 @@ type Route struct {
 	// ListenerSets.
 	Parents []Parent
 	// Unresolved has the reason of the first backendRef that is not resolved, and
-	// the messages of all of them. It is nil when all are resolved, and for a route that no
-	// listener admits.
+	// the messages of the first of them. It is nil when all are resolved, and for a route that
+	// no listener admits.
 	Unresolved *Problem
 	// Dropped lists the rules that the data plane cannot express in full.
 	Dropped []DroppedRule
@@ -39,8 +39,10 @@ type Route struct {
 	generation int64
 	age        age
 	parentRefs []gatewayv1.ParentReference
-	orphan     *Orphan // not nil if no parent of the route is managed by this controller
-	permitted  *permittedHostnames
+	// messageSize is the maximum size of a list in a message, which each parent repeats.
+	messageSize int
+	orphan      *Orphan // not nil if no parent of the route is managed by this controller
+	permitted   *permittedHostnames
 	// unsupported are the hostnames that the route is not served under, although the CRD
 	// accepts them.
 	unsupported []string
@@ -111,6 +113,7 @@ func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec,
 		generation:     object.GetGeneration(),
 		age:            ageOf(object.GetCreationTimestamp()),
 		parentRefs:     spec.ParentRefs,
+		messageSize:    routeMessageSize(len(spec.ParentRefs)),
 		unsupported:    unsupportedHostnames(written),
 	}
 }
@@ -143,15 +146,19 @@ func resolveRoutes(routes []*Route, t translator, p parents) {
 	matches := make([]ruleMatch, 0, len(routes))
 	for _, r := range routes {
 		firstAction, firstMatch := len(actions), len(matches)
+		unresolved := message.List{Separator: " ", More: "And %d more.", MaxSize: r.messageSize}
 		r.admitted = r.isAdmitted(p)
 		for i := range r.Rules {
 			var a ruleAction
 			if r.admitted {
 				a = t.action(r, i)
 			}
-			r.addUnresolved(a.problems)
+			r.addUnresolved(a.problems, &unresolved)
 			actions = append(actions, a.action)
 			matches = r.appendMatches(matches, i, a, t)
+		}
+		if r.Unresolved != nil {
+			r.Unresolved.Message = unresolved.String()
 		}
 		r.actions, r.matches = appendedSince(actions, firstAction), appendedSince(matches, firstMatch)
 		r.countCosts(t.capabilities.Cost)
@@ -162,12 +169,13 @@ func resolveRoutes(routes []*Route, t translator, p parents) {
 // is limited, so that appending to it does not overwrite the rest of the buffer.
 func appendedSince[T any](buffer []T, index int) []T { return buffer[index:len(buffer):len(buffer)] }
 
-func (r *Route) addUnresolved(problems []*Problem) {
+// addUnresolved adds the problems to the list of all problems of the route. The first one
+// determines the reason.
+func (r *Route) addUnresolved(problems []*Problem, list *message.List) {
 	for _, problem := range problems {
+		list.Add("%s", problem.Message)
 		if r.Unresolved == nil {
-			r.Unresolved = new(*problem) // a copy, because the rule keeps its own problem
-		} else {
-			r.Unresolved.Message += " " + problem.Message
+			r.Unresolved = &Problem{Reason: problem.Reason}
 		}
 	}
 }
@@ -292,10 +300,10 @@ func unsupportedHostnames(written []gatewayv1.Hostname) []string {
 	return unsupported
 }
 
-func (r *Route) describeHostnames() string {
-	names := make([]string, len(r.Hostnames))
-	for i, hostname := range r.Hostnames {
-		names[i] = string(hostname)
+func (r *Route) describeHostnames(size int) string {
+	list := message.List{MaxSize: size}
+	for _, hostname := range r.Hostnames {
+		list.Add("%s", hostname)
 	}
-	return strings.Join(names, ", ")
+	return list.String()
 }

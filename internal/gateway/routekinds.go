@@ -3,10 +3,11 @@ package gateway
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // routeKinds returns a problem when allowedRoutes.kinds lists a kind that the listener
@@ -16,17 +17,19 @@ import (
 // routes, not even of the supported kinds.
 func (references) routeKinds(l *Listener) *Problem {
 	supported := protocolKinds(l.Spec.Protocol)
-	var unsupported []string
+	seen := map[string]bool{}
+	unsupported := message.List{Separator: " and ", More: "%d more", MaxSize: l.messageSize / 3}
 	for _, allowed := range allowedKinds(l) {
 		name := describeRouteKind(allowed)
-		if !slices.ContainsFunc(supported, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(allowed, kind) }) && !slices.Contains(unsupported, name) {
-			unsupported = append(unsupported, name)
+		if !slices.ContainsFunc(supported, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(allowed, kind) }) && !seen[name] {
+			seen[name] = true
+			unsupported.Add("%s", name)
 		}
 	}
-	if len(unsupported) == 0 {
+	if unsupported.Len() == 0 {
 		return nil
 	}
-	names := strings.Join(unsupported, " and ")
+	names := unsupported.String()
 	return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidRouteKinds), Message: fmt.Sprintf(
 		"allowedRoutes.kinds lists %s, which protocol %s does not support, so the listener serves no routes. %s",
 		names, l.Spec.Protocol, l.routeKindsAdvice(names))}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // Status returns the status of the Tunnel object: the current record, with the phase, the
@@ -94,8 +95,10 @@ func retiringPhase(f Facts) v1alpha1.TunnelPhase {
 	}
 }
 
-func condition(kind string, status metav1.ConditionStatus, reason Reason, message string) *metav1.Condition {
-	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message}
+// condition returns a condition without its generation and transition time. Its message has
+// at most [message.MaxSize] bytes.
+func condition(kind string, status metav1.ConditionStatus, reason Reason, text string) *metav1.Condition {
+	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message.Cut(text, message.MaxSize)}
 }
 
 // readyCondition returns the Ready condition. It is True if the tunnel is in the desired state.

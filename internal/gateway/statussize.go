@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
+)
+
+// A status needs at most maxStatusSize bytes in JSON, and maxEntrySize for each listener or
+// parent, plus the names of the listeners and parents, which the API makes it repeat.
+const (
+	maxStatusSize = 8 << 10
+	maxEntrySize  = 1 << 10
+)
+
+// The sizes of the parts of a status without the values whose length varies.
+const (
+	sizeOfCondition = len(`{"type":"","status":"","observedGeneration":,"lastTransitionTime":"2006-01-02T15:04:05Z","reason":"","message":""},`)
+	sizeOfListener  = len(`{"name":"","supportedKinds":[],"attachedRoutes":2147483647,"conditions":[]},`)
+	sizeOfKind      = len(`{"group":"gateway.networking.k8s.io","kind":"HTTPRoute"},`)
+	sizeOfParent    = len(`{"parentRef":,"controllerName":"","conditions":[]},`)
+	sizeOfStatus    = len(`{"addresses":[{"type":"Hostname","value":"00000000-0000-0000-0000-000000000000.cfargotunnel.com"}],"attachedListenerSets":2147483647,"conditions":[],"listeners":[]}`)
+	// sizeOfEntryConditions is the approximate size of the conditions of a listener or parent
+	// without their messages.
+	sizeOfEntryConditions = 700
+)
+
+// conditionSize returns the size of a condition without its message.
+func conditionSize(c *metav1.Condition) int {
+	return sizeOfCondition + len(c.Type) + len(c.Status) + len(c.Reason) + len(strconv.FormatInt(c.ObservedGeneration, 10))
+}
+
+// listenerMessageSize returns the size of a list in a message of a listener, whose owner has n
+// listeners. There is space for one such message in each of their statuses.
+func listenerMessageSize(n int) int {
+	const others = 160 // the other messages of a listener
+	return min(message.MaxSize, maxEntrySize+maxStatusSize/(2*n)-sizeOfEntryConditions-others)
+}
+
+// routeMessageSize returns the size of a list in a message of a route with n parents. Each
+// parent repeats up to three such messages.
+func routeMessageSize(n int) int {
+	const messages = 3
+	return min(message.MaxSize, (maxEntrySize+maxStatusSize/max(1, n)-sizeOfParent)/messages-sizeOfCondition-len("PartiallyInvalidTrueUnsupportedValue0"))
+}
+
+// limitListenerMessages cuts the longest messages of the listeners of one owner, so that the status
+// with the conditions of the owner stays within its budget.
+func limitListenerMessages[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](owner []metav1.Condition, listeners []S) {
+	space := maxStatusSize - sizeOfStatus + len(listeners)*(maxEntrySize-sizeOfListener)
+	for i := range owner {
+		space -= conditionSize(&owner[i]) + message.Size(owner[i].Message)
+	}
+	entries := make([][]metav1.Condition, len(listeners))
+	for i := range listeners {
+		l := gatewayv1.ListenerStatus(listeners[i])
+		space -= len(l.SupportedKinds) * sizeOfKind
+		entries[i] = l.Conditions
+	}
+	limitMessages(entries, space)
+}
+
+// limitParentMessages does the same for the parents of a route. The spec of the route has n parents,
+// which can belong to several Gateways.
+func limitParentMessages(parents []gatewayv1.RouteParentStatus, n int) {
+	entries := make([][]metav1.Condition, len(parents))
+	for i := range parents {
+		entries[i] = parents[i].Conditions
+	}
+	limitMessages(entries, len(parents)*(maxEntrySize-sizeOfParent+(maxStatusSize-sizeOfStatus)/max(1, n)))
+}
+
+// limitMessages cuts the longest messages to the same size, so that all conditions fit into
+// the space.
+func limitMessages(entries [][]metav1.Condition, space int) {
+	var sizes []int
+	total := 0
+	for _, conditions := range entries {
+		for i := range conditions {
+			space -= conditionSize(&conditions[i])
+			sizes = append(sizes, message.Size(conditions[i].Message))
+			total += sizes[len(sizes)-1]
+		}
+	}
+	if total <= space {
+		return
+	}
+	limit := equalShare(sizes, space)
+	for _, conditions := range entries {
+		for i := range conditions {
+			conditions[i].Message = message.Cut(conditions[i].Message, limit)
+		}
+	}
+}
+
+// equalShare returns the largest limit with which the sizes fit into the space, which is
+// smaller than their sum.
+func equalShare(sizes []int, space int) int {
+	slices.Sort(sizes)
+	for i, size := range sizes {
+		if share := space / (len(sizes) - i); size > share {
+			return share
+		}
+		space -= size
+	}
+	return space
+}
