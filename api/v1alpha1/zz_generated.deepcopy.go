@@ -417,6 +417,11 @@ func (in *Limits) DeepCopyInto(out *Limits) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.RoutesPerHostname != nil {
+		in, out := &in.RoutesPerHostname, &out.RoutesPerHostname
+		*out = new(int32)
+		**out = **in
+	}
 	if in.ListenersPerNamespace != nil {
 		in, out := &in.ListenersPerNamespace, &out.ListenersPerNamespace
 		*out = new(int32)

@@ -209,6 +209,7 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 var limitLabels = map[gateway.LimitName]metrics.Limit{
 	gateway.LimitRulesPerTunnel:          metrics.LimitRulesPerTunnel,
 	gateway.LimitRulesPerNamespace:       metrics.LimitRulesPerNamespace,
+	gateway.LimitRoutesPerHostname:       metrics.LimitRoutesPerHostname,
 	gateway.LimitListenersPerNamespace:   metrics.LimitListenersPerNamespace,
 	gateway.LimitExpressionsPerNamespace: metrics.LimitExpressionsPerNamespace,
 	gateway.LimitExpressionsPerTunnel:    metrics.LimitExpressionsPerTunnel,

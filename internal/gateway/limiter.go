@@ -32,7 +32,7 @@ type limiter struct {
 func newLimiter(s *Snapshot, in settings.Input, plane v1alpha1.DataPlane) *limiter {
 	class, ok := settings.ClassLimits(in, plane)
 	if !ok {
-		class = settings.Limits{RulesPerTunnel: math.MaxInt, ListenersPerNamespace: math.MaxInt}
+		class = settings.Limits{RulesPerTunnel: math.MaxInt, RoutesPerHostname: math.MaxInt, ListenersPerNamespace: math.MaxInt}
 	}
 	l := &limiter{class: class, unlimited: !ok, tenants: tenants{label: class.TenantLabel, namespaces: s.Namespaces}}
 	l.first = l.tenants.of(s.Gateway.Namespace)
@@ -116,6 +116,7 @@ func (l *limiter) limitRoutes(routes []*Route, groups map[string]*group) (excess
 // without such matches of the tenants that have refused routes. A tenant below its share has no
 // refused routes, so its rules count as before.
 func (l *limiter) limitRepeated(routes []*Route, groups map[string]*group) {
+	l.limitHostnames(groups) // first, so that the rules of these routes are left to others
 	unreliable := map[limits.Tenant]bool{}
 	for known := -1; known < len(unreliable); {
 		known = len(unreliable)
@@ -125,6 +126,7 @@ func (l *limiter) limitRepeated(routes []*Route, groups map[string]*group) {
 		if known == 0 {
 			l.readmit(routes, nil) // later, the repetitions of the refused routes are not known
 		}
+		l.limitHostnames(groups) // other routes may have been refused or have returned
 		for _, route := range routes {
 			if route.refused != nil {
 				unreliable[l.tenants.of(route.Namespace)] = true
@@ -182,7 +184,7 @@ func (l *limiter) readmit(routes []*Route, notFound map[limits.Tenant]int) {
 
 // mayReturn reports whether the route was refused because of its expressions or rules.
 func (r *Route) mayReturn() bool {
-	return r.refused != nil && r.refused != r.tooLong && r.instructions() > 0
+	return r.refused != nil && r.refused != r.tooLong && !r.aboveHostname && r.instructions() > 0
 }
 
 // remainder is the rest of a resource that is still available.
@@ -216,7 +218,7 @@ func (r *remainder) fits(tenant limits.Tenant, route *Route) bool {
 // including the narrower hostnames with separate Access.
 func countHostnames(routes []*Route, groups map[string]*group) {
 	for _, route := range routes {
-		route.hostnameCount, route.repeated, route.refused = 0, 0, route.tooLong
+		route.hostnameCount, route.repeated, route.refused, route.aboveHostname = 0, 0, route.tooLong, false
 	}
 	for _, g := range groups {
 		separate := separateCounter{g.separate, map[string]int{}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // The problems of routes and listeners above a limit. They state only amounts of the
@@ -41,6 +42,20 @@ func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Prob
 	return routeProblem(ReasonLimitExceeded,
 		"The route needs %s, more than is left of limits.%s of the GatewayClass (%s). Use fewer %s, or ask the platform team to raise the limit.",
 		l.countRules(amount), field, limit, remedy)
+}
+
+// hostnameRoutesProblem is the problem of a route above limits.routesPerHostname.
+func (l *limiter) hostnameRoutesProblem(hostname string, amount int) *Problem {
+	return routeProblem(ReasonLimitExceeded,
+		"The route needs %s for hostname %s, more than is left of limits.routesPerHostname of the GatewayClass (%d for all namespaces together). Use fewer matches, or ask the platform team to raise the limit.",
+		l.countRules(amount), describeHostnameList([]string{hostname}, message.MaxSize/2), l.class.RoutesPerHostname)
+}
+
+// hostnameConfinedMessage describes where the rules of a route are not served because of
+// limits.routesPerHostname.
+func hostnameConfinedMessage(limit int) string {
+	return fmt.Sprintf("its wildcards do not apply to narrower hostnames that only other namespaces use, "+
+		"because one of them would exceed limits.routesPerHostname of the GatewayClass (%d for all namespaces together)", limit)
 }
 
 // confinedMessage describes where the rules of a confined route are not served.

@@ -259,17 +259,19 @@ func (l *limiter) confineRoutes(routes []*Route, groups map[string]*group) {
 			demands[i] = limits.Demand{Tenant: l.tenants.of(route.Namespace), Amount: route.foreign}
 		}
 	}
-	confined := false
 	for i, verdict := range l.foreignRules().Allocate(nil, demands).Verdicts {
 		if verdict != limits.Admitted {
-			routes[i].source.Confined, confined = true, true
-			routes[i].confined = confinedMessage(l.foreignRules().Total)
+			routes[i].confine(confinedMessage(l.foreignRules().Total))
 		}
 	}
-	if !confined {
+	l.confineAboveHostnames(groups)
+	if !slices.ContainsFunc(routes, func(route *Route) bool { return route.source.Confined }) {
 		return // most Gateways
 	}
 	for _, route := range routes {
 		route.source.Tenant = l.tenants.describe(route.Namespace)
 	}
 }
+
+// confine confines the route for the reason.
+func (r *Route) confine(reason string) { r.source.Confined, r.confined = true, reason }

@@ -58,6 +58,7 @@ type Route struct {
 	confined      string   // why its rules are not repeated there, or empty
 	tooLong       *Problem // why the regular expressions of the route are too long, or nil
 	refused       *Problem // why the route exceeds a limit, or nil
+	aboveHostname bool     // whether it is refused because a hostname has too many routes
 	// skipsExpressions reports whether the route is never served, so that its regular
 	// expressions are not parsed.
 	skipsExpressions bool

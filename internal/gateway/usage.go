@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -27,6 +28,10 @@ type Usage struct {
 	Repeated, RepeatedLimit int
 	// Confined is the number of routes whose rules are not repeated because of this limit.
 	Confined int
+	// Hostname is the hostname with the most rules, and PerHostname their number. It is 0 for a
+	// data plane that repeats no rules.
+	Hostname    string
+	PerHostname int
 	// Tenants are the tenants with listeners, routes or rules, in alphabetical order.
 	Tenants []TenantUsage
 }
@@ -52,6 +57,7 @@ type LimitName string
 const (
 	LimitRulesPerTunnel          LimitName = "rulesPerTunnel"
 	LimitRulesPerNamespace       LimitName = "rulesPerNamespace"
+	LimitRoutesPerHostname       LimitName = "routesPerHostname"
 	LimitListenersPerNamespace   LimitName = "listenersPerNamespace"
 	LimitExpressionsPerNamespace LimitName = "regularExpressionsPerNamespace"
 	LimitExpressionsPerTunnel    LimitName = "regularExpressionsPerTunnel"
@@ -65,6 +71,9 @@ type LimitUsage struct {
 	// which uses the most.
 	Used, Limit int
 	Tenant      limits.Tenant
+	// Hostname is the hostname that uses the most of a limit on each hostname, or "*" if it is
+	// empty.
+	Hostname string
 }
 
 // ByLimit returns the usage of each limit that applies to the Gateway.
@@ -86,14 +95,19 @@ func (u *Usage) ByLimit() []LimitUsage {
 	}
 	all := []LimitUsage{{Name: LimitRulesPerTunnel, Used: u.Rules, Limit: u.Limits.RulesPerTunnel}}
 	if u.Limits.RulesPerNamespace > 0 {
-		all = append(all, LimitUsage{LimitRulesPerNamespace, rules.Rules, u.Limits.RulesPerNamespace, rules.Tenant})
+		all = append(all, LimitUsage{Name: LimitRulesPerNamespace, Used: rules.Rules, Limit: u.Limits.RulesPerNamespace, Tenant: rules.Tenant})
+	}
+	if u.PerHostname > 0 {
+		all = append(all, LimitUsage{
+			Name: LimitRoutesPerHostname, Used: u.PerHostname, Limit: u.Limits.RoutesPerHostname, Hostname: cmp.Or(u.Hostname, "*"),
+		})
 	}
 	if u.RepeatedLimit > 0 {
 		all = append(all, LimitUsage{Name: LimitRepeatedPerTunnel, Used: u.Repeated, Limit: u.RepeatedLimit})
 	}
 	return append(all,
-		LimitUsage{LimitListenersPerNamespace, listeners.Listeners, u.Limits.ListenersPerNamespace, listeners.Tenant},
-		LimitUsage{LimitExpressionsPerNamespace, instructions.Instructions, maxInstructionsPerTenant, instructions.Tenant},
+		LimitUsage{Name: LimitListenersPerNamespace, Used: listeners.Listeners, Limit: u.Limits.ListenersPerNamespace, Tenant: listeners.Tenant},
+		LimitUsage{Name: LimitExpressionsPerNamespace, Used: instructions.Instructions, Limit: maxInstructionsPerTenant, Tenant: instructions.Tenant},
 		LimitUsage{Name: LimitExpressionsPerTunnel, Used: u.Instructions, Limit: maxInstructionsPerTable},
 	)
 }
@@ -141,6 +155,7 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 	}
 	if l.repeats {
 		u.countRepeated(d.Routes, l.foreignRules().Total)
+		u.countHostnames(l, groups)
 	}
 	return u
 }

@@ -65,6 +65,7 @@ type Limit string
 const (
 	LimitRulesPerTunnel          Limit = "rules_per_tunnel"
 	LimitRulesPerNamespace       Limit = "rules_per_namespace"
+	LimitRoutesPerHostname       Limit = "routes_per_hostname"
 	LimitListenersPerNamespace   Limit = "listeners_per_namespace"
 	LimitExpressionsPerNamespace Limit = "regular_expressions_per_namespace"
 	LimitExpressionsPerTunnel    Limit = "regular_expressions_per_tunnel"
@@ -170,6 +171,7 @@ var (
 	labelLimit = Label{Name: "limit", Help: "the limit", Values: []Value{
 		{string(LimitRulesPerTunnel), "limits.rulesPerTunnel: the ingress rules of the Gateway"},
 		{string(LimitRulesPerNamespace), "limits.rulesPerNamespace, if it is set: the ingress rules of the tenant that has the most"},
+		{string(LimitRoutesPerHostname), "with Envoy, limits.routesPerHostname: the routes of Envoy for the hostname that has the most"},
 		{string(LimitListenersPerNamespace), "limits.listenersPerNamespace: the listeners of the tenant that has the most"},
 		{string(LimitExpressionsPerNamespace), "the instructions of the regular expressions of the tenant that has the most"},
 		{string(LimitExpressionsPerTunnel), "the instructions of all regular expressions of the Gateway"},

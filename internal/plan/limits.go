@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,8 @@ type Limit struct {
 	Limit int    `json:"limit"`
 	// Tenant is the tenant that uses the most; empty for a limit on all tenants.
 	Tenant string `json:"tenant"`
+	// Hostname is the hostname that uses the most; empty except for a limit on each hostname.
+	Hostname string `json:"hostname"`
 }
 
 // Tenant is how much of the limits one tenant uses.
@@ -40,7 +43,7 @@ func newLimits(u *gateway.Usage) []Limit {
 	byLimit := u.ByLimit()
 	all := make([]Limit, len(byLimit))
 	for i, l := range byLimit {
-		all[i] = Limit{Name: string(l.Name), Used: l.Used, Limit: l.Limit, Tenant: describeTenant(l.Tenant, u.Limits.TenantLabel)}
+		all[i] = Limit{Name: string(l.Name), Used: l.Used, Limit: l.Limit, Tenant: describeTenant(l.Tenant, u.Limits.TenantLabel), Hostname: l.Hostname}
 	}
 	return all
 }
@@ -76,8 +79,8 @@ func (g *Gateway) writeLimits(out *columns) {
 			continue
 		}
 		part := fmt.Sprintf("%s %d of %d", l.Name, l.Used, l.Limit)
-		if l.Tenant != "" {
-			part += fmt.Sprintf(" (%s)", l.Tenant)
+		if user := cmp.Or(l.Tenant, l.Hostname); user != "" {
+			part += fmt.Sprintf(" (%s)", user)
 		}
 		parts = append(parts, part)
 	}

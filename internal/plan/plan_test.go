@@ -159,7 +159,7 @@ func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 		".mistakes[]":                   {"message", "object"},
 		".mistakes[].object":            {"kind", "name", "namespace"},
 		".gateways[]":                   {"attachedListenerSets", "config", "dataPlane", "entries", "limits", "listeners", "name", "namespace", "tenants", "warnings"},
-		".gateways[].limits[]":          {"limit", "name", "tenant", "used"},
+		".gateways[].limits[]":          {"hostname", "limit", "name", "tenant", "used"},
 		".gateways[].tenants[]":         {"instructions", "labeled", "listeners", "name", "refusedListeners", "refusedRoutes", "rules"},
 		".gateways[].listeners[]":       {"accepted", "attachedRoutes", "conflicted", "hostname", "name", "owner", "port", "programmed", "protocol", "reason", "resolvedRefs"},
 		".gateways[].listeners[].owner": {"kind", "name", "namespace"},
@@ -189,10 +189,10 @@ spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, prot
 		}},
 		"config": map[string]any{"ingress": []any{map[string]any{"service": "http_status:404"}}},
 		"limits": []any{
-			map[string]any{"name": "rulesPerTunnel", "used": 0.0, "limit": 1000.0, "tenant": ""},
-			map[string]any{"name": "listenersPerNamespace", "used": 0.0, "limit": 64.0, "tenant": ""},
-			map[string]any{"name": "regularExpressionsPerNamespace", "used": 0.0, "limit": 1000.0, "tenant": ""},
-			map[string]any{"name": "regularExpressionsPerTunnel", "used": 0.0, "limit": 5000.0, "tenant": ""},
+			map[string]any{"name": "rulesPerTunnel", "used": 0.0, "limit": 1000.0, "tenant": "", "hostname": ""},
+			map[string]any{"name": "listenersPerNamespace", "used": 0.0, "limit": 64.0, "tenant": "", "hostname": ""},
+			map[string]any{"name": "regularExpressionsPerNamespace", "used": 0.0, "limit": 1000.0, "tenant": "", "hostname": ""},
+			map[string]any{"name": "regularExpressionsPerTunnel", "used": 0.0, "limit": 5000.0, "tenant": "", "hostname": ""},
 		},
 		"tenants": []any{}, "warnings": []any{},
 	}

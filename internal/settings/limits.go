@@ -13,6 +13,7 @@ const (
 	defaultTunnelsPerNamespace   = 10
 	defaultRulesPerTunnel        = 1000
 	defaultRoutesOfEnvoy         = 20_000
+	defaultRoutesPerHostname     = 1000
 	defaultListenersPerNamespace = 64
 	defaultUpdateBurst           = 20
 	defaultUpdateInterval        = 20 * time.Second
@@ -31,6 +32,8 @@ type Limits struct {
 	// RulesPerNamespace is the maximum number of rules of one tenant on one Gateway,
 	// or 0 for no limit except RulesPerTunnel.
 	RulesPerNamespace int
+	// RoutesPerHostname is the maximum number of routes of Envoy for one hostname.
+	RoutesPerHostname int
 	// ListenersPerNamespace is the maximum number of entries that the ListenerSets of
 	// one tenant may have on one Gateway.
 	ListenersPerNamespace int
@@ -74,6 +77,7 @@ func newLimits(set *v1alpha1.Limits, plane v1alpha1.DataPlane) Limits {
 		TenantLabel:           ptr.Deref(spec.TenantLabel, ""),
 		RulesPerTunnel:        int(ptr.Deref(spec.RulesPerTunnel, rules)),
 		RulesPerNamespace:     int(ptr.Deref(spec.RulesPerNamespace, 0)),
+		RoutesPerHostname:     int(ptr.Deref(spec.RoutesPerHostname, defaultRoutesPerHostname)),
 		ListenersPerNamespace: int(ptr.Deref(spec.ListenersPerNamespace, defaultListenersPerNamespace)),
 		ExpressionsRefused:    ptr.Deref(spec.RegularExpressions, v1alpha1.RegularExpressionsAllowed) == v1alpha1.RegularExpressionsRefused,
 		UpdateBurst:           int(ptr.Deref(updates.Burst, defaultUpdateBurst)),
