@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +15,12 @@ import (
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // followed is a Service to whose pods the Envoys of a Gateway connect.
@@ -29,12 +28,16 @@ type followed struct {
 	gateway, service types.NamespacedName
 }
 
+// endpointWorkers is the number of Services whose endpoints are published at the same time. A
+// Service with many EndpointSlices must not delay the others.
+const endpointWorkers = 8
+
 // setupEndpoints adds a controller that publishes the endpoints of a Service when they change.
 // It runs beside the reconciler of Gateways, whose decisions do not depend on endpoints.
 func setupEndpoints(m manager.Manager, e *envoys) error {
 	return builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
-		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: 1}).
+		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers}).
 		Watches(&discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(e.fromEndpointSlice)).
 		Watches(&corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(e.fromConnectorPod), builder.WithPredicates(addressesChanged)).
 		Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {
@@ -99,55 +102,35 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 		return nil
 	}
 	p.mu.Lock()
+	read, err := e.readEndpoints(ctx, p, p.clustersOf(f.service))
+	p.mu.Unlock()
+	if err != nil || len(read.services) == 0 {
+		return err
+	}
+	found := read.assign(e.assign)
+	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.resources == nil {
-		return nil // the first publication reads the endpoints
+	newer := p.keep(ctx, found)
+	if p.resources != nil && !p.removed && len(newer) > 0 {
+		e.server.PublishEndpoints(f.gateway, p.tunnel, newer)
 	}
-	ofOther := func(cluster envoy.EndpointsOf) bool { return cluster.Service != f.service }
-	assignments, err := e.assign(ctx, p, slices.DeleteFunc(slices.Clone(p.resources.Endpoints), ofOther))
-	if err == nil && len(assignments) > 0 {
-		e.server.PublishEndpoints(f.gateway, p.tunnel, assignments)
-	}
-	return err
+	return nil
 }
 
-// assign returns the endpoints of the clusters from the EndpointSlices in the cache.
-func (e *envoys) assign(ctx context.Context, p *publication, clusters []envoy.EndpointsOf) (envoy.Assignments, error) {
-	if len(clusters) == 0 {
-		return nil, nil
-	}
-	reserved, err := e.connectorAddresses(ctx)
-	if err != nil {
-		return nil, err
-	}
-	assignments := make(envoy.Assignments, len(clusters))
-	for _, cluster := range clusters {
-		var list discoveryv1.EndpointSliceList
-		if err := e.reader.List(ctx, &list, client.MatchingFields{state.IndexService: cluster.Service.String()}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", cluster.Service, err)
+// clustersOf returns the clusters of a Service in the last publication and in the one in progress.
+func (p *publication) clustersOf(service types.NamespacedName) []envoy.EndpointsOf {
+	clusters := map[string]envoy.EndpointsOf{}
+	for _, resources := range []*envoy.Resources{p.resources, p.next} {
+		if resources == nil {
+			continue
 		}
-		found := make([]*discoveryv1.EndpointSlice, len(list.Items))
-		for i := range list.Items {
-			found[i] = &list.Items[i]
+		for _, cluster := range resources.Endpoints {
+			if cluster.Service == service {
+				clusters[cluster.Cluster] = cluster
+			}
 		}
-		assignment, omitted := envoy.Assign(cluster, found, func(ip string) bool { return reserved[ip] })
-		assignments[cluster.Cluster] = assignment
-		p.reportLimit(ctx, cluster, omitted)
 	}
-	return assignments, nil
-}
-
-// reportLimit logs when Envoy begins to get only a part of the endpoints of a cluster.
-func (p *publication) reportLimit(ctx context.Context, cluster envoy.EndpointsOf, omitted int) {
-	if omitted == 0 {
-		delete(p.limited, cluster.Cluster)
-		return
-	}
-	if !p.limited[cluster.Cluster] {
-		log.FromContext(ctx).Info("Envoy does not use all endpoints of a Service, because the clusters of its namespace share a limit",
-			"service", cluster.Service, "port", cluster.PortName, "used", cluster.Limit, "omitted", omitted)
-	}
-	p.limited[cluster.Cluster] = true
+	return slices.Collect(maps.Values(clusters))
 }
 
 // connectorAddresses returns the addresses of the connectors' pods. No Service may lead to

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 	"sync"
 
@@ -41,6 +40,7 @@ type envoys struct {
 	reader client.Reader // the cache
 	// namespace is the controller's own namespace, which contains the connectors.
 	namespace string
+	assign    assigner
 
 	mu        sync.Mutex
 	published map[types.NamespacedName]*publication
@@ -49,10 +49,18 @@ type envoys struct {
 // publication is the last publication for a Gateway.
 type publication struct {
 	// mu orders the publications: the newest contains the newest EndpointSlices. The cache
-	// and the server do no I/O.
+	// and the server do no I/O. It is not locked while endpoints are assigned, because tenants
+	// decide how many EndpointSlices there are.
 	mu        sync.Mutex
 	tunnel    types.UID
 	resources *envoy.Resources // nil before the first publication
+	next      *envoy.Resources // of the publication in progress, or nil
+	// reads is the number of reads of EndpointSlices, and assigned are the newest endpoints of the
+	// clusters of resources and next.
+	reads    int64
+	assigned map[string]assignment
+	// removed reports whether the Gateway no longer has Envoys.
+	removed bool
 	// sequence counts the changes of the listeners. Programmed waits until Envoys have
 	// acknowledged the first publication for the present listeners.
 	sequence  int64
@@ -60,12 +68,13 @@ type publication struct {
 	// services are the Services to whose pods the clusters of the resources lead. envoys.mu
 	// guards them: the watch of EndpointSlices must not wait for a publication.
 	services map[types.NamespacedName]bool
-	// limited are the clusters with more endpoints than Envoy gets.
-	limited map[string]bool
 }
 
 func newEnvoys(server xdsServer, reader client.Reader, namespace string) *envoys {
-	return &envoys{server: server, reader: reader, namespace: namespace, published: map[types.NamespacedName]*publication{}}
+	return &envoys{
+		server: server, reader: reader, namespace: namespace, assign: envoy.Assign,
+		published: map[types.NamespacedName]*publication{},
+	}
 }
 
 // ensure returns the publication of the Gateway, and creates it if necessary.
@@ -74,7 +83,7 @@ func (e *envoys) ensure(gateway types.NamespacedName) *publication {
 	defer e.mu.Unlock()
 	p := e.published[gateway]
 	if p == nil {
-		p = &publication{limited: map[string]bool{}}
+		p = &publication{assigned: map[string]assignment{}}
 		e.published[gateway] = p
 	}
 	return p
@@ -87,31 +96,53 @@ func (e *envoys) ensure(gateway types.NamespacedName) *publication {
 // its state.
 func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) (moving bool, err error) {
 	p := e.ensure(t.key.NamespacedName)
+	next, err := e.prepare(ctx, p, t, plan, object, current)
+	if err != nil {
+		return false, err
+	}
+	found := next.read.assign(e.assign)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	hostnames := p.moving(plan, object, current)
-	resources := envoy.RenderMoving(plan.result.Table, hostnames, p.resources)
+	p.keep(ctx, found)
+	err = e.server.Publish(xds.Publication{
+		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: p.next, Assignments: p.assignments(p.next),
+	})
+	if err != nil {
+		p.complete(p.resources)
+		log.FromContext(ctx).Error(err, "the configuration of Envoy is not valid; Envoys keep the previous configuration")
+		return false, nil
+	}
+	p.tunnel, p.resources = object.UID, p.next
+	p.complete(p.resources)
+	e.follow(p, p.resources)
+	return len(next.moving) > 0, nil
+}
+
+// prepared is the next publication, whose resources the publication already has.
+type prepared struct {
+	moving map[string]bool
+	read   endpointsRead
+}
+
+// prepare renders the resources of the next publication, and reads the EndpointSlices of its
+// clusters.
+func (e *envoys) prepare(ctx context.Context, p *publication, t target, plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) (next prepared, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next.moving = p.moving(plan, object, current)
+	resources := envoy.RenderMoving(plan.result.Table, next.moving, p.resources)
 	if listeners := describeListeners(t.gateway, plan.result); p.listeners != listeners {
 		p.listeners = listeners
 		p.sequence++
 	}
 	// The Services are followed before their EndpointSlices are read, so that no change is lost.
 	e.follow(p, p.resources, resources)
-	assignments, err := e.assign(ctx, p, resources.Endpoints)
+	p.expect(resources)
+	next.read, err = e.readEndpoints(ctx, p, resources.Endpoints)
 	if err != nil {
-		return false, err
+		p.complete(p.resources)
 	}
-	maps.DeleteFunc(p.limited, func(cluster string, _ bool) bool { return assignments[cluster] == nil })
-	err = e.server.Publish(xds.Publication{
-		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: resources, Assignments: assignments,
-	})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "the configuration of Envoy is not valid; Envoys keep the previous configuration")
-		return false, nil
-	}
-	p.tunnel, p.resources = object.UID, resources
-	e.follow(p, resources)
-	return len(hostnames) > 0, nil
+	return next, err
 }
 
 // everyHostname is a wildcard for all hostnames.
@@ -153,10 +184,24 @@ func (e *envoys) find(gateway types.NamespacedName) *publication {
 
 // remove ends the streams of a Gateway that has no Tunnel or whose connectors have no Envoy.
 func (e *envoys) remove(gateway types.NamespacedName) {
+	e.forget(gateway)
+	e.server.Remove(gateway)
+}
+
+// forget forgets the publication of the Gateway, and reports whether there was one. Endpoints that
+// are being assigned are not published later.
+func (e *envoys) forget(gateway types.NamespacedName) bool {
 	e.mu.Lock()
+	p := e.published[gateway]
 	delete(e.published, gateway)
 	e.mu.Unlock()
-	e.server.Remove(gateway)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removed = true
+	return true
 }
 
 // describeListeners returns a text that changes with the generations of the Gateway and its

@@ -10,9 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // EndpointsOf is a cluster whose addresses are the addresses of a Service's pods.
@@ -51,17 +48,30 @@ func limitEndpoints(all []EndpointsOf) {
 	}
 }
 
+// Assignment are the endpoints of one cluster.
+type Assignment = endpointv3.ClusterLoadAssignment
+
 // Assignments are the endpoints of clusters, by the name of the cluster.
-type Assignments map[string]*endpointv3.ClusterLoadAssignment
+type Assignments map[string]*Assignment
 
 // Assign returns the endpoints of all clusters in [Resources.Endpoints]. endpointSlices
 // returns the EndpointSlices of a Service.
 func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
 	assignments := make(Assignments, len(r.Endpoints))
-	for _, e := range r.Endpoints {
-		assignments[e.Cluster], _ = Assign(e, endpointSlices(e.Service), isReserved)
+	for service, clusters := range r.EndpointsByService() {
+		found, _ := Assign(clusters, endpointSlices(service), isReserved)
+		maps.Copy(assignments, found)
 	}
 	return assignments
+}
+
+// EndpointsByService returns [Resources.Endpoints] by the Service of each cluster.
+func (r *Resources) EndpointsByService() map[types.NamespacedName][]EndpointsOf {
+	clusters := map[types.NamespacedName][]EndpointsOf{}
+	for _, e := range r.Endpoints {
+		clusters[e.Service] = append(clusters[e.Service], e)
+	}
+	return clusters
 }
 
 // IsEmpty reports whether the cluster has no endpoints.
@@ -73,77 +83,41 @@ type address struct {
 	port int32
 }
 
-// Assign returns the endpoints of a cluster from the EndpointSlices of its Service: the ready
-// endpoints, or, when none is ready, the endpoints that still serve while they terminate.
-// omitted is the number of endpoints above the limit: those with the last addresses.
-// isReserved reports canonical addresses that no Service may lead to, such as the addresses of
-// the connectors' own pods: the owner of a Service can write its EndpointSlices.
-func Assign(e EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) (assignment *endpointv3.ClusterLoadAssignment, omitted int) {
-	ready, terminating := map[address]struct{}{}, map[address]struct{}{}
-	for _, slice := range endpointSlices {
-		if slice.AddressType != addressType(e.Family) {
-			continue
+// Assign returns the endpoints of the clusters of one Service from its EndpointSlices: the ready
+// endpoints, or, when none is ready, the endpoints that still serve while they terminate. limited
+// are the clusters that do not get all of them because of their limit: they get the first
+// endpoints of the first EndpointSlices by name. isReserved reports canonical addresses that no
+// Service may lead to, such as the addresses of the connectors' own pods: the owner of a Service
+// can write its EndpointSlices.
+//
+// The number of addresses that are read depends on the limits of the clusters, and not on the
+// EndpointSlices.
+func Assign(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) (assignments Assignments, limited map[string]bool) {
+	assignments, limited = make(Assignments, len(clusters)), map[string]bool{}
+	s := newScan(clusters, endpointSlices, isReserved)
+	for _, e := range clusters {
+		found, more := s.endpoints(e)
+		if more {
+			limited[e.Cluster] = true
 		}
-		port, ok := portOf(slice, e.PortName)
-		if !ok {
-			continue
-		}
-		for i := range slice.Endpoints {
-			collect(&slice.Endpoints[i], port, isReserved, ready, terminating)
-		}
+		assignments[e.Cluster] = newAssignment(e.Cluster, found)
 	}
-	if len(ready) == 0 {
-		ready = terminating
+	return assignments, limited
+}
+
+// newAssignment returns the assignment of the addresses in a fixed order.
+func newAssignment(cluster string, addresses []address) *Assignment {
+	assignment := &Assignment{ClusterName: cluster}
+	if len(addresses) == 0 {
+		return assignment
 	}
-	assignment = &endpointv3.ClusterLoadAssignment{ClusterName: e.Cluster}
-	if len(ready) == 0 {
-		return assignment, 0
-	}
-	all := slices.SortedFunc(maps.Keys(ready), func(a, b address) int { return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.port, b.port)) })
-	if e.Limit > 0 && len(all) > e.Limit {
-		all, omitted = all[:e.Limit], len(all)-e.Limit
-	}
-	var endpoints []*endpointv3.LbEndpoint
-	for _, a := range all {
-		endpoints = append(endpoints, lbEndpoint(a.ip, a.port))
+	slices.SortFunc(addresses, func(a, b address) int { return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.port, b.port)) })
+	endpoints := make([]*endpointv3.LbEndpoint, len(addresses))
+	for i, a := range addresses {
+		endpoints[i] = lbEndpoint(a.ip, a.port)
 	}
 	assignment.Endpoints = []*endpointv3.LocalityLbEndpoints{{LbEndpoints: endpoints}}
-	return assignment, omitted
-}
-
-// addressType returns the type of slices for a family. IPv4 is the default.
-func addressType(family corev1.IPFamily) discoveryv1.AddressType {
-	if family == corev1.IPv6Protocol {
-		return discoveryv1.AddressTypeIPv6
-	}
-	return discoveryv1.AddressTypeIPv4
-}
-
-// portOf returns the number of the port with the name.
-func portOf(slice *discoveryv1.EndpointSlice, name string) (int32, bool) {
-	for _, p := range slice.Ports {
-		isTCP := ptr.Deref(p.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP
-		if isTCP && ptr.Deref(p.Name, "") == name && p.Port != nil {
-			return *p.Port, true
-		}
-	}
-	return 0, false
-}
-
-// collect adds the addresses of an endpoint to the ready or the terminating addresses.
-func collect(e *discoveryv1.Endpoint, port int32, isReserved func(string) bool, ready, terminating map[address]struct{}) {
-	isReady := ptr.Deref(e.Conditions.Ready, true)
-	stillServes := ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false)
-	for _, text := range e.Addresses {
-		ip := routing.CanonicalIP(text)
-		switch {
-		case ip == "", isReserved(ip):
-		case isReady:
-			ready[address{ip, port}] = struct{}{}
-		case stillServes:
-			terminating[address{ip, port}] = struct{}{}
-		}
-	}
+	return assignment
 }
 
 func lbEndpoint(ip string, port int32) *endpointv3.LbEndpoint {

@@ -23,8 +23,8 @@ func TestAddressesAreCanonical(t *testing.T) {
 	}
 	isReserved := func(ip string) bool { return ip == "10.0.0.6" }
 	var got []string
-	assignment, _ := Assign(EndpointsOf{Cluster: "c"}, []*discoveryv1.EndpointSlice{slice}, isReserved)
-	for _, locality := range assignment.Endpoints {
+	assignments, _ := Assign([]EndpointsOf{{Cluster: "c"}}, []*discoveryv1.EndpointSlice{slice}, isReserved)
+	for _, locality := range assignments["c"].Endpoints {
 		for _, e := range locality.LbEndpoints {
 			got = append(got, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
 		}
@@ -106,7 +106,8 @@ func TestEnvoyConnectsToTheEndpointsOfTheService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			isConnector := func(ip string) bool { return ip == "10.0.9.9" }
-			assignment, _ := Assign(EndpointsOf{Cluster: "c", PortName: "web", Family: test.family}, test.slices, isConnector)
+			assignments, _ := Assign([]EndpointsOf{{Cluster: "c", PortName: "web", Family: test.family}}, test.slices, isConnector)
+			assignment := assignments["c"]
 			var got []string
 			for _, locality := range assignment.Endpoints {
 				for _, e := range locality.LbEndpoints {

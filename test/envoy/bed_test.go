@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -208,10 +207,9 @@ func unacceptedRoutes(source *state.Source, result *gateway.Result) error {
 // render returns the configuration of Envoy with addresses of this machine.
 func (b *bed) render(source *state.Source) (string, error) {
 	resources := envoy.Render(b.table)
-	endpoints := map[string]*endpointv3.ClusterLoadAssignment{}
-	for _, e := range resources.Endpoints {
-		endpoints[e.Cluster], _ = envoy.Assign(e, slicesOf(source, e.Service), func(string) bool { return false })
-	}
+	endpoints := resources.Assign(
+		func(service types.NamespacedName) []*discoveryv1.EndpointSlice { return slicesOf(source, service) },
+		func(string) bool { return false })
 	text, err := protojson.Marshal(envoy.Static(resources, endpoints))
 	if err != nil {
 		return "", err

@@ -1,0 +1,147 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// assigner assigns endpoints to the clusters of one Service. [envoy.Assign] implements it.
+type assigner func(clusters []envoy.EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) (envoy.Assignments, map[string]bool)
+
+// endpointsRead has the EndpointSlices of Services at one time.
+type endpointsRead struct {
+	// number orders the reads for one publication: a later read has a higher number.
+	number   int64
+	services []serviceRead
+	// reserved are the addresses to which no Service may lead.
+	reserved map[string]bool
+}
+
+// serviceRead has the EndpointSlices of one Service, and its clusters.
+type serviceRead struct {
+	clusters       []envoy.EndpointsOf
+	endpointSlices []*discoveryv1.EndpointSlice
+}
+
+// readEndpoints reads the EndpointSlices of the clusters from the cache, which does no I/O. The
+// caller has locked p.mu, so that the number of a read orders it by the age of its content.
+func (e *envoys) readEndpoints(ctx context.Context, p *publication, clusters []envoy.EndpointsOf) (endpointsRead, error) {
+	p.reads++
+	read := endpointsRead{number: p.reads}
+	if len(clusters) == 0 {
+		return read, nil
+	}
+	var err error
+	if read.reserved, err = e.connectorAddresses(ctx); err != nil {
+		return read, err
+	}
+	indexes := map[types.NamespacedName]int{}
+	for _, cluster := range clusters {
+		i, ok := indexes[cluster.Service]
+		if !ok {
+			i = len(read.services)
+			indexes[cluster.Service] = i
+			found, err := e.endpointSlices(ctx, cluster.Service)
+			if err != nil {
+				return read, err
+			}
+			read.services = append(read.services, serviceRead{endpointSlices: found})
+		}
+		read.services[i].clusters = append(read.services[i].clusters, cluster)
+	}
+	return read, nil
+}
+
+// endpointSlices returns the EndpointSlices of a Service. They must not be changed.
+func (e *envoys) endpointSlices(ctx context.Context, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
+	var list discoveryv1.EndpointSliceList
+	if err := e.reader.List(ctx, &list, client.MatchingFields{state.IndexService: service.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", service, err)
+	}
+	found := make([]*discoveryv1.EndpointSlice, len(list.Items))
+	for i := range list.Items {
+		found[i] = &list.Items[i]
+	}
+	return found, nil
+}
+
+// assignment are the endpoints of one cluster.
+type assignment struct {
+	cluster   envoy.EndpointsOf
+	endpoints *envoy.Assignment
+	// read is the number of the read that contains the endpoints, or 0 before the first one.
+	read int64
+	// limited reports whether the cluster has more endpoints than Envoy gets.
+	limited bool
+}
+
+// assign returns the endpoints of the clusters. The caller must not have locked a mutex.
+func (r endpointsRead) assign(assign assigner) []assignment {
+	var all []assignment
+	for _, s := range r.services {
+		found, limited := assign(s.clusters, s.endpointSlices, func(ip string) bool { return r.reserved[ip] })
+		for _, cluster := range s.clusters {
+			all = append(all, assignment{cluster, found[cluster.Cluster], r.number, limited[cluster.Cluster]})
+		}
+	}
+	return all
+}
+
+// expect adds the clusters of the next publication.
+func (p *publication) expect(next *envoy.Resources) {
+	p.next = next
+	for _, cluster := range next.Endpoints {
+		if _, ok := p.assigned[cluster.Cluster]; !ok {
+			p.assigned[cluster.Cluster] = assignment{cluster: cluster}
+		}
+	}
+}
+
+// keep keeps the assignments of expected and of published clusters that are newer than the last
+// ones, and returns them.
+func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assignments {
+	newer := envoy.Assignments{}
+	for _, a := range found {
+		name := a.cluster.Cluster
+		last, ok := p.assigned[name]
+		if !ok || a.read <= last.read {
+			continue
+		}
+		if a.limited && !last.limited {
+			log.FromContext(ctx).Info("Envoy does not use all endpoints of a Service, because the clusters of its namespace share a limit",
+				"service", a.cluster.Service, "port", a.cluster.PortName, "used", a.cluster.Limit)
+		}
+		p.assigned[name], newer[name] = a, a.endpoints
+	}
+	return newer
+}
+
+// complete ends the publication in progress. It keeps only the endpoints of the clusters of retain:
+// the resources that are published afterwards, or nil.
+func (p *publication) complete(retain *envoy.Resources) {
+	p.next = nil
+	retained := map[string]assignment{}
+	if retain != nil {
+		for _, cluster := range retain.Endpoints {
+			retained[cluster.Cluster] = p.assigned[cluster.Cluster]
+		}
+	}
+	p.assigned = retained
+}
+
+// assignments returns the newest endpoints of the clusters of the resources.
+func (p *publication) assignments(resources *envoy.Resources) envoy.Assignments {
+	all := make(envoy.Assignments, len(resources.Endpoints))
+	for _, cluster := range resources.Endpoints {
+		all[cluster.Cluster] = p.assigned[cluster.Cluster].endpoints
+	}
+	return all
+}
