@@ -20,6 +20,9 @@ import (
 // than the current condition is ignored. The transition time changes only when the
 // status value changes.
 func mergeConditions(current, desired []metav1.Condition, now metav1.Time) []metav1.Condition {
+	if !slices.ContainsFunc(desired, func(c metav1.Condition) bool { return changesCondition(current, c) }) {
+		return current // most statuses are up to date, and thousands of them are compared
+	}
 	merged := slices.Clone(current)
 	for _, condition := range desired {
 		existing := meta.FindStatusCondition(merged, condition.Type)
@@ -32,9 +35,20 @@ func mergeConditions(current, desired []metav1.Condition, now metav1.Time) []met
 	return merged
 }
 
+// changesCondition reports whether the desired condition differs from the current condition
+// of its type.
+func changesCondition(current []metav1.Condition, desired metav1.Condition) bool {
+	existing := meta.FindStatusCondition(current, desired.Type)
+	if existing == nil {
+		return true
+	}
+	desired.LastTransitionTime = existing.LastTransitionTime
+	return *existing != desired
+}
+
 // withoutCondition removes the condition of the type unless it is desired.
 func withoutCondition(current, desired []metav1.Condition, kind string) []metav1.Condition {
-	if meta.FindStatusCondition(desired, kind) != nil {
+	if meta.FindStatusCondition(desired, kind) != nil || meta.FindStatusCondition(current, kind) == nil {
 		return current
 	}
 	return slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == kind })

@@ -139,8 +139,10 @@ func newWrite[T any, P interface {
 	return write{
 		object: name, desired: desired,
 		check: func(ctx context.Context) (bool, string) {
+			// The reader shares the object with the cache: set replaces its status, but
+			// changes nothing that the status refers to.
 			object := P(new(T))
-			if err := w.Client.Get(ctx, name.NamespacedName, object); err != nil {
+			if err := w.Client.Get(ctx, name.NamespacedName, object, client.UnsafeDisableDeepCopy); err != nil {
 				return !apierrors.IsNotFound(err), ""
 			}
 			version := object.GetResourceVersion()
