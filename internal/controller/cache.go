@@ -56,14 +56,15 @@ func (s Scope) includes(namespace, kind string) bool {
 }
 
 // NewCache returns a constructor of the manager's cache. The cache watches Tunnels and
-// connector objects in the controller's own namespace only. It drops managed fields;
-// code that needs them reads the object from the API server. The cache reports watch
+// connector objects in the controller's own namespace only. It drops managed fields, and
+// [compact] reduces the other objects; code that needs the fields reads the object from the
+// API server. The cache reports watch
 // errors to readiness.
 //
 // For a reader of the cache, objects outside the scope do not exist.
 func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
-		o.DefaultTransform = cache.TransformStripManagedFields()
+		o.DefaultTransform = compact
 		o.DefaultWatchErrorHandler = readiness.WatchFailed
 		// Readiness covers only the kinds that are watched from the start.
 		o.ReaderFailOnMissingInformer = true
@@ -74,6 +75,8 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 		}
 		for _, object := range managedKinds() {
 			by := watchedIn(scope.ControllerNamespace)
+			// The controller updates some of these objects as a whole.
+			by.Transform = cache.TransformStripManagedFields()
 			if _, isPod := object.(*corev1.Pod); isPod {
 				by.Label, by.Transform = connectorPods, stripPod
 			}
