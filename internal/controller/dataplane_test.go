@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -68,12 +67,7 @@ func TestEnvoyServesNewGateway(t *testing.T) {
 // A change of a route reaches Envoy without a request to Cloudflare.
 func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	h := newEnvoyHarness(t)
-	route := &gatewayv1.HTTPRoute{}
-	h.change("infra", "web", route, func() {
-		route.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{
-			Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To("/changed"),
-		}}}
-	})
+	h.setPath("/changed")
 	h.reconcileOnce()
 	h.wantCalls()
 	routes := h.xds.last(t).Resources.Open.VirtualHosts[0].Routes
@@ -122,46 +116,6 @@ func (h *harness) requireAccess() {
 			Hostname: "*.example.com", Access: &v1alpha1.Access{Required: true, TeamName: ptr.To("team"), AUDTags: []v1alpha1.AUDTag{"tag"}},
 		}}
 	})
-}
-
-// A hostname whose Access changes is served by both listeners until Cloudflare has
-// acknowledged the new rules.
-func TestEnvoyServesMovingHostnameOnBothListeners(t *testing.T) {
-	h := newEnvoyHarness(t)
-	h.annotate(v1alpha1.PausedAnnotation, "true")
-	h.requireAccess()
-	h.reconcileFor(driftInterval / 2)
-	p := h.xds.last(t).Resources
-	if open, protected := served(p.Open), served(p.Protected); open != "a.example.com" || protected != "a.example.com" {
-		t.Errorf("while the Gateway is paused, the listeners serve %q and %q, want a.example.com on both", open, protected)
-	}
-	if !strings.Contains(h.dataPlaneMessage(), "*.example.com") {
-		t.Errorf("DataPlaneReady is %q, want a message that names *.example.com", h.dataPlaneMessage())
-	}
-
-	h.annotate(v1alpha1.PausedAnnotation, "false")
-	h.xds.waits = nil
-	h.reconcileFor(driftInterval / 2)
-	if len(h.xds.waits) == 0 {
-		t.Error("the push did not wait until Envoys had the routes on both listeners")
-	}
-	p = h.xds.last(t).Resources
-	if open, protected := served(p.Open), served(p.Protected); open != "" || protected != "a.example.com" {
-		t.Errorf("after the push, the listeners serve %q and %q, want a.example.com on the protected one", open, protected)
-	}
-}
-
-// A new hostname that requires Access is never served without it.
-func TestEnvoyNeverServesNewProtectedHostnameOpen(t *testing.T) {
-	h := newEnvoyHarness(t)
-	h.annotate(v1alpha1.PausedAnnotation, "true")
-	h.requireAccess()
-	h.setHostname("b.example.com")
-	h.reconcileFor(driftInterval / 2)
-	p := h.xds.last(t).Resources
-	if open, protected := served(p.Open), served(p.Protected); open != "" || protected != "b.example.com" {
-		t.Errorf("the listeners serve %q and %q, want b.example.com on the protected one", open, protected)
-	}
 }
 
 // When the Tunnel object is deleted by mistake, the routes are published for the new one.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,9 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // xdsServer serves resources to the Envoys of Gateways. [xds.Server] implements it.
@@ -41,6 +40,8 @@ type envoys struct {
 	// namespace is the controller's own namespace, which contains the connectors.
 	namespace string
 	assign    assigner
+	// uptime returns the time since the start of this process.
+	uptime func() time.Duration
 
 	mu        sync.Mutex
 	published map[types.NamespacedName]*publication
@@ -65,14 +66,17 @@ type publication struct {
 	// acknowledged the first publication for the present listeners.
 	sequence  int64
 	listeners string
+	// changes and exposure describe the hostnames whose Access changes.
+	changes  ingress.AccessChanges
+	exposure ingress.Exposure
 	// services are the Services to whose pods the clusters of the resources lead. envoys.mu
 	// guards them: the watch of EndpointSlices must not wait for a publication.
 	services map[types.NamespacedName]bool
 }
 
-func newEnvoys(server xdsServer, reader client.Reader, namespace string) *envoys {
+func newEnvoys(server xdsServer, reader client.Reader, namespace string, uptime func() time.Duration) *envoys {
 	return &envoys{
-		server: server, reader: reader, namespace: namespace, assign: envoy.Assign,
+		server: server, reader: reader, namespace: namespace, assign: envoy.Assign, uptime: uptime,
 		published: map[types.NamespacedName]*publication{},
 	}
 }
@@ -89,14 +93,12 @@ func (e *envoys) ensure(gateway types.NamespacedName) *publication {
 	return p
 }
 
-// publish publishes the routing table of the plan for the Envoys of the Tunnel. current is
-// the configuration of the tunnel at Cloudflare, or nil if it is unknown. It reports whether
-// hostnames move from one listener to the other; both serve them until the tunnel has the
-// desired configuration. The server refuses a publication that is not valid, and reports it in
-// its state.
-func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) (moving bool, err error) {
+// publish publishes the routing table of the plan for the Envoys of the Tunnel. observed is what
+// is known about the configuration of the tunnel, which leads each hostname to one of the
+// listeners. The server refuses a publication that is not valid, and reports it in its state.
+func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1alpha1.Tunnel, observed ingress.Observed) (settled bool, err error) {
 	p := e.ensure(t.key.NamespacedName)
-	next, err := e.prepare(ctx, p, t, plan, object, current)
+	next, err := e.prepare(ctx, p, t, plan, object, observed)
 	if err != nil {
 		return false, err
 	}
@@ -110,27 +112,28 @@ func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1
 	if err != nil {
 		p.complete(p.resources)
 		log.FromContext(ctx).Error(err, "the configuration of Envoy is not valid; Envoys keep the previous configuration")
-		return false, nil
+		return true, nil
 	}
-	p.tunnel, p.resources = object.UID, p.next
+	p.tunnel, p.resources, p.changes, p.exposure = object.UID, p.next, next.changes, next.exposure
 	p.complete(p.resources)
 	e.follow(p, p.resources)
-	return len(next.moving) > 0, nil
+	return next.exposure.IsSettled(), nil
 }
 
 // prepared is the next publication, whose resources the publication already has.
 type prepared struct {
-	moving map[string]bool
-	read   endpointsRead
+	changes  ingress.AccessChanges
+	exposure ingress.Exposure
+	read     endpointsRead
 }
 
 // prepare renders the resources of the next publication, and reads the EndpointSlices of its
 // clusters.
-func (e *envoys) prepare(ctx context.Context, p *publication, t target, plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) (next prepared, err error) {
+func (e *envoys) prepare(ctx context.Context, p *publication, t target, plan planned, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next.moving = p.moving(plan, object, current)
-	resources := envoy.RenderMoving(plan.result.Table, next.moving, p.resources)
+	next.changes, next.exposure = p.expose(plan, object, observed, e.uptime())
+	resources := envoy.RenderTransition(plan.result.Table, next.exposure.Transition, p.resources)
 	if listeners := describeListeners(t.gateway, plan.result); p.listeners != listeners {
 		p.listeners = listeners
 		p.sequence++
@@ -143,33 +146,6 @@ func (e *envoys) prepare(ctx context.Context, p *publication, t target, plan pla
 		p.complete(p.resources)
 	}
 	return next, err
-}
-
-// everyHostname is a wildcard for all hostnames.
-var everyHostname = map[string]bool{"": true}
-
-// moving returns the hostnames that both listeners serve until the tunnel has the desired
-// configuration. While no request reaches Envoy, no hostname moves.
-func (p *publication) moving(plan planned, object *v1alpha1.Tunnel, current *provider.Configuration) map[string]bool {
-	if !leadsToEnvoy(object) || current != nil && plan.has(current.Hash()) {
-		return nil
-	}
-	var served ingress.Served
-	recorded := object.Status.Configuration.Hash
-	switch {
-	case p.tunnel == object.UID && p.resources != nil:
-		served.Open, served.Protected = p.resources.Served()
-	case current == nil && recorded != "" && !plan.has(recorded):
-		// An earlier process may have waited to end the Access of any hostname.
-		served.Protected = everyHostname
-	}
-	return ingress.Moving(plan.result.Table, current, served)
-}
-
-// leadsToEnvoy reports whether the configuration of the tunnel can lead requests to Envoy.
-func leadsToEnvoy(object *v1alpha1.Tunnel) bool {
-	change := object.Status.DataPlaneChange
-	return tunnel.RecordedDataPlane(object) == v1alpha1.DataPlaneEnvoy || change != nil && change.Phase == v1alpha1.DataPlaneSwitching
 }
 
 // hasPublished reports whether routes of the Gateway were published for Envoy.

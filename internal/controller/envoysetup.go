@@ -43,7 +43,7 @@ func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.
 		Changed: func(gateway types.NamespacedName) { requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
 		Metrics: o.Metrics, Logger: m.GetLogger().WithName("xds"), Memory: memoryLimit(),
 	})
-	e := newEnvoys(server, m.GetClient(), o.Namespace)
+	e := newEnvoys(server, m.GetClient(), o.Namespace, l.clock.uptime)
 	l.envoys = e
 	for _, runnable := range []manager.Runnable{issuer, server, manager.RunnableFunc(recordExpiry(issuer, o.Metrics))} {
 		if err := m.Add(runnable); err != nil {

@@ -35,8 +35,12 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPla
 	case object != nil && object.Status.DataPlaneChange == nil:
 		found.Excess = t.otherExcess()
 	}
-	if serves && t.configuration != nil && last != nil && !t.other.has(last.Hash()) {
-		found.AccessPending = ingress.PendingAccess(*t.configuration, *last)
+	if serves && t.configuration != nil {
+		exposure := e.exposure(t.key.NamespacedName)
+		found.Access.Kept, found.Access.Closed = exposure.Kept, exposure.Closed
+		if last != nil && !t.other.has(last.Hash()) {
+			found.Access.Hostnames = ingress.PendingAccess(*t.configuration, *last)
+		}
 	}
 	return found
 }

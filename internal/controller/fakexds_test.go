@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -62,11 +63,24 @@ func (f *fakeXDS) last(t *testing.T) xds.Publication {
 	return f.publications[len(f.publications)-1]
 }
 
-// served returns the hostnames with routes in a RouteConfiguration.
+// served returns the hostnames with routes in a RouteConfiguration that do not answer 403.
 func served(c *routev3.RouteConfiguration) string {
+	return hostnamesWith(c, func(routes []*routev3.Route) bool { return slices.ContainsFunc(routes, isServing) })
+}
+
+// closed returns the hostnames with routes in a RouteConfiguration that all answer 403.
+func closed(c *routev3.RouteConfiguration) string {
+	return hostnamesWith(c, func(routes []*routev3.Route) bool { return len(routes) > 0 && !slices.ContainsFunc(routes, isServing) })
+}
+
+func isServing(route *routev3.Route) bool {
+	return route.GetDirectResponse().GetStatus() != http.StatusForbidden
+}
+
+func hostnamesWith(c *routev3.RouteConfiguration, filter func([]*routev3.Route) bool) string {
 	var hostnames []string
 	for _, host := range c.VirtualHosts {
-		if len(host.Routes) > 0 {
+		if filter(host.Routes) {
 			hostnames = append(hostnames, host.Name)
 		}
 	}

@@ -142,7 +142,7 @@ func (h *harness) restart() {
 		clock:   clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
 		tunnels: map[state.Key]*managedTunnel{}, findings: map[state.Key]inventoryFinding{},
 	}
-	l.envoys = newEnvoys(h.xds, c, controllerNamespace)
+	l.envoys = newEnvoys(h.xds, c, controllerNamespace, l.clock.uptime)
 	h.reconciler = &reconciler{
 		loader: state.Loader{
 			Reader: c, ControllerName: controllerName, ControllerNamespace: controllerNamespace,

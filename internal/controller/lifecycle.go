@@ -222,18 +222,9 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	return tunnel.NewDesired(l.options, request)
 }
 
-// currentConfiguration returns a copy of the configuration of the Gateway's tunnel as Cloudflare
-// last reported it, or nil if it is unknown. Each step of the lifecycle replaces the memory.
-func (l *lifecycle) currentConfiguration(key state.Key) *provider.Configuration {
-	remote := l.tunnelFor(key).memory.Remote.Configuration
-	if !remote.Known {
-		return nil
-	}
-	return &remote.Configuration
-}
-
-// lastConfiguration is like currentConfiguration, but after a failed write it returns the
-// configuration before the write, because the connectors can still have it.
+// lastConfiguration returns a copy of the configuration of the Gateway's tunnel that Cloudflare
+// last reported or acknowledged, or nil. After a failed write, the connectors can still have it.
+// Each step of the lifecycle replaces the memory.
 func (l *lifecycle) lastConfiguration(key state.Key) *provider.Configuration {
 	remote := l.tunnelFor(key).memory.Remote.Configuration
 	if remote.Hash == "" {

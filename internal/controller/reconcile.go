@@ -48,7 +48,15 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: requeueAfter}, nil
+	return reconcile.Result{RequeueAfter: sooner(requeueAfter, r.envoys.closingDelay(key.NamespacedName))}, nil
+}
+
+// sooner returns the shorter of two delays, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // errPanic is recorded as the error of a reconcile that panics.
@@ -69,6 +77,7 @@ func (r *reconciler) observe(ctx context.Context, key state.Key) (requeueAfter t
 
 // reconcile updates the key and returns the delay of its next reconcile, or 0.
 func (r *reconciler) reconcile(ctx context.Context, key state.Key, summary *reconcileSummary) (time.Duration, error) {
+	r.envoys.closeOverdue(ctx, key.NamespacedName)
 	loaded, err := r.load(ctx, key)
 	if err != nil {
 		return 0, err
@@ -136,7 +145,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	r.warnings.emit(key, loaded.Snapshot, t.result.HostnameWarnings())
 	summary.managed, summary.paused = r.lifecycle.tunnelFor(key), t.state.Paused
 	r.lifecycle.emitWarnings(loaded.Gateway, summary.managed, t.result.Warnings)
-	first, err := r.publish(ctx, t, object, r.lifecycle.currentConfiguration(key))
+	first, err := r.publish(ctx, t, object)
 	if err != nil {
 		return 0, err
 	}

@@ -33,56 +33,47 @@ type Resources struct {
 	ByName []routing.Backend
 
 	byContent map[clusterContent]*clusterv3.Cluster
+	// kept are the routes that a hostname with the placement [Kept] had when its Access changed.
+	// A route that it has lost since then answers 403.
+	kept map[string][]*routev3.Route
+	// closed are the hostnames that the open listener answers with 403.
+	closed map[string]bool
 }
 
 // Render returns the resources of a table. The same table gives the same resources.
-func Render(t *routing.Table) *Resources { return RenderMoving(t, nil, nil) }
+func Render(t *routing.Table) *Resources { return RenderTransition(t, Transition{}, nil) }
 
-// RenderMoving returns the resources of a table while hostnames move from one listener to
-// the other, because their Access changes: Both listeners serve these hostnames, so that
-// their requests are answered whether or not the connectors have the new ingress rules. The
+// RenderTransition returns the resources of a table while the Access of hostnames changes. The
 // resources share equal clusters with the last ones, which may be nil.
-func RenderMoving(t *routing.Table, moving map[string]bool, last *Resources) *Resources {
-	hosts := t.Hosts()
+func RenderTransition(t *routing.Table, transition Transition, last *Resources) *Resources {
+	hosts := t.Hosts(transition.Hostnames...)
 	r := &renderer{
 		clusters: newClusters(t, last),
 		routes:   map[*routing.Entry][]*routev3.Route{},
 		actions:  map[actionKey]*routev3.RouteAction{},
 	}
+	var before map[string][]*routev3.Route
+	if len(transition.Placements) > 0 {
+		before = last.openRoutes()
+	}
+	resources := &Resources{kept: map[string][]*routev3.Route{}, closed: map[string]bool{}}
 	open := make([]*routev3.VirtualHost, len(hosts))
 	protected := make([]*routev3.VirtualHost, len(hosts))
 	for i := range hosts {
-		serving, empty := r.virtualHost(&hosts[i]), emptyVirtualHost(hosts[i].Hostname)
-		switch {
-		case moving[hosts[i].Hostname]:
-			open[i], protected[i] = serving, serving
-		case hosts[i].Access != nil:
-			open[i], protected[i] = empty, serving
+		hostname, serving := hosts[i].Hostname, r.virtualHost(&hosts[i])
+		placement := transition.placement(&hosts[i])
+		open[i], protected[i] = place(serving, placement.Open), place(serving, placement.Protected)
+		switch placement.Open {
+		case Kept:
+			open[i], resources.kept[hostname] = keep(serving, before[hostname])
+		case Closed:
+			resources.closed[hostname] = true
 		default:
-			open[i], protected[i] = serving, empty
 		}
 	}
-	resources := &Resources{Open: routeConfiguration(ListenerOpen, open), Protected: routeConfiguration(ListenerProtected, protected)}
+	resources.Open, resources.Protected = routeConfiguration(ListenerOpen, open), routeConfiguration(ListenerProtected, protected)
 	r.clusters.addTo(resources)
 	return resources
-}
-
-// Served returns the hostnames of the virtual hosts of each listener, and whether they have
-// routes. The hostname of the virtual host for all other requests is empty.
-func (r *Resources) Served() (open, protected map[string]bool) {
-	return served(r.Open), served(r.Protected)
-}
-
-func served(c *routev3.RouteConfiguration) map[string]bool {
-	hostnames := make(map[string]bool, len(c.VirtualHosts))
-	for _, host := range c.VirtualHosts {
-		name := host.Name
-		if name == "*" {
-			name = ""
-		}
-		hostnames[name] = len(host.Routes) > 0
-	}
-	return hostnames
 }
 
 func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {

@@ -46,7 +46,7 @@ func BenchmarkRender(b *testing.B) {
 		last := envoy.Render(table)
 		b.ReportAllocs()
 		for b.Loop() {
-			last = envoy.RenderMoving(table, nil, last)
+			last = envoy.RenderTransition(table, envoy.Transition{}, last)
 		}
 	})
 	for _, serialize := range []bool{false, true} {

@@ -2,10 +2,11 @@ package gateway
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
 // TypeDataPlaneReady is the type of the Gateway condition that reports whether Envoy has the
@@ -31,8 +32,8 @@ const (
 //	Connected is 0, Wanted is not         False Disconnected
 //	Excess                                False LimitExceeded
 //	Late                                  False Pending
-//	Connected is not 0, not Acknowledged  current condition if it is True and no AccessPending, else False Pending
-//	AccessPending                         False Pending
+//	Connected is not 0, not Acknowledged  current condition if it is True and no pending Access, else False Pending
+//	pending Access                        False Pending
 //	otherwise                             True Ready
 //
 // A current condition keeps its generation, because it does not describe a newer one.
@@ -72,9 +73,8 @@ type Envoys struct {
 	// Rejected is the error with which an Envoy rejected the current configuration, cut
 	// short; empty if no Envoy did.
 	Rejected string
-	// AccessPending are, sorted, the hostnames whose change of Access waits for
-	// Cloudflare.
-	AccessPending []string
+	// Access are the hostnames whose change of Access waits for Cloudflare.
+	Access PendingAccess
 	// Starting reports whether the Gateway changes to Envoy, while its ingress rules still
 	// serve it. Progress describes what the change waits for; it is empty if unknown.
 	Starting bool
@@ -164,12 +164,12 @@ func (c *conditions) setAcknowledged(e *Envoys, current []metav1.Condition) {
 	switch {
 	case e.Late:
 		c.set(TypeDataPlaneReady, false, reasonPending, "A connected Envoy has not acknowledged the last configuration within five seconds. Check the pods of the connectors.")
-	case isWaiting && len(e.AccessPending) == 0 && meta.IsStatusConditionTrue(current, TypeDataPlaneReady):
+	case isWaiting && !e.Access.exists() && meta.IsStatusConditionTrue(current, TypeDataPlaneReady):
 		c.keepDataPlaneReady(current, "") // an Envoy has just connected, or the listeners have changed
 	case isWaiting:
 		c.set(TypeDataPlaneReady, false, reasonPending, "The controller waits until every connected Envoy has acknowledged the configuration for this generation.")
-	case len(e.AccessPending) > 0:
-		c.set(TypeDataPlaneReady, false, reasonPending, describeAccessPending(e.AccessPending))
+	case e.Access.exists():
+		c.set(TypeDataPlaneReady, false, reasonPending, e.Access.describe())
 	default:
 		c.set(TypeDataPlaneReady, true, reasonReady, e.describeReady())
 	}
@@ -207,14 +207,37 @@ func (e *Envoys) describeReady() string {
 	}
 }
 
-// maxListedHostnames is the maximum number of hostnames in the message about Access.
-const maxListedHostnames = 5
+// PendingAccess are hostnames whose change of Access is not in effect yet.
+type PendingAccess struct {
+	// Hostnames are, sorted, the hostnames of the rules that Cloudflare does not have yet.
+	Hostnames []string
+	// Kept are, in order, the hostnames that Envoy still serves without their Access, and
+	// Closed those that it answers with 403.
+	Kept, Closed []string
+}
 
-func describeAccessPending(hostnames []string) string {
-	listed, more := hostnames, ""
-	if n := len(hostnames) - maxListedHostnames; n > 0 {
-		listed, more = hostnames[:maxListedHostnames], fmt.Sprintf(" and %d more", n)
+func (p *PendingAccess) exists() bool { return len(p.Hostnames)+len(p.Kept)+len(p.Closed) > 0 }
+
+func (p *PendingAccess) describe() string {
+	change := "A change of Access"
+	if len(p.Hostnames) > 0 {
+		change = "The change of Access for " + listHostnames(p.Hostnames)
 	}
-	return fmt.Sprintf("The change of Access is not in effect yet for %s%s. The previous Access stays in effect until Cloudflare acknowledges the change.",
-		strings.Join(listed, ", "), more)
+	text := change + " is not in effect yet, because Cloudflare has not acknowledged it."
+	kept := listHostnames(p.Kept) + " without Access for at most five minutes"
+	switch {
+	case len(p.Kept) > 0 && len(p.Closed) > 0:
+		return fmt.Sprintf("%s Until then, Envoy answers 403 for %s, and serves %s.", text, listHostnames(p.Closed), kept)
+	case len(p.Kept) > 0:
+		return fmt.Sprintf("%s Until then, Envoy serves %s, and then answers 403.", text, kept)
+	case len(p.Closed) > 0:
+		return fmt.Sprintf("%s Until then, Envoy answers 403 for %s.", text, listHostnames(p.Closed))
+	default:
+		return text + " The previous Access stays in effect until then."
+	}
+}
+
+// listHostnames lists at most five hostnames. The message has three such lists.
+func listHostnames(hostnames []string) string {
+	return describeItems(message.List{MaxItems: 5, MaxSize: message.MaxSize / 4}, hostnames)
 }

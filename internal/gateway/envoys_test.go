@@ -36,7 +36,7 @@ func excessive(e *gateway.Envoys) { e.Excess = "The Gateway needs 3 ingress rule
 func accessPending(count int) func(*gateway.Envoys) {
 	return func(e *gateway.Envoys) {
 		for i := range count {
-			e.AccessPending = append(e.AccessPending, fmt.Sprintf("%d.example.com", i))
+			e.Access.Hostnames = append(e.Access.Hostnames, fmt.Sprintf("%d.example.com", i))
 		}
 	}
 }
@@ -89,9 +89,9 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 		"late":                               {envoys: readyEnvoys(late), want: "False Pending", message: "within five seconds"},
 		"late, and not acknowledged":         {envoys: readyEnvoys(unacknowledged, late), want: "False Pending", message: "within five seconds"},
 		"not acknowledged, with a change":    {envoys: readyEnvoys(unacknowledged, accessPending(1)), want: "False Pending", message: "every connected Envoy"},
-		"Access waits":                       {envoys: readyEnvoys(accessPending(2)), want: "False Pending", message: "for 0.example.com, 1.example.com. The previous Access stays in effect until Cloudflare acknowledges"},
-		"Access of the listed hostnames":     {envoys: readyEnvoys(accessPending(5)), want: "False Pending", message: "3.example.com, 4.example.com. The"},
-		"Access of many hostnames waits":     {envoys: readyEnvoys(accessPending(9)), want: "False Pending", message: "4.example.com and 4 more. The"},
+		"Access waits":                       {envoys: readyEnvoys(accessPending(2)), want: "False Pending", message: "for 0.example.com, 1.example.com is not in effect yet, because Cloudflare has not acknowledged it. The previous Access stays in effect until then."},
+		"Access of the listed hostnames":     {envoys: readyEnvoys(accessPending(5)), want: "False Pending", message: "3.example.com, 4.example.com is not in effect yet"},
+		"Access of many hostnames waits":     {envoys: readyEnvoys(accessPending(9)), want: "False Pending", message: "4.example.com, and 4 more is not in effect yet"},
 		"changing to Envoy":                  {envoys: readyEnvoys(starting), want: "False Pending", message: "Pod a is not ready."},
 		"changing to Envoy, none connected":  {envoys: readyEnvoys(starting, disconnected), want: "False Pending", message: "Pod a is not ready."},
 		"changing to Envoy, rejected":        {envoys: readyEnvoys(starting, rejected), want: "False Rejected", message: "so the ingress rules keep serving the Gateway. Report"},

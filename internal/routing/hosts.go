@@ -21,9 +21,9 @@ type Host struct {
 // Hosts returns one list of entries for each hostname of the table, for data planes that choose
 // a list by the most specific hostname and never fall through to the list of a wider hostname.
 // It repeats the entries for wider hostnames of the same group. Each hostname of [Table.Access]
-// that a group covers counts as a hostname of the table. The hostnames are in the order of
-// [CompareGroups].
-func (t *Table) Hosts() []Host {
+// and of also counts as a hostname of the table if a group covers it. The hostnames are in the
+// order of [CompareGroups].
+func (t *Table) Hosts(also ...string) []Host {
 	groups := make(map[string]Index, len(t.Groups))
 	hostnames := map[string]struct{}{}
 	for i := range t.Groups {
@@ -34,7 +34,7 @@ func (t *Table) Hosts() []Host {
 			hostnames[g.Entries[j].Hostname] = struct{}{}
 		}
 	}
-	for hostname := range t.Access {
+	for _, hostname := range slices.AppendSeq(also, maps.Keys(t.Access)) {
 		if _, covered := MostSpecific(groups, hostname); covered {
 			hostnames[hostname] = struct{}{}
 		}

@@ -48,7 +48,7 @@ func BenchmarkPublish(b *testing.B) {
 	first := largePublication(hostnames, "/a", false)
 	changed := first
 	// The controller renders each publication with the clusters of the last one.
-	changed.Resources = envoy.RenderMoving(largeTable(hostnames, "/b", false), nil, first.Resources)
+	changed.Resources = envoy.RenderTransition(largeTable(hostnames, "/b", false), envoy.Transition{}, first.Resources)
 	publications := []xds.Publication{first, changed}
 	publish := func(b *testing.B, s *xds.Server, i int) {
 		if err := s.Publish(publications[i%len(publications)]); err != nil {

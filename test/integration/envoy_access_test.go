@@ -253,7 +253,37 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 	})
 
-	It("stays as it is while the Gateway is paused, and the condition names the hostname", func() {
+	It("closes a hostname below an open wildcard until Cloudflare has its rule, and adds nothing to a served one", func() {
+		env := newEnvoyEnvironment()
+		env.startWithEnvoy()
+		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", "www.example.com": "open"})
+		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("open"))
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusServiceUnavailable})
+		env.requireAccess(requiredFor(admin, "admin"), requiredFor("www.example.com", "www"))
+		for _, form := range []string{admin, strings.ToUpper(admin), admin + ".", admin + ":443"} {
+			Eventually(env.visit).WithArguments("shared", form, "/").MustPassRepeatedly(20).Should(Equal("403"), form)
+		}
+		Expect(env.visit("shared", "other.example.com", "/")).To(Equal("open"))
+		Expect(env.visit("shared", "www.example.com", "/")).To(Equal("open"))
+		env.backend("secret")
+		secret := env.routeFor("www.example.com", "secret")
+		secret.Name = "secret"
+		secret.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: new(gatewayv1.PathMatchPathPrefix), Value: new("/secret")}}}
+		env.create(secret)
+		Eventually(env.visit).WithArguments("shared", "www.example.com", "/secret").Should(Equal("403"))
+		Expect(env.visit("shared", "www.example.com", "/")).To(Equal("open"))
+		Expect(conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady)).To(And(ContainSubstring(admin), ContainSubstring("www.example.com")))
+		env.cloudflare.ClearFaults()
+		Eventually(env.visit, time.Minute).WithArguments("shared", "www.example.com", "/secret", accessToken("www")).Should(Equal("secret"))
+		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("open"))
+		for _, host := range []string{admin, "www.example.com"} {
+			Expect(env.visit("shared", host, "/")).To(Equal("403"))
+		}
+		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
+	})
+
+	It("leaves a served hostname as it is while the Gateway is paused, and the condition names it", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
@@ -271,7 +301,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		// A leader that did not serve the hostname without Access does not begin to.
 		env.stop()
 		env.startWithEnvoy()
-		Eventually(env.visit).WithArguments("shared", admin, "/").MustPassRepeatedly(50).Should(Equal("404")) // each Envoy
+		Eventually(env.visit).WithArguments("shared", admin, "/").MustPassRepeatedly(50).Should(Equal("403")) // each Envoy
 		update(g, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
 		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
 		Expect(env.visit("shared", admin, "/")).To(Equal("403"))

@@ -17,38 +17,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func TestServedOn(t *testing.T) {
-	const open, protected = "http://127.0.0.1:10080", "http://127.0.0.1:10081"
-	c := provider.Configuration{Ingress: []provider.IngressRule{
-		{Hostname: "admin.example.com", Service: protected},
-		{Hostname: "www.secret.example.com", Service: open},
-		{Hostname: "*.secret.example.com", Service: protected},
-		{Hostname: "part.example.com", Path: "^/a", Service: open},
-		{Hostname: "rules.example.com", Service: "http://web.shop.svc.cluster.local:80"},
-		{Hostname: "*", Service: open},
-	}}
-	for hostname, want := range map[string]string{
-		"admin.example.com": "protected", "a.secret.example.com": "protected", "*.secret.example.com": "protected", "*.a.secret.example.com": "protected",
-		"www.secret.example.com": "open", "secret.example.com": "open", "ADMIN.example.com": "open", "*.example.com": "open", "": "open",
-		"part.example.com": "unknown", "rules.example.com": "unknown",
-	} {
-		if got := servedOn(c, hostname); got != want {
-			t.Errorf("%q is served on %s, want %s", hostname, got, want)
-		}
-	}
-	if got := servedOn(provider.Configuration{}, "admin.example.com"); got != "unknown" {
-		t.Errorf("without rules, a hostname is served on %s, want unknown", got)
-	}
-}
-
+// servedOn names the listener to which the rules lead the requests for a hostname.
 func servedOn(c provider.Configuration, hostname string) string {
-	switch protected, ok := ingress.ServedOn(c, hostname); {
-	case !ok:
-		return "unknown"
-	case protected:
+	switch ruleFor(&c, hostname).Service {
+	case "http://127.0.0.1:10080":
+		return "open"
+	case "http://127.0.0.1:10081":
 		return "protected"
 	default:
-		return "open"
+		return "unknown"
 	}
 }
 

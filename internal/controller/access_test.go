@@ -1,0 +1,196 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+)
+
+// requireAccessFor makes the class require Access for the hostnames.
+func (h *harness) requireAccessFor(audience v1alpha1.AUDTag, hostnames ...string) {
+	h.t.Helper()
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.ListenerConfigurations = nil
+		for _, hostname := range hostnames {
+			s.ListenerConfigurations = append(s.ListenerConfigurations, v1alpha1.ListenerConfiguration{
+				Hostname: hostname, Access: &v1alpha1.Access{Required: true, TeamName: ptr.To("team"), AUDTags: []v1alpha1.AUDTag{audience}},
+			})
+		}
+	})
+}
+
+// setPath makes the route match one path, or every path if it is empty.
+func (h *harness) setPath(path string) {
+	h.t.Helper()
+	route := &gatewayv1.HTTPRoute{}
+	h.change("infra", "web", route, func() {
+		route.Spec.Rules[0].Matches = nil
+		if path != "" {
+			route.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchExact), Value: &path}}}
+		}
+	})
+}
+
+// wantListeners compares the hostnames that each listener serves, and those that it answers with 403.
+func (h *harness) wantListeners(situation, open, openClosed, protected, protectedClosed string) {
+	h.t.Helper()
+	p := h.xds.last(h.t).Resources
+	for _, c := range []struct{ name, got, want string }{
+		{"the open listener serves", served(p.Open), open}, {"the open listener answers 403 for", closed(p.Open), openClosed},
+		{"the protected listener serves", served(p.Protected), protected}, {"the protected listener answers 403 for", closed(p.Protected), protectedClosed},
+	} {
+		if c.got != c.want {
+			h.t.Errorf("%s: %s %q, want %q", situation, c.name, c.got, c.want)
+		}
+	}
+}
+
+// A hostname that gets Access stays open for five minutes at most, also while the Gateway is
+// paused. The protected listener serves it before the tunnel has its rule, so that no request
+// with a token fails.
+func TestHostnameThatGetsAccessStaysOpenForFiveMinutes(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccessFor("tag", "*.example.com")
+	h.reconcileOnce()
+	h.wantListeners("at first", "a.example.com", "", "a.example.com", "")
+	if message := h.dataPlaneMessage(); !strings.Contains(message, "for *.example.com is not in effect") || !strings.Contains(message, "serves a.example.com without Access") {
+		t.Errorf("DataPlaneReady is %q", message)
+	}
+	h.reconcileFor(maxOpenOfHostnames)
+	h.wantListeners("after five minutes", "", "a.example.com", "a.example.com", "")
+	if message := h.dataPlaneMessage(); !strings.Contains(message, "answers 403 for a.example.com") {
+		t.Errorf("after five minutes, DataPlaneReady is %q", message)
+	}
+
+	h.annotate(v1alpha1.PausedAnnotation, "false")
+	h.xds.waits = nil
+	h.reconcileFor(driftInterval / 2)
+	if len(h.xds.waits) == 0 {
+		t.Error("the push did not wait until Envoys had the routes on both listeners")
+	}
+	h.wantListeners("after the push", "", "", "a.example.com", "")
+	if problem := want("DataPlaneReady", h.dataPlaneReady(), "True Ready"); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// maxOpenOfHostnames is how long hostnames that get Access may stay open.
+const maxOpenOfHostnames = 5 * time.Minute
+
+// A hostname that gets Access also closes if its Gateway is no longer valid, so that no decision
+// about it is possible.
+func TestHostnameThatGetsAccessClosesWhileTheGatewayIsInvalid(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccessFor("tag", "a.example.com")
+	h.reconcileOnce()
+	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}} })
+	h.reconcileFor(maxOpenOfHostnames / 2)
+	h.wantListeners("before the time has passed", "a.example.com", "", "a.example.com", "")
+	h.reconcileFor(maxOpenOfHostnames / 2)
+	h.wantListeners("after five minutes", "", "a.example.com", "a.example.com", "")
+	if got, want := h.xds.last(t).Tunnel, h.tunnelObject().UID; got != want {
+		t.Errorf("published for Tunnel %q, want %q", got, want)
+	}
+}
+
+// A hostname that gets Access below an open wildcard, or that is new, is never served without it.
+func TestNewProtectedHostnameIsClosedUntilItsRuleIsInEffect(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.setHostname("*.example.com")
+	h.reconcileFor(driftInterval / 2)
+	h.cloud.Fail(fakeprovider.OpConfigure, slices.Repeat([]error{errors.New("unavailable")}, 3)...)
+	h.requireAccessFor("tag", "admin.example.com")
+	h.reconcileOnce()
+	h.wantListeners("below an open wildcard", "*.example.com", "admin.example.com", "admin.example.com", "")
+	h.setHostname("new.example.com")
+	h.requireAccessFor("tag", "new.example.com")
+	h.reconcileOnce()
+	h.wantListeners("a new hostname", "", "new.example.com", "new.example.com", "")
+	h.reconcileFor(driftInterval / 2)
+	h.wantListeners("after the push", "", "", "new.example.com", "")
+}
+
+// While a hostname that gets Access stays open, nothing is added to its routes.
+func TestHostnameThatGetsAccessGetsNoOpenRoutes(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccessFor("tag", "a.example.com")
+	h.reconcileOnce()
+	h.setPath("/added")
+	h.reconcileOnce()
+	added := h.xds.last(t).Resources
+	if got := served(added.Open); got != "" {
+		t.Errorf("the open listener serves %q with a route that was added", got)
+	}
+	if got := served(added.Protected); got != "a.example.com" {
+		t.Errorf("the protected listener serves %q, want a.example.com", got)
+	}
+	h.setPath("")
+	h.reconcileOnce()
+	if got := served(h.xds.last(t).Resources.Open); got != "" {
+		t.Errorf("the open listener serves %q with a route that came back", got)
+	}
+	for i := range 5 {
+		h.setPath(fmt.Sprintf("/%d", i))
+		h.reconcileOnce()
+	}
+	if n := len(h.xds.last(t).Resources.Open.VirtualHosts[0].Routes); n > 2 {
+		t.Errorf("after five changes, the hostname has %d open routes, want one for each list", n)
+	}
+}
+
+// A leader that has not served a hostname without Access does not begin to.
+func TestNewLeaderClosesHostnameWhoseRuleIsOutstanding(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccessFor("tag", "a.example.com")
+	h.reconcileOnce()
+	h.restart()
+	h.reconcileOnce()
+	for i, p := range h.xds.publications {
+		if got := served(p.Resources.Open); got != "" {
+			t.Errorf("publication %d serves %q on the open listener", i, got)
+		}
+	}
+	h.wantListeners("after a change of the leader", "", "a.example.com", "a.example.com", "")
+}
+
+// A new leader that cannot read the configuration keeps serving the hostnames whose Access an
+// earlier one has reported as applied.
+func TestNewLeaderServesProtectedHostnamesDuringAnOutage(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.requireAccessFor("tag", "a.example.com")
+	h.reconcileFor(driftInterval / 2)
+	h.restart()
+	h.cloud.Fail(fakeprovider.OpConfiguration, slices.Repeat([]error{errors.New("unavailable")}, 20)...)
+	h.reconcileFor(time.Minute)
+	h.wantListeners("during the outage", "", "", "a.example.com", "")
+	h.requireAccessFor("other", "a.example.com")
+	h.reconcileFor(time.Minute)
+	h.wantListeners("with another audience", "", "a.example.com", "", "a.example.com")
+}
+
+// The tokens of another audience do not open a hostname while its rule is outstanding.
+func TestHostnameWithAnotherAudienceIsClosedUntilItsRuleIsInEffect(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.requireAccessFor("tag", "a.example.com")
+	h.reconcileFor(driftInterval / 2)
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccessFor("other", "a.example.com")
+	h.reconcileFor(driftInterval / 2)
+	h.wantListeners("while the Gateway is paused", "", "a.example.com", "", "a.example.com")
+	h.annotate(v1alpha1.PausedAnnotation, "false")
+	h.reconcileFor(driftInterval / 2)
+	h.wantListeners("after the push", "", "", "a.example.com", "")
+}

@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
+)
+
+// expose decides how the listeners serve the hostnames whose Access changes.
+func (p *publication) expose(plan planned, object *v1alpha1.Tunnel, observed ingress.Observed, uptime time.Duration) (ingress.AccessChanges, ingress.Exposure) {
+	changes, last := p.changes, p.resources
+	if p.tunnel != object.UID {
+		changes, last = ingress.AccessChanges{}, nil // its Envoys have nothing from this process
+	}
+	return changes.Next(plan.result.Table, *plan.configuration, observed, last, uptime)
+}
+
+// observe returns what is known about the configuration of the tunnel, with the responses of
+// Cloudflare in memory.
+func (p *planned) observe(object *v1alpha1.Tunnel, memory tunnel.Memory) ingress.Observed {
+	remote, recorded := memory.Remote.Configuration, object.Status.Configuration
+	observed := ingress.Observed{
+		Known: remote.Known,
+		Applied: p.has(recorded.Hash) && recorded.Late == "" &&
+			meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.TunnelConfigurationApplied),
+		Elsewhere: !leadsToEnvoy(object) || object.Status.TunnelID == "",
+	}
+	if !remote.Confirmed {
+		observed.Late = memory.LateWrites.Hashes
+	}
+	if remote.Hash != "" {
+		observed.Last = &remote.Configuration
+	}
+	return observed
+}
+
+// leadsToEnvoy reports whether the configuration of the tunnel can lead requests to Envoy.
+func leadsToEnvoy(object *v1alpha1.Tunnel) bool {
+	change := object.Status.DataPlaneChange
+	return tunnel.RecordedDataPlane(object) == v1alpha1.DataPlaneEnvoy || change != nil && change.Phase == v1alpha1.DataPlaneSwitching
+}
+
+// exposure returns how the listeners serve the hostnames in the last publication.
+func (e *envoys) exposure(gateway types.NamespacedName) ingress.Exposure {
+	p := e.find(gateway)
+	if p == nil {
+		return ingress.Exposure{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exposure
+}
+
+// closingDelay returns the time until a hostname of the Gateway closes that got Access and is
+// still open; 0 if there is none.
+func (e *envoys) closingDelay(gateway types.NamespacedName) time.Duration {
+	until := e.exposure(gateway).Until
+	if until == 0 {
+		return 0
+	}
+	return max(until-e.uptime(), time.Millisecond)
+}
+
+// closeOverdue closes the hostnames of the Gateway that got Access and have been open for too
+// long since then. It needs no decision, because the Gateway can be invalid or unknown meanwhile.
+func (e *envoys) closeOverdue(ctx context.Context, gateway types.NamespacedName) {
+	p := e.find(gateway)
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exposure.Until == 0 || e.uptime() < p.exposure.Until {
+		return
+	}
+	changes, exposure := p.changes.Close(p.exposure, e.uptime())
+	resources := p.resources.Close(exposure.Closed)
+	err := e.server.Publish(xds.Publication{
+		Gateway: gateway, Tunnel: p.tunnel, Sequence: p.sequence, Resources: resources, Assignments: p.assignments(resources),
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "failed to close hostnames that require Access", "hostnames", exposure.Closed)
+		return
+	}
+	p.resources, p.changes, p.exposure = resources, changes, exposure
+}

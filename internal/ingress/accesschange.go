@@ -1,0 +1,239 @@
+package ingress
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+const (
+	// maxOpen is how long a hostname that gets Access stays open while its rule is outstanding.
+	// It leaves the rest of five minutes to a reconcile that waits for Cloudflare, or that is
+	// repeated after an error.
+	maxOpen = 3*time.Minute + 30*time.Second
+	// maxPossible is the maximum number of configurations that connectors may have. Above it,
+	// the configuration counts as unknown.
+	maxPossible = 64
+)
+
+// Observed is what a process knows about the configuration of a tunnel.
+type Observed struct {
+	// Last is the configuration that Cloudflare last reported or acknowledged, or nil.
+	Last *provider.Configuration
+	// Known reports whether no failed write can have replaced Last.
+	Known bool
+	// Late are the hashes of earlier configurations that Cloudflare may still apply.
+	Late []string
+	// Applied reports whether an earlier process had the desired configuration acknowledged.
+	Applied bool
+	// Elsewhere reports whether no configuration of the tunnel can lead requests to Envoy yet.
+	Elsewhere bool
+}
+
+// AccessChanges is what a process remembers about the Access of one Gateway's hostnames while
+// the rules for it are outstanding. The zero value is the state after a start.
+type AccessChanges struct {
+	// possible are the configurations that connectors may have. complete means that they have no
+	// other one, and overflow that there are too many to remember.
+	possible           []indexedRules
+	complete, overflow bool
+	// since is, by hostname, the uptime at which a hostname that is still open got Access.
+	since map[string]time.Duration
+}
+
+// Exposure is how the listeners of Envoy serve the hostnames of a table.
+type Exposure struct {
+	envoy.Transition
+	// Kept are the hostnames with Access that the open listener still serves, and Closed those
+	// that it answers with 403, in order.
+	Kept, Closed []string
+	// Until is the uptime at which the next kept hostname closes; 0 if there is none.
+	Until time.Duration
+}
+
+// Next returns how Envoy serves the hostnames of a table until the connectors have the desired
+// configuration, and what to remember once this is published. last is what this process last
+// published for the same Tunnel, or nil. uptime is the time since the start of the process.
+//
+// The protected listener serves a hostname only if all rules that lead there demand its Access.
+// A hostname that requires Access stays on the open listener only if this process served it
+// there under exactly this name, with the routes that it had then, and no longer than maxOpen. A
+// hostname that requires none is also served where the rules still lead.
+func (a AccessChanges) Next(t *routing.Table, desired provider.Configuration, o Observed, last *envoy.Resources, uptime time.Duration) (AccessChanges, Exposure) {
+	wanted := indexRules(desired, desired.Hash())
+	possible, complete := a.candidates(o, wanted)
+	next := AccessChanges{possible: add(possible, wanted), complete: complete, overflow: a.overflow && !complete, since: map[string]time.Duration{}}
+	if len(next.possible) > maxPossible {
+		next = AccessChanges{overflow: true, since: next.since}
+	}
+	if complete && len(next.possible) == 1 {
+		return next, Exposure{}
+	}
+	e := exposing{possible: possible, unknown: !complete, before: a.since, since: next.since, uptime: uptime, open: map[string]bool{}}
+	if last != nil {
+		e.open = last.IsOpen()
+	}
+	x := e.exposure(t)
+	x.Until = next.until()
+	return next, x
+}
+
+// Close returns how Envoy serves the hostnames of the last table once the kept ones that have
+// been open for too long are closed, and what to remember once this is published.
+func (a AccessChanges) Close(x Exposure, uptime time.Duration) (AccessChanges, Exposure) {
+	closed := func(name string) bool { return uptime >= a.since[hostnameOf(name)]+maxOpen }
+	x.Closed, x.Kept = slices.Clone(x.Closed), slices.Clone(x.Kept)
+	for _, name := range x.Kept {
+		if closed(name) {
+			x.Closed = append(x.Closed, name)
+		}
+	}
+	x.Kept = slices.DeleteFunc(x.Kept, closed)
+	a.since = maps.Clone(a.since)
+	maps.DeleteFunc(a.since, func(_ string, since time.Duration) bool { return uptime >= since+maxOpen })
+	x.Until = a.until()
+	return a, x
+}
+
+// until returns the uptime at which the next kept hostname closes; 0 if there is none.
+func (a AccessChanges) until() (until time.Duration) {
+	for _, since := range a.since {
+		if until == 0 || since+maxOpen < until {
+			until = since + maxOpen
+		}
+	}
+	return until
+}
+
+// nameOf returns the name of a hostname for a list: the empty hostname is "*". hostnameOf is the
+// reverse.
+func nameOf(hostname string) string { return cmp.Or(hostname, "*") }
+
+func hostnameOf(name string) string {
+	if name == "*" {
+		return ""
+	}
+	return name
+}
+
+// candidates returns the configurations that connectors may have before the next write, and
+// whether they have no other one.
+func (a AccessChanges) candidates(o Observed, wanted indexedRules) (possible []indexedRules, complete bool) {
+	switch {
+	case o.Elsewhere:
+		return nil, true
+	case a.overflow && !o.Known:
+		return nil, false
+	case o.Last != nil:
+		return a.afterResponse(o, wanted)
+	case o.Applied && !a.complete:
+		return []indexedRules{wanted}, true
+	default:
+		return a.possible, a.complete
+	}
+}
+
+// afterResponse is candidates once Cloudflare has reported or acknowledged a configuration, which
+// another write may have replaced, or may still replace.
+func (a AccessChanges) afterResponse(o Observed, wanted indexedRules) (possible []indexedRules, complete bool) {
+	last := indexRules(*o.Last, o.Last.Hash())
+	possible = add(a.possible, last)
+	named := add(possible, wanted)
+	isUnknown := func(hash string) bool {
+		return !slices.ContainsFunc(named, func(x indexedRules) bool { return x.hash == hash })
+	}
+	switch {
+	case slices.ContainsFunc(o.Late, isUnknown):
+		// The write is of an earlier process, or it combines the rules of two configurations.
+		return possible, a.complete
+	case !o.Known:
+		return possible, true
+	}
+	isSettled := func(x indexedRules) bool { return !slices.Contains(o.Late, x.hash) }
+	return add(slices.DeleteFunc(slices.Clone(a.possible), isSettled), last), true
+}
+
+// add adds a configuration, unless it is already in the list.
+func add(list []indexedRules, x indexedRules) []indexedRules {
+	if slices.ContainsFunc(list, func(y indexedRules) bool { return y.hash == x.hash }) {
+		return list
+	}
+	return append(slices.Clone(list), x)
+}
+
+// IsSettled reports whether the listener of its Access serves each hostname alone, as before and
+// after a change.
+func (x *Exposure) IsSettled() bool { return len(x.Placements) == 0 }
+
+// exposing decides how the listeners serve each hostname.
+type exposing struct {
+	possible []indexedRules
+	unknown  bool
+	// open are the hostnames that this process serves on the open listener. before and since
+	// are the times at which those of them that require Access got it.
+	open          map[string]bool
+	before, since map[string]time.Duration
+	uptime        time.Duration
+}
+
+func (e *exposing) exposure(t *routing.Table) Exposure {
+	x := Exposure{Transition: envoy.Transition{Placements: map[string]envoy.Placement{}}}
+	distinguished := map[string]struct{}{}
+	for _, rules := range e.possible {
+		for _, hostname := range rules.hostnames() {
+			distinguished[hostname] = struct{}{}
+		}
+	}
+	x.Hostnames = slices.Sorted(maps.Keys(distinguished))
+	for _, host := range t.Hosts(x.Hostnames...) {
+		p := e.place(&host)
+		if p == envoy.PlacementOf(host.Access != nil) {
+			continue
+		}
+		x.Placements[host.Hostname] = p
+		if name := nameOf(host.Hostname); p.Open == envoy.Kept {
+			x.Kept = append(x.Kept, name)
+		} else if p.Open == envoy.Closed {
+			x.Closed = append(x.Closed, name)
+		}
+	}
+	return x
+}
+
+// place returns the placement of a hostname.
+func (e *exposing) place(host *routing.Host) envoy.Placement {
+	toOpen, toProtected, demanded := e.unknown, e.unknown, !e.unknown
+	for _, rules := range e.possible {
+		r := rules.reached(host.Hostname)
+		toOpen, toProtected = toOpen || r.open, toProtected || len(r.protected) > 0
+		demanded = demanded && (host.Access == nil || r.atLeast(host.Access))
+	}
+	p := envoy.PlacementOf(host.Access != nil)
+	switch {
+	case host.Access == nil && toProtected:
+		p.Protected = envoy.Served
+	case host.Access != nil && !demanded:
+		p.Open, p.Protected = e.placeOpen(host.Hostname), envoy.Closed
+	case host.Access != nil && toOpen:
+		p.Open = e.placeOpen(host.Hostname)
+	}
+	return p
+}
+
+// placeOpen returns how the open listener serves a hostname whose rule is outstanding.
+func (e *exposing) placeOpen(hostname string) envoy.Serving {
+	since, known := e.before[hostname]
+	if !known {
+		since = e.uptime
+	}
+	if !e.open[hostname] || e.uptime >= since+maxOpen {
+		return envoy.Closed
+	}
+	e.since[hostname] = since
+	return envoy.Kept
+}
