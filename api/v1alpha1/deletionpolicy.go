@@ -8,6 +8,7 @@ type DeletionPolicy string
 const (
 	// DeletionPolicyDelete deletes the tunnel with its Gateway.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyRetain keeps the tunnel and its configuration.
+	// DeletionPolicyRetain keeps the tunnel and its configuration, for the next Gateway
+	// with the same namespace and name.
 	DeletionPolicyRetain DeletionPolicy = "Retain"
 )

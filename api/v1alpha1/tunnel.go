@@ -103,7 +103,8 @@ type TunnelSpec struct {
 	Existing *AdoptedTunnel `json:"existing,omitempty"`
 
 	// DeletionPolicy determines what happens to the tunnel when its Gateway is
-	// deleted: Delete deletes it, Retain keeps it.
+	// deleted: Delete deletes it, Retain keeps it. A new Gateway with the same
+	// namespace and name gets a retained tunnel with its address.
 	//
 	// +required
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy"`
@@ -168,6 +169,12 @@ type TunnelStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	GatewayUID string `json:"gatewayUID,omitempty"`
+
+	// PausedSince is the time when the controller first observed that the Gateway is
+	// paused.
+	//
+	// +optional
+	PausedSince *metav1.Time `json:"pausedSince,omitempty"`
 
 	// MissingSince is the time when the controller first observed that the Gateway
 	// is gone. It is informational: the controller measures the retirement delay

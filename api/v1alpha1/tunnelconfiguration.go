@@ -91,6 +91,13 @@ type TunnelConfigurationSpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
+	// Pausing determines whether the annotation tunnelgateway.dev/paused of a Gateway
+	// has an effect. While a Gateway is paused, its tunnel keeps what others revoke.
+	// Default: Allowed. Only the TunnelConfiguration of a GatewayClass may set it.
+	//
+	// +optional
+	Pausing *Pausing `json:"pausing,omitempty"`
+
 	// Hostnames determine which hostnames a namespace may use on the Gateways of a
 	// class. Only the TunnelConfiguration of a GatewayClass may set them.
 	//
@@ -234,9 +241,11 @@ type TunnelSettings struct {
 	Existing *ExistingTunnel `json:"existing,omitempty"`
 
 	// DeletionPolicy determines what happens to the tunnel when its Gateway is
-	// deleted: Delete deletes it, Retain keeps it. Default: Delete for a tunnel that
-	// the controller created, Retain for an adopted tunnel. Only the
-	// TunnelConfiguration of a GatewayClass may set Delete for an adopted tunnel.
+	// deleted: Delete deletes it, Retain keeps it. A new Gateway with the same
+	// namespace and name gets a retained tunnel with its address, even if another
+	// user creates it. Default: Delete for a tunnel that the controller created,
+	// Retain for an adopted tunnel. Only the TunnelConfiguration of a GatewayClass may
+	// set Delete for an adopted tunnel.
 	//
 	// +optional
 	DeletionPolicy *DeletionPolicy `json:"deletionPolicy,omitempty"`

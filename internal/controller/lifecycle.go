@@ -187,11 +187,13 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		facts.Memory = m.memory
 		step := tunnel.Decide(facts)
 		if step.Ends() {
+			err := loop.finish(ctx, facts, step.Problem)
+			facts.Object = m.object // with the beginning of a pause
 			outcome := tunnel.Programmed(facts)
 			if m.notBefore = 0; outcome.Reason == tunnel.ReasonConfigurationThrottled {
 				m.notBefore = facts.Uptime + min(throttledPace, step.Delay)
 			}
-			return &outcome, step.Delay, loop.finish(ctx, facts, step.Problem)
+			return &outcome, step.Delay, err
 		}
 		if err := loop.executeStep(ctx, facts, step); err != nil {
 			return nil, 0, err

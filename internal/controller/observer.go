@@ -123,6 +123,14 @@ func (s *reconcileSummary) dataPlaneChangeStart() time.Time {
 	return s.managed.object.Status.DataPlaneChange.StartedAt.Time
 }
 
+// pausedSince returns the beginning of the pause that the Tunnel records, or the zero time.
+func (s *reconcileSummary) pausedSince() time.Time {
+	if s.managed == nil || s.managed.object == nil || s.managed.object.Status.PausedSince == nil {
+		return time.Time{}
+	}
+	return s.managed.object.Status.PausedSince.Time
+}
+
 // pending reports whether a change must still be pushed and does not wait for user
 // action. Many watch events do not change the configuration, such as the initial list
 // after a start or the statuses that the controller writes.
@@ -163,7 +171,7 @@ func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
 		Programmed: isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: s.paused,
-		Throttled: s.outcome.Push.State == gateway.PushDelayed, DataPlaneChangeStart: s.dataPlaneChangeStart(),
+		PausedSince: s.pausedSince(), Throttled: s.outcome.Push.State == gateway.PushDelayed, DataPlaneChangeStart: s.dataPlaneChangeStart(),
 		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
 	if s.managed != nil && s.managed.memory.Remote.Configuration.Known {

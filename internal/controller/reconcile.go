@@ -118,10 +118,8 @@ func (r *reconciler) build(ctx context.Context, key state.Key, s *gateway.Snapsh
 // its data plane changes.
 func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) target {
 	loaded.Snapshot.DataPlane, loaded.Snapshot.Now = tunnel.RecordedDataPlane(object), r.now()
-	t := target{
-		key: key, gateway: loaded.Gateway, planned: r.build(ctx, key, loaded.Snapshot), snapshot: loaded.Snapshot,
-		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
-	}
+	t := target{key: key, gateway: loaded.Gateway, planned: r.build(ctx, key, loaded.Snapshot), snapshot: loaded.Snapshot}
+	t.state = tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: t.result.Paused}
 	if t.result.Settings == nil || !tunnel.NeedsBoth(object, t.result.Settings.DataPlane()) {
 		return t
 	}

@@ -108,6 +108,9 @@ type Result struct {
 	Settings *settings.Settings
 	// DataPlane is the data plane for which the routes are evaluated.
 	DataPlane v1alpha1.DataPlane
+	// Paused reports whether the Gateway is paused: it has the annotation
+	// [v1alpha1.PausedAnnotation], and its class permits that.
+	Paused bool
 	// Table is the routing table. It is nil when the Gateway is not accepted: the
 	// data plane then keeps its last configuration.
 	Table *routing.Table
@@ -181,6 +184,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 		ControllerNamespace: o.ControllerNamespace,
 	}
 	d.Settings, d.invalid = settings.Resolve(in)
+	d.Paused = d.hasPauseAnnotation() && !settings.ForbidsPausing(in)
 	d.DataPlane = cmp.Or(s.DataPlane, d.Settings.DataPlane())
 	capabilities := o.DataPlanes[d.DataPlane]
 	d.access = newAccess(d.Settings)

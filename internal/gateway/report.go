@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -185,10 +186,17 @@ func (r *Result) acceptedWarnings() string {
 			After: ".", MaxSize: message.MaxSize / 2,
 		}, dropped)
 	}
+	if r.hasPauseAnnotation() && !r.Paused {
+		warnings += " The annotation " + v1alpha1.PausedAnnotation + " has no effect, because the GatewayClass forbids pausing (pausing: Forbidden)."
+	}
 	for _, warning := range r.Warnings {
 		warnings += " " + warning.Message
 	}
 	return warnings
+}
+
+func (r *Result) hasPauseAnnotation() bool {
+	return r.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"
 }
 
 func (r *Result) listenerStatus(l *Listener, generation int64, push Push, current []metav1.Condition) gatewayv1.ListenerStatus {

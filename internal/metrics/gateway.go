@@ -14,6 +14,8 @@ import (
 // Gateway contains the values of a Gateway's gauges after a reconcile.
 type Gateway struct {
 	Programmed, Paused bool
+	// PausedSince is the beginning of the pause; zero if the Gateway is not paused.
+	PausedSince time.Time
 	// Throttled reports whether a change waits for limits.configurationUpdates.
 	Throttled bool
 	// Rules is the number of ingress rules in the tunnel's configuration; nil if the
@@ -64,6 +66,12 @@ var gatewayGauges = []struct {
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Programmed)) }},
 	{gauge("gateway_paused", "1 or 0", "Whether the annotation tunnelgateway.dev/paused pauses the Gateway."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Paused)) }},
+	{gauge("gateway_paused_since_timestamp_seconds", "seconds", "Unix time since which the Gateway is paused, as recorded in the Tunnel's status.pausedSince. Absent if the Gateway is not paused, or has no Tunnel."),
+		func(g Gateway, emit emitFunc) {
+			if !g.PausedSince.IsZero() {
+				emit(float64(g.PausedSince.Unix()))
+			}
+		}},
 	{gauge("configuration_throttled", "1 or 0", "Whether a change of the tunnel's configuration waits, because there were more changes than limits.configurationUpdates permits."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Throttled)) }},
 	{gauge("rules", "rules", "Ingress rules in the configuration of the Gateway's tunnel, as last read or written."),

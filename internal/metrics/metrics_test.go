@@ -33,7 +33,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 		Limits:       map[metrics.Limit]metrics.LimitUsage{metrics.LimitRulesPerTunnel: {Used: 900, Limit: 1000}},
 		AboveLimit:   map[metrics.LimitedKind]int{metrics.LimitedRoute: 7},
 
-		DataPlane: &metrics.DataPlane{Ready: true, Rejected: true, LimitExceeded: true}, DataPlaneChangeStart: time.Unix(1650, 0),
+		DataPlane: &metrics.DataPlane{Ready: true, Rejected: true, LimitExceeded: true}, DataPlaneChangeStart: time.Unix(1650, 0), PausedSince: time.Unix(1600, 0),
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
@@ -203,6 +203,7 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 	labels := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
 		"tunnel_gateway_gateway_programmed" + labels + "}":                                                              1,
+		"tunnel_gateway_gateway_paused_since_timestamp_seconds" + labels + "}":                                          1600,
 		"tunnel_gateway_gateway_paused" + labels + "}":                                                                  1,
 		"tunnel_gateway_configuration_throttled" + labels + "}":                                                         1,
 		"tunnel_gateway_configuration_changes_total" + labels + ",source_namespace=team-a}":                             1,

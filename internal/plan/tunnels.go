@@ -99,7 +99,7 @@ func (t *tunnels) facts(d *decision) tunnel.Facts {
 	name := client.ObjectKeyFromObject(g)
 	f := tunnel.Facts{
 		Uptime: uptime, Clock: t.now, Options: t.options, Name: name, Object: t.tunnel(name),
-		Gateway:    tunnel.Gateway{State: tunnel.GatewayExists, UID: g.UID, Paused: g.Annotations[v1alpha1.PausedAnnotation] == "true"},
+		Gateway:    tunnel.Gateway{State: tunnel.GatewayExists, UID: g.UID, Paused: result.Paused},
 		Token:      tunnel.TokenSecret{State: tunnel.TokenPresent},
 		Connectors: tunnel.Connectors{Current: true, Exist: true, RolledOut: true},
 	}

@@ -65,6 +65,13 @@ func ClassLimits(in Input, plane v1alpha1.DataPlane) (Limits, bool) {
 	return newLimits(c.spec.Limits, plane), true
 }
 
+// ForbidsPausing reports whether the class forbids pausing its Gateways, also when the settings of
+// the Gateway are not valid. A class whose settings are not valid forbids nothing.
+func ForbidsPausing(in Input) bool {
+	c, problem := in.class()
+	return problem == nil && ptr.Deref(c.spec.Pausing, v1alpha1.PausingAllowed) == v1alpha1.PausingForbidden
+}
+
 func newLimits(set *v1alpha1.Limits, plane v1alpha1.DataPlane) Limits {
 	spec := ptr.Deref(set, v1alpha1.Limits{})
 	rules := int32(defaultRulesPerTunnel)

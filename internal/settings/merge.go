@@ -33,7 +33,7 @@ func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
 }
 
 // mergeSpecs merges two specs. Only the class can set mergingMode, account, dataPlane,
-// allowedGatewayFields, limits and hostnames. The result has no listenerConfigurations, because
+// allowedGatewayFields, limits, pausing and hostnames. The result has no listenerConfigurations, because
 // [Listeners] has the entries of both levels.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
@@ -42,6 +42,7 @@ func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunnel
 		DataPlane:            cmp.Or(first.DataPlane, second.DataPlane),
 		AllowedGatewayFields: firstNonNil(first.AllowedGatewayFields, second.AllowedGatewayFields),
 		Limits:               cmp.Or(first.Limits, second.Limits),
+		Pausing:              cmp.Or(first.Pausing, second.Pausing),
 		Hostnames:            cmp.Or(first.Hostnames, second.Hostnames),
 		Tunnel:               mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
 		Connector:            mergeBlocks(first.Connector, second.Connector, mergeConnectors),

@@ -63,6 +63,7 @@ var classFields = []classField{
 	{"allowedGatewayFields", func(s *spec) bool { return s.AllowedGatewayFields != nil }, "it determines which fields a Gateway may set"},
 	{"limits", func(s *spec) bool { return s.Limits != nil }, "it restricts what Gateways of the class may use"},
 	{"dataPlane", func(s *spec) bool { return s.DataPlane != nil }, "it determines which features routes can use, and a change replaces the connectors"},
+	{"pausing", func(s *spec) bool { return s.Pausing != nil }, "it determines whether a Gateway can keep what others revoke"},
 	{"hostnames", func(s *spec) bool { return s.Hostnames != nil }, "it determines which hostnames a namespace may use"},
 	{
 		"tunnel.existing.takeover", func(s *spec) bool {

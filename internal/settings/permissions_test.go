@@ -51,6 +51,7 @@ var fieldValues = map[string]spec{
 	"dataPlane":                           {DataPlane: new(v1alpha1.DataPlaneEnvoy)},
 	"allowedGatewayFields":                {AllowedGatewayFields: []v1alpha1.GatewayField{}},
 	"limits":                              {Limits: &v1alpha1.Limits{}},
+	"pausing":                             {Pausing: new(v1alpha1.PausingAllowed)},
 	"hostnames":                           {Hostnames: &v1alpha1.Hostnames{}},
 	"connector.enabled":                   connector(func(c *v1alpha1.Connector) { c.Enabled = new(true) }),
 	"connector.replicas":                  connector(func(c *v1alpha1.Connector) { c.Replicas = new(int32(2)) }),

@@ -133,6 +133,10 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 		{"replacing the configuration of an existing tunnel requires takeover", combine(adopted, external), notInEffect(ReasonTakeoverRequired), "tunnel.existing.takeover"},
 
 		{"a paused Gateway whose configuration is in effect is programmed, with a note", paused, inEffect, "The Gateway is paused"},
+		{
+			"the message about a pause contains its beginning",
+			combine(paused, func(f *Facts) { f.Object.Status.PausedSince = timeAt(-time.Hour) }), inEffect, "paused since 2026-09-01T11:00:00Z, so the controller",
+		},
 		{"a paused Gateway whose routes changed is not programmed", combine(paused, routesChanged), notInEffect(ReasonPaused), "The Gateway is paused"},
 		{"a restart does not change the reported state of a paused Gateway", combine(paused, restarted), pending, ""},
 		{"a paused Gateway without a Tunnel is not programmed", func(f *Facts) { f.Object, f.Memory, f.Gateway.Paused = nil, Memory{}, true }, noTunnel(ReasonPaused), ""},

@@ -3,6 +3,7 @@ package tunnel
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,9 +66,35 @@ func recordGateway(f Facts) Step {
 }
 
 // PausedMessage is the message of [ReasonPaused] while the Gateway exists.
-const PausedMessage = "The Gateway is paused, so the controller changes nothing at Cloudflare. Remove the annotation " + v1alpha1.PausedAnnotation + " to resume."
+const PausedMessage = "The Gateway is paused" + pausedConsequence
 
-func pausedProblem() *Problem { return problem(ReasonPaused, PausedMessage) }
+const pausedConsequence = ", so the controller changes nothing at Cloudflare, and what others revoke stays in effect there. Remove the annotation " +
+	v1alpha1.PausedAnnotation + " to resume."
+
+// pausedProblem returns the problem that a Gateway is paused, with the beginning of the pause if
+// the Tunnel records it.
+func (f Facts) pausedProblem() *Problem {
+	if f.Object == nil || f.Object.Status.PausedSince == nil {
+		return problem(ReasonPaused, PausedMessage)
+	}
+	return problem(ReasonPaused, "The Gateway has been paused since %s%s", f.Object.Status.PausedSince.UTC().Format(time.RFC3339), pausedConsequence)
+}
+
+// withPausedSince returns the facts with the beginning of the pause in the Tunnel's status.
+func (f Facts) withPausedSince() Facts {
+	since := f.Object.Status.PausedSince
+	switch {
+	case !f.Object.Spec.Paused:
+		since = nil
+	case since == nil && f.Gateway.State == GatewayExists:
+		since = f.now()
+	}
+	if since != f.Object.Status.PausedSince {
+		f.Object = f.Object.DeepCopy()
+		f.Object.Status.PausedSince = since
+	}
+	return f
+}
 
 // pause stops all changes at Cloudflare and to the connectors while the Tunnel is paused.
 // The configuration is still read, to report whether it is in effect.
@@ -78,7 +105,7 @@ func pause(f Facts) Step {
 	case f.Object.Status.Contested:
 		return Step{Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Contested = false })}
 	}
-	problem := pausedProblem()
+	problem := f.pausedProblem()
 	if !f.readsWhilePaused() {
 		return blocked(problem)
 	}

@@ -16,6 +16,7 @@ import (
 // conditions and the other fields that are derived from the Facts. Unchanged fields are
 // equal to those of the object's status.
 func Status(f Facts) v1alpha1.TunnelStatus {
+	f = f.withPausedSince()
 	s := *f.Object.Status.DeepCopy()
 	s.Gateway = f.Object.Spec.Gateway.Namespace + "/" + f.Object.Spec.Gateway.Name
 	s.Phase = phase(f)

@@ -136,10 +136,10 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			combine(changing(envoy, switching), everyPodHasEnvoy, switched, status(func(s *v1alpha1.TunnelStatus) { s.DataPlane, s.DataPlaneChange = envoy, nil })),
 			served("True Serving", applied), "",
 		},
-		{"a paused Tunnel serves but is not ready", paused, served("False Paused", applied), "The Gateway is paused"},
+		{"a paused Tunnel serves but is not ready", paused, served("False Paused", applied), "The Gateway has been paused since 2026-09-01T12:00:00Z"},
 		{
 			"a paused Tunnel whose routes changed reports the pause",
-			combine(paused, routesChanged), served("False Paused", "False Paused"), "The Gateway is paused",
+			combine(paused, routesChanged), served("False Paused", "False Paused"), "The Gateway has been paused since 2026-09-01T12:00:00Z",
 		},
 		{
 			"a Tunnel of another cluster is blocked",

@@ -66,7 +66,7 @@ func createObject(f Facts) Step {
 	case f.Gateway.State != GatewayExists || d == nil || d.Configuration == nil:
 		return Step{Action: None}
 	case f.Gateway.Paused:
-		return blocked(pausedProblem())
+		return blocked(f.pausedProblem())
 	}
 	return f.attempt(TrackObject, Step{Action: Claim})
 }

@@ -176,8 +176,9 @@ func differencesFromDocumentation(g Gomega, address string) string {
 	}
 	for _, name := range []string{
 		"tunnel_gateway_account_tunnels", "tunnel_gateway_orphaned_tunnels", // exported after the first inventory, one hour after the start
-		"tunnel_gateway_gateway_missing_timestamp_seconds", // exported only for a missing Gateway
-		"tunnel_gateway_unwritten_statuses",                // exported only if a status cannot be written
+		"tunnel_gateway_gateway_missing_timestamp_seconds",      // exported only for a missing Gateway
+		"tunnel_gateway_gateway_paused_since_timestamp_seconds", // exported only for a paused Gateway
+		"tunnel_gateway_unwritten_statuses",                     // exported only if a status cannot be written
 		// exported only with the data plane Envoy
 		"tunnel_gateway_data_plane_ready", "tunnel_gateway_data_plane_rejected", "tunnel_gateway_data_plane_limit_exceeded", "tunnel_gateway_connected_envoys", "tunnel_gateway_xds_certificate_expiry_timestamp_seconds",
 		"tunnel_gateway_xds_acknowledgement_seconds",

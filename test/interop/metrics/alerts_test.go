@@ -144,6 +144,12 @@ var alertCases = map[string]struct {
 	"a paused Gateway": {record: func(s *prometheusServer) {
 		s.SetGateway(sharedGateway, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
 	}},
+	"a Gateway that is paused for fifty minutes": {record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Paused: true, PausedSince: startTime, Connectors: &metrics.Connectors{}})
+	}},
+	"a Gateway that is paused for more than an hour": {want: []string{"TunnelGatewayPaused"}, record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Paused: true, PausedSince: startTime.Add(-15 * time.Minute), Connectors: &metrics.Connectors{}})
+	}},
 	"drift checks wait for the request budget": {record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.callProviderWithPriority(provider.PriorityDrift, &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
