@@ -110,7 +110,7 @@ type ConfigurationUpdates struct {
 	Burst *int32 `json:"burst,omitempty"`
 
 	// Interval is the time after which one more write is permitted. A change never
-	// waits longer. Default: 20s.
+	// waits longer, and the revocation of a rule does not wait for it. Default: 5s.
 	//
 	// +optional
 	Interval *Duration `json:"interval,omitempty"`

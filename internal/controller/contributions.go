@@ -33,17 +33,30 @@ func (l *loop) recordInEffect(hash string) []string {
 	if l.other.has(hash) {
 		p = *l.other
 	}
-	newDigest := ingress.NewDigest
-	if p.isFor(v1alpha1.DataPlaneEnvoy) {
-		newDigest = ingress.NewEnvoyDigest
-	}
-	written, plane := newDigest(p.result.Table, l.key.Namespace), p.result.DataPlane
+	written, plane := p.digest(l.key.Namespace), p.result.DataPlane
 	before, planeBefore := l.contributions.written, l.contributions.plane
 	l.contributions.written, l.contributions.plane = written, plane
 	if before == nil || plane != planeBefore {
 		return nil // without a digest, an earlier process wrote the configuration
 	}
 	return before.ChangedNamespaces(written)
+}
+
+// changedNamespaces returns the namespaces whose objects have changed since the last write.
+func (l *loop) changedNamespaces() []string {
+	current := l.at(l.object).planned
+	if l.contributions.written == nil || !current.isFor(l.contributions.plane) {
+		return nil
+	}
+	return l.contributions.written.ChangedNamespaces(current.digest(l.key.Namespace))
+}
+
+// digest returns the digest of the configuration of a Gateway in the namespace.
+func (p *planned) digest(namespace string) *ingress.Digest {
+	if p.isFor(v1alpha1.DataPlaneEnvoy) {
+		return ingress.NewEnvoyDigest(p.result.Table, namespace)
+	}
+	return ingress.NewDigest(p.result.Table, namespace)
 }
 
 // reportThrottling emits an event that names the namespaces whose objects keep changing,

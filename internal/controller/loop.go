@@ -39,6 +39,9 @@ func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 		Name: l.key.NamespacedName, Object: object, Gateway: l.state, Desired: l.desired(l.at(object)), Memory: l.memory,
 		Envoys: l.envoys.facts(l.key.NamespacedName),
 	}
+	if tunnel.DependsOnChanges(f) {
+		f.ChangedNamespaces = l.changedNamespaces()
+	}
 	if object == nil {
 		return f, nil
 	}

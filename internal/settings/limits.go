@@ -16,7 +16,7 @@ const (
 	defaultRoutesPerHostname     = 1000
 	defaultListenersPerNamespace = 64
 	defaultUpdateBurst           = 20
-	defaultUpdateInterval        = 20 * time.Second
+	defaultUpdateInterval        = 5 * time.Second
 )
 
 // Limits are the limits of a GatewayClass for each of its Gateways, with defaults.

@@ -63,6 +63,18 @@ func (b Bucket) spend(uptime time.Duration, l UpdateLimit) Bucket {
 	return b
 }
 
+// spend returns the Memory after an attempt to write the configuration.
+func (m Memory) spend(s Step, r Result) Memory {
+	m.Push = m.Push.next(r.Uptime)
+	if s.Revokes {
+		m.Revocations = m.Revocations.spend(r.Uptime, s.Limit, s.Namespaces)
+		m.Revocations.Written = s.Hash
+		return m
+	}
+	m.Updates = m.Updates.spend(r.Uptime, s.Limit)
+	return m
+}
+
 // withPacing returns the step that writes the configuration, or a wait until the write is
 // allowed. The first configuration of a Tunnel does not wait for a token.
 func (f Facts) withPacing(step Step) Step {
@@ -86,6 +98,10 @@ func (f Facts) withPacing(step Step) Step {
 // wait has passed. Its message does not change until then.
 func (f Facts) throttledProblem(wait time.Duration) *Problem {
 	until := f.Clock.Add(wait + time.Second - 1).Truncate(time.Second).UTC()
-	return problem(ReasonConfigurationThrottled, "The configuration changes more often than limits.configurationUpdates permits (%d writes, and one more every %s), "+
+	p := problem(ReasonConfigurationThrottled, "The configuration changes more often than limits.configurationUpdates permits (%d writes, and one more every %s), "+
 		"so the controller writes the latest changes at %s.", f.Desired.Updates.Burst, f.Desired.Updates.Interval, until.Format(time.RFC3339))
+	if f.isRemote(f.Memory.Revocations.Written) {
+		p.Message += " Until then, requests for removed or restricted rules get an error status."
+	}
+	return p
 }

@@ -162,7 +162,7 @@ func (m Memory) afterConfigurationRead(s Step, r Result) Memory {
 // afterConfigurationWrite returns the Memory after the configuration was written.
 func (m Memory) afterConfigurationWrite(s Step, r Result) Memory {
 	before := m.Remote.Configuration
-	m.Push, m.Updates = m.Push.next(r.Uptime), m.Updates.spend(r.Uptime, s.Limit)
+	m = m.spend(s, r)
 	m.Remote.Configuration = RemoteConfiguration{
 		// If the version is not the next version, there was another write in between.
 		// The configuration must be read to find out which write was the last.

@@ -113,8 +113,16 @@ func replaceConfiguration(f Facts) Step {
 		}
 		previous = "" // the same external change must count again if it is repeated
 	}
-	next.Record = f.configurationRecord(previous)
-	return f.withPacing(f.requestConfiguration(next))
+	next.Record = f.configurationRecord(next.Hash, previous)
+	revocation, wait := f.revocation(next, previous)
+	if wait == 0 {
+		return revocation
+	}
+	step := f.withPacing(f.requestConfiguration(next))
+	if step.Action == Wait && wait > 0 {
+		step.Delay = min(step.Delay, wait)
+	}
+	return step
 }
 
 // hasWrittenRemote reports whether the controller wrote the remote configuration, or the
@@ -147,10 +155,10 @@ func (f Facts) waitForUser(p *Problem) Step {
 	return step
 }
 
-// configurationRecord returns the record to write before the desired configuration, or nil
+// configurationRecord returns the record to write before the configuration with the hash, or nil
 // if the record is already up to date.
-func (f Facts) configurationRecord(previous string) *v1alpha1.TunnelStatus {
-	record := v1alpha1.ConfigurationRecord{Hash: f.Desired.Hash, Previous: previous, Late: f.Memory.LateWrites.last(f.Uptime)}
+func (f Facts) configurationRecord(hash, previous string) *v1alpha1.TunnelStatus {
+	record := v1alpha1.ConfigurationRecord{Hash: hash, Previous: previous, Late: f.Memory.LateWrites.last(f.Uptime)}
 	if f.Object.Status.Configuration == record {
 		return nil
 	}

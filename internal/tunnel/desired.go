@@ -61,7 +61,7 @@ func NewDesired(o Options, r Request) *Desired {
 		// gRPC trailers are lost over QUIC.
 		NeedsHTTP2:    r.ServesGRPC && s.Protocol() == v1alpha1.ProtocolAuto,
 		RunConnectors: s.RunsConnectors(), TokenRotation: s.TokenRotation(),
-		Updates: UpdateLimit{Burst: limits.UpdateBurst, Interval: limits.UpdateInterval},
+		Updates: UpdateLimit{Burst: limits.UpdateBurst, Interval: limits.UpdateInterval}, Revocations: revocationLimit,
 	}
 	if id := s.ExistingTunnel(); id != "" {
 		d.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: string(id), Takeover: s.Takeover()}

@@ -31,7 +31,7 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 			},
 			DataPlane: v1alpha1.DataPlaneIngressRules, Configuration: configuration, ConfigurationDataPlane: v1alpha1.DataPlaneIngressRules,
 			Hash: configuration.Hash(), RunConnectors: true,
-			Updates: tunnel.UpdateLimit{Burst: 20, Interval: 20 * time.Second},
+			Updates: tunnel.UpdateLimit{Burst: 20, Interval: 5 * time.Second}, Revocations: tunnel.UpdateLimit{Burst: 10, Interval: 5 * time.Second},
 		}
 		change(d)
 		return d

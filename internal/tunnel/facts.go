@@ -46,6 +46,9 @@ type Facts struct {
 	Connectors Connectors
 	// Envoys is the state of the Envoys that are connected to this process.
 	Envoys Envoys
+	// ChangedNamespaces are the namespaces whose objects have changed since the last write of the
+	// configuration. They are known only if [DependsOnChanges].
+	ChangedNamespaces []string
 	// Memory is the in-memory state of this process.
 	Memory Memory
 }
@@ -122,8 +125,9 @@ type Desired struct {
 	RunConnectors bool
 	// TokenRotation is the interval of token rotation; 0 for none.
 	TokenRotation time.Duration
-	// Updates limits how often the configuration is written.
-	Updates UpdateLimit
+	// Updates limits how often the configuration is written, and Revocations how often the
+	// controller removes revoked rules from it meanwhile.
+	Updates, Revocations UpdateLimit
 }
 
 // OtherDataPlane is the desired configuration for the data plane that is not in effect.

@@ -39,7 +39,7 @@ func (m Memory) afterAttempt(s Step, r Result) Memory {
 	case Disconnect:
 		m.Remote.Connections = RemoteConnections{}
 	case Configure:
-		m.Push, m.Updates = m.Push.next(r.Uptime), m.Updates.spend(r.Uptime, s.Limit)
+		m = m.spend(s, r)
 		m.FailedWrite = s.Hash
 		_, limited := errors.AsType[*provider.RateLimitedError](r.Err)
 		m.Remote.Configuration.Known = limited

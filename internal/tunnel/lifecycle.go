@@ -112,7 +112,7 @@ func Observe(f Facts) Memory {
 // find the tunnel again. The state of requests that Cloudflare may still apply is kept.
 func (m Memory) WithoutObject() Memory {
 	return Memory{
-		Created: m.Created, Deleted: m.Deleted, LateWrites: m.LateWrites, Push: m.Push, Updates: m.Updates, Drift: m.Drift,
+		Created: m.Created, Deleted: m.Deleted, LateWrites: m.LateWrites, Push: m.Push, Updates: m.Updates, Revocations: m.Revocations, Drift: m.Drift,
 		CredentialsVersion: m.CredentialsVersion, Backoffs: m.Backoffs,
 	}
 }

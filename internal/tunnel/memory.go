@@ -61,6 +61,8 @@ type Memory struct {
 	// Updates limits the writes over a longer time.
 	Push    Pace
 	Updates Bucket
+	// Revocations limits the writes that only revoke rules.
+	Revocations Revocations
 	// LateWrites contains the configuration writes that Cloudflare may still apply.
 	LateWrites LateWrites
 	// Drift contains the recent external changes of the configuration.

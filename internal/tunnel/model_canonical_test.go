@@ -184,6 +184,12 @@ func (h *hasher) actor(m *model, actor *actor) {
 	if actor.missing != 0 {
 		h.duration(min(m.now-actor.missing, actor.delay()))
 	}
+	if actor.revokedAt != 0 {
+		h.duration(min(m.now-actor.revokedAt, revokeLimit.Interval))
+	}
+	if actor.exposedSince != 0 {
+		h.duration(1 + min(m.now-actor.exposedSince, 2*maxExposure))
+	}
 	h.memory(m, actor)
 }
 
@@ -223,6 +229,8 @@ func (h *hasher) value(v reflect.Value, m *model, field string) {
 		h.problem(v)
 	case connectorType:
 		h.connector(v, m)
+	case revocationsType: // a change of the model belongs to no namespace
+		h.duration(v.Interface().(Revocations).wait(m.uptime(), revokeLimit, nil))
 	case bucketType:
 		h.duration(v.Interface().(Bucket).wait(m.uptime(), updateLimit))
 	case configurationType: // its hash is added instead
@@ -276,6 +284,7 @@ var (
 	instantType       = reflect.TypeFor[Instant]()
 	problemType       = reflect.TypeFor[*Problem]()
 	connectorType     = reflect.TypeFor[provider.Connector]()
+	revocationsType   = reflect.TypeFor[Revocations]()
 	bucketType        = reflect.TypeFor[Bucket]()
 	configurationType = reflect.TypeFor[provider.Configuration]()
 )

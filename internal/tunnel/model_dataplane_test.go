@@ -108,7 +108,7 @@ func (m *model) checkPodsHaveEnvoy() {
 			if p.state == podNone || p.envoy {
 				continue
 			}
-			if t := m.cloudflare.get(p.tunnel); t != nil && !t.external && t.configuration > externalConfigurationIndex {
+			if t := m.cloudflare.get(p.tunnel); t != nil && !t.external && leadsToEnvoy(int(t.configuration)) {
 				m.violate("the configuration leads to Envoy, and a pod has no Envoy")
 			}
 		}

@@ -50,11 +50,14 @@ func describeRecord(r v1alpha1.TunnelStatus) string {
 		if hash == "" {
 			return "-"
 		}
-		n := configurationOf(hash)
-		if n == 0 {
+		switch n := configurationOf(hash); n {
+		case 0:
 			return "none"
+		case revokedConfigurationIndex:
+			return "revoked"
+		default:
+			return configurations[n].Ingress[0].Hostname[:2]
 		}
-		return configurations[n].Ingress[0].Hostname[:2]
 	}
 	if c := r.Configuration; c != (v1alpha1.ConfigurationRecord{}) {
 		list = append(list, fmt.Sprintf("configuration %s/%s/%s", name(c.Hash), name(c.Previous), name(c.Late)))

@@ -226,6 +226,7 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 		}
 		actor.nextReconcile = m.now + wait
 	}
+	m.checkExposure(a, f, s)
 	if f.Object == nil {
 		return
 	}
@@ -259,6 +260,7 @@ func (m *model) restart() {
 		actor.built, actor.builtBoth = "", false
 		actor.liveObject, actor.liveGateway, actor.liveRivals = false, false, false
 		actor.missing, actor.nextReconcile, actor.lastWait, actor.waitRepeated = 0, 0, 0, false
+		actor.revokedAt, actor.exposedSince = 0, 0
 	}
 	m.refreshCache()
 }

@@ -37,7 +37,7 @@ type attempt struct {
 // actionChecks contains the checks of each action. The first failed check is reported.
 var actionChecks = map[Action][]func(m *model, current *attempt){
 	Create:           {(*model).checkCreate, (*model).checkCreatedBefore},
-	Configure:        {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkConfigure},
+	Configure:        {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkConfigure, (*model).checkRevocation},
 	RotateToken:      {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkRotation},
 	Disconnect:       {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkDisconnect},
 	RunConnectors:    {(*model).checkRun},

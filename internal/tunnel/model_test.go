@@ -44,6 +44,8 @@ var (
 	// updateLimit leaves no token after a write, so the bucket has no state other than its
 	// wait.
 	updateLimit = UpdateLimit{Burst: 1, Interval: 20 * time.Second}
+	// revokeLimit is the limit of the writes that only revoke, for the same reason.
+	revokeLimit = UpdateLimit{Burst: 1, Interval: 5 * time.Second}
 	epoch       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
@@ -149,6 +151,11 @@ type actor struct {
 	// readSince reports whether the configuration was read or the tunnel was created
 	// since an administrator last requested a reconcile.
 	readSince bool
+
+	// revokedAt is the time of the last write that only revoked, plus one; 0 for never. exposedSince is
+	// the time since which the actor has waited for a token while its tunnel had a revoked rule, plus
+	// one; 0 if it does not.
+	revokedAt, exposedSince time.Duration
 
 	// missing is the time since which every read found the Gateway to be missing, plus
 	// one; 0 for never. The model determines it independently of the Memory.
@@ -289,7 +296,8 @@ func (m *model) newUID() int {
 }
 
 // configurations are the configurations of the model: an empty one, two for each actor with
-// ingress rules, one of another writer, and one for each actor with Envoy.
+// ingress rules, one of another writer, one for each actor with Envoy, and one that remains when
+// the only rule of an actor is revoked.
 var configurations = func() []provider.Configuration {
 	list := []provider.Configuration{{}}
 	for _, host := range []string{"a0", "a1", "b0", "b1", "external", "ea", "eb"} {
@@ -297,10 +305,13 @@ var configurations = func() []provider.Configuration {
 			{Hostname: host + ".example.com", Service: "http://backend:80"}, {Service: "http_status:404"},
 		}})
 	}
-	return list
+	return append(list, provider.Configuration{Ingress: []provider.IngressRule{{Service: "http_status:404"}}})
 }()
 
-const externalConfigurationIndex = 5
+const (
+	externalConfigurationIndex = 5
+	revokedConfigurationIndex  = 8
+)
 
 var configurationHashes = func() []string {
 	list := make([]string, len(configurations))
@@ -321,10 +332,15 @@ func desiredConfiguration(a int, s settings, plane v1alpha1.DataPlane) int {
 
 // dataPlaneOf returns the data plane of a desired configuration.
 func dataPlaneOf(hash string) v1alpha1.DataPlane {
-	if configurationOf(hash) > externalConfigurationIndex {
+	if leadsToEnvoy(configurationOf(hash)) {
 		return v1alpha1.DataPlaneEnvoy
 	}
 	return v1alpha1.DataPlaneIngressRules
+}
+
+// leadsToEnvoy reports whether a configuration is for Envoy.
+func leadsToEnvoy(n int) bool {
+	return n > externalConfigurationIndex && n != revokedConfigurationIndex
 }
 
 func configurationOf(hash string) int {
@@ -362,7 +378,7 @@ func desired(a int, s settings, plane v1alpha1.DataPlane, both bool) *Desired {
 		NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled,
 	}
 	if s.limited {
-		d.Updates = updateLimit
+		d.Updates, d.Revocations = updateLimit, revokeLimit
 	}
 	switch {
 	case s.unaccepted:

@@ -30,7 +30,7 @@ const (
 	Create Action = "Create"
 	// ReadConfiguration reads the remote configuration.
 	ReadConfiguration Action = "ReadConfiguration"
-	// Configure writes the desired configuration.
+	// Configure writes the desired configuration, or only revokes rules of the last one.
 	Configure Action = "Configure"
 	// ReadToken reads the tunnel's token and writes the token Secret.
 	ReadToken Action = "ReadToken"
@@ -73,6 +73,10 @@ type Step struct {
 	Hash          string
 	// Limit is the limit from which Configure takes a token.
 	Limit UpdateLimit
+	// Revokes reports whether Configure writes the last configuration without the rules that the
+	// desired one revokes. It then takes its token from the Revocations, on behalf of Namespaces.
+	Revokes    bool
+	Namespaces []string
 	// Unsettled contains the hashes of configurations that a previous process may have
 	// written and Cloudflare may still apply.
 	Unsettled []string
