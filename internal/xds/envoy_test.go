@@ -20,12 +20,14 @@ import (
 	"testing"
 	"time"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
@@ -58,6 +60,12 @@ type sidecar struct {
 // newSidecar starts a server without a publication, and Envoy.
 func newSidecar(t *testing.T) *sidecar {
 	t.Helper()
+	return newSidecarWith(t, envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1", ServesMetrics: true}))
+}
+
+// newSidecarWith starts a server without a publication, and Envoy with the bootstrap.
+func newSidecarWith(t *testing.T, bootstrap *bootstrapv3.Bootstrap) *sidecar {
+	t.Helper()
 	path, err := binaries.Envoy(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +74,7 @@ func newSidecar(t *testing.T) *sidecar {
 	s.startServer(t)
 	t.Cleanup(func() { s.stop() })
 	s.writeCertificates(t)
-	s.startEnvoy(t, path)
+	s.startEnvoy(t, path, bootstrap)
 	return s
 }
 
@@ -126,9 +134,9 @@ func (s *sidecar) writeCertificates(t *testing.T) {
 }
 
 // startEnvoy starts Envoy with the bootstrap of a sidecar and other ports and paths.
-func (s *sidecar) startEnvoy(t *testing.T, path string) {
+func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.Bootstrap) {
 	t.Helper()
-	text, err := protojson.Marshal(envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1", ServesMetrics: true}))
+	text, err := protojson.Marshal(bootstrap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,6 +270,26 @@ func TestEnvoyFollowsPublications(t *testing.T) {
 	t.Logf("a change of a route is served after %s", s.awaitAnswer(t, "200 green"))
 	s.awaitAcknowledged(t, 2)
 	if got := s.State(shared); got.Connected != 1 || got.Rejected != "" {
+		t.Errorf("the state is %+v", got)
+	}
+}
+
+// An Envoy whose bootstrap comes from a newer controller asks for types that this server does not
+// know. It keeps its stream, and gets everything else.
+func TestEnvoyWithANewerBootstrapKeepsItsStream(t *testing.T) {
+	bootstrap := envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1", ServesMetrics: true})
+	listeners, ok := proto.Clone(bootstrap.DynamicResources.CdsConfig).(*corev3.ConfigSource)
+	if !ok {
+		t.Fatal("the source has another type")
+	}
+	listeners.InitialFetchTimeout = durationpb.New(100 * time.Millisecond)
+	bootstrap.DynamicResources.LdsConfig = listeners
+	s := newSidecarWith(t, bootstrap)
+	blue, _ := backend(t, "blue")
+	s.publish(t, rendered(1, blue))
+	s.awaitAcknowledged(t, 1)
+	s.awaitAnswer(t, "200 blue")
+	if got := s.State(shared); got.Connected != 1 || got.Rejected != "" || s.metrics.streams() != 1 {
 		t.Errorf("the state is %+v", got)
 	}
 }

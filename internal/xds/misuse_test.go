@@ -34,7 +34,6 @@ func TestInvalidRequestsEndTheStream(t *testing.T) {
 		request *discoveryv3.DeltaDiscoveryRequest
 		want    codes.Code
 	}{
-		{"another type", &discoveryv3.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.listener.v3.Listener"}, codes.InvalidArgument},
 		{"no type", &discoveryv3.DeltaDiscoveryRequest{}, codes.InvalidArgument},
 		{"too many names", &discoveryv3.DeltaDiscoveryRequest{TypeUrl: endpoints, ResourceNamesSubscribe: many}, codes.ResourceExhausted},
 		{"too many versions", &discoveryv3.DeltaDiscoveryRequest{TypeUrl: clusters, InitialResourceVersions: versions}, codes.ResourceExhausted},
@@ -57,6 +56,30 @@ func TestInvalidRequestsEndTheStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request for a type that the server does not know gets no answer, and changes nothing else. The
+// server does not remember its names.
+func TestUnknownTypesAreIgnored(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		c := b.envoy(t)
+		defer c.close()
+		names := make([]string, 100_000)
+		for i := range names {
+			names[i] = fmt.Sprint(i)
+		}
+		for range 30 {
+			c.subscribe("type.googleapis.com/envoy.config.listener.v3.Listener")
+			c.more("type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration", names...)
+			elapse(time.Second) // for the limit of requests
+			c.wantNothing()
+		}
+		if got := c.run(); got != "clusters a; routes open; routes protected" {
+			t.Errorf("got %q", got)
+		}
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1})
+	})
 }
 
 // An Envoy that reconnects lists the version of each of its resources in one request, which is

@@ -66,6 +66,8 @@ type recorder struct {
 	pushes     map[metrics.XDSResources]int
 	rejections map[metrics.XDSResources]int
 	took       map[metrics.XDSResources][]time.Duration
+	// opened is the number of streams that were opened.
+	opened int
 	// panics makes the record of an acknowledgement panic.
 	panics bool
 }
@@ -80,7 +82,18 @@ func (r *recorder) change(f func()) {
 }
 
 func (r *recorder) SetConnectedEnvoys(g types.NamespacedName, n int) {
-	r.change(func() { r.connected[g] = n })
+	r.change(func() {
+		if n > r.connected[g] {
+			r.opened++
+		}
+		r.connected[g] = n
+	})
+}
+
+// streams returns the number of streams that were opened.
+func (r *recorder) streams() (n int) {
+	r.change(func() { n = r.opened })
+	return n
 }
 
 func (r *recorder) DeleteConnectedEnvoys(g types.NamespacedName) {

@@ -52,11 +52,16 @@ type reply struct {
 	problem string
 }
 
-// receive handles a request. It returns nil if the request is no answer to a response.
+// receive handles a request. It returns nil if the request is no answer to a response. A type that
+// this server does not know belongs to the bootstrap of a newer controller. Its subscriptions stay
+// without an answer, and the other types are served.
 func (s *session) receive(r *discoveryv3.DeltaDiscoveryRequest, now time.Time) (*reply, error) {
 	k, ok := kindOf(r.TypeUrl)
-	if !ok {
-		return nil, status.Errorf(codes.InvalidArgument, "type %.100q is not served", r.TypeUrl)
+	switch {
+	case r.TypeUrl == "":
+		return nil, status.Error(codes.InvalidArgument, "the request has no type")
+	case !ok:
+		return nil, nil
 	}
 	sub := &s.types[k]
 	isFirst := !sub.isStarted
