@@ -35,9 +35,11 @@ type Tunnel struct {
 	Spec TunnelSpec `json:"spec,omitzero"`
 
 	// Status is the observed state of the tunnel, and the record of the resources
-	// that the controller manages at Cloudflare.
+	// that the controller manages at Cloudflare. The API server keeps fields that it
+	// does not know, which a newer version of the controller has written.
 	//
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Status TunnelStatus `json:"status,omitzero"`
 }
 
@@ -158,6 +160,14 @@ type AdoptedTunnel struct {
 // TunnelStatus is the observed state of a tunnel, and the record of the resources
 // that the controller manages at Cloudflare.
 type TunnelStatus struct {
+	// SchemaVersion is the version of the schema by which the controller records and
+	// serves the tunnel. A controller that does not support the version changes
+	// neither the tunnel nor its connectors. See docs/upgrade.md, "Roll back".
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SchemaVersion int32 `json:"schemaVersion,omitempty"`
+
 	// TunnelID is the ID of the tunnel at Cloudflare.
 	//
 	// +optional
@@ -219,17 +229,20 @@ type TunnelStatus struct {
 	// DataPlaneApplied condition describes what the change waits for.
 	//
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
 	DataPlaneChange *DataPlaneChange `json:"dataPlaneChange,omitempty"`
 
 	// Configuration records which configurations the controller has written. The
 	// controller updates it before each request that replaces the configuration.
 	//
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Configuration ConfigurationRecord `json:"configuration,omitzero"`
 
 	// Token is the state of the token that the connectors use.
 	//
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Token TokenStatus `json:"token,omitzero"`
 
 	// Reconciled is the last value of the annotation tunnelgateway.dev/reconcile that
@@ -245,6 +258,7 @@ type TunnelStatus struct {
 	// Connectors is the state of the connectors.
 	//
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Connectors ConnectorsStatus `json:"connectors,omitzero"`
 
 	// Hostnames is the number of hostnames that the tunnel serves.

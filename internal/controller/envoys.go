@@ -30,6 +30,8 @@ type xdsServer interface {
 	// publication.
 	IsAcknowledged(gateway types.NamespacedName) bool
 	Remove(gateway types.NamespacedName)
+	// Withhold forgets the publication. The streams of the Envoys stay open without an answer.
+	Withhold(gateway types.NamespacedName)
 	State(gateway types.NamespacedName) xds.State
 }
 

@@ -20,6 +20,7 @@ type fakeXDS struct {
 	publications []xds.Publication
 	endpoints    []envoy.Assignments
 	removed      []string
+	withheld     []string
 	// waits is the number of publications at each wait for acknowledgements.
 	waits []int
 	state xds.State
@@ -50,6 +51,10 @@ func (f *fakeXDS) IsAcknowledged(types.NamespacedName) bool { return !f.unacknow
 
 func (f *fakeXDS) Remove(gateway types.NamespacedName) {
 	f.removed = append(f.removed, gateway.String())
+}
+
+func (f *fakeXDS) Withhold(gateway types.NamespacedName) {
+	f.withheld = append(f.withheld, gateway.String())
 }
 
 func (f *fakeXDS) State(types.NamespacedName) xds.State { return f.state }

@@ -108,9 +108,10 @@ func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
 }
 
 // latest returns the Gateway's Tunnel as this process last wrote or read it, or else the
-// Tunnel from the cache, which can be older.
+// Tunnel from the cache, which can be older. If the cache says that a newer version of the
+// controller serves the Tunnel, the cache counts.
 func (l *lifecycle) latest(key state.Key, cached *v1alpha1.Tunnel) *v1alpha1.Tunnel {
-	if known := l.tunnelFor(key).object; cached != nil && known != nil && known.UID == cached.UID {
+	if known := l.tunnelFor(key).object; cached != nil && known != nil && known.UID == cached.UID && !tunnel.IsNewer(cached) {
 		return known
 	}
 	return cached

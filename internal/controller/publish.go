@@ -18,10 +18,14 @@ type published struct {
 	settled bool
 }
 
-// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has Envoys. If
-// the Access of hostnames or the data plane changes, the Envoys have the routes before the tunnel's
-// configuration changes.
+// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has Envoys,
+// unless a newer version of the controller serves the Tunnel. If the Access of hostnames or the
+// data plane changes, the Envoys have the routes before the tunnel's configuration changes.
 func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tunnel) (p published, err error) {
+	if tunnel.IsNewer(object) {
+		r.envoys.withhold(t.key.NamespacedName)
+		return p, nil
+	}
 	plan := t.envoy(object)
 	if plan == nil {
 		isUnused := object != nil && !tunnel.UsesIdentity(object) || object == nil && !t.isFor(v1alpha1.DataPlaneEnvoy)

@@ -183,7 +183,7 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 // tunnel changes nothing while the Gateway is paused.
 func (r *reconciler) renewWhilePaused(ctx context.Context, t target) error {
 	object := r.lifecycle.tunnelFor(t.key).object
-	if !t.state.Paused || !tunnel.UsesIdentity(object) {
+	if !t.state.Paused || !tunnel.UsesIdentity(object) || tunnel.IsNewer(object) {
 		return nil
 	}
 	return r.lifecycle.connectors.renew(ctx, object)
@@ -203,7 +203,7 @@ func pushResult(result *gateway.Result, o tunnel.Outcome, accountProblem string)
 		p.State = gateway.PushDelayed
 	case o.State == tunnel.OutcomeFailed:
 		p.State = gateway.PushFailed
-		if o.Reason == tunnel.ReasonSettingsNotApplied {
+		if o.Reason == tunnel.ReasonSettingsNotApplied || o.Reason == tunnel.ReasonNewerVersion {
 			p.Reason = string(o.Reason)
 		}
 	}

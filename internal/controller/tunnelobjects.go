@@ -70,8 +70,11 @@ func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tun
 
 // writeStatus writes the status of the Tunnel if it differs.
 func (o tunnelObjects) writeStatus(ctx context.Context, object *v1alpha1.Tunnel, status v1alpha1.TunnelStatus) (*v1alpha1.Tunnel, error) {
-	if equal(object.Status, status) {
+	switch {
+	case equal(object.Status, status):
 		return object, nil
+	case tunnel.IsNewer(object):
+		return o.patchStatus(ctx, object, status)
 	}
 	written := object.DeepCopy()
 	written.Status = status
@@ -100,10 +103,11 @@ func (o tunnelObjects) list(ctx context.Context, reader client.Reader) ([]v1alph
 	return list.Items, nil
 }
 
-// isRotating reports whether the token of any Tunnel except the named one is being rotated.
+// isRotating reports whether the token of any Tunnel except the named one is being rotated. This
+// version does not continue the rotation of a Tunnel that a newer version serves.
 func isRotating(tunnels []v1alpha1.Tunnel, except string) bool {
 	for i := range tunnels {
-		if tunnels[i].Name != except && tunnels[i].Status.Token.Phase != "" {
+		if tunnels[i].Name != except && tunnels[i].Status.Token.Phase != "" && !tunnel.IsNewer(&tunnels[i]) {
 			return true
 		}
 	}

@@ -46,6 +46,16 @@ func (o Operation) effect(found objects) effect {
 		return effect{refused: found.class.problem}
 	case found.tunnel == nil:
 		return o.withoutTunnel(found)
+	case found.reason() == tunnel.ReasonNewerVersion:
+		return effect{refused: found.readyMessage()}
+	default:
+		return o.withTunnel(found)
+	}
+}
+
+// withTunnel returns how far the operation is on a Gateway with a Tunnel.
+func (o Operation) withTunnel(found objects) effect {
+	switch {
 	case o == Wait:
 		return found.asSettings()
 	case o == Pause && found.tunnel.Spec.Paused:

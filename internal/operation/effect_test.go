@@ -108,6 +108,9 @@ func effectRows() []effectRow {
 	const inEffect, applied = ": the configuration is in effect, connectors ready: 2/2", "the configuration is in effect"
 	return []effectRow{
 		{"a reconcile that was not handled", Reconcile, all(newReconcile), effect{outstanding: notProcessed}},
+		{"a reconcile of an older controller", Reconcile, all(newReconcile, notReady("NewerVersion", "It is newer.")), effect{refused: "It is newer"}},
+		{"a rotation of an older controller", RotateToken, all(notReady("NewerVersion", "It is newer."), func(f *objects) { f.tunnel.Status.Token.Phase = v1alpha1.TokenRolling }), effect{refused: "It is newer"}},
+		{"a pause with an older controller", Pause, all(pauseRequested, notReady("NewerVersion", "It is newer.")), effect{refused: "It is newer"}},
 		{"a reconcile that was handled", Reconcile, nil, effect{done: "reconciled" + inEffect}},
 		{
 			"a reconcile without connectors", Reconcile, all(func(f *objects) {

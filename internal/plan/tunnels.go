@@ -159,6 +159,9 @@ func (t *tunnels) updateObject(f *tunnel.Facts) {
 	if f.Gateway.Paused {
 		f.Object.Status.Contested = false
 	}
+	if !tunnel.IsNewer(f.Object) {
+		f.Object.Status.SchemaVersion = tunnel.SchemaVersion
+	}
 }
 
 // credentials returns the state of the credentials: whether the API token, as far as

@@ -5,12 +5,12 @@ import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 // RecordedDataPlane returns the data plane that the Tunnel records. A Tunnel with a tunnel
 // or a configuration, but without a recorded data plane, has ingress rules. The result is
 // empty for a Tunnel that has recorded nothing and for nil: the data plane of the settings
-// then applies.
+// then applies. A data plane that only a newer version knows counts as not recorded.
 func RecordedDataPlane(t *v1alpha1.Tunnel) v1alpha1.DataPlane {
 	switch {
 	case t == nil:
 		return ""
-	case t.Status.DataPlane != "":
+	case t.Status.DataPlane == v1alpha1.DataPlaneEnvoy, t.Status.DataPlane == v1alpha1.DataPlaneIngressRules:
 		return t.Status.DataPlane
 	case t.Status.TunnelID != "" || t.Status.Configuration.Hash != "":
 		return v1alpha1.DataPlaneIngressRules

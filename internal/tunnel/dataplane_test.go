@@ -10,7 +10,7 @@ import (
 
 func TestDataPlaneIsRecordedBeforeTheTunnelIsUsed(t *testing.T) {
 	older := Rival{Object: "a", Older: true}
-	withoutStatus := status(func(s *v1alpha1.TunnelStatus) { *s = v1alpha1.TunnelStatus{} })
+	withoutStatus := status(func(s *v1alpha1.TunnelStatus) { *s = v1alpha1.TunnelStatus{SchemaVersion: SchemaVersion} })
 	onlyUID := combine(withoutTunnel, notRecordedDataPlane)
 	testDecide(t, []row{
 		{"a new Tunnel records its Gateway first", combine(withoutTunnel, withoutStatus), want{Action: Record, Record: "gatewayUID=uid-1"}},

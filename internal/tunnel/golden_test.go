@@ -56,7 +56,7 @@ func serving(changes ...change) Facts {
 			ObjectMeta: metav1.ObjectMeta{Name: "infra.shared", Generation: 3},
 			Spec:       spec,
 			Status: v1alpha1.TunnelStatus{
-				TunnelID: testTunnelID, GatewayUID: testGatewayUID, DataPlane: v1alpha1.DataPlaneIngressRules, Phase: v1alpha1.TunnelServing,
+				SchemaVersion: SchemaVersion, TunnelID: testTunnelID, GatewayUID: testGatewayUID, DataPlane: v1alpha1.DataPlaneIngressRules, Phase: v1alpha1.TunnelServing,
 				Configuration: v1alpha1.ConfigurationRecord{Hash: desired.Hash()},
 				Token:         v1alpha1.TokenStatus{RotatedAt: timeAt(-48 * time.Hour)},
 			},
@@ -232,7 +232,7 @@ func withUptime(d time.Duration) change { return func(f *Facts) { f.Uptime = d }
 
 // withoutTunnel is a Tunnel that was just claimed and has no tunnel yet.
 func withoutTunnel(f *Facts) {
-	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: testGatewayUID, DataPlane: v1alpha1.DataPlaneIngressRules}
+	f.Object.Status = v1alpha1.TunnelStatus{SchemaVersion: SchemaVersion, GatewayUID: testGatewayUID, DataPlane: v1alpha1.DataPlaneIngressRules}
 	f.Memory = Memory{CredentialsVersion: f.Credentials.Version}
 	f.Token = TokenSecret{State: TokenMissing}
 	f.Connectors = Connectors{GracePeriod: 30 * time.Second}

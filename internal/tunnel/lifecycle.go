@@ -75,7 +75,7 @@ func (f Facts) objectProblem() *Problem {
 		return problem(ReasonOtherCluster, "Tunnel %s was created in another cluster (UID %s), so the controller does not change its tunnel. "+
 			"Delete the Tunnel object if this cluster replaces the other cluster.", f.Object.Name, spec.ClusterUID)
 	}
-	return nil
+	return f.versionProblem()
 }
 
 // Observe returns the Memory after the Facts were gathered. The controller calls it
@@ -167,10 +167,12 @@ func DesiredSpec(f Facts) v1alpha1.TunnelSpec {
 	return spec
 }
 
-// statusWith returns a copy of the status with the change applied.
+// statusWith returns a copy of the status with the change applied, and with the version of this
+// controller.
 func (f Facts) statusWith(change func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelStatus {
 	status := f.Object.Status.DeepCopy()
 	change(status)
+	status.SchemaVersion = SchemaVersion
 	return status
 }
 

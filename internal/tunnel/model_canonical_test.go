@@ -67,6 +67,7 @@ func decisionHash(t *v1alpha1.Tunnel) uint64 {
 	h.string(t.Annotations[v1alpha1.ReconcileAnnotation])
 	h.string(t.Status.Reconciled)
 	r := t.Status
+	h.int(int(r.SchemaVersion))
 	h.string(r.TunnelID)
 	h.string(r.GatewayUID)
 	h.string(string(r.DataPlane))

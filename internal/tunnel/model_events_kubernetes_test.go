@@ -222,6 +222,28 @@ func objectEvents() []event {
 	}
 }
 
+// versionEvents replace the controller by another version. The version of a Tunnel counts relative
+// to that of the controller that runs.
+func versionEvents() []event {
+	runs := func(name string, free bool, from, to int32) event {
+		e := objectEvent(name, func(m *model, _ *actor, t *v1alpha1.Tunnel) bool {
+			if t.Status.SchemaVersion != from {
+				return false
+			}
+			m.restart()
+			t.Status.SchemaVersion = to
+			return true
+		})
+		e.free = free
+		return e
+	}
+	return []event{
+		runs("an older version of the controller runs", false, SchemaVersion, SchemaVersion+1),
+		runs("the newer version runs again", true, SchemaVersion+1, SchemaVersion),
+		runs("a newer version of the controller runs", false, SchemaVersion, SchemaVersion-1),
+	}
+}
+
 func objectsOfConnectorsEvents() []event {
 	return []event{
 		{name: "the token Secret is deleted", apply: func(m *model, a int) bool {

@@ -54,10 +54,18 @@ func (m *model) check(a int, f Facts, s Step) {
 		excused: m.staleCache != nil && !s.Destructive(),
 	}
 	m.checkDataPlane(current)
+	m.checkVersion(current)
 	for _, check := range actionChecks[s.Action] {
 		if check(m, current); m.violation != "" {
 			return
 		}
+	}
+}
+
+// checkVersion checks that this version does nothing while a newer version serves the Tunnel.
+func (m *model) checkVersion(current *attempt) {
+	if current.live != nil && !current.excused && current.live.Status.SchemaVersion > SchemaVersion {
+		m.violate("%s of a Tunnel that a newer version serves", current.step.Action)
 	}
 }
 

@@ -11,6 +11,7 @@ func scenarios() []scenario {
 	pair := slices.Concat(processEvents(), gatewayEvents(), []event{objectDeleted()})
 	changing := slices.Concat(processEvents(), dataPlaneEvents(), rolloutEvents(), envoyEvents(), excessEvents(), pauseEvents(), gatewayEvents()[:2], connectorEvents(),
 		enablingEvents(), []event{changeRoute()})
+	rollback := slices.Concat(versionEvents(), processEvents(), gatewayEvents(), pauseEvents(), rotationEvents(), refreshEvents(), []event{changeRoute()})
 	restore := []event{restoreSettings(identityNamed)}
 	return []scenario{
 		{name: "a created tunnel", depth: 2, start: startNamed, events: slices.Concat(everything, restore)},
@@ -27,6 +28,10 @@ func scenarios() []scenario {
 		{name: "faults while the data plane changes", depth: 2, start: startNamed, events: slices.Concat(processEvents(), dataPlaneEvents(), []event{changeRoute(), objectDeleted()})},
 		{name: "a change to Envoy", depth: 2, start: startServing(startNamed), events: changing},
 		{name: "a change to ingress rules", depth: 2, start: startServing(startWithEnvoy(startNamed)), events: changing},
+		{name: "a rollback of the controller", depth: 2, start: startNamed, events: rollback},
+		{name: "a rollback with everything else", depth: 1, start: startOlder, events: slices.Concat(everything, restore, versionEvents())},
+		{name: "a rollback with Envoy", depth: 1, start: startServing(startWithEnvoy(startNamed)), events: slices.Concat(rollback, dataPlaneEvents())},
+		{name: "a rollback during a deletion", depth: 2, start: startDeleted(settings{}), events: slices.Concat(versionEvents(), processEvents(), gatewayEvents())},
 		{name: "an existing tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, false), events: slices.Concat(everything, restore)},
 		{name: "a locally managed tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, true), events: slices.Concat(everything, restore)},
 		{name: "an adopted tunnel that is locally managed", depth: 1, start: func(m *model) {
@@ -40,7 +45,7 @@ func scenarios() []scenario {
 		{name: "a tunnel with a limit on its writes", depth: 2, start: func(m *model) {
 			startNamed(m)
 			m.actors[0].gateway.settings.limited = true
-		}, events: slices.Concat(gatewayEvents(), []event{objectDeleted(), changeRoute()})},
+		}, events: slices.Concat(processEvents(), gatewayEvents(), pauseEvents(), []event{objectDeleted(), changeRoute()})},
 		{name: "faults during a deletion", depth: 3, start: startDeleted(settings{}), events: slices.Concat(processEvents(), gatewayEvents())},
 		{name: "two Gateways that adopt the same tunnel", depth: 1, start: func(m *model) {
 			startAdopted(settings{takeover: true})(m)
@@ -70,6 +75,14 @@ func startWithEnvoy(start func(m *model)) func(m *model) {
 	return func(m *model) {
 		start(m)
 		m.actors[0].gateway.settings.envoy = true
+	}
+}
+
+// startOlder starts with an older version of the controller than the one that serves the tunnel.
+func startOlder(m *model) {
+	startServing(startNamed)(m)
+	if !versionEvents()[0].apply(m, 0) {
+		panic("no version is recorded")
 	}
 }
 

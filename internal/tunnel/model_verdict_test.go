@@ -223,6 +223,7 @@ var justifications = map[Reason]func(x situation) bool{
 	ReasonCredentialsMissing:  func(x situation) bool { return x.credentialsLost },
 	ReasonPaused:              func(x situation) bool { return x.actor.object.Spec.Paused },
 	ReasonOtherCluster:        func(x situation) bool { return x.actor.object.Spec.ClusterUID != options.ClusterUID },
+	ReasonNewerVersion:        func(x situation) bool { return x.actor.object.Status.SchemaVersion > SchemaVersion },
 	ReasonConnectorsConnected: situation.unmanagedConnectorConnected,
 	ReasonRotationBlocked: func(x situation) bool {
 		return x.unmanagedConnectorConnected() || x.actor.gateway.settings.connectorsDisabled

@@ -11,6 +11,7 @@ const (
 	ReasonSettingsNotApplied     Reason = "SettingsNotApplied"
 	ReasonObjectMismatch         Reason = "ObjectMismatch"
 	ReasonOtherCluster           Reason = "OtherCluster"
+	ReasonNewerVersion           Reason = "NewerVersion"
 	ReasonTunnelInUse            Reason = "TunnelInUse"
 	ReasonNameReserved           Reason = "NameReserved"
 	ReasonTunnelMissing          Reason = "TunnelMissing"
@@ -81,6 +82,8 @@ var Catalogue = []Entry{
 		"Delete the Tunnel object.", true},
 	{ReasonOtherCluster, "The Tunnel object was created in another cluster, for example because it was restored from a backup. The controller does not change its tunnel.",
 		"Delete the Tunnel object if this cluster replaces the other cluster.", true},
+	{ReasonNewerVersion, "A newer version of the controller serves the tunnel, by a schema that this version does not support. This version changes neither the tunnel nor its connectors, and their Envoys keep their routes.",
+		"Run the newer version again, or follow Roll back in docs/upgrade.md to stay on this version.", true},
 	{ReasonTunnelInUse, "Another Gateway uses the tunnel that tunnel.existing.id names.",
 		"Set tunnel.existing.id to another tunnel.", true},
 	{ReasonNameReserved, "The tunnel that tunnel.existing.id names was created for another Gateway.",

@@ -46,7 +46,11 @@ func Programmed(f Facts) Outcome {
 		return f.outcome(f.withRetryTime(Decide(f).Problem))
 	}
 	if p := f.objectProblem(); p != nil {
-		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
+		o := Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
+		if p.Reason == ReasonNewerVersion {
+			o.Tunnel = provider.TunnelID(f.Object.Status.TunnelID) // it keeps serving the Gateway
+		}
+		return o
 	}
 	o := f.servingOutcome()
 	o.DataPlaneChange = f.dataPlaneChange()

@@ -96,6 +96,10 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 			func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }, noTunnel(ReasonOtherCluster), "Tunnel infra.shared was created in another cluster",
 		},
 		{
+			"the message names a Tunnel that a newer version serves, and the address stays",
+			newerVersion, notInEffect(ReasonNewerVersion), "A newer version of the controller serves Tunnel infra.shared (schema version 2; this version supports 1)",
+		},
+		{
 			"a Gateway that returns during the deletion is not programmed",
 			status(deleting), notInEffect(ReasonDeletionPending), "",
 		},

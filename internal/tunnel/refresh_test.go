@@ -120,6 +120,7 @@ func TestRequestedReconcileIsRecordedWhenItIsComplete(t *testing.T) {
 		{"the settings are not valid", combine(invalidSettings, configuration), true},
 		{"another Tunnel has claimed the tunnel", combine(adopting, rivals(Rival{Object: "team-a.web", Recorded: true, Older: true})), true},
 		{"the Tunnel belongs to another cluster", func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }, true},
+		{"a newer version serves the Tunnel", newerVersion, true},
 		{"the Tunnel is paused", combine(paused, remoteConfiguration(externalConfiguration, 9)), true},
 		{"the Tunnel is paused and its configuration was not read", combine(paused, configuration), false},
 		{"the Tunnel is paused and its credentials are missing", combine(paused, configuration, credentials(CredentialsMissing)), true},

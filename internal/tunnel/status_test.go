@@ -147,6 +147,14 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			statusSummary{v1alpha1.TunnelBlocked, "False OtherCluster", accepted, applied, running}, "another cluster (UID cluster-2)",
 		},
 		{
+			"a Tunnel that a newer version serves is blocked",
+			newerVersion, statusSummary{v1alpha1.TunnelBlocked, "False NewerVersion", accepted, applied, running}, "Run the newer version again",
+		},
+		{
+			"a Tunnel that a newer version serves does not apply changed routes",
+			combine(newerVersion, routesChanged), statusSummary{v1alpha1.TunnelBlocked, "False NewerVersion", accepted, "False NewerVersion", running}, "",
+		},
+		{
 			"Ready reports why a rotation is blocked",
 			combine(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), served("False RotationBlocked", applied), "connector.enabled is false",
 		},

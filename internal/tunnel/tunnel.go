@@ -11,7 +11,8 @@
 // [Decide] first determines where the Tunnel is in its lifecycle (lifecycle.go). While the
 // Gateway exists, the rules in serve.go follow: each rule is a function that returns the next
 // step for one aspect of the Tunnel, such as locate, applyConfiguration or rotateToken. When the
-// Gateway is gone, retire.go decides.
+// Gateway is gone, retire.go decides. If a newer version of the controller serves the Tunnel, this
+// version does nothing (schemaversion.go).
 //
 // The files dataplane*.go contain the rules about the data plane. A change of the data plane has
 // phases, which the Tunnel records:
@@ -27,7 +28,7 @@ package tunnel
 // modify the Facts. It never returns the same action twice unless there is a wait or
 // a change of the Facts in between.
 func Decide(f Facts) Step {
-	return f.whenWritable(f.wakeForRefresh(next(f)))
+	return f.whenWritable(f.wakeForRefresh(f.recordVersionFirst(next(f))))
 }
 
 // whenWritable returns the step. If the step writes the Tunnel object and that track

@@ -95,7 +95,7 @@ list
   verbs: [get, list, watch, create, update, delete]
 - apiGroups: [tunnelgateway.dev]
   resources: [tunnels/status]
-  verbs: [update]
+  verbs: [update, patch]
 # The tokens of tunnels, the certificates of Envoys and their certificate authority.
 # The garbage collector deletes the Secrets of Tunnels.
 - apiGroups: [""]

@@ -199,6 +199,7 @@ func (e *environment) exerciseController(t *testing.T, r *runningController, gra
 	e.create(t, unrelated, certificate, o.grpcRoute())
 	e.repairsTunnelToken(t, o)
 	e.pausesGateway(t, o)
+	e.leavesNewerTunnel(t, o)
 	e.stopsConnectors(t, o)
 	e.retiresTunnel(t, o)
 	e.changeObjectsUntil(t, o, func() error { return checkAllUsed(granted, e.requests(t, r.user)) })
@@ -217,6 +218,29 @@ func (e *environment) repairsTunnelToken(t *testing.T, o exercisedObjects) {
 		}
 		return nil
 	})
+}
+
+// leavesNewerTunnel records a newer version in the Tunnel until the controller reports it, and
+// then sets the version back.
+func (e *environment) leavesNewerTunnel(t *testing.T, o exercisedObjects) {
+	t.Helper()
+	object := tunnelObject(o.controllerNamespace, o.gateway)
+	record := func(version int64) {
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"schemaVersion":%d}}`, version))
+		if err := e.kube.Status().Patch(t.Context(), object, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(1000)
+	eventually(t, "the controller to report the newer version", func() error {
+		for _, c := range get(t, e, object).Status.Conditions {
+			if c.Reason == "NewerVersion" {
+				return nil
+			}
+		}
+		return errors.New("no condition has the reason NewerVersion")
+	})
+	record(1)
 }
 
 // pausesGateway pauses the Gateway and resumes it. The controller records both in

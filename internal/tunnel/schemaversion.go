@@ -1,0 +1,42 @@
+package tunnel
+
+import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+
+// SchemaVersion is the version of the schema by which this controller records and serves tunnels.
+// The status of a Tunnel has the highest version by which it was served. A controller that supports
+// only lower versions changes neither the tunnel nor its connectors, because after a rollback it
+// would open what the newer version protects.
+//
+// Raise it with every change after which a controller of the release before would
+//   - serve a hostname that this version protects, or misread a field of the Tunnel's status: a
+//     new value, a new phase, or a field whose loss matters;
+//   - not serve the Envoys of this version: a change of the bootstrap, of the listeners, or of the
+//     names or types of the resources that they subscribe to.
+//
+// A new version reads the records of all versions before, and serves their pods with the bootstrap
+// of before until they are replaced.
+const SchemaVersion int32 = 1
+
+// IsNewer reports whether a newer version of the controller serves the Tunnel, whose schema this
+// version does not support. t can be nil.
+func IsNewer(t *v1alpha1.Tunnel) bool { return t != nil && t.Status.SchemaVersion > SchemaVersion }
+
+// versionProblem returns the problem that a newer version of the controller serves the Tunnel, or
+// nil.
+func (f Facts) versionProblem() *Problem {
+	if !IsNewer(f.Object) {
+		return nil
+	}
+	return problem(ReasonNewerVersion, "A newer version of the controller serves Tunnel %s (schema version %d; this version supports %d), so this version changes neither the tunnel nor its connectors. "+
+		"Run the newer version again, or ask an administrator to set status.schemaVersion of the Tunnel to %d if this version may serve the Gateway by its own rules.",
+		f.Object.Name, f.Object.Status.SchemaVersion, SchemaVersion, SchemaVersion)
+}
+
+// recordVersionFirst returns the step. If the Tunnel has a lower version, the step records this
+// version before anything else happens. A controller of the version before then changes nothing.
+func (f Facts) recordVersionFirst(step Step) Step {
+	if f.Object == nil || f.objectProblem() != nil || f.Object.Status.SchemaVersion == SchemaVersion || step.Record != nil {
+		return step // every record has the version
+	}
+	return Step{Action: Record, Record: f.statusWith(func(*v1alpha1.TunnelStatus) {})}
+}
