@@ -166,8 +166,7 @@ var _ = Describe("cert-manager", func() {
 		createRoute(s, "web")
 		Eventually(readyStatus).WithArguments(other.Name, "web-tls").Should(Equal("True"))
 		Expect(signedBy(other.Name, "web-tls")).To(Equal("ClusterIssuer " + e.id))
-		const invalid = "Accepted=False Invalid, Conflicted=False NoConflicts, Programmed=False Invalid, ResolvedRefs=True ResolvedRefs"
-		Eventually(listenerSetConditions).WithArguments(s).Should(HaveExactElements(setNotAllowed, invalid))
+		Eventually(listenerSetConditions).WithArguments(s).Should(HaveExactElements(setNotAllowed))
 		Expect(e.answer(platform.Name+"/shared", "web.example.com", "/")).To(Equal("404"))
 	})
 })
