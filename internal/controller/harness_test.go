@@ -72,11 +72,16 @@ func newHarness(t *testing.T, objects ...client.Object) *harness {
 			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "tunnel", Namespace: ptr.To(gatewayv1.Namespace(controllerNamespace)),
 		}},
 	}
-	all := append([]client.Object{
+	return newCluster(t, append([]client.Object{
 		configuration, class, namespaceObject("infra"), namespaceObject(controllerNamespace), newGateway("shared", "a.example.com"), newRoute(), newService(),
-	}, objects...)
+	}, objects...)...)
+}
+
+// newCluster returns a harness with the objects.
+func newCluster(t *testing.T, objects ...client.Object) *harness {
+	t.Helper()
 	h := &harness{
-		apiServer: newAPIServer(t, all...), cloud: fakeprovider.New(), events: events.NewFakeRecorder(1000),
+		apiServer: newAPIServer(t, objects...), cloud: fakeprovider.New(), events: events.NewFakeRecorder(1000),
 		key: state.GatewayKey("infra", "shared"), wallTime: startTime, identities: &fakeIdentities{},
 	}
 	h.cloud.SetClock(func() time.Time { return h.wallTime })
