@@ -47,7 +47,7 @@ func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunn
 
 // describe returns the state of a Gateway that was read from the API server.
 func (r gatewayReader) describe(ctx context.Context, gateway *gatewayv1.Gateway) tunnel.Gateway {
-	found := tunnel.Gateway{State: tunnel.GatewayExists, UID: gateway.UID, Paused: isPaused(gateway)}
+	found := tunnel.Gateway{State: tunnel.GatewayExists, UID: gateway.UID, Paused: v1alpha1.RequestsPause(gateway)}
 	if !gateway.DeletionTimestamp.IsZero() {
 		found.State = r.goneOrUnknown(ctx)
 		return found
@@ -90,10 +90,4 @@ func isNotFound(err error, name string) bool {
 	}
 	details := status.Status().Details
 	return details != nil && details.Name == name
-}
-
-// isPaused reports whether the Gateway is paused: the controller then changes nothing
-// at Cloudflare.
-func isPaused(gateway *gatewayv1.Gateway) bool {
-	return gateway.Annotations[v1alpha1.PausedAnnotation] == "true"
 }

@@ -127,7 +127,7 @@ func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, erro
 		return false, nil
 	}
 	current := l.gateways.read(ctx, l.key.NamespacedName)
-	if l.result != nil && l.gateway != nil && isPaused(l.gateway) && !l.result.Paused {
+	if l.result != nil && l.gateway != nil && v1alpha1.RequestsPause(l.gateway) && !l.result.Paused {
 		current.Paused = false // the class forbids pausing
 	}
 	unchanged := current == l.state

@@ -237,7 +237,7 @@ func (w *world) want(name string, p *plan.Plan, ignored ...cmp.Option) {
 		if object == nil || g.Config == nil || object.Status.Configuration.Hash == "" {
 			continue
 		}
-		if got := object.Status.Configuration.Hash; got != g.Config.Hash() && !isPaused(w.gateway()) {
+		if got := object.Status.Configuration.Hash; got != g.Config.Hash() && !v1alpha1.RequestsPause(w.gateway()) {
 			w.t.Errorf("%s: Gateway %s: the controller wrote the configuration %s, the plan has %s", name, w.key, got, g.Config.Hash())
 		}
 	}

@@ -184,7 +184,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 		ControllerNamespace: o.ControllerNamespace,
 	}
 	d.Settings, d.invalid = settings.Resolve(in)
-	d.Paused = d.hasPauseAnnotation() && !settings.ForbidsPausing(in)
+	d.Paused = v1alpha1.RequestsPause(d.gateway) && !settings.ForbidsPausing(in)
 	d.DataPlane = cmp.Or(s.DataPlane, d.Settings.DataPlane())
 	capabilities := o.DataPlanes[d.DataPlane]
 	d.access = newAccess(d.Settings)

@@ -186,17 +186,13 @@ func (r *Result) acceptedWarnings() string {
 			After: ".", MaxSize: message.MaxSize / 2,
 		}, dropped)
 	}
-	if r.hasPauseAnnotation() && !r.Paused {
+	if v1alpha1.RequestsPause(r.gateway) && !r.Paused {
 		warnings += " The annotation " + v1alpha1.PausedAnnotation + " has no effect, because the GatewayClass forbids pausing (pausing: Forbidden)."
 	}
 	for _, warning := range r.Warnings {
 		warnings += " " + warning.Message
 	}
 	return warnings
-}
-
-func (r *Result) hasPauseAnnotation() bool {
-	return r.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"
 }
 
 func (r *Result) listenerStatus(l *Listener, generation int64, push Push, current []metav1.Condition) gatewayv1.ListenerStatus {

@@ -15,7 +15,7 @@ func (f objects) asSettings() effect {
 	e := f.serving("is served by " + describeDataPlane(tunnel.RecordedDataPlane(f.tunnel)))
 	target := f.targetDataPlane()
 	switch paused := f.tunnel.Spec.Paused; {
-	case paused != (f.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"):
+	case paused != v1alpha1.RequestsPause(f.gateway):
 		return effect{outstanding: "the controller has not processed the annotation " + v1alpha1.PausedAnnotation + " yet"}
 	case target != "" && target != f.class.dataPlane && (e.refused == "" || e.refused == f.change()):
 		return f.notBegun()

@@ -78,7 +78,7 @@ func (o Operation) lostRequest(found objects) string {
 	}
 	switch o {
 	case Pause, Resume:
-		if isPaused := found.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"; isPaused != (o == Pause) {
+		if v1alpha1.RequestsPause(found.gateway) != (o == Pause) {
 			return "another client changed the annotation " + v1alpha1.PausedAnnotation + " of the Gateway"
 		}
 	case RotateToken:

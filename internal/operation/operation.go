@@ -113,7 +113,7 @@ func (o Operation) inEffectAlready(found objects, waits bool) string {
 	if o != Pause && o != Resume {
 		return ""
 	}
-	requested := found.gateway.Annotations[v1alpha1.PausedAnnotation] == "true"
+	requested := v1alpha1.RequestsPause(found.gateway)
 	paused := requested
 	if waits && found.tunnel != nil {
 		paused = found.tunnel.Spec.Paused
