@@ -14,6 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
@@ -83,7 +84,7 @@ func (o *diffOptions) open(ctx context.Context, source credentials.Source, objec
 	token := source.Token
 	if source.Secret.Name != "" {
 		var err error
-		if token, _, err = source.ReadToken(ctx, objects); err != nil {
+		if token, _, err = secrets.ReadToken(ctx, objects, source); err != nil {
 			return nil, err
 		}
 	}

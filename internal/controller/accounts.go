@@ -120,7 +120,7 @@ func (a *accounts) fromSecret(ctx context.Context, source credentials.Source, la
 	if err == nil && cached.ResourceVersion == last.resourceVersion {
 		return last.account, nil
 	}
-	token, resourceVersion, err := source.ReadToken(ctx, a.live)
+	token, resourceVersion, err := secrets.ReadToken(ctx, a.live, source)
 	switch {
 	case err != nil:
 		return account{}, err

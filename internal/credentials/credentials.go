@@ -4,15 +4,10 @@
 package credentials
 
 import (
-	"context"
 	"fmt"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
@@ -83,24 +78,6 @@ func (d Default) SecretReference(s *settings.Settings) *v1alpha1.SecretKeyRefere
 
 // HasToken reports whether the source contains a token or refers to a Secret.
 func (s Source) HasToken() bool { return s.Token != "" || s.Secret.Name != "" }
-
-// ReadToken returns the token in the source's Secret, and the resource version of the
-// Secret. It returns a [*TokenError] if the Secret does not exist or contains no token.
-func (s Source) ReadToken(ctx context.Context, r client.Reader) (token, version string, err error) {
-	var secret corev1.Secret
-	err = r.Get(ctx, s.Secret, &secret)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", "", &TokenError{Secret: s.Secret, Reason: "it does not exist"}
-	case err != nil:
-		return "", "", fmt.Errorf("read Secret %s with the API token: %w", s.Secret, err)
-	}
-	token = strings.TrimSpace(string(secret.Data[s.Key]))
-	if token == "" {
-		return "", "", &TokenError{Secret: s.Secret, Reason: fmt.Sprintf("it has no key %q", s.Key)}
-	}
-	return token, secret.ResourceVersion, nil
-}
 
 // TokenError means that no API token is available.
 type TokenError struct {

@@ -1,4 +1,4 @@
-// Package secrets describes the metadata of Secrets. The controller watches the metadata of
+// Package secrets describes the metadata of Secrets, and reads the API tokens in Secrets. The controller watches the metadata of
 // Secrets and reads their content one by one from the API server.
 //
 // The manager's client never uses its cache for Secrets, not even for their metadata. To read
