@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -139,7 +140,7 @@ func report(t *testing.T, object client.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := gateway.Build(loaded.Snapshot, gateway.Options{ControllerName: controllerName, DataPlanes: dataPlanes()}).Report(gateway.Outcome{})
+	report := gateway.Build(loaded.Snapshot, gateway.Options{ControllerName: controllerName, DataPlanes: decision.DataPlanes()}).Report(gateway.Outcome{})
 	now := metav1.NewTime(time.Unix(1e9, 0))
 	switch o := object.(type) {
 	case *gatewayv1.ListenerSet:

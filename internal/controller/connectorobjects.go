@@ -17,7 +17,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -33,11 +33,11 @@ type applied struct {
 // connectorInput returns the input from which the connector objects are built. Connectors
 // with Envoy run until the ingress rules serve the Gateway, also if the settings no longer
 // ask for connectors.
-func (c *connectors) connectorInput(f tunnel.Facts, result *gateway.Result) connector.Input {
-	metadata := result.Settings.Metadata
+func (c *connectors) connectorInput(f tunnel.Facts, s *settings.Settings) connector.Input {
+	metadata := s.Metadata
 	in := connector.Input{
 		Tunnel: f.Object, Labels: metadata.Labels, Annotations: metadata.Annotations,
-		Settings: connectorSettings(result), TokenVersion: f.Token.Version, HTTP2: f.Object.Status.HTTP2,
+		Settings: connectorSettings(s), TokenVersion: f.Token.Version, HTTP2: f.Object.Status.HTTP2,
 	}
 	if tunnel.RunsEnvoy(f.Object) {
 		in.Envoy = &connector.Envoy{Controller: c.xdsHost}
@@ -60,8 +60,8 @@ func hashObjects(objects connector.Objects) (string, error) {
 // upToDate reports whether the objects in the cache match the desired objects. Recent
 // is the hash of the objects that this reconcile has applied; the cache may not
 // contain them yet.
-func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
-	objects, err := connector.Build(c.connectorInput(f, result))
+func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, s *settings.Settings, recent string) (bool, error) {
+	objects, err := connector.Build(c.connectorInput(f, s))
 	if err != nil {
 		return false, nil // RunConnectors reports the error
 	}
@@ -99,8 +99,8 @@ func (c *connectors) lastApplied(name string) applied {
 
 // apply creates, updates and deletes the connector objects as desired. It returns the
 // hash of the desired objects.
-func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.Result) (string, error) {
-	in := c.connectorInput(f, result)
+func (c *connectors) apply(ctx context.Context, f tunnel.Facts, s *settings.Settings) (string, error) {
+	in := c.connectorInput(f, s)
 	objects, err := connector.Build(in)
 	if err != nil {
 		return "", err

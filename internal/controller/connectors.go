@@ -15,6 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -45,14 +46,14 @@ type connectors struct {
 // check returns the state of the Tunnel's connectors. It lists pods only when the next
 // decision depends on them. Recent is the hash of the objects that this reconcile has
 // applied; the cache may not contain them yet.
-func (c *connectors) check(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (tunnel.Connectors, error) {
+func (c *connectors) check(ctx context.Context, f tunnel.Facts, s *settings.Settings, recent string) (tunnel.Connectors, error) {
 	deployment, err := c.deployment(ctx, f.Object)
 	if err != nil {
 		return tunnel.Connectors{}, err
 	}
-	found := describeDeployment(deployment, f, result)
+	found := describeDeployment(deployment, f, s)
 	if f.Desired != nil && f.Token.State == tunnel.TokenPresent {
-		if found.Current, err = c.upToDate(ctx, f, result, recent); err != nil {
+		if found.Current, err = c.upToDate(ctx, f, s, recent); err != nil {
 			return tunnel.Connectors{}, err
 		}
 	}
@@ -103,8 +104,8 @@ func (c *connectors) renew(ctx context.Context, object *v1alpha1.Tunnel) error {
 }
 
 // describeDeployment returns the state of the connectors as their Deployment reports it.
-func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, result *gateway.Result) tunnel.Connectors {
-	ready := connector.NewReadiness(d, connectorSettings(result))
+func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, s *settings.Settings) tunnel.Connectors {
+	ready := connector.NewReadiness(d, connectorSettings(s))
 	found := tunnel.Connectors{
 		Exist: d != nil, Desired: ready.Desired, Ready: ready.Available, RolledOut: ready.RolledOut, Message: ready.Message,
 		GracePeriod: gracePeriodOf(d),
@@ -120,23 +121,23 @@ func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, result *gateway.Re
 
 // readiness returns the readiness of the connectors for the Gateway's conditions. It
 // returns nil when no connectors exist or are desired.
-func (c *connectors) readiness(ctx context.Context, object *v1alpha1.Tunnel, t target) *gateway.Readiness {
-	if t.result.Settings == nil || object == nil {
+func (c *connectors) readiness(ctx context.Context, object *v1alpha1.Tunnel, s *settings.Settings) *gateway.Readiness {
+	if s == nil || object == nil {
 		return nil
 	}
 	deployment, err := c.deployment(ctx, object)
-	if err != nil || deployment == nil && !t.result.Settings.RunsConnectors() {
+	if err != nil || deployment == nil && !s.RunsConnectors() {
 		return nil
 	}
-	ready := connector.NewReadiness(deployment, connectorSettings(t.result))
+	ready := connector.NewReadiness(deployment, connectorSettings(s))
 	return &gateway.Readiness{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Wanted: ready.Desired, Available: ready.Available}
 }
 
-func connectorSettings(result *gateway.Result) v1alpha1.Connector {
-	if result == nil || result.Settings == nil {
+func connectorSettings(s *settings.Settings) v1alpha1.Connector {
+	if s == nil {
 		return v1alpha1.Connector{}
 	}
-	return ptr.Deref(result.Settings.Spec.Connector, v1alpha1.Connector{})
+	return ptr.Deref(s.Spec.Connector, v1alpha1.Connector{})
 }
 
 // gracePeriodOf returns the termination grace period of the Deployment's pods.

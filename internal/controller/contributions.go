@@ -29,11 +29,11 @@ func (l *loop) recordWrite(s tunnel.Step) {
 // namespaces whose objects have changed since the last call. A change of the data plane has
 // no contributors.
 func (l *loop) recordInEffect(hash string) []string {
-	p := l.planned
-	if l.other.has(hash) {
-		p = *l.other
+	p := l.decision.Plane(l.object)
+	if other := l.decision.Other(l.object); other.Has(hash) {
+		p = other
 	}
-	written, plane := p.digest(l.key.Namespace), p.result.DataPlane
+	written, plane := p.Digest(l.key.Namespace), p.Result.DataPlane
 	before, planeBefore := l.contributions.written, l.contributions.plane
 	l.contributions.written, l.contributions.plane = written, plane
 	if before == nil || plane != planeBefore {
@@ -44,19 +44,11 @@ func (l *loop) recordInEffect(hash string) []string {
 
 // changedNamespaces returns the namespaces whose objects have changed since the last write.
 func (l *loop) changedNamespaces() []string {
-	current := l.at(l.object).planned
-	if l.contributions.written == nil || !current.isFor(l.contributions.plane) {
+	current := l.decision.Plane(l.object)
+	if l.contributions.written == nil || current.Result.DataPlane != l.contributions.plane {
 		return nil
 	}
-	return l.contributions.written.ChangedNamespaces(current.digest(l.key.Namespace))
-}
-
-// digest returns the digest of the configuration of a Gateway in the namespace.
-func (p *planned) digest(namespace string) *ingress.Digest {
-	if p.isFor(v1alpha1.DataPlaneEnvoy) {
-		return ingress.NewEnvoyDigest(p.result.Table, namespace)
-	}
-	return ingress.NewDigest(p.result.Table, namespace)
+	return l.contributions.written.ChangedNamespaces(current.Digest(l.key.Namespace))
 }
 
 // reportThrottling emits an event that names the namespaces whose objects keep changing,

@@ -37,6 +37,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -221,10 +222,10 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
 			Certificates: &state.CachedCertificates{Metadata: m.GetCache(), Live: liveReader{m.GetAPIReader()}, Reads: o.ReadsCertificates},
 		},
-		buildOptions: gateway.Options{
+		options: decision.Options{Gateway: gateway.Options{
 			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
-			DataPlanes: dataPlanes(),
-		},
+			DataPlanes: decision.DataPlanes(),
+		}, Tunnel: l.options, Account: l.accounts.defaults},
 		writer:    writer,
 		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
 		now:       time.Now,

@@ -9,27 +9,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
 // expose decides how the listeners serve the hostnames whose Access changes.
-func (p *publication) expose(plan planned, object *v1alpha1.Tunnel, observed ingress.Observed, uptime time.Duration) (ingress.AccessChanges, ingress.Exposure) {
+func (p *publication) expose(plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed, uptime time.Duration) (ingress.AccessChanges, ingress.Exposure) {
 	changes, last := p.changes, p.resources
 	if p.tunnel != object.UID {
 		changes, last = ingress.AccessChanges{}, nil // its Envoys have nothing from this process
 	}
-	return changes.Next(plan.result.Table, *plan.configuration, observed, last, uptime)
+	return changes.Next(plane.Result.Table, *plane.Configuration, observed, last, uptime)
 }
 
 // observe returns what is known about the configuration of the tunnel, with the responses of
 // Cloudflare in memory.
-func (p *planned) observe(object *v1alpha1.Tunnel, memory tunnel.Memory) ingress.Observed {
+func observe(p *decision.Plane, object *v1alpha1.Tunnel, memory tunnel.Memory) ingress.Observed {
 	remote, recorded := memory.Remote.Configuration, object.Status.Configuration
 	observed := ingress.Observed{
 		Known: remote.Known,
-		Applied: p.has(recorded.Hash) && recorded.Late == "" &&
+		Applied: p.Has(recorded.Hash) && recorded.Late == "" &&
 			meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.TunnelConfigurationApplied),
 		Elsewhere: !leadsToEnvoy(object) || object.Status.TunnelID == "",
 	}

@@ -13,6 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
@@ -95,12 +96,12 @@ func (e *envoys) ensure(gateway types.NamespacedName) *publication {
 	return p
 }
 
-// publish publishes the routing table of the plan for the Envoys of the Tunnel. observed is what
+// publish publishes the routing table of the plane for the Envoys of the Tunnel. observed is what
 // is known about the configuration of the tunnel, which leads each hostname to one of the
 // listeners. The server refuses a publication that is not valid, and reports it in its state.
-func (e *envoys) publish(ctx context.Context, t target, plan planned, object *v1alpha1.Tunnel, observed ingress.Observed) (settled bool, err error) {
+func (e *envoys) publish(ctx context.Context, t target, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (settled bool, err error) {
 	p := e.ensure(t.key.NamespacedName)
-	next, err := e.prepare(ctx, p, t, plan, object, observed)
+	next, err := e.prepare(ctx, p, t, plane, object, observed)
 	if err != nil {
 		return false, err
 	}
@@ -131,12 +132,12 @@ type prepared struct {
 
 // prepare renders the resources of the next publication, and reads the EndpointSlices of its
 // clusters.
-func (e *envoys) prepare(ctx context.Context, p *publication, t target, plan planned, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
+func (e *envoys) prepare(ctx context.Context, p *publication, t target, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next.changes, next.exposure = p.expose(plan, object, observed, e.uptime())
-	resources := envoy.RenderTransition(plan.result.Table, next.exposure.Transition, p.resources)
-	if listeners := describeListeners(t.gateway, plan.result); p.listeners != listeners {
+	next.changes, next.exposure = p.expose(plane, object, observed, e.uptime())
+	resources := envoy.RenderTransition(plane.Result.Table, next.exposure.Transition, p.resources)
+	if listeners := describeListeners(t.gateway, plane.Result); p.listeners != listeners {
 		p.listeners = listeners
 		p.sequence++
 	}

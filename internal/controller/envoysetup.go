@@ -12,18 +12,10 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
-
-// dataPlanes returns what the data planes can express.
-func dataPlanes() routing.DataPlanes {
-	return routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: envoy.Capabilities()}
-}
 
 // setupEnvoys adds the authority, the xDS server and the controller of endpoints to the
 // manager. The connectors of the lifecycle get their certificates from the authority.

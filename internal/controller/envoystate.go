@@ -14,7 +14,7 @@ import (
 // reaches them and none will. change is the change of the data plane, or nil if it is unknown
 // or there is none. last is the last known configuration of the tunnel, or nil.
 func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPlaneChange, last *provider.Configuration) *gateway.Envoys {
-	serves := t.isFor(v1alpha1.DataPlaneEnvoy)
+	serves := servesWithEnvoy(t, object)
 	if !serves && !isStarting(object) {
 		return nil
 	}
@@ -33,16 +33,23 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPla
 			found.Progress = change.Message
 		}
 	case object != nil && object.Status.DataPlaneChange == nil:
-		found.Excess = t.otherExcess()
+		if other := t.decision.Other(object); other != nil {
+			found.Excess = other.Excess
+		}
 	}
-	if serves && t.configuration != nil {
+	if desired := t.decision.Plane(object).Configuration; serves && desired != nil {
 		exposure := e.exposure(t.key.NamespacedName)
 		found.Access.Kept, found.Access.Closed = exposure.Kept, exposure.Closed
-		if last != nil && !t.other.has(last.Hash()) {
-			found.Access.Hostnames = ingress.PendingAccess(*t.configuration, *last)
+		if last != nil && !t.decision.Other(object).Has(last.Hash()) {
+			found.Access.Hostnames = ingress.PendingAccess(*desired, *last)
 		}
 	}
 	return found
+}
+
+// servesWithEnvoy reports whether Envoy is the data plane in effect.
+func servesWithEnvoy(t target, object *v1alpha1.Tunnel) bool {
+	return t.decision.Plane(object).Result.DataPlane == v1alpha1.DataPlaneEnvoy
 }
 
 // isStarting reports whether the Tunnel changes to Envoy, and still has ingress rules.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -22,7 +22,7 @@ func (l *loop) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step)
 	case tunnel.Claim:
 		r.Err = l.claim(ctx, f, s)
 	case tunnel.RunConnectors:
-		l.applied, r.Err = l.connectors.apply(ctx, f, l.result)
+		l.applied, r.Err = l.connectors.apply(ctx, f, l.decision.Settings())
 	case tunnel.StopConnectors:
 		r.Err = l.connectors.stop(ctx, f.Object)
 	case tunnel.WithdrawStatuses:
@@ -131,12 +131,9 @@ func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Fact
 // cannot be removed does not delay the deletion of the tunnel: the [status.Writer]
 // retries it, and the reconcile of a Gateway without a Tunnel removes the entries again.
 func (l *loop) withdraw(ctx context.Context) {
-	report := gateway.ResetReport(l.key, l.snapshot)
-	if l.state.State == tunnel.GatewayNotManaged && statusIsCurrent(l.gateway) {
-		// Another controller wrote this status and may have written the statuses of
-		// the ListenerSets, which do not name their controller.
-		report.ListenerSets = nil
-	}
+	// Another controller that wrote this status may have written those of the ListenerSets.
+	managed := l.state.State != tunnel.GatewayNotManaged || !statusIsCurrent(l.gateway)
+	report := decision.Withdraw(l.key, l.snapshot, managed)
 	if err := l.statuses.WriteAttached(ctx, l.key, report); err != nil {
 		log.FromContext(ctx).V(1).Info("failed to remove status entries", "cause", err.Error())
 	}

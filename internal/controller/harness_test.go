@@ -22,6 +22,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -153,10 +154,10 @@ func (h *harness) restart() {
 			Reader: c, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
 			Certificates: &state.CachedCertificates{Metadata: c, Live: live, Reads: func(string) bool { return true }},
 		},
-		buildOptions: gateway.Options{
+		options: decision.Options{Gateway: gateway.Options{
 			ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace,
-			DataPlanes: dataPlanes(),
-		},
+			DataPlanes: decision.DataPlanes(),
+		}, Tunnel: l.options, Account: l.accounts.defaults},
 		envoys:    l.envoys,
 		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },

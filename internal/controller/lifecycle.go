@@ -206,25 +206,6 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 	return nil, 0, fmt.Errorf("the lifecycle of the tunnel of %s did not finish within %d steps", t.key, maxSteps)
 }
 
-// desired returns the desired state of the tunnel, or nil when the settings are not
-// valid or name no account.
-func (l *lifecycle) desired(t target) *tunnel.Desired {
-	if t.result == nil || t.result.Settings == nil {
-		return nil
-	}
-	s := t.result.Settings
-	request := tunnel.Request{
-		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
-		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
-		Configuration: t.configuration, Hash: t.hash, ConfigurationDataPlane: t.result.DataPlane,
-		Hostnames: len(t.result.Hostnames()), ServesGRPC: t.result.ServesGRPC(),
-	}
-	if t.other != nil && t.other.configuration != nil {
-		request.Other = &tunnel.OtherDataPlane{Configuration: t.other.configuration, Hash: t.other.hash, Excess: t.otherExcess()}
-	}
-	return tunnel.NewDesired(l.options, request)
-}
-
 // lastConfiguration returns a copy of the configuration of the Gateway's tunnel that Cloudflare
 // last reported or acknowledged, or nil. After a failed write, the connectors can still have it.
 // Each step of the lifecycle replaces the memory.
@@ -234,14 +215,6 @@ func (l *lifecycle) lastConfiguration(key state.Key) *provider.Configuration {
 		return nil
 	}
 	return &remote.Configuration
-}
-
-// accountProblem returns a message if no Cloudflare account is configured, or "".
-func (l *lifecycle) accountProblem(t target) string {
-	if t.result == nil || t.result.Settings == nil || l.accounts.defaults.ForSettings(t.result.Settings).Account != "" {
-		return ""
-	}
-	return "No Cloudflare account is configured. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
 }
 
 func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -36,8 +36,11 @@ func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	l.object = object
 	f := tunnel.Facts{
 		Uptime: l.clock.uptime(), Clock: l.clock.now(), Options: l.options,
-		Name: l.key.NamespacedName, Object: object, Gateway: l.state, Desired: l.desired(l.at(object)), Memory: l.memory,
+		Name: l.key.NamespacedName, Object: object, Gateway: l.state, Memory: l.memory,
 		Envoys: l.envoys.facts(l.key.NamespacedName),
+	}
+	if l.decision != nil {
+		f.Desired = l.decision.Desired(object)
 	}
 	if tunnel.DependsOnChanges(f) {
 		f.ChangedNamespaces = l.changedNamespaces()
@@ -56,7 +59,7 @@ func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	}
 	f.Credentials = l.accounts.checkCredentials(ctx, object)
 	f.Token = l.tokens.check(ctx, object, &l.token)
-	f.Connectors, err = l.connectors.check(ctx, f, l.result, l.applied)
+	f.Connectors, err = l.connectors.check(ctx, f, l.decision.Settings(), l.applied)
 	return f, err
 }
 
@@ -127,7 +130,7 @@ func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, erro
 		return false, nil
 	}
 	current := l.gateways.read(ctx, l.key.NamespacedName)
-	if l.result != nil && l.gateway != nil && v1alpha1.RequestsPause(l.gateway) && !l.result.Paused {
+	if l.decision != nil && !l.decision.Paused() && v1alpha1.RequestsPause(l.gateway) {
 		current.Paused = false // the class forbids pausing
 	}
 	unchanged := current == l.state

@@ -26,20 +26,20 @@ func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tun
 		r.envoys.withhold(t.key.NamespacedName)
 		return p, nil
 	}
-	plan := t.envoy(object)
-	if plan == nil {
-		isUnused := object != nil && !tunnel.UsesIdentity(object) || object == nil && !t.isFor(v1alpha1.DataPlaneEnvoy)
+	plane := t.decision.Envoy(object)
+	if plane == nil {
+		isUnused := object != nil && !tunnel.UsesIdentity(object) || object == nil && !servesWithEnvoy(t, object)
 		if isUnused && r.envoys.hasPublished(t.key.NamespacedName) {
 			r.envoys.remove(t.key.NamespacedName) // the Tunnel was replaced, or its data plane has changed
 		}
 		return p, nil
 	}
-	if plan.configuration == nil {
+	if plane.Configuration == nil {
 		return p, nil
 	}
 	ctx, end := r.observer.span(ctx, "publish", t.key)
 	p.tunnel = object.UID
-	p.settled, err = r.envoys.publish(ctx, t, *plan, object, plan.observe(object, r.lifecycle.tunnelFor(t.key).memory))
+	p.settled, err = r.envoys.publish(ctx, t, plane, object, observe(plane, object, r.lifecycle.tunnelFor(t.key).memory))
 	if !p.settled || r.envoys.expectsAcknowledgements(t, object) {
 		r.envoys.server.Await(ctx, t.key.NamespacedName)
 	}
@@ -52,8 +52,8 @@ func (r *reconciler) publish(ctx context.Context, t target, object *v1alpha1.Tun
 // found another configuration, which stays in effect if the write then fails.
 func (r *reconciler) publishAgain(ctx context.Context, t target, first published) error {
 	m := r.lifecycle.tunnelFor(t.key)
-	if plan := t.envoy(m.object); plan != nil && m.object.UID == first.tunnel && first.settled {
-		if last := plan.observe(m.object, m.memory).Last; last == nil || plan.configuration == nil || plan.has(last.Hash()) {
+	if plane := t.decision.Envoy(m.object); plane != nil && m.object.UID == first.tunnel && first.settled {
+		if last := observe(plane, m.object, m.memory).Last; last == nil || plane.Configuration == nil || plane.Has(last.Hash()) {
 			return nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -24,16 +25,16 @@ const interimStatusDelay = 2 * time.Second
 // reconciler reconciles a key in phases: it loads the state, makes the decisions about the
 // Gateway, publishes the routes for Envoy, manages the tunnel and reports the statuses.
 type reconciler struct {
-	loader       state.Loader
-	buildOptions gateway.Options
-	lifecycle    *lifecycle
-	hostnames    *sharedHostnames
-	warnings     *hostnameWarnings
-	writer       *status.Writer
-	observer     *observer
-	envoys       *envoys
-	sets         listenerSetGateways
-	now          func() time.Time
+	loader    state.Loader
+	options   decision.Options
+	lifecycle *lifecycle
+	hostnames *sharedHostnames
+	warnings  *hostnameWarnings
+	writer    *status.Writer
+	observer  *observer
+	envoys    *envoys
+	sets      listenerSetGateways
+	now       func() time.Time
 }
 
 // Reconcile updates the tunnel and the statuses of a key.
@@ -100,55 +101,42 @@ func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, er
 	return loaded, nil
 }
 
-// build builds the configuration of the tunnel and the conditions of a managed Gateway, for
-// the data plane of the Snapshot.
-func (r *reconciler) build(ctx context.Context, key state.Key, s *gateway.Snapshot) planned {
+// decide makes the decision about a managed Gateway with the Tunnel object, which can be nil.
+func (r *reconciler) decide(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) *decision.Decision {
 	_, end := r.observer.span(ctx, "build", key)
-	p, rules := newPlanned(gateway.Build(s, r.buildOptions)), 0
-	if p.configuration != nil {
-		rules = len(p.configuration.Ingress)
+	loaded.Snapshot.Now = r.now()
+	d, rules := decision.Decide(loaded.Snapshot, object, r.options), 0
+	p := d.Plane(object)
+	if p.Configuration != nil {
+		rules = len(p.Configuration.Ingress)
 	}
-	end(nil, attribute.Int("gateway.listeners", len(p.result.Listeners)), attribute.Int("gateway.routes", len(p.result.Routes)),
-		attribute.Int("tunnel.rules", rules), attribute.Bool("gateway.accepted", p.result.Rejected == nil),
-		attribute.String("gateway.data_plane", string(p.result.DataPlane)))
-	return p
-}
-
-// plan returns the target for a managed Gateway, with the decisions for both data planes while
-// its data plane changes.
-func (r *reconciler) plan(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) target {
-	loaded.Snapshot.DataPlane, loaded.Snapshot.Now = tunnel.RecordedDataPlane(object), r.now()
-	t := target{key: key, gateway: loaded.Gateway, planned: r.build(ctx, key, loaded.Snapshot), snapshot: loaded.Snapshot}
-	t.state = tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: t.result.Paused}
-	if t.result.Settings == nil || !tunnel.NeedsBoth(object, t.result.Settings.DataPlane()) {
-		return t
-	}
-	snapshot := *loaded.Snapshot
-	snapshot.DataPlane = t.result.DataPlane.Other()
-	other := r.build(ctx, key, &snapshot)
-	t.excess, other.excess = t.result.Excess(other.result), other.result.Excess(t.result)
-	t.other = &other
-	return t
+	end(nil, attribute.Int("gateway.listeners", len(p.Result.Listeners)), attribute.Int("gateway.routes", len(p.Result.Routes)),
+		attribute.Int("tunnel.rules", rules), attribute.Bool("gateway.accepted", p.Result.Rejected == nil),
+		attribute.String("gateway.data_plane", string(p.Result.DataPlane)))
+	return d
 }
 
 // reconcileManaged updates the tunnel and the statuses of a managed Gateway.
 func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
 	r.sets.record(key.NamespacedName, loaded.Snapshot.ListenerSets)
 	object := r.lifecycle.latest(key, loaded.Tunnel)
-	t := r.plan(ctx, key, loaded, object)
-	shared, err := r.hostnames.update(ctx, loaded.Gateway, t.result.Hostnames())
+	d := r.decide(ctx, key, loaded, object)
+	t := target{key: key, gateway: loaded.Gateway, decision: d, snapshot: loaded.Snapshot}
+	t.state = tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: d.Paused()}
+	result := d.Plane(object).Result
+	shared, err := r.hostnames.update(ctx, loaded.Gateway, result.Hostnames())
 	if err != nil {
 		return 0, err
 	}
-	r.warnings.emit(key, loaded.Snapshot, t.result.HostnameWarnings())
+	r.warnings.emit(key, loaded.Snapshot, result.HostnameWarnings())
 	summary.managed, summary.paused = r.lifecycle.tunnelFor(key), t.state.Paused
-	r.lifecycle.emitWarnings(loaded.Gateway, summary.managed, t.result.Warnings)
+	r.lifecycle.emitWarnings(loaded.Gateway, summary.managed, result.Warnings)
 	first, err := r.publish(ctx, t, object)
 	if err != nil {
 		return 0, err
 	}
 	interim := r.outcome(ctx, t, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, object)
-	outcome, requeueAfter, err := r.manageTunnel(ctx, t, interim)
+	outcome, requeueAfter, err := r.manageTunnel(ctx, t, func() gateway.Report { return result.Report(interim) })
 	if outcome == nil {
 		return 0, err
 	}
@@ -157,26 +145,25 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	}
 	// A failed renewal does not prevent the statuses, which follow the data plane in effect now.
 	err = errors.Join(err, r.renewWhilePaused(ctx, t))
-	t = t.at(summary.managed.object)
-	summary.configurationHash = t.hash
-	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
-	summary.outcome = r.outcome(ctx, t, shared, *outcome, summary.managed.object)
-	report := t.result.Report(summary.outcome)
-	summary.report, summary.usage = &report, t.result.Usage
+	object = summary.managed.object
+	plane := d.Plane(object)
+	summary.configurationHash = plane.Hash
+	summary.requiresAction = outcome.RequiresAction() || d.AccountProblem() != ""
+	summary.outcome = r.outcome(ctx, t, shared, *outcome, object)
+	report := plane.Result.Report(summary.outcome)
+	summary.report, summary.usage = &report, plane.Result.Usage
 	// Record the metrics before the statuses, which can take long.
 	r.observer.record(key, summary, err)
 	r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key, report) })
 	return requeueAfter, err
 }
 
-// outcome combines the outcome for the tunnel, the shared hostnames and the readiness of
-// the connectors for the statuses.
+// outcome returns the outcome for the statuses, with the evidence of the connectors.
 func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Shared, o tunnel.Outcome, object *v1alpha1.Tunnel) gateway.Outcome {
-	return gateway.Outcome{
-		Push: pushResult(t.result, o, r.lifecycle.accountProblem(t)), Tunnel: o.Tunnel, Shared: shared,
-		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
-		Envoys:     r.envoys.state(t, object, o.DataPlaneChange, r.lifecycle.lastConfiguration(t.key)),
-	}
+	return t.decision.Outcome(object, o, decision.Evidence{
+		Shared: shared, Connectors: r.lifecycle.connectors.readiness(ctx, object, t.decision.Settings()),
+		Envoys: r.envoys.state(t, object, o.DataPlaneChange, r.lifecycle.lastConfiguration(t.key)),
+	})
 }
 
 // renewWhilePaused renews the certificates of a paused Gateway's Envoys. The lifecycle of the
@@ -189,47 +176,26 @@ func (r *reconciler) renewWhilePaused(ctx context.Context, t target) error {
 	return r.lifecycle.connectors.renew(ctx, object)
 }
 
-// pushResult converts the outcome for the tunnel to the result of the push.
-func pushResult(result *gateway.Result, o tunnel.Outcome, accountProblem string) gateway.Push {
-	p := gateway.Push{Message: o.Message}
-	switch {
-	case result.Rejected != nil:
-		return gateway.Push{State: gateway.PushOutstanding}
-	case accountProblem != "":
-		return gateway.Push{State: gateway.PushFailed, Message: accountProblem}
-	case o.State == tunnel.OutcomeInEffect:
-		p.State = gateway.PushSucceeded
-	case o.Reason == tunnel.ReasonConfigurationThrottled:
-		p.State = gateway.PushDelayed
-	case o.State == tunnel.OutcomeFailed:
-		p.State = gateway.PushFailed
-		if o.Reason == tunnel.ReasonSettingsNotApplied || o.Reason == tunnel.ReasonNewerVersion {
-			p.Reason = string(o.Reason)
-		}
-	}
-	return p
-}
-
 // manageTunnel runs the lifecycle of the tunnel. If it takes longer than
-// [interimStatusDelay], manageTunnel writes the statuses with the interim outcome.
+// [interimStatusDelay], manageTunnel writes the interim statuses.
 //
 // The lifecycle runs in the goroutine of the reconcile, because controller-runtime
 // recovers from a panic only there.
-func (r *reconciler) manageTunnel(ctx context.Context, t target, interim gateway.Outcome) (*tunnel.Outcome, time.Duration, error) {
+func (r *reconciler) manageTunnel(ctx context.Context, t target, interim func() gateway.Report) (*tunnel.Outcome, time.Duration, error) {
 	stop := r.scheduleInterimStatuses(ctx, t, interim)
 	defer stop()
 	return r.runLifecycle(ctx, t)
 }
 
-// scheduleInterimStatuses writes the statuses with the interim outcome after
+// scheduleInterimStatuses writes the interim statuses after
 // [interimStatusDelay]. The returned function cancels that and waits for its end.
-func (r *reconciler) scheduleInterimStatuses(ctx context.Context, t target, interim gateway.Outcome) (stop func()) {
+func (r *reconciler) scheduleInterimStatuses(ctx context.Context, t target, interim func() gateway.Report) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	timer := time.AfterFunc(interimStatusDelay, func() {
 		defer close(done)
 		err := recovery.Call(ctx, func() error {
-			report := t.result.Report(interim)
+			report := interim()
 			r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key, report) })
 			return nil
 		})
@@ -306,7 +272,7 @@ func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, load
 	summary.unmanaged = true
 	r.envoys.remove(key.NamespacedName)
 	r.lifecycle.forget(key)
-	r.withdraw(ctx, key, r.withdrawal(key, loaded))
+	r.withdraw(ctx, key, decision.Withdraw(key, loaded.Snapshot, loaded.Managed))
 	return 0, nil
 }
 
@@ -318,17 +284,6 @@ func (r *reconciler) unknownRetry(key state.Key, loaded *state.Loaded) time.Dura
 		return 0
 	}
 	return maxRetryDelay
-}
-
-// withdrawal returns the status entries to remove for a Gateway without a Tunnel. It
-// omits the ListenerSets of a Gateway that is not managed, because another
-// controller may have written their statuses.
-func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Report {
-	report := gateway.ResetReport(key, loaded.Snapshot)
-	if !loaded.Managed {
-		report.ListenerSets = nil
-	}
-	return report
 }
 
 // withdraw removes status entries.

@@ -66,11 +66,7 @@ func (i *inspection) noteChange(c *v1alpha1.DataPlaneChange) {
 	i.notes = append(i.notes, note)
 }
 
-// lastConfiguration returns the configuration that the tunnel has after the steps. g is the
-// Gateway before them.
-func (i *inspection) lastConfiguration(g *Gateway) provider.Configuration {
-	if other := i.facts.Desired.Other; other != nil && tunnel.RecordedDataPlane(i.facts.Object) != g.DataPlane {
-		return *other.Configuration
-	}
-	return *g.Config
+// lastConfiguration returns the configuration that the tunnel has after the steps.
+func (i *inspection) lastConfiguration() provider.Configuration {
+	return *i.decision.Plane(i.facts.Object).Configuration
 }

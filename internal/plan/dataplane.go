@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -14,9 +14,11 @@ import (
 // dataPlanes returns the data planes that a plan supports. The API server gives every
 // Service a ClusterIP, so only the Services of manifests can lack one.
 func dataPlanes(source *state.Source) routing.DataPlanes {
-	withEnvoy := envoy.Capabilities()
+	planes := decision.DataPlanes()
+	withEnvoy := planes[v1alpha1.DataPlaneEnvoy]
 	withEnvoy.NeedsClusterIP = !source.HasManifests
-	return routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: withEnvoy}
+	planes[v1alpha1.DataPlaneEnvoy] = withEnvoy
+	return planes
 }
 
 // unreachableRules returns the rules of routes that no request reaches.

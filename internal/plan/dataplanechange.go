@@ -13,8 +13,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -46,35 +44,14 @@ type RouteChange struct {
 	before, after []string // lines about the problems of the route
 }
 
-// buildOther returns the result for the data plane that is not in effect. It is nil unless
-// the data plane changes, or the settings ask for another one.
-func buildOther(loaded *state.Loaded, result *gateway.Result, o gateway.Options) *gateway.Result {
-	if result.Settings == nil || !tunnel.NeedsBoth(loaded.Tunnel, result.Settings.DataPlane()) {
+// newDataPlaneChange returns the change of the data plane of a Gateway, or nil.
+func newDataPlaneChange(g *Gateway) *DataPlaneChange {
+	f := g.facts
+	if g.other() == nil || f.Object == nil {
 		return nil
 	}
-	snapshot := *loaded.Snapshot
-	snapshot.DataPlane = result.DataPlane.Other()
-	return gateway.Build(&snapshot, o)
-}
-
-// newOtherDataPlane converts the result for the data plane that is not in effect, which can be
-// nil. current is the result for the data plane in effect.
-func newOtherDataPlane(other, current *gateway.Result) *tunnel.OtherDataPlane {
-	if other == nil || other.Table == nil {
-		return nil
-	}
-	configuration := ingress.ConfigurationFor(other.DataPlane, other.Table)
-	return &tunnel.OtherDataPlane{Configuration: configuration, Hash: configuration.Hash(), Excess: other.Excess(current)}
-}
-
-// newDataPlaneChange returns the change of the data plane of a Gateway, or nil. other is the
-// result for the data plane that is not in effect, and can be nil.
-func newDataPlaneChange(d decision, f tunnel.Facts, o tunnel.Outcome) *DataPlaneChange {
-	if d.other == nil || f.Object == nil {
-		return nil
-	}
-	c := &DataPlaneChange{To: d.result.Settings.DataPlane(), Recorded: f.Object.Status.DataPlaneChange, Routes: []RouteChange{}}
-	if change := o.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
+	c := &DataPlaneChange{To: g.result.Settings.DataPlane(), Recorded: f.Object.Status.DataPlaneChange, Routes: []RouteChange{}}
+	if change := g.outcome.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
 		c.Reason, c.Message = string(change.Reason), change.Message
 	}
 	if condition := meta.FindStatusCondition(f.Object.Status.Conditions, v1alpha1.TunnelDataPlaneApplied); c.Recorded != nil && condition != nil {
@@ -84,8 +61,9 @@ func newDataPlaneChange(d decision, f tunnel.Facts, o tunnel.Outcome) *DataPlane
 }
 
 // setRoutes sets the routes that have a different status with the data plane of the settings.
-func (c *DataPlaneChange) setRoutes(d *decision, s *statuses) {
-	if c.To != d.other.DataPlane {
+func (c *DataPlaneChange) setRoutes(g *Gateway, s *statuses) {
+	other := g.other().Result
+	if c.To != other.DataPlane {
 		return // the data plane of the settings is in effect
 	}
 	lines := func(r *gateway.Result) map[gateway.Owner][]string {
@@ -98,8 +76,8 @@ func (c *DataPlaneChange) setRoutes(d *decision, s *statuses) {
 		}
 		return all
 	}
-	before, after := lines(d.result), lines(d.other)
-	for id, status := range s.changedRoutes(d.other.Report(d.outcome)) {
+	before, after := lines(g.result), lines(other)
+	for id, status := range s.changedRoutes(other.Report(g.reportedOutcome)) {
 		c.Routes = append(c.Routes, RouteChange{Route: newOwner(id), Status: status, before: before[id], after: after[id]})
 	}
 	slices.SortFunc(c.Routes, func(a, b RouteChange) int {

@@ -77,14 +77,14 @@ func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff
 	if g.Config == nil {
 		return &Diff{Notes: []string{notAccepted(g.result.Rejected.Reason, g.result.Rejected.Message)}, notCompared: true}, nil
 	}
-	i := &inspection{facts: resumed(g.facts), notes: []string{}, open: func(ctx context.Context) (provider.Provider, error) {
+	i := &inspection{decision: g.decision, facts: resumed(g.facts), notes: []string{}, open: func(ctx context.Context) (provider.Provider, error) {
 		return open(ctx, p.tunnels.credentialSource(g.facts.Object.Spec))
 	}}
 	remote, err := i.readRemote(ctx)
 	if err != nil {
 		return nil, err
 	}
-	text, err := unifiedDiff(remote.configuration, i.lastConfiguration(g), remote.header(), terminal.Escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
+	text, err := unifiedDiff(remote.configuration, i.lastConfiguration(), remote.header(), terminal.Escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,7 @@ func notAccepted(reason, message string) string {
 // shows what the controller pushes after the pause.
 func resumed(f tunnel.Facts) tunnel.Facts {
 	f.Gateway.Paused = false
-	desired := *f.Desired
-	desired.Spec.Paused = false
-	f.Desired, f.Object = &desired, f.Object.DeepCopy()
+	f.Object = f.Object.DeepCopy()
 	f.Object.Spec.Paused = false
 	return f
 }

@@ -94,7 +94,7 @@ func (g *Gateway) envoyTable() *routing.Table {
 	case g.DataPlane == v1alpha1.DataPlaneEnvoy:
 		return g.result.Table
 	case g.DataPlaneChange != nil && g.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy:
-		return g.other.Table
+		return g.other().Result.Table
 	default:
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -19,8 +20,9 @@ const maxSteps = 50
 // before the first step that would change anything else. While the data plane changes, it
 // assumes the success of the steps of the change, and continues until its end.
 type inspection struct {
-	facts tunnel.Facts
-	open  func(context.Context) (provider.Provider, error)
+	decision *decision.Decision
+	facts    tunnel.Facts
+	open     func(context.Context) (provider.Provider, error)
 	// notes are remarks about the tunnel.
 	notes []string
 	// write is the first write of the configuration that was assumed, and remote the
@@ -33,6 +35,7 @@ type inspection struct {
 func (i *inspection) run(ctx context.Context) (tunnel.Step, error) {
 	i.noteChange(i.facts.Object.Status.DataPlaneChange)
 	for range maxSteps {
+		i.facts.Desired = desired(i.decision, i.facts) // the last step may have changed the data plane
 		step := tunnel.Decide(i.facts)
 		if i.assume(step) {
 			continue

@@ -19,8 +19,8 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -86,11 +86,12 @@ type Gateway struct {
 	// Diff is the result of [Plan.Compare]; nil if the Gateway was not compared.
 	Diff *Diff `json:"diff,omitempty"`
 
-	result          *gateway.Result
-	other           *gateway.Result // for the data plane that is not in effect; see buildOther
+	decision        *decision.Decision
+	result          *gateway.Result // for the data plane in effect
 	class           *gatewayv1.GatewayClass
 	facts           tunnel.Facts
 	outcome         tunnel.Outcome
+	reportedOutcome gateway.Outcome
 	sharedHostnames string                 // message about hostnames that other Gateways serve too
 	reported        map[gateway.Owner]bool // objects whose statuses depend on the Gateway
 }
@@ -170,9 +171,8 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{unserved: map[types.NamespacedName]string{}, tunnels: tunnels, dataPlanes: o.DataPlanes}
+	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, dataPlanes: o.DataPlanes}
 	plan.Mistakes, plan.detached = findMistakes(source)
-	var decisions []decision
 	hostnames := gateway.NewHostnames()
 	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
@@ -182,32 +182,22 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		if reason := unservedReason(loaded); reason != "" {
 			plan.addUnserved(loaded, key, reason)
 			if !loaded.ClassMissing {
-				statuses.addAttached(withdrawnReport(key, loaded))
+				statuses.addAttached(decision.Withdraw(key, loaded.Snapshot, loaded.Managed))
 			}
 			continue
 		}
 		loaded.Snapshot.Now = now
-		result := gateway.Build(loaded.Snapshot, o.Options)
-		hostnames.Set(key.NamespacedName, result.Hostnames())
-		decisions = append(decisions, decision{
-			key: key, result: result, other: buildOther(loaded, result, o.Options), gateway: loaded.Gateway, class: loaded.Snapshot.Class,
-		})
+		g := newGateway(loaded, tunnels, o.Options)
+		hostnames.Set(key.NamespacedName, g.result.Hostnames())
+		plan.Gateways = append(plan.Gateways, g)
 	}
-	plan.Gateways = make([]Gateway, len(decisions))
-	for i := range decisions {
-		d, g := &decisions[i], &plan.Gateways[i]
-		facts := tunnels.facts(d)
-		outcome := expectedOutcome(facts)
-		d.outcome = gateway.Outcome{Push: pushResult(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)}
-		report := d.result.Report(d.outcome)
-		*g = newGateway(d.key, d.result, report)
-		g.reported = statuses.addGateway(d.key, report)
-		g.facts, g.outcome, g.class, g.other = facts, outcome, d.class, d.other
-		g.DataPlaneChange = newDataPlaneChange(*d, facts, outcome)
+	for i := range plan.Gateways {
+		plan.Gateways[i].report(hostnames, statuses)
 	}
-	for i := range decisions { // the statuses of routes contain the parents of all Gateways now
-		if c := plan.Gateways[i].DataPlaneChange; c != nil {
-			c.setRoutes(&decisions[i], statuses)
+	for i := range plan.Gateways { // the statuses of routes contain the parents of all Gateways now
+		g := &plan.Gateways[i]
+		if c := g.DataPlaneChange; c != nil {
+			c.setRoutes(g, statuses)
 		}
 	}
 	plan.Statuses = statuses.sorted()
@@ -242,18 +232,6 @@ func unservedReason(loaded *state.Loaded) string {
 	}
 }
 
-// decision is the result for one Gateway. Its report also depends on the hostnames of
-// the other Gateways.
-type decision struct {
-	key    state.Key
-	result *gateway.Result
-	// other is the result for the data plane that is not in effect; see buildOther.
-	other   *gateway.Result
-	gateway *gatewayv1.Gateway
-	class   *gatewayv1.GatewayClass
-	outcome gateway.Outcome
-}
-
 // gatewayKeys returns the keys of all Gateways, and of missing parents that the
 // controller's status entries of routes refer to.
 func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
@@ -278,20 +256,52 @@ func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController
 	})
 }
 
-// withdrawnReport returns the report that removes the controller's status entries
-// from the routes of a Gateway that is not served. If another controller manages the
-// Gateway, the statuses of its ListenerSets remain, because they do not contain the
-// name of the controller that wrote them.
-func withdrawnReport(key state.Key, loaded *state.Loaded) gateway.Report {
-	report := gateway.ResetReport(key, loaded.Snapshot)
-	if !loaded.Managed {
-		report.ListenerSets = nil
+// newGateway returns the Gateway of the plan without its statuses.
+func newGateway(loaded *state.Loaded, t *tunnels, o gateway.Options) Gateway {
+	object := t.tunnel(client.ObjectKeyFromObject(loaded.Gateway))
+	options := t.optionsFor(object, o)
+	d := decision.Decide(loaded.Snapshot, loaded.Tunnel, options)
+	plane := d.Plane(loaded.Tunnel)
+	result := plane.Result
+	return Gateway{
+		Namespace: loaded.Gateway.Namespace, Name: loaded.Gateway.Name,
+		AttachedListenerSets: result.AttachedListenerSets(),
+		Listeners:            []Listener{},
+		DataPlane:            result.DataPlane,
+		Entries:              newTableEntries(result),
+		Config:               plane.Configuration,
+		Warnings:             newWarnings(result.Warnings),
+		Limits:               newLimits(result.Usage),
+		Tenants:              newTenants(result.Usage),
+		decision:             d,
+		result:               result,
+		class:                loaded.Snapshot.Class,
+		facts:                t.facts(loaded.Gateway, object, d, options.Tunnel),
 	}
-	return report
 }
 
-// newGateway returns the Gateway of the plan for its result and its report.
-func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Gateway {
+// other returns the decision for the data plane that is not in effect, or nil.
+func (g *Gateway) other() *decision.Plane { return g.decision.Other(g.facts.Object) }
+
+// report adds the statuses of the Gateway. hostnames are those of all Gateways.
+func (g *Gateway) report(hostnames *gateway.Hostnames, s *statuses) {
+	key := state.GatewayKey(g.Namespace, g.Name)
+	g.outcome = expectedOutcome(g.facts)
+	g.reportedOutcome = g.decision.Outcome(g.facts.Object, g.outcome, decision.Evidence{Shared: hostnames.Shared(key.NamespacedName)})
+	report := g.result.Report(g.reportedOutcome)
+	g.reported = s.addGateway(key, report)
+	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {
+		g.sharedHostnames = c.Message
+	}
+	conditions := listenerConditions(key, report)
+	for _, l := range g.resultListeners() {
+		g.Listeners = append(g.Listeners, newListener(l, conditions[l.Owner][l.Spec.Name]))
+	}
+	g.DataPlaneChange = newDataPlaneChange(g)
+}
+
+// listenerConditions returns the conditions of all listeners in the report by their owners.
+func listenerConditions(key gateway.Owner, report gateway.Report) map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition {
 	conditions := map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition{key: {}}
 	for _, l := range report.Gateway.Listeners {
 		conditions[key][l.Name] = l.Conditions
@@ -303,25 +313,7 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 			conditions[owner][entry.Name] = entry.Conditions
 		}
 	}
-	g := Gateway{
-		Namespace: key.Namespace, Name: key.Name,
-		AttachedListenerSets: result.AttachedListenerSets(),
-		Listeners:            []Listener{},
-		DataPlane:            result.DataPlane,
-		Entries:              newTableEntries(result),
-		Config:               ingress.ConfigurationFor(result.DataPlane, result.Table),
-		Warnings:             newWarnings(result.Warnings),
-		Limits:               newLimits(result.Usage),
-		Tenants:              newTenants(result.Usage),
-		result:               result,
-	}
-	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {
-		g.sharedHostnames = c.Message
-	}
-	for _, l := range g.resultListeners() {
-		g.Listeners = append(g.Listeners, newListener(l, conditions[l.Owner][l.Spec.Name]))
-	}
-	return g
+	return conditions
 }
 
 // conditionTypes are the types of the controller's conditions. An earlier type is more

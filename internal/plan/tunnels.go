@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -91,44 +92,48 @@ func (t *tunnels) defaultClusterID() string {
 	return tunnel.DefaultClusterID(t.options.ClusterUID, t.options.ControllerName)
 }
 
-// facts returns the facts about a Gateway's tunnel before the first request to
-// Cloudflare. The Tunnel object has the desired spec. A Gateway without a Tunnel
-// object gets a new one in memory, unless its settings are not valid.
-func (t *tunnels) facts(d *decision) tunnel.Facts {
-	g, result := d.gateway, d.result
-	name := client.ObjectKeyFromObject(g)
+// optionsFor returns the options of the decision about the Gateway with the Tunnel object, which
+// can be nil. Without a cluster, neither UIDs nor the flags of the controller are known.
+func (t *tunnels) optionsFor(object *v1alpha1.Tunnel, o gateway.Options) decision.Options {
+	all := decision.Options{Gateway: o, Tunnel: t.options, Account: t.account}
+	if object != nil {
+		all.Tunnel.ClusterUID = cmp.Or(all.Tunnel.ClusterUID, object.Spec.ClusterUID)
+		all.Account.Account = cmp.Or(all.Account.Account, object.Spec.AccountID)
+	}
+	all.Account.Account = cmp.Or(all.Account.Account, unknownAccount)
+	return all
+}
+
+// facts returns the facts about a Gateway's tunnel before the first request to Cloudflare. object
+// is its Tunnel, to which the facts give the desired spec. A Gateway without a Tunnel gets a new
+// one in memory, unless its settings are not valid.
+func (t *tunnels) facts(g *gatewayv1.Gateway, object *v1alpha1.Tunnel, d *decision.Decision, o tunnel.Options) tunnel.Facts {
 	f := tunnel.Facts{
-		Uptime: uptime, Clock: t.now, Options: t.options, Name: name, Object: t.tunnel(name),
-		Gateway:    tunnel.Gateway{State: tunnel.GatewayExists, UID: g.UID, Paused: result.Paused},
+		Uptime: uptime, Clock: t.now, Options: o, Name: client.ObjectKeyFromObject(g), Object: object,
+		Gateway:    tunnel.Gateway{State: tunnel.GatewayExists, UID: g.UID, Paused: d.Paused()},
 		Token:      tunnel.TokenSecret{State: tunnel.TokenPresent},
 		Connectors: tunnel.Connectors{Current: true, Exist: true, RolledOut: true},
 	}
-	configuration := ingress.ConfigurationFor(result.DataPlane, result.Table)
-	request := tunnel.Request{
-		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.ForSettings(result.Settings).Account,
-		Credentials: t.account.SecretReference(result.Settings), ServesGRPC: result.ServesGRPC(),
-		Configuration: configuration, ConfigurationDataPlane: result.DataPlane, Other: newOtherDataPlane(d.other, result),
+	if object != nil {
+		f.Gateway.UID = cmp.Or(f.Gateway.UID, types.UID(object.Status.GatewayUID))
 	}
-	if configuration != nil {
-		request.Hash = configuration.Hash()
-	}
-	if f.Object != nil {
-		// Without a cluster, neither UIDs nor the flags of the controller are known.
-		f.Options.ClusterUID = cmp.Or(f.Options.ClusterUID, f.Object.Spec.ClusterUID)
-		f.Gateway.UID = cmp.Or(f.Gateway.UID, types.UID(f.Object.Status.GatewayUID))
-		request.AccountID = cmp.Or(request.AccountID, f.Object.Spec.AccountID)
-	}
-	request.AccountID = cmp.Or(request.AccountID, unknownAccount)
-	f.Desired = tunnel.NewDesired(f.Options, request)
-	if f.Desired != nil && f.Object != nil && f.Options.ClusterID == "" {
-		f.Desired.Spec.Name = f.Object.Spec.Name
-	}
+	f.Desired = desired(d, f)
 	t.updateObject(&f)
 	if f.Object != nil {
 		f.Rivals = tunnel.Rivals(f.Object, t.objects)
 		f.Credentials = t.credentials(f.Object.Spec)
 	}
 	return f
+}
+
+// desired returns the desired state for the Tunnel of the facts, or nil. Without a cluster ID, the
+// recorded name is the desired one.
+func desired(d *decision.Decision, f tunnel.Facts) *tunnel.Desired {
+	all := d.Desired(f.Object)
+	if all != nil && f.Object != nil && f.Options.ClusterID == "" {
+		all.Spec.Name = f.Object.Spec.Name
+	}
+	return all
 }
 
 // tunnel returns a copy of the Tunnel object with the name for the Gateway, or nil.
@@ -187,7 +192,7 @@ func (t *tunnels) credentialSource(spec v1alpha1.TunnelSpec) credentials.Source 
 // the controller wrote last.
 func expectedOutcome(f tunnel.Facts) tunnel.Outcome {
 	if f.Object == nil {
-		return tunnel.Outcome{}
+		return tunnel.Outcome{State: tunnel.OutcomeInEffect}
 	}
 	if status := f.Object.Status; status.Configuration.Hash != "" {
 		hash := status.Configuration.Hash
@@ -197,17 +202,9 @@ func expectedOutcome(f tunnel.Facts) tunnel.Outcome {
 		f.Memory.Claimed, f.Memory.InEffect = true, hash
 		f.Memory.Remote.Configuration = tunnel.RemoteConfiguration{Known: true, Settled: true, Hash: hash, NextRead: 2 * uptime}
 	}
-	return tunnel.Programmed(f)
-}
-
-// pushResult converts the outcome for the Gateway's conditions.
-func pushResult(o tunnel.Outcome) gateway.Push {
-	p := gateway.Push{State: gateway.PushSucceeded, Message: o.Message}
-	if o.State == tunnel.OutcomeFailed {
-		p.State = gateway.PushFailed
-		if o.Reason == tunnel.ReasonSettingsNotApplied {
-			p.Reason = string(o.Reason)
-		}
+	o := tunnel.Programmed(f)
+	if o.State == tunnel.OutcomePending {
+		o.State = tunnel.OutcomeInEffect
 	}
-	return p
+	return o
 }

@@ -14,8 +14,6 @@ import (
 type Request struct {
 	// Gateway is the namespace and name of the Gateway.
 	Gateway types.NamespacedName
-	// Paused reports whether the Gateway has the annotation [v1alpha1.PausedAnnotation].
-	Paused bool
 	// Settings are the settings of the Gateway; nil if they are not valid.
 	Settings *gatewaysettings.Settings
 	// AccountID is the Cloudflare account of the settings, or the controller's account;
@@ -53,7 +51,7 @@ func NewDesired(o Options, r Request) *Desired {
 			Gateway:        v1alpha1.GatewayReference{Namespace: r.Gateway.Namespace, Name: r.Gateway.Name},
 			ControllerName: o.ControllerName, ClusterUID: o.ClusterUID,
 			AccountID: r.AccountID, Name: RemoteName(o.ClusterID, r.Gateway),
-			DeletionPolicy: s.DeletionPolicy(), Credentials: r.Credentials, Paused: r.Paused,
+			DeletionPolicy: s.DeletionPolicy(), Credentials: r.Credentials,
 		},
 		DataPlane:     s.DataPlane(),
 		Configuration: r.Configuration, Hash: r.Hash, ConfigurationDataPlane: cmp.Or(r.ConfigurationDataPlane, v1alpha1.DataPlaneIngressRules),

@@ -44,12 +44,12 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 		want   *tunnel.Desired
 	}{
 		"the defaults": {want: want(func(*tunnel.Desired) {})},
-		"a Secret in the settings, and a paused Gateway": {
+		"a Secret in the settings": {
 			change: func(r *tunnel.Request) {
-				r.Credentials, r.Paused = &v1alpha1.SecretKeyReference{Name: "own"}, true
+				r.Credentials = &v1alpha1.SecretKeyReference{Name: "own"}
 			},
 			want: want(func(d *tunnel.Desired) {
-				d.Spec.Credentials, d.Spec.Paused = &v1alpha1.SecretKeyReference{Name: "own"}, true
+				d.Spec.Credentials = &v1alpha1.SecretKeyReference{Name: "own"}
 			}),
 		},
 		"an existing tunnel is retained": {

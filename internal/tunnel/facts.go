@@ -101,7 +101,7 @@ type Gateway struct {
 
 // Desired is the desired state according to the settings and routes of a Gateway.
 type Desired struct {
-	// Spec is the desired spec of the Tunnel.
+	// Spec is the desired spec of the Tunnel. [DesiredSpec] sets spec.paused.
 	Spec v1alpha1.TunnelSpec
 	// DataPlane is the data plane that the settings ask for. A Tunnel that records another
 	// data plane changes to it in phases.

@@ -156,9 +156,6 @@ func returnedAfterDeleting(f *Facts) {
 func paused(f *Facts) {
 	f.Gateway.Paused = true
 	f.Object.Spec.Paused = true
-	if f.Desired != nil {
-		f.Desired.Spec.Paused = true
-	}
 }
 
 func otherUID(f *Facts) { f.Gateway.UID = "uid-2" }

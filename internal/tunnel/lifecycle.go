@@ -154,7 +154,9 @@ func Disagreement(recorded, desired v1alpha1.TunnelSpec) string {
 // not exist or its state is unknown, it overwrites nothing.
 func DesiredSpec(f Facts) v1alpha1.TunnelSpec {
 	if f.Object == nil {
-		return f.Desired.Spec
+		spec := *f.Desired.Spec.DeepCopy()
+		spec.Paused = f.Gateway.Paused
+		return spec
 	}
 	spec := *f.Object.Spec.DeepCopy()
 	if f.Gateway.State != GatewayExists || f.gatewayMissing() {

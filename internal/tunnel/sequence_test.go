@@ -205,7 +205,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 12}},
 			{want: want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested}, then: paused},
 			{want: want{Action: Record, Record: "contested="}},
-			{want: want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}, then: func(f *Facts) { f.Gateway.Paused, f.Object.Spec.Paused, f.Desired.Spec.Paused = false, false, false }},
+			{want: want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}, then: func(f *Facts) { f.Gateway.Paused, f.Object.Spec.Paused = false, false }},
 			repair(12, nil),
 		})
 	})
