@@ -205,6 +205,7 @@ func runUntilNamespacesChange(ctx context.Context, m manager.Manager, r *control
 
 // controllerOptions returns the options of the reconcilers.
 func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
+	var accounts cloudflare.Client
 	return controller.Options{
 		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
 		ClusterDomain:  c.Gateway.ClusterDomain,
@@ -213,7 +214,7 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 		Namespace:      c.Kubernetes.ControllerNamespace,
 		Account:        defaultCredentials(c.Cloudflare),
 		Open: func(id, token string) (provider.Provider, error) {
-			p, err := cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
+			p, err := accounts.Open(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
 			if err != nil {
 				return nil, err
 			}

@@ -1,11 +1,18 @@
 package cli
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 func TestCertificatesAreCheckedInTheConfiguredNamespaces(t *testing.T) {
@@ -33,5 +40,31 @@ func TestCertificatesAreCheckedInTheConfiguredNamespaces(t *testing.T) {
 				t.Errorf("secretNamespaces differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAccountsWithOneTokenShareTheRateLimit(t *testing.T) {
+	var requests atomic.Int64
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer api.Close()
+	c := &config.Config{Cloudflare: config.Cloudflare{BaseURL: api.URL}}
+	o := controllerOptions(c, "cluster", metrics.New(prometheus.NewRegistry()), noop.NewTracerProvider().Tracer(""))
+	// The first account is opened again, as after a change of its Secret.
+	for _, account := range []string{"first", "second", "first"} {
+		p, err := o.Open(account, "token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Tunnels(t.Context())
+		if _, limited := provider.RetryAfter(err); !limited {
+			t.Errorf("account %s: got %v, want a rate limit", account, err)
+		}
+	}
+	if got := requests.Load(); got != 1 {
+		t.Errorf("%d requests with a token that is above its rate limit, want 1", got)
 	}
 }

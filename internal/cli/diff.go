@@ -66,10 +66,11 @@ func (o *diffOptions) openAccounts(objects client.Reader) plan.OpenAccount {
 		err      error
 	}
 	results := map[credentials.Source]result{}
+	var accounts cloudflare.Client
 	return func(ctx context.Context, source credentials.Source) (provider.Provider, error) {
 		r, ok := results[source]
 		if !ok {
-			r.provider, r.err = o.open(ctx, source, objects)
+			r.provider, r.err = o.open(ctx, &accounts, source, objects)
 			results[source] = r
 		}
 		return r.provider, r.err
@@ -77,7 +78,7 @@ func (o *diffOptions) openAccounts(objects client.Reader) plan.OpenAccount {
 }
 
 // open returns the provider of an account.
-func (o *diffOptions) open(ctx context.Context, source credentials.Source, objects client.Reader) (provider.Provider, error) {
+func (o *diffOptions) open(ctx context.Context, accounts *cloudflare.Client, source credentials.Source, objects client.Reader) (provider.Provider, error) {
 	if err := checkCredentials(source); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (o *diffOptions) open(ctx context.Context, source credentials.Source, objec
 			return nil, err
 		}
 	}
-	p, err := cloudflare.New(cloudflare.Options{AccountID: source.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
+	p, err := accounts.Open(cloudflare.Options{AccountID: source.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
 	if err != nil {
 		return nil, &credentials.TokenError{Secret: source.Secret, Reason: err.Error()}
 	}

@@ -81,7 +81,8 @@ func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
 // createTunnel creates a tunnel with a configuration.
 func (e *edge) createTunnel(t *testing.T, account, name, configuration string) {
 	t.Helper()
-	p, err := cloudflare.New(cloudflare.Options{AccountID: account, APIToken: e.mainToken, BaseURL: e.url})
+	var accounts cloudflare.Client
+	p, err := accounts.Open(cloudflare.Options{AccountID: account, APIToken: e.mainToken, BaseURL: e.url})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package cloudflare
 
 import (
 	"context"
-	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -76,15 +75,6 @@ type schedule struct {
 	// nextSpaced is the earliest time of the next request with regard to the quota's
 	// spacing.
 	nextSpaced time.Time
-}
-
-// budgets contains the budget of every API token in this process, by the token's
-// hash. Providers with the same token share its rate limit.
-var budgets sync.Map
-
-func budgetOf(token string) *budget {
-	b, _ := budgets.LoadOrStore(sha256.Sum256([]byte(token)), &budget{})
-	return b.(*budget)
 }
 
 // acquire takes one request with the priority of the context from the budget, and

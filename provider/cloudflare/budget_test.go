@@ -2,7 +2,6 @@ package cloudflare
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -295,15 +294,4 @@ func TestCancelEndsAWaitForTheBudget(t *testing.T) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 	})
-}
-
-func TestEveryTokenHasOneBudget(t *testing.T) {
-	token, other := rand.Text(), rand.Text()
-	first, second := budgetOf(token), budgetOf(token)
-	if first != second {
-		t.Error("one token has two budgets")
-	}
-	if first == budgetOf(other) {
-		t.Error("two tokens share a budget")
-	}
 }

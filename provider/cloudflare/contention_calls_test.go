@@ -2,7 +2,6 @@ package cloudflare
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -46,7 +45,7 @@ func TestManyJobsOfSeveralRequestsFinish(t *testing.T) {
 			t.Run(fmt.Sprintf("%s by %d workers", name, workers), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var sent atomic.Int64
-					p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+					p := newProvider(t, Options{AccountID: account, APIToken: "token", Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
 						sent.Add(1)
 						if r.URL.Query().Has("per_page") {
 							return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
@@ -75,7 +74,7 @@ func TestChangesDoNotWaitForDeletions(t *testing.T) {
 	for _, workers := range []int{4, 32} {
 		t.Run(fmt.Sprintf("by %d workers", workers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+				p := newProvider(t, Options{AccountID: account, APIToken: "token", Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
 					advance(latency)
 					if r.URL.Query().Has("per_page") {
 						return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
@@ -140,7 +139,7 @@ func TestRateLimitAfterALostResponseIsUnavailable(t *testing.T) {
 	// rate limit.
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
-		p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: transportFunc(func(*http.Request) (*http.Response, error) {
+		p := newProvider(t, Options{AccountID: account, APIToken: "token", Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 			if sent++; sent == 1 {
 				return nil, errors.New("connection reset by peer")
 			}

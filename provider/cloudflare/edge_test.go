@@ -2,7 +2,6 @@ package cloudflare
 
 import (
 	"context"
-	"crypto/rand"
 	"net"
 	"net/http"
 	"sync"
@@ -31,13 +30,14 @@ const (
 type edge struct {
 	*simulator.Server
 	*Provider
+	client    Client
 	token     string
 	transport http.RoundTripper
 }
 
 func newEdge(t *testing.T) *edge {
 	t.Helper()
-	token := rand.Text() // a new budget for every test
+	const token = "token"
 	server := simulator.New(simulator.Options{AccountID: account, Token: token})
 	transport := serve(t, server.API())
 	e := &edge{Server: server, token: token, transport: transport}
@@ -47,7 +47,7 @@ func newEdge(t *testing.T) *edge {
 
 func (e *edge) newProvider(t *testing.T, token string) *Provider {
 	t.Helper()
-	return newProvider(t, Options{AccountID: account, APIToken: token, BaseURL: baseURL, Transport: e.transport})
+	return open(t, &e.client, Options{AccountID: account, APIToken: token, BaseURL: baseURL, Transport: e.transport})
 }
 
 // newTunnel creates a tunnel and resets the recorded requests.
@@ -61,9 +61,15 @@ func (e *edge) newTunnel(t *testing.T) provider.TunnelID {
 	return tunnel.ID
 }
 
+// newProvider returns a provider with a budget of its own.
 func newProvider(t *testing.T, o Options) *Provider {
 	t.Helper()
-	p, err := New(o)
+	return open(t, &Client{}, o)
+}
+
+func open(t *testing.T, c *Client, o Options) *Provider {
+	t.Helper()
+	p, err := c.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (p *Provider) call(
 ) error {
 	x := &exchange{
 		transport: p.transport,
-		budget:    p.budget,
+		budget:    p.client.budget(p.apiToken),
 		deadline:  time.Now().Add(maxWait),
 		mode:      mode,
 	}

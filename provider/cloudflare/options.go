@@ -7,10 +7,10 @@ import (
 	"net/url"
 )
 
-// Options contains the account and the connection settings for [New]. Formatting and
+// Options contains the account and the connection settings for [Client.Open]. Formatting and
 // marshalling to JSON omit the API token, with one exception: fmt prints the token of
-// Options in an unexported field of another type. So pass Options to [New] and do not
-// store them.
+// Options in an unexported field of another type. So pass Options to [Client.Open] and do
+// not store them.
 type Options struct {
 	// AccountID is the ID of the account that owns the tunnels. Required.
 	AccountID string

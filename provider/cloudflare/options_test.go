@@ -26,7 +26,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Options{AccountID: account, APIToken: "secret", BaseURL: baseURL}
 			test.change(&o)
-			_, err := New(o)
+			_, err := new(Client).Open(o)
 			if test.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -44,7 +44,7 @@ func TestOptionsAreValidated(t *testing.T) {
 }
 
 func TestErrorNamesAllInvalidOptions(t *testing.T) {
-	_, err := New(Options{BaseURL: "x"})
+	_, err := new(Client).Open(Options{BaseURL: "x"})
 	for _, field := range []string{"AccountID", "APIToken", "BaseURL"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%v does not name %s", err, field)

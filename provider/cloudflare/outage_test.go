@@ -1,7 +1,6 @@
 package cloudflare
 
 import (
-	"crypto/rand"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,7 @@ func TestCallsWithoutAnAnswerLeaveWorkersFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waiting atomic.Int64
 		start, isUp := time.Now(), false
-		p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+		p := newProvider(t, Options{AccountID: account, APIToken: "token", Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
 			if isUp {
 				return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
 			}

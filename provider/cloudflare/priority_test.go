@@ -1,7 +1,6 @@
 package cloudflare
 
 import (
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"testing"
@@ -53,7 +52,7 @@ func TestListOfSeveralPagesIsNotInterrupted(t *testing.T) {
 	// If every page of a list needed a slot behind other calls, a list of several pages
 	// would never be complete.
 	pages := 0
-	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+	p := newProvider(t, Options{AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 			pages++
 			tunnel := fmt.Sprintf(`{"id":"%d","name":"a"}`, pages)

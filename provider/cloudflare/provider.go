@@ -30,7 +30,8 @@ type Provider struct {
 	accountID string
 	tunnels   *zero_trust.TunnelCloudflaredService
 	transport http.RoundTripper
-	budget    *budget
+	client    *Client
+	apiToken  tokenHash
 	// redact removes the API token from a text. It is a function because fmt would print
 	// the token in a field of any other type.
 	redact func(string) string
@@ -38,9 +39,10 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New returns a provider, or an error that names every invalid option. It sends no
-// request. All providers with the same API token share one API request budget.
-func New(o Options) (*Provider, error) {
+// Open returns a provider, or an error that names every invalid option. It sends no
+// request. All providers of the Client with the same API token share one API request
+// budget.
+func (c *Client) Open(o Options) (*Provider, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("cloudflare options: %w", err)
 	}
@@ -57,7 +59,8 @@ func New(o Options) (*Provider, error) {
 		tunnels: zero_trust.NewTunnelCloudflaredService(
 			base, option.WithAPIToken(o.APIToken), option.WithMaxRetries(0)),
 		transport: transport,
-		budget:    budgetOf(o.APIToken),
+		client:    c,
+		apiToken:  hashOf(o.APIToken),
 		redact:    strings.NewReplacer(o.APIToken, "[redacted]").Replace,
 	}, nil
 }

@@ -1,7 +1,6 @@
 package cloudflare
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +33,7 @@ func jsonResponse(status int, body string) *http.Response {
 func providerReturning(t *testing.T, body string) *Provider {
 	t.Helper()
 	return newProvider(t, Options{
-		AccountID: account, APIToken: rand.Text(),
+		AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 			return jsonResponse(http.StatusOK, body), nil
 		}),
@@ -244,7 +243,7 @@ func TestDisconnectAlwaysSendsTheConnectorID(t *testing.T) {
 		e.wantCount(t, "", "", 0)
 	})
 	var query string
-	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+	p := newProvider(t, Options{AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			query = req.URL.RawQuery
 			return jsonResponse(http.StatusNotFound, `{"success":false,"errors":[{"code":1003,"message":"not found"}]}`), nil
@@ -256,7 +255,7 @@ func TestDisconnectAlwaysSendsTheConnectorID(t *testing.T) {
 }
 
 func TestInvalidTunnelIDsAreNotSent(t *testing.T) {
-	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+	p := newProvider(t, Options{AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			t.Errorf("request to %s", req.URL)
 			return nil, io.EOF
@@ -296,7 +295,7 @@ func TestFindTunnelReadsAllPages(t *testing.T) {
 		"2": `{"id":"3","name":"edge-2"},{"id":"4","name":"edge"}`,
 	}
 	var queries []string
-	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+	p := newProvider(t, Options{AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			queries = append(queries, req.URL.RawQuery)
 			return jsonResponse(http.StatusOK, fmt.Sprintf(
@@ -323,7 +322,7 @@ func TestTunnelsReadsAllPages(t *testing.T) {
 		"3": `{"id":"4","name":"d"}`,
 	}
 	var queries []string
-	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+	p := newProvider(t, Options{AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			queries = append(queries, req.URL.RawQuery)
 			return jsonResponse(http.StatusOK, fmt.Sprintf(
@@ -348,7 +347,7 @@ func TestTunnelsReadsAllPages(t *testing.T) {
 }
 
 func TestIncompleteListReturnsAnError(t *testing.T) {
-	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+	p := newProvider(t, Options{AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("page") == "1" {
 				return jsonResponse(http.StatusOK, `{"success":true,"result":[{"id":"1","name":"a"}],"result_info":{"per_page":1}}`), nil
@@ -363,7 +362,7 @@ func TestIncompleteListReturnsAnError(t *testing.T) {
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	requests := 0
-	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+	p := newProvider(t, Options{AccountID: account, APIToken: "token",
 		Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 			requests++
 			resp := jsonResponse(http.StatusTemporaryRedirect, `{}`)
