@@ -19,6 +19,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -129,6 +130,7 @@ type Result struct {
 	translator translator
 	permitted  *permittedHostnames
 	notAllowed []*Listener // that NotAllowedListeners has returned
+	shares     shares
 }
 
 // Problem is the reason and the message of a condition that reports a problem.
@@ -140,15 +142,16 @@ func Build(s *Snapshot, o Options) *Result {
 	d.decideListeners()
 	d.translateRoutes()
 	groups := d.attachRoutes()
-	excess := d.limiter.limitRoutes(d.Routes, groups)
+	var excess map[limits.Tenant]int
+	d.shares, excess = d.limiter.divide(d.Routes, groups)
 	if d.limiter.limitNotFoundRules(groups, excess) {
 		// Decide again, because fewer listeners may claim their hostname.
 		d.decideListeners()
 		groups = d.attachRoutes()
-		_ = d.limiter.limitRoutes(d.Routes, groups) // the rules that still exceed a limit belong to the Gateway itself
+		d.shares, _ = d.limiter.divide(d.Routes, groups) // the rules that still exceed a limit belong to the Gateway itself
 	}
 	d.removeRefused(groups)
-	d.limiter.confineRoutes(d.Routes, groups)
+	d.confineRoutes()
 	d.Usage = d.limiter.newUsage(d, groups)
 
 	// Build the routing table.
@@ -156,7 +159,7 @@ func Build(s *Snapshot, o Options) *Result {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
 		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())
-		d.ClaimedHostnames = claimedHostnames(d.Routes, groups)
+		d.ClaimedHostnames = claimedHostnames(d.Routes, d.shares, groups)
 	}
 	return d.Result
 }
@@ -253,32 +256,38 @@ func (d *decision) accessGaps() []routing.AccessGap {
 // removeRefused rejects the refused routes at every parent where a listener admits them,
 // and removes them from the listeners and the groups.
 func (d *decision) removeRefused(groups map[string]*group) {
-	isRefused := func(route *Route) bool { return route.refused != nil }
-	if !slices.ContainsFunc(d.Routes, isRefused) {
+	if !d.shares.contains((*share).isRefused) {
 		return
 	}
 	for _, route := range d.Routes {
+		refused := d.shares.of(route).refused
 		for i := range route.Parents {
-			if route.refused != nil && len(route.Parents[i].Listeners) > 0 {
-				route.Parents[i].Rejected = route.refused
+			if refused != nil && len(route.Parents[i].Listeners) > 0 {
+				route.Parents[i].Rejected = refused
 			}
 		}
 	}
 	for _, l := range d.Listeners {
 		for _, route := range l.routes {
-			if isRefused(route) && !route.isFullyDropped() {
+			if d.shares.of(route).isRefused() && !route.isFullyDropped() {
 				l.AttachedRoutes--
 			}
 		}
-		l.routes = withoutRefused(l.routes)
+		l.routes = d.shares.withoutRefused(l.routes)
 	}
 	for _, g := range groups {
-		g.routes = withoutRefused(g.routes)
+		g.routes = d.shares.withoutRefused(g.routes)
 	}
 }
 
-// withoutRefused returns a copy without the refused routes, because a listener and a group
-// can share their list.
-func withoutRefused(routes []*Route) []*Route {
-	return slices.DeleteFunc(slices.Clone(routes), func(r *Route) bool { return r.refused != nil })
+// confineRoutes passes to the routing table which routes are confined.
+func (d *decision) confineRoutes() {
+	if !d.shares.contains((*share).isConfined) {
+		return // most Gateways
+	}
+	for i := range d.shares {
+		s := &d.shares[i]
+		s.route.confined, s.route.source.Confined = s.confined, s.isConfined()
+		s.route.source.Tenant = d.limiter.tenants.describe(s.route.Namespace)
+	}
 }

@@ -71,10 +71,10 @@ func (c *ClaimedHostnames) describe(describeListener func(*Listener) string) str
 
 // claimedHostnames returns the claimed hostnames of the accepted routes whose parents all
 // belong to this Gateway, the oldest route first.
-func claimedHostnames(routes []*Route, groups map[string]*group) []ClaimedHostnames {
+func claimedHostnames(routes []*Route, divided shares, groups map[string]*group) []ClaimedHostnames {
 	var all []ClaimedHostnames
 	for _, route := range routes {
-		if route.hasOtherParent() || route.refused != nil || !slices.ContainsFunc(route.Parents, func(p Parent) bool { return len(p.Listeners) > 0 }) {
+		if route.hasOtherParent() || divided.of(route).isRefused() || !slices.ContainsFunc(route.Parents, func(p Parent) bool { return len(p.Listeners) > 0 }) {
 			continue // another Gateway may serve the hostname, or a condition reports it
 		}
 		var claims []hostnameClaim

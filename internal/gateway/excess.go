@@ -38,14 +38,16 @@ func (r *Result) excessRoutes(current *Result) (routes, rules int) {
 		types.NamespacedName
 	}
 	admitted := make(map[name]bool, len(current.Routes))
-	for _, route := range current.Routes {
-		admitted[name{route.Kind, route.NamespacedName}] = route.refused == nil
+	for i := range current.shares {
+		route := current.shares[i].route
+		admitted[name{route.Kind, route.NamespacedName}] = !current.shares[i].isRefused()
 	}
 	rules = r.Usage.Rules
-	for _, route := range r.Routes {
-		if route.refused != nil && admitted[name{route.Kind, route.NamespacedName}] {
+	for i := range r.shares {
+		s := &r.shares[i]
+		if s.isRefused() && admitted[name{s.route.Kind, s.route.NamespacedName}] {
 			routes++
-			rules += route.rules()
+			rules += s.rules()
 		}
 	}
 	return routes, rules

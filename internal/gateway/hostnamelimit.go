@@ -16,16 +16,17 @@ import (
 // there: it costs no tenant a route, and is confined if there is no room for it.
 type hostnameLists struct {
 	limiter *limiter
+	shares  shares
 	// unreliable are the tenants with refused routes. Their matches of every request do not count as
 	// such, because each refusal would expose the wider routes behind it to another count.
 	unreliable map[limits.Tenant]bool
 	byName     map[string]*hostnameList
-	byRoute    map[*Route][]*hostnameList
+	byRoute    map[*share][]*hostnameList
 }
 
 // hostnameList are the routes for one hostname.
 type hostnameList struct {
-	routes []*Route
+	routes []*share
 	// costs are the numbers of rules of each tenant, and all is their sum. confined are those of
 	// confined routes.
 	costs, confined  map[limits.Tenant]int
@@ -36,27 +37,27 @@ type hostnameList struct {
 // limitHostnames refuses the routes for hostnames above limits.routesPerHostname. The result
 // holds for every hostname: it repeats the count until no route of a further tenant is refused,
 // because the rules for wider hostnames take the place of a refused match of every request.
-func (l *limiter) limitHostnames(groups map[string]*group) {
+func (l *limiter) limitHostnames(all shares, groups map[string]*group) {
 	for _, hostname := range sortedHostnames(groups) {
 		unreliable := map[limits.Tenant]bool{}
 		for known := -1; known < len(unreliable); {
 			known = len(unreliable)
-			l.refuseAbove(groups[hostname], groups, unreliable)
+			l.refuseAbove(all, groups[hostname], groups, unreliable)
 		}
 	}
 }
 
 // refuseAbove refuses routes of a group, and adds their tenants to the unreliable ones.
-func (l *limiter) refuseAbove(g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) {
-	lists := l.newHostnameLists(g, groups, unreliable)
+func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) {
+	lists := l.newHostnameLists(all, g, groups, unreliable)
 	for _, hostname := range lists.above(hostnameLists.costWithoutForeign) {
 		if lists.costWithoutForeign(hostname) <= l.class.RoutesPerHostname {
 			continue // since a route was refused
 		}
 		routes, amounts := lists.demands(hostname)
 		demands := make([]limits.Demand, len(routes))
-		for i, route := range routes {
-			demands[i] = limits.Demand{Tenant: l.tenants.of(route.Namespace), Amount: amounts[route]}
+		for i, s := range routes {
+			demands[i] = limits.Demand{Tenant: s.tenant, Amount: amounts[s]}
 		}
 		limit := limits.Limit{Total: l.class.RoutesPerHostname, First: l.first}
 		for i, verdict := range limit.Allocate(nil, demands).Verdicts {
@@ -70,9 +71,9 @@ func (l *limiter) refuseAbove(g *group, groups map[string]*group, unreliable map
 }
 
 // confineAboveHostnames confines the foreign routes of hostnames above the limit.
-func (l *limiter) confineAboveHostnames(groups map[string]*group) {
+func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 	for _, name := range sortedHostnames(groups) {
-		lists := l.newHostnameLists(groups[name], groups, nil)
+		lists := l.newHostnameLists(all, groups[name], groups, nil)
 		for _, hostname := range lists.above(hostnameLists.cost) {
 			if lists.cost(hostname) <= l.class.RoutesPerHostname {
 				continue // since a route was confined
@@ -80,8 +81,8 @@ func (l *limiter) confineAboveHostnames(groups map[string]*group) {
 			rest := l.class.RoutesPerHostname - lists.costWithoutForeign(hostname)
 			var demands []limits.Demand
 			routes := lists.foreign(hostname)
-			for _, route := range routes {
-				demands = append(demands, limits.Demand{Tenant: l.tenants.of(route.Namespace), Amount: route.cost()})
+			for _, s := range routes {
+				demands = append(demands, limits.Demand{Tenant: s.tenant, Amount: s.route.cost()})
 			}
 			for i, verdict := range (limits.Limit{Total: rest, First: l.first}).Allocate(nil, demands).Verdicts {
 				if verdict != limits.Admitted {
@@ -93,30 +94,30 @@ func (l *limiter) confineAboveHostnames(groups map[string]*group) {
 }
 
 // newHostnameLists returns the lists of a group, or none if no hostname can be above the limit.
-func (l *limiter) newHostnameLists(g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
-	if !l.mayExceedHostname(g) {
+func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
+	if !l.mayExceedHostname(all, g) {
 		return hostnameLists{limiter: l} // most groups
 	}
-	return l.allHostnameLists(g, groups, unreliable)
+	return l.allHostnameLists(all, g, groups, unreliable)
 }
 
-func (l *limiter) allHostnameLists(g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
-	lists := hostnameLists{l, unreliable, map[string]*hostnameList{}, map[*Route][]*hostnameList{}}
+func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
+	lists := hostnameLists{l, all, unreliable, map[string]*hostnameList{}, map[*share][]*hostnameList{}}
 	for _, route := range g.routes {
-		if route.refused != nil || len(route.matches) == 0 {
+		s := all.of(route)
+		if s.isRefused() || len(route.matches) == 0 {
 			continue // it has no entries
 		}
-		tenant := l.tenants.of(route.Namespace)
-		matchesAll := !unreliable[tenant] && slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.MatchesAll() })
+		matchesAll := !unreliable[s.tenant] && slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.MatchesAll() })
 		for hostname := range g.servedHostnames(route, groups) {
 			list := lists.byName[hostname.served]
 			if list == nil {
 				list = &hostnameList{costs: map[limits.Tenant]int{}, confined: map[limits.Tenant]int{}}
 				lists.byName[hostname.served] = list
 			}
-			list.routes = append(list.routes, route)
-			list.add(route, tenant, 1)
-			lists.byRoute[route] = append(lists.byRoute[route], list)
+			list.routes = append(list.routes, s)
+			list.add(s, 1)
+			lists.byRoute[s] = append(lists.byRoute[s], list)
 			list.matchesAll = list.matchesAll || matchesAll
 		}
 	}
@@ -125,10 +126,10 @@ func (l *limiter) allHostnameLists(g *group, groups map[string]*group, unreliabl
 
 // mayExceedHostname reports whether all routes of the group for one hostname would be above the
 // limit.
-func (l *limiter) mayExceedHostname(g *group) bool {
+func (l *limiter) mayExceedHostname(all shares, g *group) bool {
 	cost := 0
 	for _, route := range g.routes {
-		if route.refused == nil {
+		if !all.of(route).isRefused() {
 			cost += route.cost() * max(1, len(route.Hostnames))
 		}
 	}
@@ -203,12 +204,12 @@ func (x hostnameLists) cost(hostname string) int {
 }
 
 // foreign returns the foreign routes for a hostname that are not confined, the oldest first.
-func (x hostnameLists) foreign(hostname string) []*Route {
-	var routes []*Route
+func (x hostnameLists) foreign(hostname string) []*share {
+	var routes []*share
 	x.wider(hostname, func(wide *hostnameList) {
-		for _, route := range wide.routes {
-			if !route.source.Confined && x.isForeign(x.limiter.tenants.of(route.Namespace), hostname) {
-				routes = append(routes, route)
+		for _, s := range wide.routes {
+			if !s.isConfined() && x.isForeign(s.tenant, hostname) {
+				routes = append(routes, s)
 			}
 		}
 	})
@@ -218,59 +219,59 @@ func (x hostnameLists) foreign(hostname string) []*Route {
 
 // demands returns the routes for a hostname that are not foreign, the oldest first, and the
 // number of rules of each.
-func (x hostnameLists) demands(hostname string) ([]*Route, map[*Route]int) {
-	amounts := map[*Route]int{}
-	for _, route := range x.byName[hostname].routes {
-		if route.refused == nil {
-			amounts[route] += route.cost()
+func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
+	amounts := map[*share]int{}
+	for _, s := range x.byName[hostname].routes {
+		if !s.isRefused() {
+			amounts[s] += s.route.cost()
 		}
 	}
 	x.wider(hostname, func(wide *hostnameList) {
-		for _, route := range wide.routes {
-			if route.refused == nil && !x.isForeign(x.limiter.tenants.of(route.Namespace), hostname) {
-				amounts[route] += route.cost()
+		for _, s := range wide.routes {
+			if !s.isRefused() && !x.isForeign(s.tenant, hostname) {
+				amounts[s] += s.route.cost()
 			}
 		}
 	})
-	routes := make([]*Route, 0, len(amounts))
-	for route := range amounts {
-		routes = append(routes, route)
+	routes := make([]*share, 0, len(amounts))
+	for s := range amounts {
+		routes = append(routes, s)
 	}
 	sortByRank(routes)
 	return routes, amounts
 }
 
 // remove removes the costs of a route that is refused.
-func (x hostnameLists) remove(route *Route) {
-	for _, list := range x.byRoute[route] {
-		list.add(route, x.limiter.tenants.of(route.Namespace), -1)
+func (x hostnameLists) remove(s *share) {
+	for _, list := range x.byRoute[s] {
+		list.add(s, -1)
 	}
 }
 
 // confine confines a route.
-func (x hostnameLists) confine(route *Route) {
-	route.confine(hostnameConfinedMessage(x.limiter.class.RoutesPerHostname))
-	for _, list := range x.byRoute[route] {
-		list.confined[x.limiter.tenants.of(route.Namespace)] += route.cost()
-		list.allConfined += route.cost()
+func (x hostnameLists) confine(s *share) {
+	s.confined = hostnameConfinedMessage(x.limiter.class.RoutesPerHostname)
+	for _, list := range x.byRoute[s] {
+		list.confined[s.tenant] += s.route.cost()
+		list.allConfined += s.route.cost()
 	}
 }
 
 // add adds the costs of a route, or removes them if the factor is negative.
-func (h *hostnameList) add(route *Route, tenant limits.Tenant, factor int) {
-	cost := factor * route.cost()
-	h.costs[tenant] += cost
+func (h *hostnameList) add(s *share, factor int) {
+	cost := factor * s.route.cost()
+	h.costs[s.tenant] += cost
 	h.all += cost
-	if route.source.Confined {
-		h.confined[tenant] += cost
+	if s.isConfined() {
+		h.confined[s.tenant] += cost
 		h.allConfined += cost
 	}
 }
 
 // countHostnames sets the hostname with the most rules, the first in order among equals.
-func (u *Usage) countHostnames(l *limiter, groups map[string]*group) {
+func (u *Usage) countHostnames(l *limiter, all shares, groups map[string]*group) {
 	for _, name := range sortedHostnames(groups) {
-		lists := l.allHostnameLists(groups[name], groups, nil)
+		lists := l.allHostnameLists(all, groups[name], groups, nil)
 		for _, hostname := range slices.SortedFunc(maps.Keys(lists.byName), routing.CompareGroups) {
 			if cost := lists.cost(hostname); cost > u.PerHostname {
 				u.PerHostname, u.Hostname = cost, hostname
@@ -279,6 +280,6 @@ func (u *Usage) countHostnames(l *limiter, groups map[string]*group) {
 	}
 }
 
-func sortByRank(routes []*Route) {
-	slices.SortFunc(routes, func(a, b *Route) int { return a.source.Rank - b.source.Rank })
+func sortByRank(routes []*share) {
+	slices.SortFunc(routes, func(a, b *share) int { return a.route.source.Rank - b.route.source.Rank })
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
@@ -43,24 +42,19 @@ func newLimiter(s *Snapshot, in settings.Input, plane v1alpha1.DataPlane) *limit
 type resource struct {
 	limits.Limit
 	// amount returns how much a route needs.
-	amount func(*Route) int
+	amount func(*share) int
 	// problem returns the problem of a route that gets no share.
 	problem func(l *limiter, route *Route, amount int, v limits.Verdict) *Problem
 }
 
-func (l *limiter) expressionsLength() resource {
-	return resource{limits.Limit{Total: maxExpressionsLengthPerTable, PerTenant: maxExpressionsLengthPerTenant, First: l.first},
-		(*Route).expressionsLength, (*limiter).expressionsLengthProblem}
-}
-
 func (l *limiter) instructions() resource {
 	return resource{limits.Limit{Total: maxInstructionsPerTable, PerTenant: maxInstructionsPerTenant, First: l.first},
-		(*Route).instructions, (*limiter).instructionsProblem}
+		(*share).instructions, (*limiter).instructionsProblem}
 }
 
 func (l *limiter) rules() resource {
 	return resource{limits.Limit{Total: l.class.RulesPerTunnel, PerTenant: l.class.RulesPerNamespace, First: l.first},
-		(*Route).rules, (*limiter).rulesProblem}
+		(*share).rules, (*limiter).rulesProblem}
 }
 
 // limitExpressions selects the routes whose regular expressions are translated. It refuses
@@ -84,52 +78,56 @@ func (l *limiter) limitExpressions(routes []*Route, p parents) {
 	if !found {
 		return // most Gateways
 	}
-	r := l.expressionsLength()
-	for i, verdict := range r.Allocate(nil, demands).Verdicts {
+	limit := limits.Limit{Total: maxExpressionsLengthPerTable, PerTenant: maxExpressionsLengthPerTenant, First: l.first}
+	for i, verdict := range limit.Allocate(nil, demands).Verdicts {
 		if verdict != limits.Admitted {
 			routes[i].skipsExpressions = true
-			routes[i].tooLong = r.problem(l, routes[i], demands[i].Amount, verdict)
+			routes[i].tooLong = l.expressionsLengthProblem(routes[i], demands[i].Amount, verdict)
 		}
 	}
 }
 
-// limitRoutes refuses the routes that exceed a limit on expressions or rules, each as a
-// whole: otherwise, the requests of a refused match could reach a wider rule of the same
-// route. It returns the amount of 404 rules by which each tenant exceeds its limit
-// without any route. The routes are in order of precedence.
-func (l *limiter) limitRoutes(routes []*Route, groups map[string]*group) (excess map[limits.Tenant]int) {
-	countHostnames(routes, groups)
+// divide divides the limited resources of the Gateway among the routes, which are in order of
+// rank. It returns their shares, and the amount of 404 rules by which each tenant exceeds its
+// limit without any route.
+//
+// It refuses a route that exceeds a limit as a whole: otherwise, the requests of a refused match
+// could reach a wider rule of the same route.
+func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares, excess map[limits.Tenant]int) {
+	all = l.newShares(routes)
+	all.countHostnames(groups)
 	if l.repeats {
-		l.limitRepeated(routes, groups)
-		return nil
+		l.limitRepeated(all, groups)
+		l.confine(all, groups)
+		return all, nil
 	}
 	l.countNotFound(groups)
 	notFound := l.notFoundRules(groups)
-	l.allocate(l.instructions(), routes, nil)
-	excess = l.allocate(l.rules(), routes, notFound)
-	l.readmit(routes, notFound)
-	return excess
+	l.allocate(l.instructions(), all, nil)
+	excess = l.allocate(l.rules(), all, notFound)
+	l.readmit(all, notFound)
+	return all, excess
 }
 
 // limitRepeated limits the routes for a data plane that repeats rules. A refused match of every
 // request no longer shadows the rules for wider hostnames. Therefore, it counts them again
 // without such matches of the tenants that have refused routes. A tenant below its share has no
 // refused routes, so its rules count as before.
-func (l *limiter) limitRepeated(routes []*Route, groups map[string]*group) {
-	l.limitHostnames(groups) // first, so that the rules of these routes are left to others
+func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
+	l.limitHostnames(all, groups) // first, so that the rules of these routes are left to others
 	unreliable := map[limits.Tenant]bool{}
 	for known := -1; known < len(unreliable); {
 		known = len(unreliable)
-		repetitions{limiter: l, groups: groups, unreliable: unreliable}.count(routes)
-		l.allocate(l.instructions(), routes, nil)
-		l.allocate(l.rules(), routes, nil) // no rule answers 404
+		repetitions{limiter: l, shares: all, groups: groups, unreliable: unreliable}.count()
+		l.allocate(l.instructions(), all, nil)
+		l.allocate(l.rules(), all, nil) // no rule answers 404
 		if known == 0 {
-			l.readmit(routes, nil) // later, the repetitions of the refused routes are not known
+			l.readmit(all, nil) // later, the repetitions of the refused routes are not known
 		}
-		l.limitHostnames(groups) // other routes may have been refused or have returned
-		for _, route := range routes {
-			if route.refused != nil {
-				unreliable[l.tenants.of(route.Namespace)] = true
+		l.limitHostnames(all, groups) // other routes may have been refused or have returned
+		for i := range all {
+			if all[i].isRefused() {
+				unreliable[all[i].tenant] = true
 			}
 		}
 	}
@@ -137,20 +135,20 @@ func (l *limiter) limitRepeated(routes []*Route, groups map[string]*group) {
 
 // allocate divides a resource among the routes that are not refused yet, and refuses the routes
 // that get no share. It returns the excess of the fixed amounts.
-func (l *limiter) allocate(r resource, routes []*Route, fixed map[limits.Tenant]int) map[limits.Tenant]int {
-	if !slices.ContainsFunc(routes, func(route *Route) bool { return r.amount(route) > 0 }) && len(fixed) == 0 {
+func (l *limiter) allocate(r resource, all shares, fixed map[limits.Tenant]int) map[limits.Tenant]int {
+	if len(fixed) == 0 && !all.contains(func(s *share) bool { return r.amount(s) > 0 }) {
 		return nil
 	}
-	demands := make([]limits.Demand, len(routes))
-	for i, route := range routes {
-		if route.refused == nil {
-			demands[i] = limits.Demand{Tenant: l.tenants.of(route.Namespace), Amount: r.amount(route)}
+	demands := make([]limits.Demand, len(all))
+	for i := range all {
+		if !all[i].isRefused() {
+			demands[i] = limits.Demand{Tenant: all[i].tenant, Amount: r.amount(&all[i])}
 		}
 	}
 	allocation := r.Allocate(fixed, demands)
 	for i, verdict := range allocation.Verdicts {
 		if verdict != limits.Admitted {
-			routes[i].refused = r.problem(l, routes[i], demands[i].Amount, verdict)
+			all[i].refused = r.problem(l, all[i].route, demands[i].Amount, verdict)
 		}
 	}
 	return allocation.Excess
@@ -158,33 +156,26 @@ func (l *limiter) allocate(r resource, routes []*Route, fixed map[limits.Tenant]
 
 // readmit admits routes that were refused because of their expressions and that fit
 // since other routes were refused because of their rules. The older routes come first.
-func (l *limiter) readmit(routes []*Route, notFound map[limits.Tenant]int) {
-	if !slices.ContainsFunc(routes, (*Route).mayReturn) {
+func (l *limiter) readmit(all shares, notFound map[limits.Tenant]int) {
+	if !all.contains((*share).mayReturn) {
 		return
 	}
 	instructions, rules := newRemainder(l.instructions(), nil), newRemainder(l.rules(), notFound)
-	take := func(route *Route) {
-		tenant := l.tenants.of(route.Namespace)
-		instructions.take(tenant, route)
-		rules.take(tenant, route)
+	take := func(s *share) {
+		instructions.take(s)
+		rules.take(s)
 	}
-	for _, route := range routes {
-		if route.refused == nil {
-			take(route)
+	for i := range all {
+		if s := &all[i]; !s.isRefused() {
+			take(s)
 		}
 	}
-	for _, route := range routes {
-		tenant := l.tenants.of(route.Namespace)
-		if route.mayReturn() && instructions.fits(tenant, route) && rules.fits(tenant, route) {
-			route.refused = nil
-			take(route)
+	for i := range all {
+		if s := &all[i]; s.mayReturn() && instructions.fits(s) && rules.fits(s) {
+			s.refused = nil
+			take(s)
 		}
 	}
-}
-
-// mayReturn reports whether the route was refused because of its expressions or rules.
-func (r *Route) mayReturn() bool {
-	return r.refused != nil && r.refused != r.tooLong && !r.aboveHostname && r.instructions() > 0
 }
 
 // remainder is the rest of a resource that is still available.
@@ -203,73 +194,13 @@ func newRemainder(r resource, fixed map[limits.Tenant]int) remainder {
 	return left
 }
 
-func (r *remainder) take(tenant limits.Tenant, route *Route) {
-	amount := r.amount(route)
-	r.used[tenant] += amount
+func (r *remainder) take(s *share) {
+	amount := r.amount(s)
+	r.used[s.tenant] += amount
 	r.total += amount
 }
 
-func (r *remainder) fits(tenant limits.Tenant, route *Route) bool {
-	amount := r.amount(route)
-	return r.total+amount <= r.Total && r.used[tenant]+amount <= r.Maximum(tenant)
-}
-
-// countHostnames counts, for each route, the hostnames for which the groups serve it,
-// including the narrower hostnames with separate Access.
-func countHostnames(routes []*Route, groups map[string]*group) {
-	for _, route := range routes {
-		route.hostnameCount, route.repeated, route.refused, route.aboveHostname = 0, 0, route.tooLong, false
-	}
-	for _, g := range groups {
-		separate := separateCounter{g.separate, map[string]int{}}
-		for _, route := range g.routes {
-			for hostname := range g.servedHostnames(route, groups) {
-				route.hostnameCount += 1 + separate.below(hostname.served)
-			}
-		}
-	}
-}
-
-// separateCounter counts the hostnames with separate Access for which the entries for
-// wider hostnames are repeated.
-type separateCounter struct {
-	hostnames []string
-	byWider   map[string]int
-}
-
-// below returns the number of hostnames below the hostname of an entry.
-func (c separateCounter) below(wide string) int {
-	if len(c.hostnames) == 0 {
-		return 0 // most groups
-	}
-	count, known := c.byWider[wide]
-	if known {
-		return count
-	}
-	for _, hostname := range c.hostnames {
-		if hostname != wide && routing.Covers(wide, hostname) {
-			count++
-		}
-	}
-	c.byWider[wide] = count
-	return count
-}
-
-// rules returns the number of rules of the route, before rules that no request can reach
-// are left out. It is a product, so that many rules are not built to be counted. A route has
-// at least as many rules as backends.
-func (r *Route) rules() int {
-	if r.hostnameCount == 0 {
-		return r.repeated
-	}
-	return max(r.hostnameCount*r.cost(), r.backends) + r.repeated
-}
-
-// instructions returns the size of the expressions in all rules of the route.
-func (r *Route) instructions() int {
-	size := 0
-	for i := range r.matches {
-		size += r.matches[i].instructions
-	}
-	return r.hostnameCount * size
+func (r *remainder) fits(s *share) bool {
+	amount := r.amount(s)
+	return r.total+amount <= r.Total && r.used[s.tenant]+amount <= r.Maximum(s.tenant)
 }

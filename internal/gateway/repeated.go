@@ -23,13 +23,14 @@ const repeatedExpressionCost = 10
 //   - A rule of a tenant that is repeated for a hostname of other tenants counts for neither:
 //     the one did not create the hostname, and the other did not create the rule. Each of them
 //     can have a share of the rules of the Gateway, and the repetitions are the product, so
-//     no limit could admit everything that both may have. [limiter.confineRoutes] limits
+//     no limit could admit everything that both may have. [limiter.confine] limits
 //     these repetitions, and admits the routes of both.
 //
 // The amounts of a tenant therefore depend only on its own objects and on those of the
 // owner of the Gateway. Routes of other tenants with the same hostname can only reduce them.
 type repetitions struct {
 	limiter *limiter
+	shares  shares
 	groups  map[string]*group
 	// unreliable are the tenants whose routes may be refused after the count. The count is an
 	// upper bound for this case: a match of every request of these tenants shadows nothing, a
@@ -39,9 +40,9 @@ type repetitions struct {
 }
 
 // count counts the repeated rules of all routes.
-func (r repetitions) count(routes []*Route) {
-	for _, route := range routes {
-		route.repeated, route.foreign = 0, 0
+func (r repetitions) count() {
+	for i := range r.shares {
+		r.shares[i].repeated, r.shares[i].foreign = 0, 0
 	}
 	hostnames := map[string][]string{} // with Access, by the hostname of their group
 	for hostname := range r.limiter.access {
@@ -59,7 +60,7 @@ func (r repetitions) count(routes []*Route) {
 				b.repeatUnnamed(hostname)
 			}
 		}
-		b.charge(r.limiter.tenants)
+		b.charge()
 	}
 }
 
@@ -72,11 +73,11 @@ type hostRules struct {
 type rulesOfHostname struct {
 	// first is the oldest route with the hostname, or nil. The routes of unreliable tenants are
 	// in unreliable instead.
-	first      *Route
-	unreliable []*Route
+	first      *share
+	unreliable []*share
 	// platform are the routes of the Gateway's owner, and platformCost the number of rules
 	// for which their repetition counts. others are the other routes.
-	platform, others []*Route
+	platform, others []*share
 	platformCost     int
 	// tenants are the tenants of the other routes, without repetition.
 	tenants []limits.Tenant
@@ -96,44 +97,45 @@ type rulesOfHostname struct {
 func (r repetitions) newHostRules(g *group) hostRules {
 	b := hostRules{map[string]*rulesOfHostname{}}
 	for _, route := range g.routes {
-		if route.refused != nil || len(route.matches) == 0 {
+		s := r.shares.of(route)
+		if s.isRefused() || len(route.matches) == 0 {
 			continue // it has no entries
 		}
-		tenant := r.limiter.tenants.of(route.Namespace)
+		isPlatform := s.tenant == r.limiter.first
 		for hostname := range g.servedHostnames(route, r.groups) {
-			rules := b.add(hostname.served, route, tenant, tenant == r.limiter.first)
-			if r.unreliable[tenant] {
-				rules.unreliable = append(rules.unreliable, route)
+			rules := b.add(hostname.served, s, isPlatform)
+			if r.unreliable[s.tenant] {
+				rules.unreliable = append(rules.unreliable, s)
 				continue
 			}
-			rules.setFirst(route, tenant == r.limiter.first)
+			rules.setFirst(s, isPlatform)
 			rules.matchesAll = rules.matchesAll || slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.MatchesAll() })
 		}
 	}
 	return b
 }
 
-func (b hostRules) add(hostname string, route *Route, tenant limits.Tenant, isPlatform bool) *rulesOfHostname {
+func (b hostRules) add(hostname string, s *share, isPlatform bool) *rulesOfHostname {
 	rules := b.byHostname[hostname]
 	if rules == nil {
 		rules = &rulesOfHostname{}
 		b.byHostname[hostname] = rules
 	}
 	if isPlatform {
-		rules.platform = append(rules.platform, route)
-		rules.platformCost += route.repetitionCost()
+		rules.platform = append(rules.platform, s)
+		rules.platformCost += s.route.repetitionCost()
 		return rules
 	}
-	rules.others = append(rules.others, route)
-	if !slices.Contains(rules.tenants, tenant) {
-		rules.tenants = append(rules.tenants, tenant)
+	rules.others = append(rules.others, s)
+	if !slices.Contains(rules.tenants, s.tenant) {
+		rules.tenants = append(rules.tenants, s.tenant)
 	}
 	return rules
 }
 
-func (r *rulesOfHostname) setFirst(route *Route, isPlatform bool) {
-	if r.first == nil || route.source.Rank < r.first.source.Rank {
-		r.first, r.isPlatform = route, isPlatform
+func (r *rulesOfHostname) setFirst(s *share, isPlatform bool) {
+	if r.first == nil || s.route.source.Rank < r.first.route.source.Rank {
+		r.first, r.isPlatform = s, isPlatform
 	}
 }
 
@@ -190,8 +192,8 @@ func (b hostRules) repeatPlatform(own, rules *rulesOfHostname) {
 	case own.first != nil:
 		own.first.repeated += rules.platformCost
 	}
-	for _, route := range own.unreliable {
-		route.repeated += rules.platformCost
+	for _, s := range own.unreliable {
+		s.repeated += rules.platformCost
 	}
 }
 
@@ -222,18 +224,18 @@ func (r *rulesOfHostname) addList(tenants []limits.Tenant) {
 }
 
 // charge adds the repeated rules to their own routes.
-func (b hostRules) charge(t tenants) {
+func (b hostRules) charge() {
 	for _, rules := range b.byHostname {
 		if rules.lists+rules.unnamedLists == 0 {
 			continue // most hostnames
 		}
-		for _, route := range rules.others {
-			own, cost := rules.ownLists[t.of(route.Namespace)], route.repetitionCost()
-			route.repeated += (own + rules.unnamedLists) * cost
-			route.foreign += (rules.lists - own) * cost
+		for _, s := range rules.others {
+			own, cost := rules.ownLists[s.tenant], s.route.repetitionCost()
+			s.repeated += (own + rules.unnamedLists) * cost
+			s.foreign += (rules.lists - own) * cost
 		}
-		for _, route := range rules.platform {
-			route.repeated += rules.platformLists * route.repetitionCost()
+		for _, s := range rules.platform {
+			s.repeated += rules.platformLists * s.route.repetitionCost()
 		}
 	}
 }
@@ -243,35 +245,23 @@ func (l *limiter) foreignRules() limits.Limit {
 	return limits.Limit{Total: l.class.RulesPerTunnel / 2, First: l.first}
 }
 
-// confineRoutes confines the routes whose rules are above the limit on repetitions for
-// hostnames of other tenants, and makes the counts of repetitions those of the routes that
-// are not refused. The tenant with the most repetitions has its youngest routes confined
-// first. A confined route stays accepted. It loses only requests for hostnames that routes of
-// other tenants name, which these could also take with a match of every request.
-func (l *limiter) confineRoutes(routes []*Route, groups map[string]*group) {
-	if !l.repeats {
-		return
-	}
-	repetitions{limiter: l, groups: groups}.count(routes)
-	demands := make([]limits.Demand, len(routes))
-	for i, route := range routes {
-		if route.refused == nil {
-			demands[i] = limits.Demand{Tenant: l.tenants.of(route.Namespace), Amount: route.foreign}
+// confine confines the routes whose rules are above the limit on repetitions for hostnames of
+// other tenants, and makes the counts of repetitions those of the routes that are not refused. The
+// tenant with the most repetitions has its youngest routes confined first. A confined route stays
+// accepted. It loses only requests for hostnames that routes of other tenants name, which these
+// could also take with a match of every request.
+func (l *limiter) confine(all shares, groups map[string]*group) {
+	repetitions{limiter: l, shares: all, groups: groups}.count()
+	demands := make([]limits.Demand, len(all))
+	for i := range all {
+		if !all[i].isRefused() {
+			demands[i] = limits.Demand{Tenant: all[i].tenant, Amount: all[i].foreign}
 		}
 	}
 	for i, verdict := range l.foreignRules().Allocate(nil, demands).Verdicts {
 		if verdict != limits.Admitted {
-			routes[i].confine(confinedMessage(l.foreignRules().Total))
+			all[i].confined = confinedMessage(l.foreignRules().Total)
 		}
 	}
-	l.confineAboveHostnames(groups)
-	if !slices.ContainsFunc(routes, func(route *Route) bool { return route.source.Confined }) {
-		return // most Gateways
-	}
-	for _, route := range routes {
-		route.source.Tenant = l.tenants.describe(route.Namespace)
-	}
+	l.confineAboveHostnames(all, groups)
 }
-
-// confine confines the route for the reason.
-func (r *Route) confine(reason string) { r.source.Confined, r.confined = true, reason }

@@ -51,14 +51,9 @@ type Route struct {
 	actions     []routing.Action // one for each rule
 	matches     []ruleMatch      // that the data plane can express, in order
 
-	backends      int      // the number of backends if it can exceed the number of entries, or 0
-	hostnameCount int      // the number of hostnames for which the groups serve the route
-	repeated      int      // the number of rules that are repeated because of the route
-	foreign       int      // the number of its rules that are repeated for hostnames of other tenants
-	confined      string   // why its rules are not repeated there, or empty
-	tooLong       *Problem // why the regular expressions of the route are too long, or nil
-	refused       *Problem // why the route exceeds a limit, or nil
-	aboveHostname bool     // whether it is refused because a hostname has too many routes
+	backends int      // the number of backends if it can exceed the number of entries, or 0
+	confined string   // why its rules are not repeated for hostnames of other tenants, or empty
+	tooLong  *Problem // why the regular expressions of the route are too long, or nil
 	// skipsExpressions reports whether the route is never served, so that its regular
 	// expressions are not parsed.
 	skipsExpressions bool

@@ -144,8 +144,8 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 			of(g.owner.Namespace).Rules += g.notFound
 		}
 	}
-	for _, route := range d.Routes {
-		of(route.Namespace).countRoute(route)
+	for i := range d.shares {
+		of(d.shares[i].route.Namespace).countRoute(&d.shares[i])
 	}
 	u := &Usage{Limits: l.class, First: l.first, Tenants: make([]TenantUsage, 0, len(tenants))}
 	for _, tenant := range slices.SortedFunc(maps.Keys(tenants), limits.Tenant.Compare) {
@@ -154,21 +154,21 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 		u.Instructions += tenants[tenant].Instructions
 	}
 	if l.repeats {
-		u.countRepeated(d.Routes, l.foreignRules().Total)
-		u.countHostnames(l, groups)
+		u.countRepeated(d.shares, l.foreignRules().Total)
+		u.countHostnames(l, d.shares, groups)
 	}
 	return u
 }
 
-func (u *Usage) countRepeated(routes []*Route, limit int) {
+func (u *Usage) countRepeated(all shares, limit int) {
 	u.RepeatedLimit = limit
-	for _, route := range routes {
-		switch {
-		case route.refused != nil:
-		case route.source.Confined:
+	for i := range all {
+		switch s := &all[i]; {
+		case s.isRefused():
+		case s.isConfined():
 			u.Confined++
 		default:
-			u.Repeated += route.foreign
+			u.Repeated += s.foreign
 		}
 	}
 }
@@ -186,11 +186,11 @@ func (u *TenantUsage) countListeners(set *Set) {
 	}
 }
 
-func (u *TenantUsage) countRoute(route *Route) {
-	if route.refused != nil {
+func (u *TenantUsage) countRoute(s *share) {
+	if s.isRefused() {
 		u.RefusedRoutes++
 		return
 	}
-	u.Rules += route.rules()
-	u.Instructions += route.instructions()
+	u.Rules += s.rules()
+	u.Instructions += s.instructions()
 }
