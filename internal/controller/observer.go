@@ -15,6 +15,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -193,9 +194,9 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		}
 	}
 	if s.usage != nil {
-		g.Limits = map[metrics.Limit]metrics.LimitUsage{}
+		g.Limits = map[limits.Name]metrics.LimitUsage{}
 		for _, limit := range s.usage.ByLimit() {
-			g.Limits[limitLabels[limit.Name]] = metrics.LimitUsage{Used: limit.Used, Limit: limit.Limit}
+			g.Limits[limit.Name] = metrics.LimitUsage{Used: limit.Used, Limit: limit.Limit}
 		}
 		routes, listeners := s.usage.Refused()
 		g.AboveLimit = map[metrics.LimitedKind]int{metrics.LimitedRoute: routes, metrics.LimitedListener: listeners}
@@ -211,17 +212,6 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		}
 	}
 	return g
-}
-
-// limitLabels are the limits as values of a label.
-var limitLabels = map[gateway.LimitName]metrics.Limit{
-	gateway.LimitRulesPerTunnel:          metrics.LimitRulesPerTunnel,
-	gateway.LimitRulesPerNamespace:       metrics.LimitRulesPerNamespace,
-	gateway.LimitRoutesPerHostname:       metrics.LimitRoutesPerHostname,
-	gateway.LimitListenersPerNamespace:   metrics.LimitListenersPerNamespace,
-	gateway.LimitExpressionsPerNamespace: metrics.LimitExpressionsPerNamespace,
-	gateway.LimitExpressionsPerTunnel:    metrics.LimitExpressionsPerTunnel,
-	gateway.LimitRepeatedPerTunnel:       metrics.LimitRepeatedPerTunnel,
 }
 
 func isTrue[T ~string](conditions []metav1.Condition, kind T) bool {

@@ -31,9 +31,9 @@ func (l *limiter) shared(route *Route, v limits.Verdict, subject string, perTena
 }
 
 func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Problem {
-	field, limit := "rulesPerTunnel", fmt.Sprintf("%d for all namespaces of this Gateway together", l.class.RulesPerTunnel)
+	field, limit := limits.RulesPerTunnel, fmt.Sprintf("%d for all namespaces of this Gateway together", l.class.RulesPerTunnel)
 	if v == limits.AboveTenantLimit {
-		field, limit = "rulesPerNamespace", fmt.Sprintf("%d for %s on this Gateway", l.class.RulesPerNamespace, l.tenants.describe(route.Namespace))
+		field, limit = limits.RulesPerNamespace, fmt.Sprintf("%d for %s on this Gateway", l.class.RulesPerNamespace, l.tenants.describe(route.Namespace))
 	}
 	remedy := "hostnames and matches"
 	if route.cost() > len(route.matches) {

@@ -50,23 +50,9 @@ type TenantUsage struct {
 	RefusedRoutes, RefusedListeners int
 }
 
-// LimitName is the name of a field of spec.limits, or of a fixed limit.
-type LimitName string
-
-// The limits that tenants share.
-const (
-	LimitRulesPerTunnel          LimitName = "rulesPerTunnel"
-	LimitRulesPerNamespace       LimitName = "rulesPerNamespace"
-	LimitRoutesPerHostname       LimitName = "routesPerHostname"
-	LimitListenersPerNamespace   LimitName = "listenersPerNamespace"
-	LimitExpressionsPerNamespace LimitName = "regularExpressionsPerNamespace"
-	LimitExpressionsPerTunnel    LimitName = "regularExpressionsPerTunnel"
-	LimitRepeatedPerTunnel       LimitName = "repeatedRulesPerTunnel"
-)
-
 // LimitUsage is the usage of one limit.
 type LimitUsage struct {
-	Name LimitName
+	Name limits.Name
 	// Used is the amount in use. For a limit on each tenant, it is that of the Tenant
 	// which uses the most.
 	Used, Limit int
@@ -93,22 +79,22 @@ func (u *Usage) ByLimit() []LimitUsage {
 			instructions = t
 		}
 	}
-	all := []LimitUsage{{Name: LimitRulesPerTunnel, Used: u.Rules, Limit: u.Limits.RulesPerTunnel}}
+	all := []LimitUsage{{Name: limits.RulesPerTunnel, Used: u.Rules, Limit: u.Limits.RulesPerTunnel}}
 	if u.Limits.RulesPerNamespace > 0 {
-		all = append(all, LimitUsage{Name: LimitRulesPerNamespace, Used: rules.Rules, Limit: u.Limits.RulesPerNamespace, Tenant: rules.Tenant})
+		all = append(all, LimitUsage{Name: limits.RulesPerNamespace, Used: rules.Rules, Limit: u.Limits.RulesPerNamespace, Tenant: rules.Tenant})
 	}
 	if u.PerHostname > 0 {
 		all = append(all, LimitUsage{
-			Name: LimitRoutesPerHostname, Used: u.PerHostname, Limit: u.Limits.RoutesPerHostname, Hostname: cmp.Or(u.Hostname, "*"),
+			Name: limits.RoutesPerHostname, Used: u.PerHostname, Limit: u.Limits.RoutesPerHostname, Hostname: cmp.Or(u.Hostname, "*"),
 		})
 	}
 	if u.RepeatedLimit > 0 {
-		all = append(all, LimitUsage{Name: LimitRepeatedPerTunnel, Used: u.Repeated, Limit: u.RepeatedLimit})
+		all = append(all, LimitUsage{Name: limits.RepeatedPerTunnel, Used: u.Repeated, Limit: u.RepeatedLimit})
 	}
 	return append(all,
-		LimitUsage{Name: LimitListenersPerNamespace, Used: listeners.Listeners, Limit: u.Limits.ListenersPerNamespace, Tenant: listeners.Tenant},
-		LimitUsage{Name: LimitExpressionsPerNamespace, Used: instructions.Instructions, Limit: maxInstructionsPerTenant, Tenant: instructions.Tenant},
-		LimitUsage{Name: LimitExpressionsPerTunnel, Used: u.Instructions, Limit: maxInstructionsPerTable},
+		LimitUsage{Name: limits.ListenersPerNamespace, Used: listeners.Listeners, Limit: u.Limits.ListenersPerNamespace, Tenant: listeners.Tenant},
+		LimitUsage{Name: limits.ExpressionsPerNamespace, Used: instructions.Instructions, Limit: maxInstructionsPerTenant, Tenant: instructions.Tenant},
+		LimitUsage{Name: limits.ExpressionsPerTunnel, Used: u.Instructions, Limit: maxInstructionsPerTable},
 	)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -25,7 +26,7 @@ type Gateway struct {
 	ListenerSets map[ListenerSetState]int
 	Routes       map[RouteState]int
 	// Limits has the usage of each limit that applies; nil if the limits are unknown.
-	Limits map[Limit]LimitUsage
+	Limits map[limits.Name]LimitUsage
 	// AboveLimit has the numbers of objects above a limit.
 	AboveLimit map[LimitedKind]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
@@ -143,9 +144,9 @@ func emitCounts[S ~string](emit emitFunc, states Label, counts map[S]int) {
 // limitGauge returns a function that emits a value for each limit that applies.
 func limitGauge(value func(LimitUsage) int) func(Gateway, emitFunc) {
 	return func(g Gateway, emit emitFunc) {
-		for _, limit := range labelLimit.Values {
-			if usage, ok := g.Limits[Limit(limit.Name)]; ok {
-				emit(float64(value(usage)), limit.Name)
+		for _, limit := range describedLimits {
+			if usage, ok := g.Limits[limit.name]; ok {
+				emit(float64(value(usage)), limit.name.Label())
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -30,7 +31,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 		ListenerSets: map[metrics.ListenerSetState]int{metrics.ListenerSetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
 		Connectors:   &metrics.Connectors{Ready: true, Desired: 2, Available: 1},
-		Limits:       map[metrics.Limit]metrics.LimitUsage{metrics.LimitRulesPerTunnel: {Used: 900, Limit: 1000}},
+		Limits:       map[limits.Name]metrics.LimitUsage{limits.RulesPerTunnel: {Used: 900, Limit: 1000}},
 		AboveLimit:   map[metrics.LimitedKind]int{metrics.LimitedRoute: 7},
 
 		DataPlane: &metrics.DataPlane{Ready: true, Rejected: true, LimitExceeded: true}, DataPlaneChangeStart: time.Unix(1650, 0), PausedSince: time.Unix(1600, 0),

@@ -3,6 +3,7 @@ package metrics
 import (
 	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -56,20 +57,6 @@ const (
 	RoutePartiallyInvalid RouteState = "partially_invalid"
 	RouteUnresolved       RouteState = "unresolved"
 	RouteRejected         RouteState = "rejected"
-)
-
-// Limit is a limit of the class of a Gateway.
-type Limit string
-
-// The limits.
-const (
-	LimitRulesPerTunnel          Limit = "rules_per_tunnel"
-	LimitRulesPerNamespace       Limit = "rules_per_namespace"
-	LimitRoutesPerHostname       Limit = "routes_per_hostname"
-	LimitListenersPerNamespace   Limit = "listeners_per_namespace"
-	LimitExpressionsPerNamespace Limit = "regular_expressions_per_namespace"
-	LimitExpressionsPerTunnel    Limit = "regular_expressions_per_tunnel"
-	LimitRepeatedPerTunnel       Limit = "repeated_rules_per_tunnel"
 )
 
 // LimitedKind is the kind of the objects that a limit can reject.
@@ -168,16 +155,8 @@ var (
 		{string(RouteUnresolved), "accepted, but a backend reference does not resolve"},
 		{string(RouteRejected), "not accepted by the Gateway or a ListenerSet"},
 	}}
-	labelLimit = Label{Name: "limit", Help: "the limit", Values: []Value{
-		{string(LimitRulesPerTunnel), "limits.rulesPerTunnel: the ingress rules of the Gateway"},
-		{string(LimitRulesPerNamespace), "limits.rulesPerNamespace, if it is set: the ingress rules of the tenant that has the most"},
-		{string(LimitRoutesPerHostname), "with Envoy, limits.routesPerHostname: the routes of Envoy for the hostname that has the most"},
-		{string(LimitListenersPerNamespace), "limits.listenersPerNamespace: the listeners of the tenant that has the most"},
-		{string(LimitExpressionsPerNamespace), "the instructions of the regular expressions of the tenant that has the most"},
-		{string(LimitExpressionsPerTunnel), "the instructions of all regular expressions of the Gateway"},
-		{string(LimitRepeatedPerTunnel), "with Envoy: the rules of wildcards that are repeated for hostnames of other tenants"},
-	}}
-	labelKind = Label{Name: "kind", Help: "the kind of the objects", Values: []Value{
+	labelLimit = Label{Name: "limit", Help: "the limit", Values: limitValues()}
+	labelKind  = Label{Name: "kind", Help: "the kind of the objects", Values: []Value{
 		{string(LimitedRoute), "HTTPRoutes and GRPCRoutes"},
 		{string(LimitedListener), "listeners of ListenerSets"},
 	}}
@@ -192,6 +171,29 @@ var (
 	}}
 	labelReason = Label{Name: "reason", Help: "the reason of the failure, as in the conditions", Values: reasons()}
 )
+
+// describedLimits are the limits in the order of their series, and their descriptions.
+var describedLimits = []struct {
+	name limits.Name
+	help string
+}{
+	{limits.RulesPerTunnel, "limits.rulesPerTunnel: the ingress rules of the Gateway"},
+	{limits.RulesPerNamespace, "limits.rulesPerNamespace, if it is set: the ingress rules of the tenant that has the most"},
+	{limits.RoutesPerHostname, "with Envoy, limits.routesPerHostname: the routes of Envoy for the hostname that has the most"},
+	{limits.ListenersPerNamespace, "limits.listenersPerNamespace: the listeners of the tenant that has the most"},
+	{limits.ExpressionsPerNamespace, "the instructions of the regular expressions of the tenant that has the most"},
+	{limits.ExpressionsPerTunnel, "the instructions of all regular expressions of the Gateway"},
+	{limits.RepeatedPerTunnel, "with Envoy: the rules of wildcards that are repeated for hostnames of other tenants"},
+}
+
+// limitValues returns the limits as label values.
+func limitValues() []Value {
+	values := make([]Value, len(describedLimits))
+	for i, limit := range describedLimits {
+		values[i] = Value{limit.name.Label(), limit.help}
+	}
+	return values
+}
 
 // reasons returns the reasons in the catalogue of problems as label values.
 func reasons() []Value {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -201,8 +202,8 @@ var alertCases = map[string]struct {
 		}
 	}},
 	"a namespace uses most of its listeners": {want: []string{"TunnelGatewayLimitNearlyReached"}, record: func(s *prometheusServer) {
-		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Limits: map[metrics.Limit]metrics.LimitUsage{
-			metrics.LimitListenersPerNamespace: {Used: 60, Limit: 64}, metrics.LimitRulesPerTunnel: {Used: 800, Limit: 1000},
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Limits: map[limits.Name]metrics.LimitUsage{
+			limits.ListenersPerNamespace: {Used: 60, Limit: 64}, limits.RulesPerTunnel: {Used: 800, Limit: 1000},
 		}})
 	}},
 	"routes are above a limit": {want: []string{"TunnelGatewayLimitExceeded"}, record: func(s *prometheusServer) {

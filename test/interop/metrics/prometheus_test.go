@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -185,7 +186,7 @@ func (s *prometheusServer) recordAll() {
 	s.SetGateway(sharedGateway, metrics.Gateway{
 		Programmed: true, DataPlane: &metrics.DataPlane{Ready: true}, DataPlaneChangeStart: s.now.Add(-time.Minute), Paused: true, PausedSince: s.now.Add(-time.Minute), Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
 		Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 2},
-		Limits:     map[metrics.Limit]metrics.LimitUsage{metrics.LimitRulesPerTunnel: {Used: 3, Limit: 1000}},
+		Limits:     map[limits.Name]metrics.LimitUsage{limits.RulesPerTunnel: {Used: 3, Limit: 1000}},
 		AboveLimit: map[metrics.LimitedKind]int{metrics.LimitedRoute: 1},
 	})
 	s.SetOldestChange(sharedGateway, s.now)
