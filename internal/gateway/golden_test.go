@@ -57,7 +57,9 @@ var goldenTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // TestGolden decides about every testdata/NAME.in.yaml. It compares the tunnel
 // configurations with NAME.config.golden.yaml and the statuses with
 // NAME.status.golden.yaml. For an invalid manifest, it compares the error with
-// NAME.error.golden.txt. The first line of each case states the rule that it tests.
+// NAME.error.golden.txt. The first line of each case states the rule that it tests. If the
+// second line begins with "# envoy: ", TestGolden also compares the routes and clusters of Envoy
+// with NAME.envoy.golden.yaml. That line says what this file shows and no other file does.
 // To add a case, add a file.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
@@ -101,13 +103,30 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 			}
 		}
 	}
-	var resources bytes.Buffer
-	for _, d := range decide(t, files, v1alpha1.DataPlaneEnvoy) {
-		writeEnvoy(t, &resources, d)
+	golden := map[string][]byte{".config.golden.yaml": configurations.Bytes(), ".status.golden.yaml": statuses.Bytes()}
+	if asksForEnvoy(t, input) {
+		var resources bytes.Buffer
+		for _, d := range decide(t, files, v1alpha1.DataPlaneEnvoy) {
+			writeEnvoy(t, &resources, d)
+		}
+		golden[".envoy.golden.yaml"] = resources.Bytes()
 	}
-	return map[string][]byte{
-		".config.golden.yaml": configurations.Bytes(), ".status.golden.yaml": statuses.Bytes(), ".envoy.golden.yaml": resources.Bytes(),
+	return golden
+}
+
+// asksForEnvoy reports whether the second line of a case asks for the resources of Envoy.
+func asksForEnvoy(t *testing.T, input string) bool {
+	t.Helper()
+	content, err := os.ReadFile(input)
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, rest, _ := bytes.Cut(content, []byte("\n"))
+	asks := bytes.HasPrefix(rest, []byte("# envoy: "))
+	if !asks && bytes.Contains(content, []byte("\n# envoy")) {
+		t.Errorf("%s: \"# envoy: \" is not the beginning of the second line", input)
+	}
+	return asks
 }
 
 func wantHeader(t *testing.T, input string) {
