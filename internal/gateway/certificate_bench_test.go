@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -34,6 +35,20 @@ func BenchmarkInspectCertificate(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkKeyPairWithoutChecks measures crypto/tls for RSA keys of the maximum size that
+// InspectCertificate accepts and refuses: it takes seconds for the second, and rsakey.go exists
+// for this reason alone.
+func BenchmarkKeyPairWithoutChecks(b *testing.B) {
+	key := newRSAKey(8192, 8192)
+	for name, secret := range map[string]*corev1.Secret{"accepted": rsaSecret(b, key), "refused": rsaSecret(b, key.withoutPrecomputed())} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _ = tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+			}
+		})
 	}
 }
 
