@@ -104,6 +104,37 @@ func TestPinsRequireAFullHashAndAVersion(t *testing.T) {
 	}
 }
 
+var (
+	// loop matches a list of make targets in a script, and made a single one.
+	loop = regexp.MustCompile(`(?m)^for target in ([a-z ]+); do$`)
+	made = regexp.MustCompile(`(?m)^make ([a-z]+)\b`)
+)
+
+func TestCIRunsTheTargetsOfItsScriptInParallel(t *testing.T) {
+	script := string(readFile(t, filepath.Join(root, ".ci", "run")))
+	var want []string
+	for _, found := range loop.FindAllStringSubmatch(script, -1) {
+		want = append(want, strings.Fields(found[1])...)
+	}
+	for _, found := range made.FindAllStringSubmatch(script, -1) {
+		want = append(want, found[1])
+	}
+	job := parseWorkflow(t, readFile(t, filepath.Join(root, ".github", "workflows", "ci.yml"))).Jobs["ci"]
+	var got []string
+	for _, target := range job.Strategy.Matrix.Rows["target"].Values {
+		got = append(got, strings.Trim(target.String(), `"`))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) < 5 || !slices.Equal(got, want) {
+		t.Errorf("CI runs the targets %q, want %q as .ci/run", got, want)
+	}
+	last, ok := job.Steps[len(job.Steps)-1].Exec.(*actionlint.ExecRun)
+	if !ok || last.Run.Value != "make ${{ matrix.target }}" {
+		t.Error("the last step of CI does not run the target of its job")
+	}
+}
+
 // jobPermissions are the permissions of each job, in addition to contents: read.
 var jobPermissions = map[string][]string{
 	"release.yml image":  {"attestations: write", "id-token: write", "packages: write"},
