@@ -120,6 +120,8 @@ golden: ## Update the golden files; read the diff before you commit it
 .PHONY: generate
 generate: ## Update the generated files
 	@echo "==> generating"
+	@: # The other generators import code that can use a new reason.
+	@go generate ./internal/conditions
 	@go generate ./...
 
 .PHONY: fmt

@@ -13,7 +13,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-//go:generate go run ../../test/docgen conditions
 
 // Gateways, ListenerSets and listeners share these condition types and reasons.
 // The constants of the API differ only in their Go types.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
 // schema is the schema of a field.
@@ -50,11 +52,11 @@ func fieldTables(kind *schema, fields []string, kubernetesTypes map[string]strin
 
 // writeObject writes the table of an object and queues the objects in it.
 func (w *fieldWriter) writeObject(o objectSchema) {
-	fmt.Fprintf(&w.text, "\n## %s\n\n", code(o.path))
+	fmt.Fprintf(&w.text, "\n## %s\n\n", markdown.Code(o.path))
 	for _, rule := range o.schema.XValidations {
-		fmt.Fprintf(&w.text, "Validation error: %s.\n\n", escape(rule.Message))
+		fmt.Fprintf(&w.text, "Validation error: %s.\n\n", markdown.Escape(rule.Message))
 	}
-	t := newTable("Field", "Type", "Meaning", "Validation")
+	t := markdown.NewTable("Field", "Type", "Meaning", "Validation")
 	for _, name := range slices.Sorted(maps.Keys(o.schema.Properties)) {
 		field := o.schema.Properties[name]
 		path, element := listElement(o.path+"."+name, field)
@@ -65,7 +67,7 @@ func (w *fieldWriter) writeObject(o objectSchema) {
 		if slices.Contains(o.schema.Required, name) {
 			kind += ", required"
 		}
-		t.add(code(name), kind, escape(field.Description), validation(field, element))
+		t.Add(markdown.Code(name), kind, markdown.Escape(field.Description), validation(field, element))
 	}
 	w.text.WriteString(t.String())
 }
@@ -104,9 +106,9 @@ func (w *fieldWriter) typeOf(path string, element schema) string {
 	}
 	for _, o := range w.objects {
 		if reflect.DeepEqual(o.schema.Properties, element.Properties) {
-			return link(code(o.path))
+			return markdown.Link(markdown.Code(o.path))
 		}
 	}
 	w.objects = append(w.objects, objectSchema{path, element})
-	return link(code(path))
+	return markdown.Link(markdown.Code(path))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
 // validation returns the rules for a value. The rules for an object are not part
@@ -56,7 +58,7 @@ func enumValues(enum []apiextensionsv1.JSON) string {
 		if text != `""` {
 			text = strings.Trim(text, `"`)
 		}
-		texts[i] = code(text)
+		texts[i] = markdown.Code(text)
 	}
 	return strings.Join(texts, ", ")
 }
@@ -70,7 +72,7 @@ func ruleMessages(value schema) []string {
 	}
 	texts := make([]string, len(rules))
 	for i, rule := range rules {
-		texts[i] = escape(rule.Message)
+		texts[i] = markdown.Escape(rule.Message)
 	}
 	return texts
 }

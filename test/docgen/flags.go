@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
 //go:embed flags.head.md
@@ -23,8 +24,8 @@ func flagsPages() ([]page, error) {
 func flagTables(groups []config.Group) string {
 	var b strings.Builder
 	for _, group := range groups {
-		t := newTable("Flag", "Variable", "Meaning", "Default")
-		group.Flags.VisitAll(func(f *pflag.Flag) { t.add(flagRow(f)...) })
+		t := markdown.NewTable("Flag", "Variable", "Meaning", "Default")
+		group.Flags.VisitAll(func(f *pflag.Flag) { t.Add(flagRow(f)...) })
 		b.WriteString("\n## " + group.Title + "\n\n" + t.String())
 	}
 	return b.String()
@@ -37,11 +38,11 @@ func flagRow(f *pflag.Flag) []string {
 	value, usage := pflag.UnquoteUsage(f)
 	standard := ""
 	if f.DefValue != "" {
-		standard = code(f.DefValue)
+		standard = markdown.Code(f.DefValue)
 	}
 	if found := defaultInUsage.FindStringSubmatch(usage); found != nil {
-		standard, usage = escape(found[1]), strings.TrimSuffix(usage, found[0])
+		standard, usage = markdown.Escape(found[1]), strings.TrimSuffix(usage, found[0])
 	}
 	flag := strings.TrimSpace("--" + f.Name + " " + value)
-	return []string{code(flag), code(config.EnvName(f.Name)), escape(usage), standard}
+	return []string{markdown.Code(flag), markdown.Code(config.EnvName(f.Name)), markdown.Escape(usage), standard}
 }

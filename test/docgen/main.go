@@ -1,12 +1,11 @@
 // Command docgen writes the reference pages in docs that are generated from the
 // code:
 //
-//	go run ../../test/docgen conditions|fields|flags|metrics|rules
+//	go run ../../test/docgen fields|flags|metrics|rules
 //
 // go generate runs it from the package that the page describes, because some
 // generators read files of that package. A generator adds only the head of a
-// page and its tables; the texts of the tables come from the code, except for
-// the conditions, whose texts are in conditions.texts.yaml.
+// page and its tables; the texts of the tables come from the code.
 package main
 
 import (
@@ -36,11 +35,10 @@ type page struct {
 // the command.
 func generators() map[string]func() ([]page, error) {
 	return map[string]func() ([]page, error){
-		"conditions": conditionsPages,
-		"fields":     fieldsPages,
-		"flags":      flagsPages,
-		"metrics":    metricsPages,
-		"rules":      rulesPages,
+		"fields":  fieldsPages,
+		"flags":   flagsPages,
+		"metrics": metricsPages,
+		"rules":   rulesPages,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
 //go:embed metrics.head.md
@@ -19,10 +20,10 @@ func metricsPages() ([]page, error) {
 // metricTables returns a table of the metrics, and a table for each label that
 // has a fixed set of values.
 func metricTables(all []metrics.Metric) string {
-	t := newTable("Name", "Type", "Labels", "Unit", "Meaning")
+	t := markdown.NewTable("Name", "Type", "Labels", "Unit", "Meaning")
 	var labels strings.Builder
 	for _, m := range all {
-		t.add(code(m.Name), string(m.Type), labelNames(m), m.Unit, escape(m.Help+bucketRange(m)))
+		t.Add(markdown.Code(m.Name), string(m.Type), labelNames(m), m.Unit, markdown.Escape(m.Help+bucketRange(m)))
 		for _, label := range m.Labels {
 			if len(label.Values) > 0 {
 				labels.WriteString(labelTable(m, label))
@@ -35,7 +36,7 @@ func metricTables(all []metrics.Metric) string {
 func labelNames(m metrics.Metric) string {
 	names := make([]string, len(m.Labels))
 	for i, label := range m.Labels {
-		names[i] = code(label.Name)
+		names[i] = markdown.Code(label.Name)
 	}
 	return strings.Join(names, " ")
 }
@@ -50,9 +51,9 @@ func bucketRange(m metrics.Metric) string {
 
 // labelTable returns a table of the values of a label.
 func labelTable(m metrics.Metric, label metrics.Label) string {
-	t := newTable("Value", "Meaning")
+	t := markdown.NewTable("Value", "Meaning")
 	for _, value := range label.Values {
-		t.add(code(value.Name), escape(value.Help))
+		t.Add(markdown.Code(value.Name), markdown.Escape(value.Help))
 	}
-	return fmt.Sprintf("\n%s of %s: %s.\n\n%s", code(label.Name), code(m.Name), label.Help, t)
+	return fmt.Sprintf("\n%s of %s: %s.\n\n%s", markdown.Code(label.Name), markdown.Code(m.Name), label.Help, t)
 }

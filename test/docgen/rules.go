@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
 const (
@@ -46,9 +48,9 @@ func rulesPages() ([]page, error) {
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("find the golden cases: no file matches %s", caseInputs)
 	}
-	tables := map[string]*table{}
+	tables := map[string]*markdown.Table{}
 	for _, section := range ruleSections {
-		tables[section.key] = newTable("Rule", "Case")
+		tables[section.key] = markdown.NewTable("Rule", "Case")
 	}
 	for _, file := range files {
 		line, err := firstLine(file)
@@ -64,7 +66,7 @@ func rulesPages() ([]page, error) {
 			return nil, fmt.Errorf("%s: section %q does not exist", file, header[1])
 		}
 		name := strings.TrimSuffix(path.Base(file), ".in.yaml")
-		t.add(escape(header[2]), fmt.Sprintf("[%s](%s)", name, gatewayDirectory+file))
+		t.Add(markdown.Escape(header[2]), fmt.Sprintf("[%s](%s)", name, gatewayDirectory+file))
 	}
 	text := rulesHead
 	for _, section := range ruleSections {

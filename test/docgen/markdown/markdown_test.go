@@ -1,4 +1,4 @@
-package main
+package markdown
 
 import "testing"
 
@@ -12,14 +12,14 @@ func TestTextIsEscapedForMarkdown(t *testing.T) {
 		"rate_limited":  "rate_limited",
 		"'_' or __x":    `'\_' or \_\_x`,
 	} {
-		if got := escape(text); got != want {
+		if got := Escape(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
 
 func TestCellsKeepMarkdown(t *testing.T) {
-	if got, want := cell("[a](b.md)\n `c|d`"), "[a](b.md) `c\\|d`"; got != want {
+	if got, want := Cell("[a](b.md)\n `c|d`"), "[a](b.md) `c\\|d`"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -29,7 +29,7 @@ func TestLinksHaveTheAnchorsOfGitHub(t *testing.T) {
 		"Problems of a tunnel": "[Problems of a tunnel](#problems-of-a-tunnel)",
 		"`spec.list[]`":        "[`spec.list[]`](#speclist)",
 	} {
-		if got := link(heading); got != want {
+		if got := Link(heading); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

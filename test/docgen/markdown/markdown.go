@@ -1,4 +1,5 @@
-package main
+// Package markdown formats texts and tables as Markdown, for the generators of pages.
+package markdown
 
 import (
 	"regexp"
@@ -16,8 +17,8 @@ var (
 	openingUnderscore = regexp.MustCompile(`(^|[^\p{L}\p{N}_])_+`)
 )
 
-// escape converts plain text to Markdown on one line.
-func escape(text string) string {
+// Escape converts plain text to Markdown on one line.
+func Escape(text string) string {
 	return openingUnderscore.ReplaceAllStringFunc(escaper.Replace(oneLine(text)), func(match string) string {
 		return strings.ReplaceAll(match, "_", `\_`)
 	})
@@ -26,47 +27,47 @@ func escape(text string) string {
 // oneLine replaces line breaks and repeated spaces with one space.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cell converts Markdown to the content of a table cell.
-func cell(markdown string) string { return strings.ReplaceAll(oneLine(markdown), "|", `\|`) }
+// Cell converts Markdown to the content of a table cell.
+func Cell(markdown string) string { return strings.ReplaceAll(oneLine(markdown), "|", `\|`) }
 
-// code formats text as code.
-func code(text string) string { return "`" + text + "`" }
+// Code formats text as code.
+func Code(text string) string { return "`" + text + "`" }
 
-// table is a Markdown table. Its cells are Markdown without line breaks and
+// Table is a Markdown table. Its cells are Markdown without line breaks and
 // without unescaped pipes.
-type table struct{ text strings.Builder }
+type Table struct{ text strings.Builder }
 
-// newTable returns a table that has only a header.
-func newTable(header ...string) *table {
-	t := &table{}
-	t.add(header...)
+// NewTable returns a table that has only a header.
+func NewTable(header ...string) *Table {
+	t := &Table{}
+	t.Add(header...)
 	t.text.WriteString("|" + strings.Repeat("---|", len(header)) + "\n")
 	return t
 }
 
-// add adds a row to the table.
-func (t *table) add(cells ...string) {
+// Add adds a row to the table.
+func (t *Table) Add(cells ...string) {
 	t.text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
 // String returns the lines of the table.
-func (t *table) String() string { return t.text.String() }
+func (t *Table) String() string { return t.text.String() }
 
 // notInAnchor matches the characters that GitHub omits from the anchor of a
 // heading.
 var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
-// link returns a link to a heading of the same page.
-func link(heading string) string { return "[" + heading + "](#" + anchor(heading) + ")" }
+// Link returns a link to a heading of the same page.
+func Link(heading string) string { return "[" + heading + "](#" + Anchor(heading) + ")" }
 
-// anchor returns the anchor that GitHub gives to a heading.
-func anchor(heading string) string {
+// Anchor returns the anchor that GitHub gives to a heading.
+func Anchor(heading string) string {
 	return strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// wrap breaks each paragraph of a text into lines. A paragraph is one line of the
+// Wrap breaks each paragraph of a text into lines. A paragraph is one line of the
 // text.
-func wrap(text string) string {
+func Wrap(text string) string {
 	paragraphs := strings.Split(text, "\n")
 	for i, paragraph := range paragraphs {
 		paragraphs[i] = wrapParagraph(paragraph)

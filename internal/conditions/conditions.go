@@ -1,0 +1,100 @@
+// Package conditions contains every type and reason of a condition, and every event of the
+// controller. catalogue.yaml defines and describes them. `make generate` writes the
+// variables of this package and docs/conditions.md from it.
+//
+// The package is pure: it uses no client, no context, no clock, no logger and no I/O.
+package conditions
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+//go:generate go run ../../test/conditiongen
+
+// Reason is the reason of a condition. Only the variables of this package have a value that
+// is not zero, so a misspelt reason does not compile.
+type Reason struct{ name string }
+
+// String returns the reason as it is in a condition. It is "" for the zero value.
+func (r Reason) String() string { return r.name }
+
+// Is reports whether the condition has the reason. It accepts nil.
+func (r Reason) Is(c *metav1.Condition) bool { return c != nil && c.Reason == r.name }
+
+// RequiresAction reports whether a problem of a tunnel with the reason remains until a user
+// acts.
+func (r Reason) RequiresAction() bool {
+	return slices.ContainsFunc(Problems, func(p Problem) bool { return p.Reason == r && p.RequiresAction })
+}
+
+// RequiresAction reports whether the reason of the condition is a problem of a tunnel that
+// remains until a user acts. It accepts nil.
+func RequiresAction(c *metav1.Condition) bool { return c != nil && Reason{c.Reason}.RequiresAction() }
+
+// Problem describes a reason that is a problem of a tunnel.
+type Problem struct {
+	Reason Reason
+	// Meaning describes what is wrong, as a sentence.
+	Meaning string
+	// RequiresAction reports whether the problem remains until a user acts.
+	RequiresAction bool
+}
+
+// EventReason is the reason of an event that reports neither a condition nor a problem. Only
+// the variables of this package have a value that is not zero.
+type EventReason struct {
+	name    string
+	warning bool
+}
+
+// String returns the reason as it is in an event.
+func (e EventReason) String() string { return e.name }
+
+// IsWarning reports whether the event is a warning.
+func (e EventReason) IsWarning() bool { return e.warning }
+
+// Type is the type of a condition. Only the variables of this package have a value that is
+// not zero.
+type Type struct {
+	name            string
+	expected        metav1.ConditionStatus
+	event, optional bool
+}
+
+// String returns the type as it is in a condition.
+func (t Type) String() string { return t.name }
+
+// Expected returns the status of a condition that reports no problem. It is False for the
+// types that report a problem when True.
+func (t Type) Expected() metav1.ConditionStatus { return t.expected }
+
+// CausesEvent reports whether a change of a condition of the type causes an event.
+func (t Type) CausesEvent() bool { return t.event }
+
+// IsOptional reports whether a status without a condition of the type is complete. The
+// controller removes such a condition when it no longer reports it.
+func (t Type) IsOptional() bool { return t.optional }
+
+// New returns a condition of the type. Only this function creates the conditions of the
+// controller, so each has a type and a reason of this package.
+func (t Type) New(status metav1.ConditionStatus, reason Reason, message string) metav1.Condition {
+	return metav1.Condition{Type: t.name, Status: status, Reason: reason.name, Message: message}
+}
+
+// Find returns the condition of the type, or nil.
+func (t Type) Find(list []metav1.Condition) *metav1.Condition {
+	for i := range list {
+		if list[i].Type == t.name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// IsTrue reports whether the list has a condition of the type, and whether it is True.
+func (t Type) IsTrue(list []metav1.Condition) bool {
+	c := t.Find(list)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
