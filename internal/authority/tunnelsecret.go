@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
@@ -130,7 +131,7 @@ func certificateOf(secret *corev1.Secret, i Identity) *x509.Certificate {
 
 // Write writes the Tunnel's Secret if it is not current. Write keeps a certificate that is not
 // due for renewal. If a Secret of this name belongs to another owner, Write returns a
-// *tunnel.Failure with [tunnel.ReasonObjectTaken].
+// *tunnel.Failure with [conditions.ReasonObjectTaken].
 func (a *Authority) Write(ctx context.Context, t *v1alpha1.Tunnel) error {
 	s, err := a.current(ctx)
 	if err != nil {
@@ -143,7 +144,7 @@ func (a *Authority) Write(ctx context.Context, t *v1alpha1.Tunnel) error {
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("read Secret %s: %w", key, err)
 	case err == nil && !connector.IsManagedBy(secret, t):
-		return &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, t.Name)}
+		return &tunnel.Failure{Reason: conditions.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, t.Name)}
 	case err == nil:
 		if found, err = a.inspect(t, secret); err != nil {
 			return err

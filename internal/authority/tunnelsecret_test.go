@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -178,8 +179,8 @@ func TestSecretOfAnotherOwnerIsNotWritten(t *testing.T) {
 	}
 	c.wantCurrent(a, object, false)
 	err := a.Write(t.Context(), object)
-	if failure, ok := errors.AsType[*tunnel.Failure](err); !ok || failure.Reason != tunnel.ReasonObjectTaken || !strings.Contains(err.Error(), key.String()) {
-		t.Errorf("the error is %v, want one with the reason %s", err, tunnel.ReasonObjectTaken)
+	if failure, ok := errors.AsType[*tunnel.Failure](err); !ok || failure.Reason != conditions.ReasonObjectTaken || !strings.Contains(err.Error(), key.String()) {
+		t.Errorf("the error is %v, want one with the reason %s", err, conditions.ReasonObjectTaken)
 	}
 	if got := c.files(object); !maps.EqualFunc(got, taken.Data, func(x, y []byte) bool { return string(x) == string(y) }) {
 		t.Errorf("the Secret contains %d keys, want the unchanged one", len(got))

@@ -9,33 +9,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-)
-
-// The reasons of the ConnectorsReady condition.
-const (
-	// reasonReady means that at least one connector is connected to Cloudflare's edge and
-	// all connectors have the current settings.
-	reasonReady = "Ready"
-	// reasonPending means that the Deployment does not exist, or that its
-	// controller has not processed the last change.
-	reasonPending = "Pending"
-	// reasonNoReplicas means that the Deployment is scaled to zero.
-	reasonNoReplicas = "NoReplicas"
-	// reasonUnavailable means that no connector is connected to Cloudflare's edge.
-	reasonUnavailable = "Unavailable"
-	// reasonRollingOut means that a rollout is in progress and at least one connector is
-	// connected.
-	reasonRollingOut = "RollingOut"
-	// reasonStalled means that a rollout has made no progress for longer than the
-	// Deployment's progressDeadlineSeconds.
-	reasonStalled = "Stalled"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // Readiness is the readiness of the connectors of a Tunnel.
 type Readiness struct {
 	// Status, Reason and Message are the fields of the ConnectorsReady condition.
-	Status          metav1.ConditionStatus
-	Reason, Message string
+	Status  metav1.ConditionStatus
+	Reason  conditions.Reason
+	Message string
 	// Desired is the desired number of connectors, and Available is the number of
 	// connectors that are connected to Cloudflare's edge.
 	Desired, Available int32
@@ -53,7 +35,7 @@ type Readiness struct {
 func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	if d == nil {
 		return Readiness{
-			Status: metav1.ConditionFalse, Reason: reasonPending,
+			Status: metav1.ConditionFalse, Reason: conditions.ReasonPending,
 			Message: "The Deployment of the connectors does not exist yet.",
 			Desired: desiredReplicas(settings),
 		}
@@ -68,17 +50,17 @@ func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	r.RolledOut = processed && !rolling && ptr.Deref(d.Status.TerminatingReplicas, 0) == 0
 	switch {
 	case !processed:
-		r.Reason, r.Message = reasonPending, fmt.Sprintf("Kubernetes has not processed the last change of Deployment %s yet.", d.Name)
+		r.Reason, r.Message = conditions.ReasonPending, fmt.Sprintf("Kubernetes has not processed the last change of Deployment %s yet.", d.Name)
 	case r.Desired == 0:
-		r.Reason, r.Message = reasonNoReplicas, fmt.Sprintf("Deployment %s is scaled to 0, so the Gateway serves no requests. Increase spec.connector.replicas.", d.Name)
+		r.Reason, r.Message = conditions.ReasonNoReplicas, fmt.Sprintf("Deployment %s is scaled to 0, so the Gateway serves no requests. Increase spec.connector.replicas.", d.Name)
 	case rolling && stalled(d):
-		r.Reason, r.Message = reasonStalled, describe(d, r, fmt.Sprintf(" The rollout makes no progress; check the pods of Deployment %s.", d.Name))
+		r.Reason, r.Message = conditions.ReasonStalled, describe(d, r, fmt.Sprintf(" The rollout makes no progress; check the pods of Deployment %s.", d.Name))
 	case r.Available == 0:
-		r.Reason, r.Message = reasonUnavailable, describe(d, r, "")
+		r.Reason, r.Message = conditions.ReasonUnavailable, describe(d, r, "")
 	case rolling:
-		r.Reason, r.Message = reasonRollingOut, describe(d, r, "")
+		r.Reason, r.Message = conditions.ReasonRollingOut, describe(d, r, "")
 	default:
-		r.Status, r.Reason, r.Message = metav1.ConditionTrue, reasonReady, describe(d, r, "")
+		r.Status, r.Reason, r.Message = metav1.ConditionTrue, conditions.ReasonReady, describe(d, r, "")
 	}
 	return r
 }

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
@@ -43,35 +45,36 @@ func TestReadinessFollowsTheDeploymentStatus(t *testing.T) {
 	for _, c := range []struct {
 		name               string
 		d                  *appsv1.Deployment
-		status, reason     string
+		status             string
+		reason             conditions.Reason
 		message            string
 		desired, available int32
 		rolledOut          bool
 	}{
-		{"missing", nil, "False", "Pending", "The Deployment of the connectors does not exist yet.", 2, 0, false},
-		{"last change not processed", unprocessed, "False", "Pending", "Kubernetes has not processed the last change of Deployment web yet.", 3, 3, false},
-		{"scaled to zero", scaledToZero, "False", "NoReplicas", "Deployment web is scaled to 0, so the Gateway serves no requests. Increase spec.connector.replicas.", 0, 0, true},
-		{"all available", deploymentOf(3, 3, 3), "True", "Ready", "3 of 3 connectors are available.", 3, 3, true},
-		{"one available", deploymentOf(3, 3, 1), "True", "Ready", "1 of 3 connectors are available.", 3, 1, true},
-		{"one available after the deadline", deploymentOf(3, 3, 1, stalled), "True", "Ready", "1 of 3 connectors are available.", 3, 1, true},
-		{"replicas by default", drained, "True", "Ready", "1 of 1 connectors are available.", 1, 1, true},
-		{"old pod terminating", terminating, "True", "Ready", "3 of 3 connectors are available.", 3, 3, false},
-		{"scaling down", scaledDown, "True", "Ready", "5 of 3 connectors are available.", 3, 5, true},
-		{"starting", deploymentOf(3, 3, 0), "False", "Unavailable", "0 of 3 connectors are available.", 3, 0, true},
-		{"just created", deploymentOf(0, 0, 0), "False", "Unavailable", "0 of 3 connectors are available, 0 of 3 are up to date.", 3, 0, false},
-		{"first pods refused", deploymentOf(0, 0, 0, refused), "False", "Unavailable", "0 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 0, false},
-		{"rolling out", deploymentOf(4, 1, 3), "False", "RollingOut", "3 of 3 connectors are available, 1 of 3 are up to date.", 3, 3, false},
-		{"one old pod left", deploymentOf(4, 3, 3), "False", "RollingOut", "3 of 3 connectors are available, 3 of 3 are up to date.", 3, 3, false},
-		{"new pods do not start", deploymentOf(4, 1, 3, stalled), "False", "Stalled", "3 of 3 connectors are available, 1 of 3 are up to date." + stalledHint, 3, 3, false},
-		{"new pods refused", deploymentOf(3, 0, 3, refused), "False", "RollingOut", "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
-		{"new pods refused after the deadline", deploymentOf(3, 0, 3, refused, stalled), "False", "Stalled", "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
+		{"missing", nil, "False", conditions.ReasonPending, "The Deployment of the connectors does not exist yet.", 2, 0, false},
+		{"last change not processed", unprocessed, "False", conditions.ReasonPending, "Kubernetes has not processed the last change of Deployment web yet.", 3, 3, false},
+		{"scaled to zero", scaledToZero, "False", conditions.ReasonNoReplicas, "Deployment web is scaled to 0, so the Gateway serves no requests. Increase spec.connector.replicas.", 0, 0, true},
+		{"all available", deploymentOf(3, 3, 3), "True", conditions.ReasonReady, "3 of 3 connectors are available.", 3, 3, true},
+		{"one available", deploymentOf(3, 3, 1), "True", conditions.ReasonReady, "1 of 3 connectors are available.", 3, 1, true},
+		{"one available after the deadline", deploymentOf(3, 3, 1, stalled), "True", conditions.ReasonReady, "1 of 3 connectors are available.", 3, 1, true},
+		{"replicas by default", drained, "True", conditions.ReasonReady, "1 of 1 connectors are available.", 1, 1, true},
+		{"old pod terminating", terminating, "True", conditions.ReasonReady, "3 of 3 connectors are available.", 3, 3, false},
+		{"scaling down", scaledDown, "True", conditions.ReasonReady, "5 of 3 connectors are available.", 3, 5, true},
+		{"starting", deploymentOf(3, 3, 0), "False", conditions.ReasonUnavailable, "0 of 3 connectors are available.", 3, 0, true},
+		{"just created", deploymentOf(0, 0, 0), "False", conditions.ReasonUnavailable, "0 of 3 connectors are available, 0 of 3 are up to date.", 3, 0, false},
+		{"first pods refused", deploymentOf(0, 0, 0, refused), "False", conditions.ReasonUnavailable, "0 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 0, false},
+		{"rolling out", deploymentOf(4, 1, 3), "False", conditions.ReasonRollingOut, "3 of 3 connectors are available, 1 of 3 are up to date.", 3, 3, false},
+		{"one old pod left", deploymentOf(4, 3, 3), "False", conditions.ReasonRollingOut, "3 of 3 connectors are available, 3 of 3 are up to date.", 3, 3, false},
+		{"new pods do not start", deploymentOf(4, 1, 3, stalled), "False", conditions.ReasonStalled, "3 of 3 connectors are available, 1 of 3 are up to date." + stalledHint, 3, 3, false},
+		{"new pods refused", deploymentOf(3, 0, 3, refused), "False", conditions.ReasonRollingOut, "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
+		{"new pods refused after the deadline", deploymentOf(3, 0, 3, refused, stalled), "False", conditions.ReasonStalled, "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := connector.Readiness{
 				Status: metav1.ConditionStatus(c.status), Reason: c.reason, Message: c.message,
 				Desired: c.desired, Available: c.available, RolledOut: c.rolledOut,
 			}
-			if diff := cmp.Diff(want, connector.NewReadiness(c.d, v1alpha1.Connector{})); diff != "" {
+			if diff := cmp.Diff(want, connector.NewReadiness(c.d, v1alpha1.Connector{}), cmpopts.EquateComparable(conditions.Reason{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -76,7 +77,7 @@ func (a *accounts) checkCredentials(ctx context.Context, t *v1alpha1.Tunnel) tun
 func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
 	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
-		return account{}, &tunnel.Failure{Reason: tunnel.ReasonWrongAccount, Err: errors.New("the API token belongs to another account")}
+		return account{}, &tunnel.Failure{Reason: conditions.ReasonWrongAccount, Err: errors.New("the API token belongs to another account")}
 	}
 	return a.openSource(ctx, source)
 }

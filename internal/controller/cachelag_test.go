@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -136,7 +137,7 @@ func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Fatal("the tunnel was deleted despite deletion policy Retain")
 	}
-	h.wantReady(v1alpha1.TunnelRetained, "Retained")
+	h.wantReady(v1alpha1.TunnelRetained, conditions.ReasonRetained)
 }
 
 // countTunnelWrites returns the number of writes of Tunnels with the verb.

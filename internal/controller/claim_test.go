@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -59,7 +59,7 @@ func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	h.delete(h.gateway())
 	h.reconcileFor(3 * time.Minute)
-	h.wantReady(v1alpha1.TunnelRetained, "Retained")
+	h.wantReady(v1alpha1.TunnelRetained, conditions.ReasonRetained)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Error("the adopted tunnel was deleted")
 	}
@@ -73,7 +73,7 @@ func TestTakeoverRequiresPermission(t *testing.T) {
 	h.adopt(string(id), false)
 	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "takeover")
-	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTakeoverRequired)
+	h.wantReady(v1alpha1.TunnelBlocked, conditions.ReasonTakeoverRequired)
 	if h.servedHostname() != "old.example.com" {
 		t.Error("the configuration was replaced without takeover")
 	}
@@ -94,7 +94,7 @@ func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.withSecondGateway(func() {
 		h.reconcileFor(time.Minute)
-		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+		h.wantReady(v1alpha1.TunnelBlocked, conditions.ReasonTunnelInUse)
 		h.wantProgrammed(metav1.ConditionFalse, "Pending", "Another Gateway uses the tunnel")
 		if message := h.programmedCondition().Message; strings.Contains(message, "shared") {
 			t.Errorf("the condition names the other Gateway: %s", message)
@@ -147,7 +147,7 @@ func TestConcurrentClaimsAreSerialized(t *testing.T) {
 			t.Errorf("the second Gateway recorded tunnel %s during the claim", object.Status.TunnelID)
 		}
 		h.reconcileFor(time.Minute)
-		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+		h.wantReady(v1alpha1.TunnelBlocked, conditions.ReasonTunnelInUse)
 	})
 	if h.servedHostname() != "a.example.com" {
 		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
@@ -171,7 +171,7 @@ func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 	h.unfreezeCache()
 	h.reconcileFor(time.Minute)
 	h.wantCalls()
-	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+	h.wantReady(v1alpha1.TunnelBlocked, conditions.ReasonTunnelInUse)
 }
 
 func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
@@ -186,7 +186,7 @@ func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
 	h.adopt(string(id), true)
 	h.reconcileFor(time.Minute)
 	h.wantCalls()
-	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+	h.wantReady(v1alpha1.TunnelBlocked, conditions.ReasonTunnelInUse)
 	h.delete(h.gateway())
 	h.reconcileFor(3 * time.Minute)
 	h.wantCalls()
@@ -203,7 +203,7 @@ func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 		if got := len(h.cloud.Calls(fakeprovider.OpConfigure)); got != 1 {
 			t.Errorf("the tunnel was configured %d times, want 1", got)
 		}
-		if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); ready.Status != metav1.ConditionFalse {
+		if ready := condition(h.tunnelObject(), conditions.TypeTunnelReady); ready.Status != metav1.ConditionFalse {
 			t.Errorf("Ready of the second Gateway's Tunnel is %+v, want False", ready)
 		}
 	})

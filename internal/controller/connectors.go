@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
@@ -114,7 +115,7 @@ func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, s *settings.Settin
 		found.Reason = ready.Reason
 	}
 	if d == nil && f.Desired != nil && !f.Desired.RunConnectors {
-		found.Desired, found.Reason, found.Message = 0, "", ""
+		found.Desired, found.Reason, found.Message = 0, conditions.Reason{}, ""
 	}
 	return found
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -222,8 +223,8 @@ func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
 	h.wantConnectorWrites("apply Secret")
 	h.wantEvent("ObjectTaken")
 	object := h.tunnelObject()
-	ready := condition(object, v1alpha1.TunnelConnectorsReady)
-	if ready.Status != metav1.ConditionFalse || ready.Reason != string(tunnel.ReasonObjectTaken) || !strings.Contains(ready.Message, sharedConnectors.Name) {
+	ready := condition(object, conditions.TypeTunnelConnectorsReady)
+	if ready.Status != metav1.ConditionFalse || ready.Reason != conditions.ReasonObjectTaken.String() || !strings.Contains(ready.Message, sharedConnectors.Name) {
 		t.Errorf("ConnectorsReady is %+v, want reason ObjectTaken and the object's name", ready)
 	}
 	h.delete(conflicting)
@@ -268,7 +269,7 @@ func TestConnectorsStopWhenTheTunnelRetires(t *testing.T) {
 	}
 	h.reconcileFor(2 * time.Second)
 	h.wantKinds("NetworkPolicy", "Secret", "ServiceAccount")
-	h.wantReady(v1alpha1.TunnelRetiring, tunnel.ReasonConnectorsStopping)
+	h.wantReady(v1alpha1.TunnelRetiring, conditions.ReasonConnectorsStopping)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Fatal("the tunnel was deleted while its connectors were running")
 	}
@@ -293,7 +294,7 @@ func TestRetirementDoesNotWaitForStuckPods(t *testing.T) {
 	h.reconcileFor(30*time.Second + 3*time.Minute)
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 	h.reconcileFor(time.Minute)
-	if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); !strings.Contains(ready.Message, "pods left: 2, connected connectors: 2") {
+	if ready := condition(h.tunnelObject(), conditions.TypeTunnelReady); !strings.Contains(ready.Message, "pods left: 2, connected connectors: 2") {
 		t.Errorf("the message of Ready is %q, want the numbers of pods and connectors", ready.Message)
 	}
 	if len(h.cloud.Calls(fakeprovider.OpDisconnect)) > 0 || len(h.cloud.LiveTunnels()) != 1 {
@@ -331,9 +332,9 @@ func TestRecreatedGatewayGetsItsConnectorsBack(t *testing.T) {
 }
 
 // condition returns the Tunnel's condition of the type.
-func condition(object *v1alpha1.Tunnel, kind string) metav1.Condition {
+func condition(object *v1alpha1.Tunnel, t conditions.Type) metav1.Condition {
 	for _, c := range object.Status.Conditions {
-		if c.Type == kind {
+		if c.Type == t.String() {
 			return c
 		}
 	}

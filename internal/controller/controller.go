@@ -35,6 +35,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
@@ -189,7 +190,7 @@ func conditionEvents(recorder events.EventRecorder) func(client.Object, status.C
 	return func(object client.Object, change status.Change) {
 		if change.Orphaned {
 			if object.GetDeletionTimestamp().IsZero() {
-				recorder.Eventf(object, nil, corev1.EventTypeWarning, reasonNoParent, "Report", "%s", truncateNote(change.Message))
+				recorder.Eventf(object, nil, corev1.EventTypeWarning, conditions.EventNoParent.String(), "Report", "%s", truncateNote(change.Message))
 			}
 			return
 		}
@@ -201,18 +202,12 @@ func conditionEvents(recorder events.EventRecorder) func(client.Object, status.C
 	}
 }
 
-// reasonNoParent is the reason of the event about a route that has lost its last parent.
-const reasonNoParent = "NoParent"
-
-// reasonStatusNotWritten is the reason of the event about a status that cannot be written.
-const reasonStatusNotWritten = "StatusNotWritten"
-
 // failureEvents returns a function that emits an event about a status that cannot be
 // written.
 func failureEvents(recorder events.EventRecorder) func(client.Object, error) {
 	return func(object client.Object, err error) {
 		note := truncateNote(fmt.Sprintf("The status of this object is out of date, because the controller cannot write it: %v.", err))
-		recorder.Eventf(object, nil, corev1.EventTypeWarning, reasonStatusNotWritten, "Report", "%s", note)
+		recorder.Eventf(object, nil, corev1.EventTypeWarning, conditions.EventStatusNotWritten.String(), "Report", "%s", note)
 	}
 }
 

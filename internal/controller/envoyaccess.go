@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -31,7 +31,7 @@ func observe(p *decision.Plane, object *v1alpha1.Tunnel, memory tunnel.Memory) i
 	observed := ingress.Observed{
 		Known: remote.Known,
 		Applied: p.Has(recorded.Hash) && recorded.Late == "" &&
-			meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.TunnelConfigurationApplied),
+			conditions.TypeTunnelConfigurationApplied.IsTrue(object.Status.Conditions),
 		Elsewhere: !leadsToEnvoy(object) || object.Status.TunnelID == "",
 	}
 	if !remote.Confirmed {

@@ -14,15 +14,15 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
 // dataPlaneReady returns the status and the reason of the DataPlaneReady condition.
 func (h *harness) dataPlaneReady() string {
 	h.t.Helper()
-	c := meta.FindStatusCondition(h.gateway().Status.Conditions, gateway.TypeDataPlaneReady)
+	c := meta.FindStatusCondition(h.gateway().Status.Conditions, conditions.TypeDataPlaneReady.String())
 	if c == nil {
 		return "none"
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -145,6 +145,6 @@ func statusIsCurrent(g *gatewayv1.Gateway) bool {
 	if g == nil {
 		return false
 	}
-	accepted := meta.FindStatusCondition(g.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
+	accepted := conditions.TypeAccepted.Find(g.Status.Conditions)
 	return accepted != nil && accepted.ObservedGeneration == g.Generation
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -59,7 +59,7 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 		if len(h.cloud.Calls(fakeprovider.OpConfigure)) > 0 {
 			t.Errorf("the configuration was written (after a restart: %t)", restart)
 		}
-		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonContested)
+		h.wantReady(v1alpha1.TunnelServing, conditions.ReasonContested)
 		h.wantProgrammed(metav1.ConditionFalse, "Pending", "pause the Gateway")
 	}
 	h.annotate(v1alpha1.PausedAnnotation, "true")

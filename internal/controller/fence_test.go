@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -103,7 +104,7 @@ func TestControllerOfAnOlderVersionChangesNothing(t *testing.T) {
 			if !equality.Semantic.DeepEqual(h.deployment(), before) || !equality.Semantic.DeepEqual(h.stored(), configuration) {
 				t.Error("the connectors or the configuration were changed")
 			}
-			h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonNewerVersion)
+			h.wantReady(v1alpha1.TunnelBlocked, conditions.ReasonNewerVersion)
 
 			h.setSchemaVersion(tunnel.SchemaVersion)
 			h.restart()

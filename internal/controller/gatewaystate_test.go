@@ -17,6 +17,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -203,7 +204,7 @@ func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
 			if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
 				t.Errorf("the tunnels are %+v and the Deployment is %+v, want one of each", h.cloud.LiveTunnels(), h.deployment())
 			}
-			h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonGatewayUnknown)
+			h.wantReady(v1alpha1.TunnelServing, conditions.ReasonGatewayUnknown)
 		})
 	}
 }

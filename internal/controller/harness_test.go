@@ -21,6 +21,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -219,7 +220,7 @@ func (h *harness) gateway() *gatewayv1.Gateway {
 // dataPlaneMessage returns the message of the DataPlaneReady condition.
 func (h *harness) dataPlaneMessage() string {
 	h.t.Helper()
-	c := meta.FindStatusCondition(h.gateway().Status.Conditions, gateway.TypeDataPlaneReady)
+	c := meta.FindStatusCondition(h.gateway().Status.Conditions, conditions.TypeDataPlaneReady.String())
 	if c == nil {
 		return ""
 	}
@@ -356,14 +357,14 @@ func (h *harness) wantProgrammed(status metav1.ConditionStatus, reason, text str
 }
 
 // wantReady compares the phase of the Tunnel and the reason of its Ready condition.
-func (h *harness) wantReady(phase v1alpha1.TunnelPhase, reason tunnel.Reason) {
+func (h *harness) wantReady(phase v1alpha1.TunnelPhase, reason conditions.Reason) {
 	h.t.Helper()
 	object := h.tunnelObject()
 	if object == nil {
 		h.t.Fatal("the Gateway has no Tunnel")
 	}
-	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TunnelReady)
-	if ready == nil || object.Status.Phase != phase || ready.Reason != string(reason) {
+	ready := conditions.TypeTunnelReady.Find(object.Status.Conditions)
+	if ready == nil || object.Status.Phase != phase || ready.Reason != reason.String() {
 		h.t.Errorf("the Tunnel is in phase %s with Ready condition %+v, want phase %s and reason %s", object.Status.Phase, ready, phase, reason)
 	}
 }

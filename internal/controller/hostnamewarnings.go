@@ -31,7 +31,7 @@ func (w *hostnameWarnings) emit(key state.Key, s *gateway.Snapshot, warnings []g
 	objects := attachedObjects(s)
 	for _, warning := range unreported {
 		if object := objects[warning.Object]; object != nil {
-			w.events.Eventf(object, nil, corev1.EventTypeWarning, warning.Reason, "Report", "%s", truncateNote(warning.Message))
+			w.events.Eventf(object, nil, corev1.EventTypeWarning, warning.Reason.String(), "Report", "%s", truncateNote(warning.Message))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -68,7 +69,7 @@ type managedTunnel struct {
 	token  tokenRead
 	// reportedProblem is the reason of the last event about a problem that requires
 	// user action.
-	reportedProblem tunnel.Reason
+	reportedProblem conditions.Reason
 	warnings        reportedWarnings
 	// notBefore is the uptime before which no reconcile is useful, because a write has
 	// to wait for a token.
@@ -90,7 +91,7 @@ type activity struct {
 
 // failure is the reason and the error of a failed step.
 type failure struct {
-	reason tunnel.Reason
+	reason conditions.Reason
 	err    error
 }
 
@@ -191,7 +192,7 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 			err := loop.finish(ctx, facts, step.Problem)
 			facts.Object = m.object // with the beginning of a pause
 			outcome := tunnel.Programmed(facts)
-			if m.notBefore = 0; outcome.Reason == tunnel.ReasonConfigurationThrottled {
+			if m.notBefore = 0; outcome.Reason == conditions.ReasonConfigurationThrottled {
 				m.notBefore = facts.Uptime + min(throttledPace, step.Delay)
 			}
 			return &outcome, step.Delay, err

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -142,7 +143,7 @@ func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, erro
 // conditions and other derived fields of the Tunnel's status.
 func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
 	if p == nil || !p.RequiresAction {
-		l.reportedProblem = ""
+		l.reportedProblem = conditions.Reason{}
 	} else if l.reportedProblem != p.Reason {
 		l.reportedProblem = p.Reason
 		l.notify.emitProblem(l.gateway, f.Object, *p)
@@ -151,7 +152,7 @@ func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) er
 		return nil
 	}
 	switch o := tunnel.Programmed(f); {
-	case o.Reason == tunnel.ReasonConfigurationThrottled:
+	case o.Reason == conditions.ReasonConfigurationThrottled:
 		l.reportThrottling(f)
 	case o.State == tunnel.OutcomeInEffect && l.contributions.written == nil:
 		l.recordInEffect(f.Desired.Hash)

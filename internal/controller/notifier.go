@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -23,18 +24,18 @@ type notifier struct{ events events.EventRecorder }
 
 // emitStep emits the event of a step.
 func (n notifier) emitStep(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Event) {
-	n.emit(g, t, e.Warning, string(e.Reason), e.Message)
+	n.emit(g, t, e.Reason.IsWarning(), e.Reason.String(), e.Message)
 }
 
 // emitProblem emits a warning about a problem that requires user action.
 func (n notifier) emitProblem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel.Problem) {
-	n.emit(g, t, true, string(p.Reason), p.Message)
+	n.emit(g, t, true, p.Reason.String(), p.Message)
 }
 
 // emitFailure logs a failed step. It emits a warning unless the previous failure had
 // the same reason and message.
 func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, previous *tunnel.Problem, current tunnel.Backoff, err error) {
-	logger := log.FromContext(ctx).WithValues("reason", current.Problem.Reason, "retryAfter", current.Delay.String())
+	logger := log.FromContext(ctx).WithValues("reason", current.Problem.Reason.String(), "retryAfter", current.Delay.String())
 	if t != nil {
 		logger = logger.WithValues("tunnel", t.Status.TunnelID)
 	}
@@ -44,7 +45,7 @@ func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1al
 		logger.Error(err, "failed to reconcile the tunnel")
 	}
 	if previous == nil || previous.Reason != current.Problem.Reason || previous.Message != current.Problem.Message {
-		n.emit(g, t, true, string(current.Problem.Reason), describeFailure(current.Problem.Message, err))
+		n.emit(g, t, true, current.Problem.Reason.String(), describeFailure(current.Problem.Message, err))
 	}
 }
 
@@ -60,12 +61,12 @@ func describeFailure(message string, err error) string {
 // emitRecovery emits an event when the configuration can be read and written again
 // after a failure.
 func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
-	n.emit(g, t, false, "Recovered", "The controller can read and write the configuration of the tunnel again.")
+	n.emit(g, t, conditions.EventRecovered.IsWarning(), conditions.EventRecovered.String(), "The controller can read and write the configuration of the tunnel again.")
 }
 
 // emitWarning emits a warning about an accepted Gateway.
 func (n notifier) emitWarning(g *gatewayv1.Gateway, w gateway.Warning) {
-	n.events.Eventf(g, nil, corev1.EventTypeWarning, w.Reason, "ManageTunnel", "%s", truncateNote(w.Message))
+	n.events.Eventf(g, nil, corev1.EventTypeWarning, w.Reason.String(), "ManageTunnel", "%s", truncateNote(w.Message))
 }
 
 // emit emits an event on the Gateway, or on the Tunnel if the Gateway is gone.

@@ -9,16 +9,15 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // reconcileSummary summarizes one reconcile of a key for the metrics.
@@ -75,9 +74,9 @@ func (o *observer) record(key state.Key, summary *reconcileSummary, err error) {
 	activity := o.recordActivity(key, summary.managed)
 	switch {
 	case errors.Is(err, errPanic):
-		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonFailed)
+		o.metrics.RecordError(key.NamespacedName, conditions.ReasonFailed)
 	case err != nil:
-		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonKubernetes)
+		o.metrics.RecordError(key.NamespacedName, conditions.ReasonKubernetesUnavailable)
 	}
 	// The repair of an external change does not push a change of the cluster.
 	if len(activity.pushedBytes) > 0 && !activity.repaired && !summary.since.IsZero() {
@@ -140,7 +139,7 @@ func (s *reconcileSummary) pending() bool {
 		return false
 	}
 	recorded := s.managed.object != nil && s.managed.object.Status.Configuration.Hash == s.configurationHash && len(s.managed.memory.LateWrites.Hashes) == 0
-	return isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
+	return conditions.TypeAccepted.IsTrue(s.report.Gateway.Conditions) && !recorded
 }
 
 // recordActivity records the changes of the tunnel in the metrics, and returns them.
@@ -171,7 +170,7 @@ func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 // gatewayMetrics derives the metrics of the Gateway from the reported statuses.
 func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
-		Programmed: isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: s.paused,
+		Programmed: conditions.TypeProgrammed.IsTrue(s.report.Gateway.Conditions), Paused: s.paused,
 		PausedSince: s.pausedSince(), Throttled: s.outcome.Push.State == gateway.PushDelayed, DataPlaneChangeStart: s.dataPlaneChangeStart(),
 		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
@@ -208,36 +207,32 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	}
 	if e := s.outcome.Envoys; e != nil {
 		g.DataPlane = &metrics.DataPlane{
-			Ready: isTrue(s.report.Gateway.Conditions, gateway.TypeDataPlaneReady), Rejected: e.Rejected != "", LimitExceeded: e.Excess != "",
+			Ready: conditions.TypeDataPlaneReady.IsTrue(s.report.Gateway.Conditions), Rejected: e.Rejected != "", LimitExceeded: e.Excess != "",
 		}
 	}
 	return g
 }
 
-func isTrue[T ~string](conditions []metav1.Condition, kind T) bool {
-	return meta.IsStatusConditionTrue(conditions, string(kind))
-}
-
-func listenerState(conditions []metav1.Condition) metrics.ListenerState {
+func listenerState(list []metav1.Condition) metrics.ListenerState {
 	switch {
-	case isTrue(conditions, gatewayv1.ListenerConditionProgrammed):
+	case conditions.TypeProgrammed.IsTrue(list):
 		return metrics.ListenerProgrammed
-	case isTrue(conditions, gatewayv1.ListenerConditionConflicted):
+	case conditions.TypeConflicted.IsTrue(list):
 		return metrics.ListenerConflicted
-	case !isTrue(conditions, gatewayv1.ListenerConditionAccepted):
+	case !conditions.TypeAccepted.IsTrue(list):
 		return metrics.ListenerRejected
-	case !isTrue(conditions, gatewayv1.ListenerConditionResolvedRefs):
+	case !conditions.TypeResolvedRefs.IsTrue(list):
 		return metrics.ListenerUnresolved
 	default:
 		return metrics.ListenerPending
 	}
 }
 
-func listenerSetState(conditions []metav1.Condition) metrics.ListenerSetState {
+func listenerSetState(list []metav1.Condition) metrics.ListenerSetState {
 	switch {
-	case isTrue(conditions, gatewayv1.ListenerSetConditionProgrammed):
+	case conditions.TypeProgrammed.IsTrue(list):
 		return metrics.ListenerSetProgrammed
-	case isTrue(conditions, gatewayv1.ListenerSetConditionAccepted):
+	case conditions.TypeAccepted.IsTrue(list):
 		return metrics.ListenerSetPending
 	default:
 		return metrics.ListenerSetRejected
@@ -248,11 +243,11 @@ func listenerSetState(conditions []metav1.Condition) metrics.ListenerSetState {
 func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 	unresolved, partial := false, false
 	for _, parent := range parents {
-		if !isTrue(parent.Conditions, gatewayv1.RouteConditionAccepted) {
+		if !conditions.TypeAccepted.IsTrue(parent.Conditions) {
 			return metrics.RouteRejected
 		}
-		unresolved = unresolved || !isTrue(parent.Conditions, gatewayv1.RouteConditionResolvedRefs)
-		partial = partial || isTrue(parent.Conditions, gatewayv1.RouteConditionPartiallyInvalid)
+		unresolved = unresolved || !conditions.TypeResolvedRefs.IsTrue(parent.Conditions)
+		partial = partial || conditions.TypePartiallyInvalid.IsTrue(parent.Conditions)
 	}
 	switch {
 	case unresolved:

@@ -23,6 +23,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
@@ -291,7 +292,7 @@ func describe(ref gatewayv1.ParentReference) string {
 var evidence = cmp.Options{
 	cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"),
 	cmpopts.IgnoreSliceElements(func(c metav1.Condition) bool {
-		return c.Type == gateway.TypeConnectorsReady || c.Type == gateway.TypeDataPlaneReady
+		return c.Type == conditions.TypeConnectorsReady.String() || c.Type == conditions.TypeDataPlaneReady.String()
 	}),
 	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Message" }, cmp.Transformer("withoutPause", func(message string) string {
 		return pausedSince.ReplaceAllString(message, "is paused")

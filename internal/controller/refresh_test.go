@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -61,7 +61,7 @@ func TestRequestedReconcileEndsBackoffs(t *testing.T) {
 	h.cloud.Fail(fakeprovider.OpConfiguration, down, down, down, down, down)
 	h.setHostname("b.example.com")
 	h.reconcileFor(40 * time.Second)
-	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonUnavailable)
+	h.wantReady(v1alpha1.TunnelServing, conditions.ReasonCloudflareUnavailable)
 	if h.servedHostname() != "a.example.com" {
 		t.Fatal("the change was written")
 	}
@@ -82,7 +82,7 @@ func TestRequestedReconcileIsNotRecordedBeforeItsReadsSucceed(t *testing.T) {
 	h.wantReconciled("")
 	h.reconcileFor(2 * time.Second)
 	h.wantReconciled("1")
-	if applied := meta.FindStatusCondition(h.tunnelObject().Status.Conditions, v1alpha1.TunnelConfigurationApplied); applied == nil || applied.Status != metav1.ConditionTrue {
+	if applied := conditions.TypeTunnelConfigurationApplied.Find(h.tunnelObject().Status.Conditions); applied == nil || applied.Status != metav1.ConditionTrue {
 		t.Errorf("ConfigurationApplied is %+v, want True", applied)
 	}
 }
@@ -98,7 +98,7 @@ func TestPausedTunnelIsReadAndNotWritten(t *testing.T) {
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConnections)
 	h.wantReconciled("1")
-	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonPaused)
+	h.wantReady(v1alpha1.TunnelServing, conditions.ReasonPaused)
 }
 
 func TestRetainedTunnelRecordsARequestedReconcile(t *testing.T) {
@@ -110,7 +110,7 @@ func TestRetainedTunnelRecordsARequestedReconcile(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
 	h.reconcileFor(time.Minute)
-	h.wantReady(v1alpha1.TunnelRetained, tunnel.ReasonRetained)
+	h.wantReady(v1alpha1.TunnelRetained, conditions.ReasonRetained)
 	h.cloud.ResetCalls()
 	h.requestReconcile("1")
 	h.reconcileOnce()

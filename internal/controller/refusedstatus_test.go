@@ -10,6 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // refuseStatus makes the API server refuse the statuses of objects of the kind.
@@ -69,7 +70,7 @@ func TestRefusedStatusAffectsNothingElse(t *testing.T) {
 		h.wantEvent("Warning StatusNotWritten The status of this object is out of date, because the controller cannot write it: update status of HTTPRoute infra/web: refused by a policy.")
 		h.injectError = func(write) (bool, error) { return true, nil }
 		h.retryStatuses()
-		if got := h.routeParents(); len(got) != 1 || !isTrue(got[0].Conditions, gatewayv1.RouteConditionAccepted) {
+		if got := h.routeParents(); len(got) != 1 || !conditions.TypeAccepted.IsTrue(got[0].Conditions) {
 			t.Errorf("the route has status entries %+v, want one with Accepted=True", got)
 		}
 		h.wantMetrics(map[string]float64{"unwritten_statuses": -1})

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // newRestoredTunnel returns a harness with a Tunnel that was restored from a backup
@@ -59,7 +59,7 @@ func TestTunnelOfAnotherClusterIsBlocked(t *testing.T) {
 			h.reconcileFor(2 * time.Hour)
 			h.wantCalls()
 			h.wantKinds()
-			h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonOtherCluster)
+			h.wantReady(v1alpha1.TunnelBlocked, conditions.ReasonOtherCluster)
 			if withoutGateway {
 				return
 			}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -114,27 +114,27 @@ func TestBlockedDeletionIsReported(t *testing.T) {
 	// The Tunnel remains while its deletion is blocked, and reports the reason.
 	for name, test := range map[string]struct {
 		prevent, allow func(*harness)
-		want           tunnel.Reason
+		want           conditions.Reason
 	}{
 		"a connector that the controller does not run": {
 			func(h *harness) { h.cloud.SetConnected(h.tunnelID(), true) },
-			func(h *harness) { h.cloud.SetConnected(h.tunnelID(), false) }, tunnel.ReasonConnectorsConnected,
+			func(h *harness) { h.cloud.SetConnected(h.tunnelID(), false) }, conditions.ReasonConnectorsConnected,
 		},
 		"private network routes": {
 			func(h *harness) { h.cloud.SetRoutes(h.tunnelID(), true) },
-			func(h *harness) { h.cloud.SetRoutes(h.tunnelID(), false) }, tunnel.ReasonPrivateRoutes,
+			func(h *harness) { h.cloud.SetRoutes(h.tunnelID(), false) }, conditions.ReasonPrivateRoutes,
 		},
 		"a tunnel that became locally managed": {
 			func(h *harness) { h.cloud.SetLocal(h.tunnelID(), true) },
-			func(h *harness) { h.cloud.SetLocal(h.tunnelID(), false) }, tunnel.ReasonLocallyManaged,
+			func(h *harness) { h.cloud.SetLocal(h.tunnelID(), false) }, conditions.ReasonLocallyManaged,
 		},
 		"no API token": {
 			func(h *harness) { h.lifecycle.accounts.defaults.Token = "" },
-			func(h *harness) { h.lifecycle.accounts.defaults.Token = "token" }, tunnel.ReasonCredentialsMissing,
+			func(h *harness) { h.lifecycle.accounts.defaults.Token = "token" }, conditions.ReasonCredentialsMissing,
 		},
 		"an API token of another account": {
 			func(h *harness) { h.lifecycle.accounts.defaults.Account = "other" },
-			func(h *harness) { h.lifecycle.accounts.defaults.Account = fakeprovider.AccountID }, tunnel.ReasonWrongAccount,
+			func(h *harness) { h.lifecycle.accounts.defaults.Account = fakeprovider.AccountID }, conditions.ReasonWrongAccount,
 		},
 		"a paused Gateway": {
 			func(h *harness) {
@@ -146,7 +146,7 @@ func TestBlockedDeletionIsReported(t *testing.T) {
 			func(h *harness) {
 				object := h.tunnelObject()
 				h.change(object.Namespace, object.Name, object, func() { object.Spec.Paused = false })
-			}, tunnel.ReasonPaused,
+			}, conditions.ReasonPaused,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestRetainedTunnelServesARecreatedGateway(t *testing.T) {
 	id := h.tunnelID()
 	h.delete(h.gateway())
 	h.reconcileFor(time.Hour)
-	h.wantReady(v1alpha1.TunnelRetained, "Retained")
+	h.wantReady(v1alpha1.TunnelRetained, conditions.ReasonRetained)
 	h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": -1})
 	if h.requeueAfter != 0 || h.deployment() != nil || len(h.cloud.LiveTunnels()) != 1 {
 		t.Errorf("requeue after %s, Deployment %+v, tunnels %+v; want 0, none and one tunnel", h.requeueAfter, h.deployment(), h.cloud.LiveTunnels())
@@ -247,7 +247,7 @@ func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h.lifecycle.accounts.defaults.Token = "token"
 	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-	if c := condition(h.tunnelObject(), v1alpha1.TunnelCredentialsValid); c.Status != metav1.ConditionTrue {
+	if c := condition(h.tunnelObject(), conditions.TypeTunnelCredentialsValid); c.Status != metav1.ConditionTrue {
 		t.Errorf("CredentialsValid is %+v, want True", c)
 	}
 	h.cloud.Fail(fakeprovider.OpConfigure, provider.ErrUnauthorized)

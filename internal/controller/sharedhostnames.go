@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -39,7 +39,7 @@ func (s *sharedHostnames) update(ctx context.Context, g *gatewayv1.Gateway, host
 		return gateway.Shared{}, err
 	}
 	name := client.ObjectKeyFromObject(g)
-	hasCondition := meta.FindStatusCondition(g.Status.Conditions, gateway.TypeHostnameShared) != nil
+	hasCondition := conditions.TypeHostnameShared.Find(g.Status.Conditions) != nil
 	shared, affected := s.record(name, hostnames, hasCondition)
 	s.requeueAll(affected)
 	return shared, nil

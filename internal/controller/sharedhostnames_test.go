@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -29,7 +30,7 @@ func TestSharedHostnamesAreReportedAfterEveryGatewayIsReconciled(t *testing.T) {
 		g := newGateway(name, "a.example.com")
 		g.Namespace = "ns"
 		if name == "reported" {
-			g.Status.Conditions = []metav1.Condition{{Type: gateway.TypeHostnameShared, Status: metav1.ConditionTrue}}
+			g.Status.Conditions = []metav1.Condition{{Type: conditions.TypeHostnameShared.String(), Status: metav1.ConditionTrue}}
 		}
 		shared, err := s.update(t.Context(), g, hostnames)
 		if err != nil {

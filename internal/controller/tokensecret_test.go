@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -78,7 +78,7 @@ func TestSecretOfAnotherOwnerIsNotOverwritten(t *testing.T) {
 	h := newConnectorHarness(t, conflicting)
 	h.reconcileFor(time.Minute)
 	h.wantConnectorWrites()
-	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonObjectTaken)
+	h.wantReady(v1alpha1.TunnelServing, conditions.ReasonObjectTaken)
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure)
 	h.delete(conflicting)
 	h.reconcileFor(time.Second)
@@ -259,7 +259,7 @@ func TestBlockedRotationKeepsTheToken(t *testing.T) {
 		h.reconcileFor(time.Second)
 		h.requestRotation()
 		h.reconcileFor(time.Minute)
-		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonRotationBlocked)
+		h.wantReady(v1alpha1.TunnelServing, conditions.ReasonRotationBlocked)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}
@@ -273,7 +273,7 @@ func TestBlockedRotationKeepsTheToken(t *testing.T) {
 		}
 		h.requestRotation()
 		h.reconcileFor(5 * time.Minute)
-		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonRotationBlocked)
+		h.wantReady(v1alpha1.TunnelServing, conditions.ReasonRotationBlocked)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}

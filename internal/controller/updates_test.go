@@ -12,7 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -75,10 +75,10 @@ func TestConditionsReportTheWaitForAToken(t *testing.T) {
 	h.reconcileOnce()
 	h.wantCalls()
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "(20 writes, and one more every 5s), so the controller writes the latest changes at 2026-11-22T12:01:")
-	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonConfigurationThrottled)
+	h.wantReady(v1alpha1.TunnelServing, conditions.ReasonConfigurationThrottled)
 	h.reconcileFor(5 * time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "is in effect.")
-	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonServing)
+	h.wantReady(v1alpha1.TunnelServing, conditions.ReasonServing)
 }
 
 // routeOf returns a route in the namespace with the path.

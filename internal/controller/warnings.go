@@ -5,6 +5,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -13,7 +14,7 @@ import (
 const warningInterval = 5 * time.Minute
 
 // reportedWarnings contains, by reason, the last events about the warnings of a Gateway.
-type reportedWarnings map[string]reportedWarning
+type reportedWarnings map[conditions.EventReason]reportedWarning
 
 type reportedWarning struct {
 	message string // empty when the warning has ended
@@ -22,7 +23,7 @@ type reportedWarning struct {
 
 // emitWarnings emits an event for each warning of the Gateway whose message is new.
 func (l *lifecycle) emitWarnings(g *gatewayv1.Gateway, m *managedTunnel, warnings []gateway.Warning) {
-	uptime, current := l.clock.uptime(), map[string]bool{}
+	uptime, current := l.clock.uptime(), map[conditions.EventReason]bool{}
 	for _, w := range warnings {
 		current[w.Reason] = true
 		last, known := m.warnings[w.Reason]

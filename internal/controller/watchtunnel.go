@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -14,8 +13,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -119,8 +118,8 @@ func (w watches) gatewaysOverLimit(ctx context.Context, namespace string) ([]sta
 	err := w.reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 	var keys []state.Key
 	for i := range list.Items {
-		accepted := meta.FindStatusCondition(list.Items[i].Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
-		if accepted != nil && accepted.Reason == gateway.ReasonLimitExceeded {
+		accepted := conditions.TypeAccepted.Find(list.Items[i].Status.Conditions)
+		if conditions.ReasonLimitExceeded.Is(accepted) {
 			keys = append(keys, state.GatewayKey(list.Items[i].Namespace, list.Items[i].Name))
 		}
 	}

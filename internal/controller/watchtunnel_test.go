@@ -14,7 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -63,7 +63,7 @@ func wantKeys(t *testing.T, keys []state.Key, err error, want ...string) {
 
 func TestWatchMapsATunnelToItsGatewayAndRivals(t *testing.T) {
 	limited := newGateway("limited", "b.example.com")
-	limited.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionFalse, Reason: gateway.ReasonLimitExceeded}}
+	limited.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionFalse, Reason: conditions.ReasonLimitExceeded.String()}}
 	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), withExisting(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
 	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	ctx := t.Context()

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
@@ -33,12 +34,12 @@ func (d *Decision) push(t *v1alpha1.Tunnel, o tunnel.Outcome) gateway.Push {
 		return gateway.Push{State: gateway.PushFailed, Message: problem}
 	case o.State == tunnel.OutcomeInEffect:
 		p.State = gateway.PushSucceeded
-	case o.Reason == tunnel.ReasonConfigurationThrottled:
+	case o.Reason == conditions.ReasonConfigurationThrottled:
 		p.State = gateway.PushDelayed
 	case o.State == tunnel.OutcomeFailed:
 		p.State = gateway.PushFailed
-		if o.Reason == tunnel.ReasonSettingsNotApplied || o.Reason == tunnel.ReasonNewerVersion {
-			p.Reason = string(o.Reason)
+		if o.Reason == conditions.ReasonSettingsNotApplied || o.Reason == conditions.ReasonNewerVersion {
+			p.Reason = o.Reason
 		}
 	}
 	return p

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
@@ -44,29 +45,19 @@ func required(level map[string]*v1alpha1.Access, hostname string) *v1alpha1.Acce
 // message of its Accepted condition contains it.
 type Warning struct {
 	// Reason is the reason of the event.
-	Reason  string
+	Reason  conditions.EventReason
 	Message string
 }
-
-// The reasons of warnings.
-const (
-	// ReasonAccessBypass means that requests can reach a protected hostname without a
-	// token of Cloudflare Access.
-	ReasonAccessBypass = "AccessBypass"
-	// ReasonUnusedListenerConfiguration means that an entry of listenerConfigurations
-	// applies to no hostname of the Gateway.
-	ReasonUnusedListenerConfiguration = "UnusedListenerConfiguration"
-)
 
 // accessWarnings returns the warnings about the table and the entries.
 func accessWarnings(table *routing.Table, s *settings.Settings, gaps []routing.AccessGap) []Warning {
 	var warnings []Warning
 	if len(gaps) > 0 {
-		warnings = append(warnings, Warning{ReasonAccessBypass, describeGaps(gaps)})
+		warnings = append(warnings, Warning{conditions.EventAccessBypass, describeGaps(gaps)})
 	}
 	class, own := unusedHostnames(table, s.Listeners.Class), unusedHostnames(table, s.Listeners.Gateway)
 	if unused := append(label(own, "Gateway"), label(class, "GatewayClass")...); len(unused) > 0 {
-		warnings = append(warnings, Warning{ReasonUnusedListenerConfiguration, fmt.Sprintf(
+		warnings = append(warnings, Warning{conditions.EventUnusedListenerConfiguration, fmt.Sprintf(
 			"Entries of listenerConfigurations have no effect, because no listener of the Gateway matches their hostnames: %s. Correct the hostnames, add listeners, or remove the entries.",
 			listAtMost(unused))})
 	}

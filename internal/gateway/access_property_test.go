@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -213,7 +214,7 @@ func accessHosts() []string {
 
 func wantBypassWarning(t *testing.T, r *gateway.Result, want bool) {
 	t.Helper()
-	got := slices.ContainsFunc(r.Warnings, func(w gateway.Warning) bool { return w.Reason == gateway.ReasonAccessBypass })
+	got := slices.ContainsFunc(r.Warnings, func(w gateway.Warning) bool { return w.Reason == conditions.EventAccessBypass })
 	if got != want {
 		t.Errorf("the Gateway reports a bypass: %t, want %t", got, want)
 	}

@@ -8,6 +8,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
@@ -68,7 +69,7 @@ func TestRulesThatAccessAddsCannotFillATunnel(t *testing.T) {
 		t.Errorf("the tunnel has %d rules", len(rules))
 	}
 	accepted := report(result, s).Routes[0].Parents[0].Conditions[0]
-	if accepted.Reason != gateway.ReasonLimitExceeded || !strings.Contains(accepted.Message, "needs 2510 ingress rules") {
+	if accepted.Reason != conditions.ReasonLimitExceeded.String() || !strings.Contains(accepted.Message, "needs 2510 ingress rules") {
 		t.Errorf("condition %+v, want LimitExceeded with the number of rules", accepted)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -91,20 +92,20 @@ func (a *ruleAction) refuse(reason string) {
 // newAction returns the action of a rule without its filters.
 func (t translator) newAction(route *Route, index int, a ruleAction, weighted []routing.WeightedBackend, unresolved *Problem) routing.Action {
 	rule, status := &route.Rules[index], t.capabilities.ErrorStatus(route.Kind)
-	fail := func(reason gatewayv1.RouteConditionReason, cause string) routing.Action {
-		return routing.Action{Status: status, Problem: &routing.Problem{Reason: string(reason), Cause: cause}}
+	fail := func(reason conditions.Reason, cause string) routing.Action {
+		return routing.Action{Status: status, Problem: &routing.Problem{Reason: reason.String(), Cause: cause}}
 	}
 	switch {
 	case len(a.unsupported) > 0:
-		return fail(gatewayv1.RouteReasonUnsupportedValue, describeUnsupportedParts(a.unsupported, a.envoySupports, message.MaxSize/2))
+		return fail(conditions.ReasonUnsupportedValue, describeUnsupportedParts(a.unsupported, a.envoySupports, message.MaxSize/2))
 	case redirectOf(rule) != nil:
 		return routing.Action{Redirect: newRedirect(redirectOf(rule))}
 	case len(rule.BackendRefs) == 0:
-		return fail(gatewayv1.RouteReasonBackendNotFound, "no backendRefs")
+		return fail(conditions.ReasonBackendNotFound, "no backendRefs")
 	case len(weighted) == 0:
-		return fail(gatewayv1.RouteReasonBackendNotFound, "every backendRef has the weight 0")
+		return fail(conditions.ReasonBackendNotFound, "every backendRef has the weight 0")
 	case !slices.ContainsFunc(weighted, func(w routing.WeightedBackend) bool { return w.Status == 0 }):
-		return fail(gatewayv1.RouteConditionReason(unresolved.Reason), unresolved.Message)
+		return fail(unresolved.Reason, unresolved.Message)
 	default:
 		return routing.Action{Forward: &routing.Forward{
 			Backends: weighted, Timeouts: newTimeouts(rule.Timeouts), Retry: newRetry(rule.Retry), Persistence: newPersistence(rule.SessionPersistence),

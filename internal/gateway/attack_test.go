@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -79,7 +80,7 @@ func TestLongExpressionsAreNotParsed(t *testing.T) {
 	addExpressions(s, 10, "(?i)"+strings.Repeat(`\pL`, 300))
 	result := gateway.Build(s, options)
 	for _, route := range result.Routes {
-		if strings.HasPrefix(route.Name, "expressions") && (route.Parents[0].Rejected == nil || route.Parents[0].Rejected.Reason != "LimitExceeded") {
+		if strings.HasPrefix(route.Name, "expressions") && (route.Parents[0].Rejected == nil || route.Parents[0].Rejected.Reason != conditions.ReasonLimitExceeded) {
 			t.Errorf("%s is rejected with %+v, want LimitExceeded", route.Name, route.Parents[0].Rejected)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -50,13 +51,13 @@ func newBackendResolver(s *Snapshot, permitted grants, c routing.Capabilities) b
 // why the reference does not resolve.
 func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Route) (routing.Backend, *Problem) {
 	if group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service"); group != "" || kind != "Service" {
-		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "backend %q has kind %s in group %q; only Services of the core group are supported", ref.Name, kind, group)
+		return routing.Backend{}, routeProblem(conditions.ReasonInvalidKind, "backend %q has kind %s in group %q; only Services of the core group are supported", ref.Name, kind, group)
 	}
 	name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
 	if !r.grants.permits(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
 		// The grant is checked before the Service is read. The message must not
 		// reveal whether the Service exists.
-		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonRefNotPermitted,
+		return routing.Backend{}, routeProblem(conditions.ReasonRefNotPermitted,
 			"Service %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q", name, route.Kind, route.Namespace)
 	}
 	key := servicePortKey{name, ptr.Deref(ref.Port, 0)}
@@ -71,15 +72,15 @@ func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Ro
 func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {
 	service := r.services[name]
 	if service == nil {
-		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", name)
+		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound, "Service %s does not exist", name)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host", name)
+		return routing.Backend{}, routeProblem(conditions.ReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host", name)
 	}
 	ports := r.portsOf(name, service)
 	port := ports.byNumber[number]
 	if port == nil {
-		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
+		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
 	}
 	protocol, problem := r.protocol(name, port)
 	if problem != nil {
@@ -100,7 +101,7 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 		backend.ClusterIP = routing.CanonicalIP(service.Spec.ClusterIP)
 	}
 	if r.capabilities.NeedsClusterIP && !backend.Headless && backend.ClusterIP == "" {
-		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no ClusterIP yet", name)
+		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound, "Service %s has no ClusterIP yet", name)
 	}
 	return backend, nil
 }
@@ -112,9 +113,9 @@ func (r backendResolver) protocol(name types.NamespacedName, port *corev1.Servic
 	if p := appProtocols[appProtocol]; slices.Contains(r.capabilities.Protocols, p) {
 		return p, nil
 	}
-	problem := routeProblem(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, appProtocol)
+	problem := routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, appProtocol)
 	if p, known := appProtocols[appProtocol]; known && r.envoy != nil && slices.Contains(r.envoy.Protocols, p) {
-		problem = routeProblem(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which is not supported by ingress rules. %s", port.Port, name, appProtocol, remedyEnvoy)
+		problem = routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which is not supported by ingress rules. %s", port.Port, name, appProtocol, remedyEnvoy)
 	}
 	return 0, problem
 }
@@ -125,6 +126,6 @@ var appProtocols = map[string]routing.Protocol{
 	"kubernetes.io/h2c": routing.ProtocolH2C,
 }
 
-func routeProblem(reason gatewayv1.RouteConditionReason, format string, args ...any) *Problem {
-	return &Problem{Reason: string(reason), Message: fmt.Sprintf(format, args...)}
+func routeProblem(reason conditions.Reason, format string, args ...any) *Problem {
+	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -99,7 +99,7 @@ func TestConflictsAreThoseOfTheDefinition(t *testing.T) {
 		for i, l := range all {
 			got := l.sharedPorts
 			if problem := l.Rejected; problem != nil {
-				got = problem.Reason
+				got = problem.Reason.String()
 				if _, rest, ok := strings.Cut(problem.Message, " listener "); ok && strings.Contains(rest, "of the same object") {
 					name, _, _ := strings.Cut(rest, " ")
 					got += " " + name

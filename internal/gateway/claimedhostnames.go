@@ -7,13 +7,10 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
-
-// ReasonHostnameClaimed means that a route names a hostname whose requests another
-// listener receives.
-const ReasonHostnameClaimed = "HostnameClaimed"
 
 // ClaimedHostnames are the hostnames that a route names, but whose requests belong to
 // listeners to which the route is not attached.
@@ -142,7 +139,7 @@ func (r *Result) claimWarnings() []HostnameWarning {
 	warnings := make([]HostnameWarning, len(r.ClaimedHostnames))
 	for i := range r.ClaimedHostnames {
 		c := &r.ClaimedHostnames[i]
-		warnings[i] = HostnameWarning{Object: Owner{c.Route.Kind, c.Route.NamespacedName}, Reason: ReasonHostnameClaimed, Message: c.RouteMessage()}
+		warnings[i] = HostnameWarning{Object: Owner{c.Route.Kind, c.Route.NamespacedName}, Reason: conditions.EventHostnameClaimed, Message: c.RouteMessage()}
 	}
 	return warnings
 }

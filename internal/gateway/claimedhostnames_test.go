@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -88,7 +89,7 @@ func hasOtherParent(s *gateway.Snapshot, route *gateway.Route) bool {
 // isRefused reports whether the route exceeds a limit.
 func isRefused(route *gateway.Route) bool {
 	return slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool {
-		return p.Rejected != nil && len(p.Listeners) > 0 && p.Rejected.Reason == gateway.ReasonLimitExceeded
+		return p.Rejected != nil && len(p.Listeners) > 0 && p.Rejected.Reason == conditions.ReasonLimitExceeded
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/features"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
@@ -94,11 +95,11 @@ func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1
 
 // BuildClass returns the status of a GatewayClass, without transition times.
 func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
-	c := conditions{generation: s.Class.Generation}
-	c.check(string(gatewayv1.GatewayClassConditionStatusAccepted), settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),
-		string(gatewayv1.GatewayClassReasonAccepted), "The GatewayClass is accepted.")
-	c.check(string(gatewayv1.GatewayClassConditionStatusSupportedVersion), bundleProblem(s.BundleVersions),
-		string(gatewayv1.GatewayClassReasonSupportedVersion), "The controller supports the installed version of the Gateway API.")
+	c := conditionList{generation: s.Class.Generation}
+	c.check(conditions.TypeAccepted, settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),
+		conditions.ReasonAccepted, "The GatewayClass is accepted.")
+	c.check(conditions.TypeSupportedVersion, bundleProblem(s.BundleVersions),
+		conditions.ReasonSupportedVersion, "The controller supports the installed version of the Gateway API.")
 	return gatewayv1.GatewayClassStatus{Conditions: c.list, SupportedFeatures: supportedFeatures(s, o.ControllerNamespace)}
 }
 
@@ -116,7 +117,7 @@ func bundleProblem(versions map[string]string) *Problem {
 	if len(unsupported) == 0 {
 		return nil
 	}
-	return &Problem{Reason: string(gatewayv1.GatewayClassReasonUnsupportedVersion), Message: fmt.Sprintf(
+	return &Problem{Reason: conditions.ReasonUnsupportedVersion, Message: fmt.Sprintf(
 		"The controller does not support the installed version of the Gateway API: %s. Install %s; with other versions, the controller might ignore fields.",
 		strings.Join(unsupported, ", "), supportedBundleVersions)}
 }

@@ -6,74 +6,38 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-
-// Gateways, ListenerSets and listeners share these condition types and reasons.
-// The constants of the API differ only in their Go types.
-const (
-	typeAccepted     = string(gatewayv1.GatewayConditionAccepted)
-	typeProgrammed   = string(gatewayv1.GatewayConditionProgrammed)
-	typeConflicted   = string(gatewayv1.ListenerConditionConflicted)
-	typeResolvedRefs = string(gatewayv1.ListenerConditionResolvedRefs)
-
-	reasonAccepted     = string(gatewayv1.GatewayReasonAccepted)
-	reasonProgrammed   = string(gatewayv1.GatewayReasonProgrammed)
-	reasonPending      = string(gatewayv1.GatewayReasonPending)
-	reasonInvalid      = string(gatewayv1.GatewayReasonInvalid)
-	reasonNotValid     = string(gatewayv1.GatewayReasonListenersNotValid)
-	reasonNoConflicts  = string(gatewayv1.ListenerReasonNoConflicts)
-	reasonResolvedRefs = string(gatewayv1.ListenerReasonResolvedRefs)
-
-	reasonNotAllowed        = string(gatewayv1.ListenerSetReasonNotAllowed)
-	reasonParentNotAccepted = string(gatewayv1.ListenerSetReasonParentNotAccepted)
-	// reasonParentNotProgrammed is documented at ListenerSetConditionProgrammed.
-	// The API has no constant for it.
-	reasonParentNotProgrammed = "ParentNotProgrammed"
-)
-
-// ExpectedStatus returns the status that a condition of the type has when there
-// is no problem. It is False for the types that report a problem when True.
-func ExpectedStatus(kind string) metav1.ConditionStatus {
-	switch kind {
-	case typeConflicted, string(gatewayv1.RouteConditionPartiallyInvalid), TypeHostnameShared:
-		return metav1.ConditionFalse
-	default:
-		return metav1.ConditionTrue
-	}
-}
-
-// conditions collects the conditions of one object, or of one of its listeners.
-type conditions struct {
+// conditionList collects the conditions of one object, or of one of its listeners.
+type conditionList struct {
 	generation int64
 	list       []metav1.Condition
 }
 
 // set adds a condition without a transition time. Package status sets the time. A message
 // has at most [message.MaxSize] bytes.
-func (c *conditions) set(kind string, status bool, reason, text string) {
+func (c *conditionList) set(t conditions.Type, status bool, reason conditions.Reason, text string) {
 	value := metav1.ConditionFalse
 	if status {
 		value = metav1.ConditionTrue
 	}
-	c.list = append(c.list, metav1.Condition{
-		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: message.Cut(text, message.MaxSize),
-	})
+	condition := t.New(value, reason, message.Cut(text, message.MaxSize))
+	condition.ObservedGeneration = c.generation
+	c.list = append(c.list, condition)
 }
 
 // check adds a condition that is False with the problem, or True with the reason
 // and the message when there is no problem.
-func (c *conditions) check(kind string, problem *Problem, reason, text string) {
+func (c *conditionList) check(t conditions.Type, problem *Problem, reason conditions.Reason, text string) {
 	if problem != nil {
-		c.set(kind, false, problem.Reason, problem.Message)
+		c.set(t, false, problem.Reason, problem.Message)
 		return
 	}
-	c.set(kind, true, reason, text)
+	c.set(t, true, reason, text)
 }
 
 // PushState is the state of the last attempt to write the configuration of the
@@ -106,8 +70,8 @@ type Push struct {
 	// user must do.
 	Message string
 	// Reason is the reason of the Gateway's Programmed condition after a failed
-	// attempt. Empty means Pending. Listeners always have the reason Pending.
-	Reason string
+	// attempt. Zero means Pending. Listeners always have the reason Pending.
+	Reason conditions.Reason
 }
 
 // forTenants returns the attempt without the details that only the owner of the
@@ -129,15 +93,15 @@ func (p Push) forTenants() Push {
 // setProgrammed adds the Programmed condition of a valid object or listener.
 // current are the conditions in the status of the object: while an attempt is
 // outstanding, the result of the previous attempt remains.
-func (c *conditions) setProgrammed(push Push, current []metav1.Condition) {
+func (c *conditionList) setProgrammed(push Push, current []metav1.Condition) {
 	switch {
 	case push.State == PushSucceeded:
-		c.set(typeProgrammed, true, reasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
+		c.set(conditions.TypeProgrammed, true, conditions.ReasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
 	case push.State == PushFailed:
-		c.set(typeProgrammed, false, cmp.Or(push.Reason, reasonPending), push.Message)
+		c.set(conditions.TypeProgrammed, false, cmp.Or(push.Reason, conditions.ReasonPending), push.Message)
 	case c.keepProgrammed(current, push):
 	default:
-		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageConfigurationPending))
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonPending, cmp.Or(push.Message, messageConfigurationPending))
 	}
 }
 
@@ -151,17 +115,19 @@ const (
 // this generation. It reports whether it has added the condition. The message of a
 // delayed attempt replaces the current message, and so does the message that Envoy has not
 // acknowledged its configuration, unless the tunnel is programmed or Envoy rejected it.
-func (c *conditions) keepProgrammed(current []metav1.Condition, push Push) bool {
-	existing := meta.FindStatusCondition(current, typeProgrammed)
+func (c *conditionList) keepProgrammed(current []metav1.Condition, push Push) bool {
+	existing := conditions.TypeProgrammed.Find(current)
 	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageGatewayNotAccepted {
 		return false
 	}
-	programmed := existing.Status == metav1.ConditionTrue && existing.Reason == reasonProgrammed
-	pending := existing.Status == metav1.ConditionFalse && existing.Reason == reasonPending
+	programmed := existing.Status == metav1.ConditionTrue && conditions.ReasonProgrammed.Is(existing)
+	pending := existing.Status == metav1.ConditionFalse && conditions.ReasonPending.Is(existing)
 	if !programmed && !pending && existing.Message != messageEnvoyRejected {
 		return false
 	}
-	c.set(typeProgrammed, programmed, existing.Reason, keptMessage(existing.Message, programmed, push))
+	kept := *existing
+	kept.LastTransitionTime, kept.Message = metav1.Time{}, message.Cut(keptMessage(existing.Message, programmed, push), message.MaxSize)
+	c.list = append(c.list, kept)
 	return true
 }
 
@@ -181,25 +147,25 @@ func keptMessage(existing string, programmed bool, push Push) string {
 // listenerConditions returns the conditions of a listener. parent is why the
 // Gateway is not accepted, or nil.
 func listenerConditions(l *Listener, generation int64, parent *Problem, push Push, current []metav1.Condition) []metav1.Condition {
-	c := conditions{generation: generation, list: make([]metav1.Condition, 0, 4)}
-	c.check(typeAccepted, l.Rejected, reasonAccepted, l.acceptedMessage())
+	c := conditionList{generation: generation, list: make([]metav1.Condition, 0, 4)}
+	c.check(conditions.TypeAccepted, l.Rejected, conditions.ReasonAccepted, l.acceptedMessage())
 	if l.Conflicted() {
-		c.set(typeConflicted, true, l.Rejected.Reason, l.Rejected.Message)
+		c.set(conditions.TypeConflicted, true, l.Rejected.Reason, l.Rejected.Message)
 	} else {
-		c.set(typeConflicted, false, reasonNoConflicts, "The listener has no conflicts.")
+		c.set(conditions.TypeConflicted, false, conditions.ReasonNoConflicts, "The listener has no conflicts.")
 	}
-	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, messageResolvedRefs+l.certificateWarnings)
+	c.check(conditions.TypeResolvedRefs, l.Unresolved, conditions.ReasonResolvedRefs, messageResolvedRefs+l.certificateWarnings)
 	switch {
 	case l.Conflicted() || l.Rejected != nil && slices.Contains(programmedReasons, l.Rejected.Reason):
-		c.set(typeProgrammed, false, l.Rejected.Reason, l.Rejected.Message)
+		c.set(conditions.TypeProgrammed, false, l.Rejected.Reason, l.Rejected.Message)
 	case l.Rejected != nil:
-		c.set(typeProgrammed, false, reasonInvalid, "The listener is not accepted. See its Accepted condition.")
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, "The listener is not accepted. See its Accepted condition.")
 	case l.Unresolved != nil:
-		c.set(typeProgrammed, false, reasonInvalid, "A reference of the listener is not resolved. See its ResolvedRefs condition.")
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, "A reference of the listener is not resolved. See its ResolvedRefs condition.")
 	case parent != nil:
-		c.set(typeProgrammed, false, reasonPending, messageGatewayNotAccepted)
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonPending, messageGatewayNotAccepted)
 	default:
-		push.Reason = ""
+		push.Reason = conditions.Reason{}
 		c.setProgrammed(push, current)
 	}
 	return c.list
@@ -207,19 +173,8 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 
 // programmedReasons are the reasons of a listener that is not accepted that its
 // Programmed condition repeats.
-var programmedReasons = []string{
-	string(gatewayv1.ListenerReasonPortUnavailable), string(gatewayv1.ListenerReasonUnsupportedValue), ReasonHostnameNotPermitted, ReasonLimitExceeded,
-}
-
-// IsListenerCondition reports whether the controller writes conditions of the type for
-// listeners.
-func IsListenerCondition(kind string) bool {
-	switch kind {
-	case typeAccepted, typeConflicted, typeResolvedRefs, typeProgrammed:
-		return true
-	default:
-		return false
-	}
+var programmedReasons = []conditions.Reason{
+	conditions.ReasonPortUnavailable, conditions.ReasonUnsupportedValue, conditions.ReasonHostnameNotPermitted, conditions.ReasonLimitExceeded,
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
@@ -57,26 +58,26 @@ func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 	for _, other := range claims.byPort[l.Spec.Port] {
 		if other.Spec.Protocol != l.Spec.Protocol {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
+			return &Problem{Reason: conditions.ReasonProtocolConflict, Message: fmt.Sprintf(
 				"Port %d already has protocol %s, claimed by %s, which takes precedence. Use that protocol, or another port.",
 				l.Spec.Port, other.Spec.Protocol, describeClaimant(other))}
 		}
 	}
 	if !supportedProtocol(l.Spec.Protocol) {
-		return &Problem{Reason: string(gatewayv1.ListenerReasonUnsupportedProtocol), Message: fmt.Sprintf(
+		return &Problem{Reason: conditions.ReasonUnsupportedProtocol, Message: fmt.Sprintf(
 			"Protocol %s is not supported. Use HTTP or HTTPS.", l.Spec.Protocol)}
 	}
 	if problem := hostnames.Problem(l.Hostname()); problem != "" {
-		return &Problem{Reason: string(gatewayv1.ListenerReasonUnsupportedValue), Message: fmt.Sprintf(
+		return &Problem{Reason: conditions.ReasonUnsupportedValue, Message: fmt.Sprintf(
 			"%s %s. Use a DNS name in canonical form.", describeHostname(l.Hostname()), problem)}
 	}
 	if other := claims.claimantOf(l); other != nil {
-		return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
+		return &Problem{Reason: conditions.ReasonHostnameConflict, Message: fmt.Sprintf(
 			"%s on port %d is already claimed by %s, which takes precedence. Use another hostname.",
 			describeHostname(l.Hostname()), l.Spec.Port, describeClaimant(other))}
 	}
 	if first := claims.byHostname[l.Hostname()].first; first != nil {
-		return &Problem{Reason: string(gatewayv1.ListenerReasonPortUnavailable), Message: fmt.Sprintf(
+		return &Problem{Reason: conditions.ReasonPortUnavailable, Message: fmt.Sprintf(
 			"%s is already claimed on port %d by %s, which takes precedence. A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners of the hostname.",
 			describeHostname(l.Hostname()), first.Spec.Port, describeClaimant(first))}
 	}
@@ -101,13 +102,13 @@ func rejectWithinOwner(listeners []*Listener, claims *claimIndex) {
 func conflictWithSibling(l *Listener, claims *claimIndex) *Problem {
 	for _, sibling := range claims.byPort[l.Spec.Port] {
 		if sibling.Spec.Protocol != l.Spec.Protocol {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
+			return &Problem{Reason: conditions.ReasonProtocolConflict, Message: fmt.Sprintf(
 				"Port %d has protocol %s here, and protocol %s in listener %q of the same object, so neither listener is served. Use one protocol for the port.",
 				l.Spec.Port, l.Spec.Protocol, sibling.Spec.Protocol, sibling.Spec.Name)}
 		}
 	}
 	if sibling := claims.claimantOf(l); sibling != nil {
-		return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
+		return &Problem{Reason: conditions.ReasonHostnameConflict, Message: fmt.Sprintf(
 			"%s on port %d is also claimed by listener %q of the same object, so neither listener is served. Remove one of them.",
 			describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
 	}

@@ -64,7 +64,7 @@ func problems(r *Result) map[string]string {
 	found := map[string]string{}
 	for _, l := range r.Listeners {
 		if l.Rejected != nil {
-			found[string(l.Spec.Name)] = l.Rejected.Reason + ": " + l.Rejected.Message
+			found[string(l.Spec.Name)] = l.Rejected.Reason.String() + ": " + l.Rejected.Message
 		}
 	}
 	return found

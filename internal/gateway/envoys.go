@@ -3,25 +3,14 @@ package gateway
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// TypeDataPlaneReady is the type of the Gateway condition that reports whether Envoy has the
-// configuration of the Gateway. It exists only with Envoy.
-const TypeDataPlaneReady = "tunnelgateway.dev/DataPlaneReady"
-
-// The reasons of TypeDataPlaneReady, beside reasonPending and ReasonLimitExceeded.
-const (
-	reasonReady        = "Ready"
-	reasonRejected     = "Rejected"
-	reasonDisconnected = "Disconnected"
-)
-
 // Envoys is the state of the Envoy proxies of a Gateway. The first row that applies determines
-// the TypeDataPlaneReady condition:
+// the conditions.TypeDataPlaneReady condition:
 //
 //	state                                 condition
 //	the Gateway is not accepted           current condition, else False Pending
@@ -52,7 +41,7 @@ const (
 //
 // For Programmed, a current condition counts only if it is for this generation. Listeners
 // and ListenerSets follow with the reason Pending instead of Invalid, and ListenerSets do not
-// become Programmed while Envoy rejects the configuration. Only TypeDataPlaneReady contains
+// become Programmed while Envoy rejects the configuration. Only conditions.TypeDataPlaneReady contains
 // the error of a rejection, because it can name objects of other tenants.
 type Envoys struct {
 	// Connected is the number of Envoys that are connected to the controller, and Wanted
@@ -86,7 +75,7 @@ type Envoys struct {
 
 const (
 	messageAcknowledgementPending = "The tunnel's configuration is in effect. The controller waits until every connected Envoy has acknowledged its configuration."
-	messageEnvoyRejected          = "Envoy rejected the first configuration for this generation of the Gateway. See its " + TypeDataPlaneReady + " condition."
+	messageEnvoyRejected          = "Envoy rejected the first configuration for this generation of the Gateway. See its tunnelgateway.dev/DataPlaneReady condition."
 )
 
 // pushes returns the attempts that Programmed reports on the Gateway and on its ListenerSets.
@@ -101,7 +90,7 @@ func (r *Result) pushes(o Outcome) (onGateway, onSets Push) {
 // Gateway is Programmed for its generation.
 func (e *Envoys) pushes(succeeded Push, programmed bool) (onGateway, onSets Push) {
 	waiting := Push{State: pushUnacknowledged, Message: messageAcknowledgementPending}
-	rejected := Push{State: PushFailed, Reason: reasonInvalid, Message: messageEnvoyRejected}
+	rejected := Push{State: PushFailed, Reason: conditions.ReasonInvalid, Message: messageEnvoyRejected}
 	switch {
 	case e.Acknowledged && e.Rejected != "":
 		return succeeded, waiting // the rejected configuration can be the first with a ListenerSet
@@ -121,66 +110,66 @@ func (e *Envoys) pushes(succeeded Push, programmed bool) (onGateway, onSets Push
 // isProgrammed reports whether the Gateway is Programmed for its generation. A rejected
 // configuration is then not the first one, also if this leader has published no other.
 func (r *Result) isProgrammed() bool {
-	c := meta.FindStatusCondition(r.gateway.Status.Conditions, typeProgrammed)
+	c := conditions.TypeProgrammed.Find(r.gateway.Status.Conditions)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == r.gateway.Generation
 }
 
 // setDataPlaneReady adds the DataPlaneReady condition; see [Envoys].
-func (c *conditions) setDataPlaneReady(e *Envoys, accepted bool, current []metav1.Condition) {
+func (c *conditionList) setDataPlaneReady(e *Envoys, accepted bool, current []metav1.Condition) {
 	switch {
 	case !accepted:
 		c.keepDataPlaneReady(current, "The Gateway is not accepted, so the controller does not change the configuration of Envoy.")
 	case !e.Published:
 		c.keepDataPlaneReady(current, "The controller has not published the configuration to Envoy yet.")
 	case e.Rejected != "":
-		c.set(TypeDataPlaneReady, false, reasonRejected, e.describeRejected())
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonRejected, e.describeRejected())
 	case e.Starting:
 		c.setStarting(e, current)
 	case e.Connected == 0 && !e.Known:
 		c.keepDataPlaneReady(current, "The controller waits until Envoy connects.")
 	case e.Connected == 0 && e.Wanted > 0:
-		c.set(TypeDataPlaneReady, false, reasonDisconnected, "No Envoy is connected to the controller: running connectors keep serving their last configuration, but changes do not take effect. "+
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonDisconnected, "No Envoy is connected to the controller: running connectors keep serving their last configuration, but changes do not take effect. "+
 			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
 	case e.Excess != "":
-		c.set(TypeDataPlaneReady, false, ReasonLimitExceeded, e.Excess)
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonLimitExceeded, e.Excess)
 	default:
 		c.setAcknowledged(e, current)
 	}
 }
 
 // setStarting adds the DataPlaneReady condition for a Gateway that changes to Envoy.
-func (c *conditions) setStarting(e *Envoys, current []metav1.Condition) {
+func (c *conditionList) setStarting(e *Envoys, current []metav1.Condition) {
 	if e.Progress == "" {
 		c.keepDataPlaneReady(current, "The change to Envoy has begun. The ingress rules serve the Gateway until the change is complete.")
 		return
 	}
-	c.set(TypeDataPlaneReady, false, reasonPending, e.Progress)
+	c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonPending, e.Progress)
 }
 
 // setAcknowledged adds the DataPlaneReady condition for a configuration that Envoys can have
 // acknowledged.
-func (c *conditions) setAcknowledged(e *Envoys, current []metav1.Condition) {
+func (c *conditionList) setAcknowledged(e *Envoys, current []metav1.Condition) {
 	isWaiting := e.Connected > 0 && !e.Acknowledged
 	switch {
 	case e.Late:
-		c.set(TypeDataPlaneReady, false, reasonPending, "A connected Envoy has not acknowledged the last configuration within five seconds. Check the pods of the connectors.")
-	case isWaiting && !e.Access.exists() && meta.IsStatusConditionTrue(current, TypeDataPlaneReady):
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonPending, "A connected Envoy has not acknowledged the last configuration within five seconds. Check the pods of the connectors.")
+	case isWaiting && !e.Access.exists() && conditions.TypeDataPlaneReady.IsTrue(current):
 		c.keepDataPlaneReady(current, "") // an Envoy has just connected, or the listeners have changed
 	case isWaiting:
-		c.set(TypeDataPlaneReady, false, reasonPending, "The controller waits until every connected Envoy has acknowledged the configuration for this generation.")
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonPending, "The controller waits until every connected Envoy has acknowledged the configuration for this generation.")
 	case e.Access.exists():
-		c.set(TypeDataPlaneReady, false, reasonPending, e.Access.describe())
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonPending, e.Access.describe())
 	default:
-		c.set(TypeDataPlaneReady, true, reasonReady, e.describeReady())
+		c.set(conditions.TypeDataPlaneReady, true, conditions.ReasonReady, e.describeReady())
 	}
 }
 
 // keepDataPlaneReady adds the current condition with its own generation. Without a current
 // condition, it adds a pending one with the message.
-func (c *conditions) keepDataPlaneReady(current []metav1.Condition, message string) {
-	existing := meta.FindStatusCondition(current, TypeDataPlaneReady)
+func (c *conditionList) keepDataPlaneReady(current []metav1.Condition, message string) {
+	existing := conditions.TypeDataPlaneReady.Find(current)
 	if existing == nil {
-		c.set(TypeDataPlaneReady, false, reasonPending, message)
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonPending, message)
 		return
 	}
 	kept := *existing

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -44,7 +45,7 @@ func accessPending(count int) func(*gateway.Envoys) {
 // dataPlaneReady returns a current condition DataPlaneReady.
 func dataPlaneReady(generation int64) metav1.Condition {
 	return metav1.Condition{
-		Type: gateway.TypeDataPlaneReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "Current.",
+		Type: conditions.TypeDataPlaneReady.String(), Status: metav1.ConditionTrue, Reason: "Ready", Message: "Current.",
 		ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
 	}
 }
@@ -56,7 +57,7 @@ func rejectGateway(s *gateway.Snapshot) {
 
 func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 	type state = *gateway.Envoys
-	kept := metav1.Condition{Type: gateway.TypeDataPlaneReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "Current.", ObservedGeneration: gatewayGeneration - 1}
+	kept := metav1.Condition{Type: conditions.TypeDataPlaneReady.String(), Status: metav1.ConditionTrue, Reason: "Ready", Message: "Current.", ObservedGeneration: gatewayGeneration - 1}
 	for name, test := range map[string]struct {
 		envoys  state
 		invalid bool
@@ -113,7 +114,7 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 					rejectGateway(s)
 				}
 				r := gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Envoys: test.envoys})
-				return meta.FindStatusCondition(r.Gateway.Conditions, gateway.TypeDataPlaneReady)
+				return meta.FindStatusCondition(r.Gateway.Conditions, conditions.TypeDataPlaneReady.String())
 			}
 			got := report()
 			if got == nil || string(got.Status)+" "+got.Reason != test.want || !strings.Contains(got.Message, test.message) ||
@@ -135,7 +136,7 @@ func TestIngressRulesHaveNoConditionDataPlaneReady(t *testing.T) {
 	s := reportSnapshot()
 	s.Gateway.Status.Conditions = []metav1.Condition{dataPlaneReady(gatewayGeneration)}
 	r := gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
-	if c := meta.FindStatusCondition(r.Gateway.Conditions, gateway.TypeDataPlaneReady); c != nil {
+	if c := meta.FindStatusCondition(r.Gateway.Conditions, conditions.TypeDataPlaneReady.String()); c != nil {
 		t.Errorf("the report has the condition %+v", c)
 	}
 }
@@ -253,7 +254,7 @@ func TestErrorOfEnvoyIsOnlyInOneCondition(t *testing.T) {
 			}
 			count += strings.Count(messagesOf(conditions), e.Rejected)
 		}
-		if !strings.Contains(messageOf(r.Gateway.Conditions, gateway.TypeDataPlaneReady), e.Rejected) {
+		if !strings.Contains(messageOf(r.Gateway.Conditions, conditions.TypeDataPlaneReady.String()), e.Rejected) {
 			t.Errorf("%s: DataPlaneReady does not contain the error", name)
 		}
 		if count != 1 {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // Excess is the message of a change from Envoy to ingress rules that cannot begin: it describes
@@ -55,7 +56,9 @@ func (r *Result) excessRoutes(current *Result) (routes, rules int) {
 
 // excessListeners returns the number of listeners that only r rejects because of a limit.
 func (r *Result) excessListeners(current *Result) int {
-	exceeds := func(l *Listener) bool { return l.Rejected != nil && l.Rejected.Reason == ReasonLimitExceeded }
+	exceeds := func(l *Listener) bool {
+		return l.Rejected != nil && l.Rejected.Reason == conditions.ReasonLimitExceeded
+	}
 	type name struct {
 		owner Owner
 		name  string

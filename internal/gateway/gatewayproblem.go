@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 func gatewayOwner(g *gatewayv1.Gateway) Owner {
@@ -29,14 +31,10 @@ func (r *Result) gatewayProblem(s *Snapshot, invalid *Problem) *Problem {
 		return problem
 	}
 	if len(r.listeners) > 0 && !slices.ContainsFunc(r.listeners, func(l *Listener) bool { return l.Rejected == nil }) {
-		return &Problem{Reason: reasonNotValid, Message: "None of the Gateway's listeners is accepted: " + describeInvalid(r.listeners) + ". See their conditions."}
+		return &Problem{Reason: conditions.ReasonListenersNotValid, Message: "None of the Gateway's listeners is accepted: " + describeInvalid(r.listeners) + ". See their conditions."}
 	}
 	return nil
 }
-
-// ReasonLimitExceeded is the reason of Accepted=False when the namespace of the
-// Gateway already has as many tunnels as the class permits.
-const ReasonLimitExceeded = "LimitExceeded"
 
 // limitProblem returns a problem when the namespace of the Gateway already has
 // as many tunnels as the class permits, or nil. Tunnels that no Gateway uses
@@ -46,7 +44,7 @@ func (r *Result) limitProblem(s *Snapshot) *Problem {
 	if used < limit {
 		return nil
 	}
-	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
+	return &Problem{Reason: conditions.ReasonLimitExceeded, Message: fmt.Sprintf(
 		"Namespace %s has reached limits.tunnelsPerNamespace of the GatewayClass, which is %d (older Gateways: %d, Tunnels without a Gateway: %d). "+
 			"Delete a Gateway in the namespace, or ask the platform team to delete Tunnels or to raise the limit.",
 		s.Gateway.Namespace, limit, s.OlderGateways, s.OrphanedTunnels)}
@@ -68,7 +66,7 @@ func addressProblem(s *Snapshot) *Problem {
 		isTunnel := s.Tunnel != "" && address.Value == s.Tunnel.Hostname() &&
 			ptr.Deref(address.Type, gatewayv1.IPAddressType) == gatewayv1.HostnameAddressType
 		if address.Value != "" && !isTunnel {
-			return &Problem{Reason: string(gatewayv1.GatewayReasonUnsupportedAddress), Message: fmt.Sprintf(
+			return &Problem{Reason: conditions.ReasonUnsupportedAddress, Message: fmt.Sprintf(
 				"spec.addresses[%d] requests %q, but Cloudflare assigns the address of a tunnel. Remove the value.", i, address.Value)}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -55,7 +56,7 @@ func TestRoutesOfAHostnameAreLimited(t *testing.T) {
 		t.Errorf("the hostname has %d routes of Envoy, want about the limit of 1,000", most)
 	}
 	oldest, youngest := result.Routes[0].Parents[0].Rejected, result.Routes[299].Parents[0].Rejected
-	if oldest != nil || youngest == nil || youngest.Reason != gateway.ReasonLimitExceeded || !strings.Contains(youngest.Message, "limits.routesPerHostname") {
+	if oldest != nil || youngest == nil || youngest.Reason != conditions.ReasonLimitExceeded || !strings.Contains(youngest.Message, "limits.routesPerHostname") {
 		t.Errorf("the oldest route is rejected with %+v and the youngest with %+v, want LimitExceeded only for the youngest", oldest, youngest)
 	}
 }

@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
-
-// ReasonInvalidHostnameEntry means that the annotation of an object's namespace has
-// entries that are not valid.
-const ReasonInvalidHostnameEntry = "InvalidHostnameEntry"
 
 // HostnameWarning is a problem with hostnames that no condition reports, for the owner of
 // the object. It does not name the objects of other tenants.
@@ -18,7 +15,7 @@ type HostnameWarning struct {
 	// Object is a ListenerSet or a route.
 	Object Owner
 	// Reason is the reason of the event.
-	Reason  string
+	Reason  conditions.EventReason
 	Message string
 }
 
@@ -37,7 +34,7 @@ func (r *Result) EntryWarnings() []HostnameWarning {
 	var warnings []HostnameWarning
 	add := func(object Owner) {
 		if message := r.permitted.invalidEntries(object.Namespace); message != "" {
-			warnings = append(warnings, HostnameWarning{object, ReasonInvalidHostnameEntry, message})
+			warnings = append(warnings, HostnameWarning{object, conditions.EventInvalidHostnameEntry, message})
 		}
 	}
 	for _, set := range r.Sets {

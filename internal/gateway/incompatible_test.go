@@ -6,6 +6,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -25,7 +26,7 @@ func TestIncompatibleFiltersOfEveryRule(t *testing.T) {
 		c.addRoute("infra", "", 1, "").Spec.Rules = rules
 		got := ""
 		if rejected := gateway.Build(c.Snapshot, envoyOptions()).Routes[0].Parents[0].Rejected; rejected != nil {
-			got = rejected.Reason
+			got = rejected.Reason.String()
 		}
 		if got != want {
 			t.Errorf("got reason %q, want %q", got, want)
@@ -44,7 +45,7 @@ func TestRedirectOfTheBackendIsIncompatibleWithCORS(t *testing.T) {
 		BackendRefs: redirected,
 	}}
 	rejected := gateway.Build(c.Snapshot, envoyOptions()).Routes[0].Parents[0].Rejected
-	if rejected == nil || rejected.Reason != string(gatewayv1.RouteReasonIncompatibleFilters) {
+	if rejected == nil || rejected.Reason != conditions.ReasonIncompatibleFilters {
 		t.Errorf("the route has the problem %+v, want the reason IncompatibleFilters", rejected)
 	}
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
@@ -27,7 +28,7 @@ func (l *limiter) shared(route *Route, v limits.Verdict, subject string, perTena
 	if v == limits.AboveTenantLimit {
 		limit = fmt.Sprintf("%d for %s on this Gateway", perTenant, l.tenants.describe(route.Namespace))
 	}
-	return routeProblem(ReasonLimitExceeded, "%s, more than is left of the limit (%s). %s", subject, limit, remedy)
+	return routeProblem(conditions.ReasonLimitExceeded, "%s, more than is left of the limit (%s). %s", subject, limit, remedy)
 }
 
 func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Problem {
@@ -39,14 +40,14 @@ func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Prob
 	if route.cost() > len(route.matches) {
 		remedy = "hostnames, matches and long values"
 	}
-	return routeProblem(ReasonLimitExceeded,
+	return routeProblem(conditions.ReasonLimitExceeded,
 		"The route needs %s, more than is left of limits.%s of the GatewayClass (%s). Use fewer %s, or ask the platform team to raise the limit.",
 		l.countRules(amount), field, limit, remedy)
 }
 
 // hostnameRoutesProblem is the problem of a route above limits.routesPerHostname.
 func (l *limiter) hostnameRoutesProblem(hostname string, amount int) *Problem {
-	return routeProblem(ReasonLimitExceeded,
+	return routeProblem(conditions.ReasonLimitExceeded,
 		"The route needs %s for hostname %s, more than is left of limits.routesPerHostname of the GatewayClass (%d for all namespaces together). Use fewer matches, or ask the platform team to raise the limit.",
 		l.countRules(amount), describeHostnameList([]string{hostname}, message.MaxSize/2), l.class.RoutesPerHostname)
 }
@@ -78,7 +79,7 @@ func (l *limiter) countRules(n int) string {
 
 // listenerProblem is the problem of a listener above limits.listenersPerNamespace.
 func (l *limiter) listenerProblem(namespace string) *Problem {
-	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
+	return &Problem{Reason: conditions.ReasonLimitExceeded, Message: fmt.Sprintf(
 		"The listener is above limits.listenersPerNamespace of the GatewayClass, which is %d for the ListenerSets of %s on this Gateway. Remove listeners, or ask the platform team to raise the limit.",
 		l.class.ListenersPerNamespace, l.tenants.describe(namespace))}
 }
@@ -90,7 +91,7 @@ func (l *limiter) notFoundProblem(namespace string, rules int) *Problem {
 	if l.class.RulesPerNamespace > 0 {
 		limit += fmt.Sprintf(", and limits.rulesPerNamespace is %d", l.class.RulesPerNamespace)
 	}
-	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
+	return &Problem{Reason: conditions.ReasonLimitExceeded, Message: fmt.Sprintf(
 		"The hostname of the listener needs %s, more than is left for %s on this Gateway (%s). Remove listeners, or ask the platform team to raise the limit.",
 		l.countRules(rules), l.tenants.describe(namespace), limit)}
 }

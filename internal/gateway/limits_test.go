@@ -15,6 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -347,7 +348,7 @@ func TestRouteAboveALimitIsRefusedWhole(t *testing.T) {
 		switch {
 		case route.Name == old.Name && rejected != nil:
 			t.Errorf("the older route is refused: %+v", rejected)
-		case route.Name == young.Name && (rejected == nil || rejected.Reason != "LimitExceeded" || !strings.Contains(rejected.Message, "3 ingress rules") || !strings.Contains(rejected.Message, "10 for namespace team")):
+		case route.Name == young.Name && (rejected == nil || rejected.Reason != conditions.ReasonLimitExceeded || !strings.Contains(rejected.Message, "3 ingress rules") || !strings.Contains(rejected.Message, "10 for namespace team")):
 			t.Errorf("the younger route is rejected with %+v, want LimitExceeded with the count 3 and the limit 10", rejected)
 		}
 	}
@@ -369,7 +370,7 @@ func TestRouteAboveASharedLimitOnExpressionsIsRefusedWhole(t *testing.T) {
 	c.HTTPRoutes[len(c.HTTPRoutes)-1].Spec.Rules = append(c.HTTPRoutes[len(c.HTTPRoutes)-1].Spec.Rules, gatewayv1.HTTPRouteRule{BackendRefs: webBackend()})
 	result := gateway.Build(c.Snapshot, options)
 	route := result.Routes[slices.IndexFunc(result.Routes, func(r *gateway.Route) bool { return r.Namespace == "team" })]
-	if problem := route.Parents[0].Rejected; problem == nil || problem.Reason != "LimitExceeded" || !strings.Contains(problem.Message, "1000") {
+	if problem := route.Parents[0].Rejected; problem == nil || problem.Reason != conditions.ReasonLimitExceeded || !strings.Contains(problem.Message, "1000") {
 		t.Errorf("the route is rejected with %+v, want LimitExceeded with the limit 1000", problem)
 	}
 	if rules := rulesByNamespace(result)["team"]; len(rules) != 0 {
@@ -417,7 +418,7 @@ func TestListenersWhose404RulesExceedALimitAreExcluded(t *testing.T) {
 	result := gateway.Build(c.Snapshot, options)
 	var refused []string
 	for _, l := range result.Listeners {
-		if l.Rejected != nil && l.Rejected.Reason == "LimitExceeded" {
+		if l.Rejected != nil && l.Rejected.Reason == conditions.ReasonLimitExceeded {
 			refused = append(refused, string(l.Spec.Name))
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // The kinds of objects that own listeners.
@@ -68,8 +70,8 @@ func (l *Listener) Hostname() string {
 
 // Conflicted reports whether the listener conflicts with another listener.
 func (l *Listener) Conflicted() bool {
-	return l.Rejected != nil && (l.Rejected.Reason == string(gatewayv1.ListenerReasonHostnameConflict) ||
-		l.Rejected.Reason == string(gatewayv1.ListenerReasonProtocolConflict))
+	return l.Rejected != nil && (l.Rejected.Reason == conditions.ReasonHostnameConflict ||
+		l.Rejected.Reason == conditions.ReasonProtocolConflict)
 }
 
 // Serves reports whether the listener is accepted and all of its references are
@@ -157,7 +159,7 @@ func (r *Result) NotAllowedListeners() []*Listener {
 		}
 		buffer := make([]Listener, len(set.object.Spec.Listeners))
 		for _, l := range newListeners(&buffer, set.Owner, set.object.Spec.Listeners, nil) {
-			l.Rejected = &Problem{Reason: reasonNotAllowed, Message: messageSetNotAllowed}
+			l.Rejected = &Problem{Reason: conditions.ReasonNotAllowed, Message: messageSetNotAllowed}
 			r.notAllowed = append(r.notAllowed, l)
 		}
 	}
@@ -270,7 +272,7 @@ func (a listenerAdmission) decide(namespace string) *Problem {
 		return nil
 	}
 	return &Problem{
-		Reason: string(gatewayv1.ListenerSetReasonNotAllowed),
+		Reason: conditions.ReasonNotAllowed,
 		Message: fmt.Sprintf("Gateway %s does not allow ListenerSets from namespace %q: spec.allowedListeners.namespaces %s. Ask the Gateway's owner to allow the namespace.",
 			a.gateway, namespace, a.rule.describeRejection(namespace)),
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -104,11 +105,11 @@ func TestOnlyAdmittedRoutesNeedServices(t *testing.T) {
 // An EndpointSlice can have 20,000 ports, and a Service any number of EndpointSlices.
 func TestPortsOfAServiceAreLimited(t *testing.T) {
 	route := gateway.Build(namedPortsSnapshot(1, 50, 20_000, true), options).Routes[0]
-	if p := route.Parents[0].Rejected; p != nil && p.Reason != string(gatewayv1.RouteReasonUnsupportedValue) {
+	if p := route.Parents[0].Rejected; p != nil && p.Reason != conditions.ReasonUnsupportedValue {
 		t.Fatalf("the route is rejected: %s", p.Message)
 	}
 	want := "the EndpointSlices of headless Service team/web have more than 10000 ports together"
-	if p := route.Unresolved; p == nil || p.Reason != string(gatewayv1.RouteReasonBackendNotFound) || !strings.Contains(p.Message, want) {
+	if p := route.Unresolved; p == nil || p.Reason != conditions.ReasonBackendNotFound || !strings.Contains(p.Message, want) {
 		t.Errorf("the backends have the problem %+v, want %s", p, want)
 	}
 }

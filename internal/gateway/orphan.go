@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // Orphan describes a route that has no parent of this controller.
@@ -41,7 +42,7 @@ func gatewayDeleted(owner Owner, s *Snapshot) bool {
 // status was written. The Gateway that the ListenerSet named before can still exist.
 func (r *Route) hasMovedSet(s *Snapshot) bool {
 	return slices.ContainsFunc(s.ListenerSets, func(set *gatewayv1.ListenerSet) bool {
-		accepted := meta.FindStatusCondition(set.Status.Conditions, typeAccepted)
+		accepted := conditions.TypeAccepted.Find(set.Status.Conditions)
 		return accepted != nil && accepted.ObservedGeneration < set.Generation &&
 			slices.ContainsFunc(r.parentRefs, func(ref gatewayv1.ParentReference) bool {
 				owner, _ := OwnerOf(ref, r.Namespace)

@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -90,7 +91,7 @@ func TestTheMessageAboutUnsupportedKindsSaysWhatToDo(t *testing.T) {
 			l := &s.Gateway.Spec.Listeners[0]
 			l.Protocol, l.AllowedRoutes = test.protocol, &gatewayv1.AllowedRoutes{Kinds: test.kinds}
 			got := gateway.Build(s, randomOptions).Listeners[0].Unresolved
-			if got == nil || got.Reason != "InvalidRouteKinds" || got.Message != test.want {
+			if got == nil || got.Reason != conditions.ReasonInvalidRouteKinds || got.Message != test.want {
 				t.Errorf("the problem is %+v, want InvalidRouteKinds: %s", got, test.want)
 			}
 		})

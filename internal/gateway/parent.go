@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
@@ -91,7 +92,7 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		case message.Size(cause) > route.messageSize:
 			cause = "its Gateway does not allow it. See its Accepted condition."
 		}
-		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s is not allowed: %s", owner, cause)
+		parent.Rejected = routeProblem(conditions.ReasonNoMatchingParent, "%s is not allowed: %s", owner, cause)
 		return parent
 	}
 	furthest := stepNone
@@ -181,12 +182,12 @@ func (r *Route) unsupportedProblem() *Problem {
 	if !r.isFullyDropped() {
 		return nil
 	}
-	reason := gatewayv1.RouteReasonUnsupportedValue
+	reason := conditions.ReasonUnsupportedValue
 	if !slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
-		reason = gatewayv1.RouteReasonIncompatibleFilters
+		reason = conditions.ReasonIncompatibleFilters
 	}
 	const first = "The controller serves no rule of the route as written. "
-	return &Problem{Reason: string(reason), Message: first + describeDropped(r.messageSize-len(first), r.Dropped...)}
+	return &Problem{Reason: reason, Message: first + describeDropped(r.messageSize-len(first), r.Dropped...)}
 }
 
 // noMatchingParent returns the problem of a parentRef that selects no listener.
@@ -201,14 +202,14 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 		wanted = append(wanted, fmt.Sprintf("port %d", *ref.Port))
 	}
 	if len(wanted) == 0 {
-		return routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners.", owner)
+		return routeProblem(conditions.ReasonNoMatchingParent, "%s has no listeners.", owner)
 	}
 	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.routeNamespaces.admits(route.Namespace) })
 	if len(admitting) == 0 {
-		return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
+		return routeProblem(conditions.ReasonNoMatchingParent,
 			"%s has no listener with %s, and none that allows routes from namespace %q. Correct the parentRef, or ask the owner of the listeners to allow the namespace.", owner, strings.Join(wanted, " and "), route.Namespace)
 	}
-	return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
+	return routeProblem(conditions.ReasonNoMatchingParent,
 		"%s has no listener with %s. Correct the parentRef; available listeners: %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting, route.messageSize/2))
 }
 
@@ -222,27 +223,23 @@ func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
 		switch {
 		case i == limit || list.Full():
 			list.Count(len(selected) - i)
-			return &Problem{Reason: string(gatewayv1.RouteReasonNotAllowedByListeners), Message: list.String()}
+			return &Problem{Reason: conditions.ReasonNotAllowedByListeners, Message: list.String()}
 		case admitsKind(l, route.Kind):
 			list.Add("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.routeNamespaces.describeRejection(route.Namespace))
 		default:
 			list.Add("listener %q does not allow routes of kind %s", l.Spec.Name, route.Kind)
 		}
 	}
-	return &Problem{Reason: string(gatewayv1.RouteReasonNotAllowedByListeners), Message: list.String()}
+	return &Problem{Reason: conditions.ReasonNotAllowedByListeners, Message: list.String()}
 }
 
 func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
-	return routeProblem(gatewayv1.RouteReasonNoMatchingListenerHostname,
+	return routeProblem(conditions.ReasonNoMatchingListenerHostname,
 		"No hostname of the route (%s) intersects with the hostname of a listener: %s. Change spec.hostnames, or add a listener.", route.describeHostnames(route.messageSize/3), describeListeners(permitted, route.messageSize/3))
 }
 
-// ReasonRouteKindConflict is the reason of Accepted=False for a route that
-// conflicts with a route of another kind. The API defines no reason for this.
-const ReasonRouteKindConflict = "RouteKindConflict"
-
 func routeKindConflict(l *Listener) *Problem {
-	return routeProblem(ReasonRouteKindConflict,
+	return routeProblem(conditions.ReasonRouteKindConflict,
 		"Listener %q already has a route of another kind with an intersecting hostname, which takes precedence because it is older or comes first in alphabetical order. Use different hostnames for HTTPRoutes and GRPCRoutes.",
 		l.Spec.Name)
 }

@@ -6,17 +6,13 @@ import (
 	"strings"
 
 	"k8s.io/utils/ptr"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
-
-// ReasonHostnameNotPermitted is the reason of Accepted=False for a listener or a route
-// whose hostnames its namespace may not use. The API defines no reason for this.
-const ReasonHostnameNotPermitted = "HostnameNotPermitted"
 
 // permittedHostnames contains the hostnames that each namespace may use on a Gateway. Nil
 // permits every hostname.
@@ -87,7 +83,7 @@ func (p *permittedHostnames) rejectListeners(sets []*Set) {
 }
 
 func (p *permittedHostnames) listenerProblem(l *Listener) *Problem {
-	return &Problem{Reason: ReasonHostnameNotPermitted, Message: fmt.Sprintf(
+	return &Problem{Reason: conditions.ReasonHostnameNotPermitted, Message: fmt.Sprintf(
 		"%s is not permitted: %s. Use a permitted hostname, or ask a cluster administrator to change the annotation.",
 		describeHostname(l.Hostname()), p.describe(l.Owner.Namespace))}
 }
@@ -124,7 +120,7 @@ func (r *Route) notPermitted(reached []*Listener) *Problem {
 }
 
 func (r *Route) notPermittedProblem(found []string) *Problem {
-	return routeProblem(ReasonHostnameNotPermitted,
+	return routeProblem(conditions.ReasonHostnameNotPermitted,
 		"The route may not use %s. Use permitted hostnames, or ask a cluster administrator to change the annotation.", r.describeNotPermitted(found))
 }
 
@@ -161,7 +157,7 @@ func (r *Route) describeUnsupported() string {
 
 // unsupportedHostnamesProblem is the problem of a route without a supported hostname.
 func (r *Route) unsupportedHostnamesProblem() *Problem {
-	return routeProblem(gatewayv1.RouteReasonUnsupportedValue,
+	return routeProblem(conditions.ReasonUnsupportedValue,
 		"The route is not served under hostnames that are not supported: %s. Use DNS names in canonical form.", r.describeUnsupported())
 }
 

@@ -117,7 +117,7 @@ func TestListenersGetThePermissionOfTheirNamespace(t *testing.T) {
 		}
 		got := "Accepted"
 		if rejected := gateway.Build(s, options).Sets[0].Listeners[0].Rejected; rejected != nil {
-			got = rejected.Reason
+			got = rejected.Reason.String()
 		}
 		if got != v.Result {
 			t.Errorf("annotation %q, hostname %q: got %s, want %s", s.Namespaces["team-a"].Annotations, v.Hostname, got, v.Result)

@@ -502,7 +502,7 @@ func TestRoutesHaveTheSpecifiedStatus(t *testing.T) {
 func wantNoOtherNamespace(t *testing.T, namespace string, conditions []metav1.Condition) {
 	t.Helper()
 	for _, c := range conditions {
-		if c.Reason != gateway.ReasonHostnameNotPermitted && (c.Type != "Accepted" || c.Status != metav1.ConditionTrue) {
+		if c.Reason != "HostnameNotPermitted" && (c.Type != "Accepted" || c.Status != metav1.ConditionTrue) {
 			continue
 		}
 		for _, other := range randomNamespaces {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
@@ -105,7 +106,7 @@ func admitsKind(l *Listener, kind string) bool {
 func (references) certificateKind(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		if _, ok := secretRef(l, ref); !ok {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidCertificateRef), Message: fmt.Sprintf(
+			return &Problem{Reason: conditions.ReasonInvalidCertificateRef, Message: fmt.Sprintf(
 				"certificateRef %q has kind %s in group %q; only Secrets of the core group are supported.",
 				ref.Name, ptr.Deref(ref.Kind, "Secret"), ptr.Deref(ref.Group, ""))}
 		}
@@ -121,7 +122,7 @@ func (r references) certificateGrant(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
 		if !r.grants.permits(l.referrer(), secretTarget(name)) {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonRefNotPermitted), Message: fmt.Sprintf(
+			return &Problem{Reason: conditions.ReasonRefNotPermitted, Message: fmt.Sprintf(
 				"Secret %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q.",
 				name, l.Owner.Kind, l.Owner.Namespace)}
 		}
@@ -139,7 +140,7 @@ func (r references) certificateMaterial(l *Listener) *Problem {
 			problem = found.Problem
 		}
 		if problem != "" {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidCertificateRef), Message: fmt.Sprintf(
+			return &Problem{Reason: conditions.ReasonInvalidCertificateRef, Message: fmt.Sprintf(
 				"Secret %s in certificateRefs %s.", name, problem)}
 		}
 	}

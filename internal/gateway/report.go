@@ -10,6 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -53,11 +54,10 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 // a ListenerSet.
 func defaultListenerSetStatus(generation int64) gatewayv1.ListenerSetStatus {
 	var status gatewayv1.ListenerSetStatus
-	for _, kind := range []string{typeAccepted, typeProgrammed} {
-		status.Conditions = append(status.Conditions, metav1.Condition{
-			Type: kind, Status: metav1.ConditionUnknown, ObservedGeneration: generation,
-			Reason: reasonPending, Message: "Waiting for controller",
-		})
+	for _, t := range []conditions.Type{conditions.TypeAccepted, conditions.TypeProgrammed} {
+		c := t.New(metav1.ConditionUnknown, conditions.ReasonPending, "Waiting for controller")
+		c.ObservedGeneration = generation
+		status.Conditions = append(status.Conditions, c)
 	}
 	return status
 }
@@ -93,15 +93,12 @@ type Outcome struct {
 	Envoys *Envoys
 }
 
-// TypeConnectorsReady is the type of the Gateway condition that reports the state
-// of the connectors.
-const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
-
 // Readiness is the state of the connectors of a Gateway.
 type Readiness struct {
-	// Status, Reason and Message are the fields of the TypeConnectorsReady condition.
-	Status          metav1.ConditionStatus
-	Reason, Message string
+	// Status, Reason and Message are the fields of the conditions.TypeConnectorsReady condition.
+	Status  metav1.ConditionStatus
+	Reason  conditions.Reason
+	Message string
 	// Wanted is the desired number of connectors, and Available the number of
 	// connectors that are connected to Cloudflare's edge.
 	Wanted, Available int32
@@ -137,21 +134,21 @@ func (r *Result) AttachedListenerSets() int32 {
 }
 
 func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
-	c := conditions{generation: r.gateway.Generation}
+	c := conditionList{generation: r.gateway.Generation}
 	switch invalid := describeInvalid(r.listeners); {
 	case r.Rejected != nil:
-		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
-		c.set(typeProgrammed, false, reasonInvalid, messageGatewayNotAccepted)
+		c.set(conditions.TypeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, messageGatewayNotAccepted)
 	case invalid != "":
-		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but some of its listeners are not served: "+invalid+". See their conditions."+r.acceptedWarnings())
+		c.set(conditions.TypeAccepted, true, conditions.ReasonListenersNotValid, "The Gateway is accepted, but some of its listeners are not served: "+invalid+". See their conditions."+r.acceptedWarnings())
 		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	default:
-		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
+		c.set(conditions.TypeAccepted, true, conditions.ReasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
 		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	}
 	c.setHostnameShared(o.Shared, r.gateway)
 	if ready := o.Connectors; ready != nil {
-		c.set(TypeConnectorsReady, ready.Status == metav1.ConditionTrue, ready.Reason, ready.Message)
+		c.set(conditions.TypeConnectorsReady, ready.Status == metav1.ConditionTrue, ready.Reason, ready.Message)
 	}
 	if o.Envoys != nil {
 		c.setDataPlaneReady(o.Envoys, r.Rejected == nil, r.gateway.Status.Conditions)
@@ -215,32 +212,32 @@ func (r *Result) setProblem(set *Set) *Problem {
 	case set.NotAllowed != nil:
 		return set.NotAllowed
 	case r.Rejected != nil:
-		return &Problem{Reason: reasonParentNotAccepted, Message: fmt.Sprintf(
+		return &Problem{Reason: conditions.ReasonParentNotAccepted, Message: fmt.Sprintf(
 			"Gateway %s/%s is not accepted (%s): %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason, r.Rejected.Message)}
 	case !slices.ContainsFunc(set.Listeners, (*Listener).Serves):
-		return &Problem{Reason: reasonNotValid, Message: "None of the ListenerSet's listeners is served: " + describeInvalid(set.Listeners) + ". See their conditions."}
+		return &Problem{Reason: conditions.ReasonListenersNotValid, Message: "None of the ListenerSet's listeners is served: " + describeInvalid(set.Listeners) + ". See their conditions."}
 	}
 	return nil
 }
 
 func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	push = push.forTenants()
-	c := conditions{generation: set.object.Generation}
+	c := conditionList{generation: set.object.Generation}
 	problem := r.setProblem(set)
 	accepted := "The ListenerSet is accepted."
 	if invalid := describeInvalid(set.Listeners); invalid != "" {
 		accepted = "The ListenerSet is accepted, but some of its listeners are not served: " + invalid + ". See their conditions."
 	}
-	c.check(typeAccepted, problem, reasonAccepted, accepted)
+	c.check(conditions.TypeAccepted, problem, conditions.ReasonAccepted, accepted)
 	switch {
 	case set.NotAllowed != nil:
-		c.set(typeProgrammed, false, reasonNotAllowed, messageSetNotAllowed)
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonNotAllowed, messageSetNotAllowed)
 	case problem == nil:
 		c.setProgrammed(push, set.object.Status.Conditions)
-	case problem.Reason == reasonParentNotAccepted:
-		c.set(typeProgrammed, false, reasonParentNotProgrammed, problem.Message)
+	case problem.Reason == conditions.ReasonParentNotAccepted:
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonParentNotProgrammed, problem.Message)
 	default:
-		c.set(typeProgrammed, false, problem.Reason, problem.Message)
+		c.set(conditions.TypeProgrammed, false, problem.Reason, problem.Message)
 	}
 	status := gatewayv1.ListenerSetStatus{Conditions: c.list}
 	if set.NotAllowed != nil {
@@ -262,11 +259,11 @@ func (r *Result) routeStatus(route *Route) RouteStatus {
 		dropped = describeDropped(route.messageSize, route.Dropped...)
 	}
 	for _, parent := range route.Parents {
-		c := conditions{generation: route.generation}
-		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), route.acceptedMessage(&parent))
-		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), route.resolvedMessage())
+		c := conditionList{generation: route.generation}
+		c.check(conditions.TypeAccepted, parent.Rejected, conditions.ReasonAccepted, route.acceptedMessage(&parent))
+		c.check(conditions.TypeResolvedRefs, route.Unresolved, conditions.ReasonResolvedRefs, route.resolvedMessage())
 		if parent.Rejected == nil && dropped != "" {
-			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true, string(gatewayv1.RouteReasonUnsupportedValue), dropped)
+			c.set(conditions.TypePartiallyInvalid, true, conditions.ReasonUnsupportedValue, dropped)
 		}
 		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
 			ParentRef:      parent.Ref,

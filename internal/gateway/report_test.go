@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -121,7 +122,7 @@ func programmedEverywhere(programmed string) map[string]string {
 // push.
 func TestProgrammedFollowsThePush(t *testing.T) {
 	failed := gateway.Push{State: gateway.PushFailed, Message: "The API is unavailable; retrying in 2s."}
-	otherTunnel := gateway.Push{State: gateway.PushFailed, Reason: "SettingsNotApplied", Message: "The setting account requires another tunnel."}
+	otherTunnel := gateway.Push{State: gateway.PushFailed, Reason: conditions.ReasonSettingsNotApplied, Message: "The setting account requires another tunnel."}
 	onGatewayOnly := programmedEverywhere("False Pending")
 	onGatewayOnly["Gateway"] = "False SettingsNotApplied"
 	for name, test := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
@@ -30,7 +31,7 @@ func (references) routeKinds(l *Listener) *Problem {
 		return nil
 	}
 	names := unsupported.String()
-	return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidRouteKinds), Message: fmt.Sprintf(
+	return &Problem{Reason: conditions.ReasonInvalidRouteKinds, Message: fmt.Sprintf(
 		"allowedRoutes.kinds lists %s, which protocol %s does not support, so the listener serves no routes. %s",
 		names, l.Spec.Protocol, l.routeKindsAdvice(names))}
 }

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // maxEndpointPortsPerService is the maximum number of ports in all EndpointSlices of one Service
@@ -72,13 +74,13 @@ func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.Servi
 		r.readTargets(name, ports)
 	}
 	if ports.count > maxEndpointPortsPerService {
-		return 0, routeProblem(gatewayv1.RouteReasonBackendNotFound,
+		return 0, routeProblem(conditions.ReasonBackendNotFound,
 			"the EndpointSlices of headless Service %s have more than %d ports together, so the controller does not read the number of the named target port %q. Set targetPort to a number",
 			name, maxEndpointPortsPerService, port.TargetPort.StrVal)
 	}
 	lowest := ports.targets[port.Name]
 	if lowest == 0 {
-		return 0, routeProblem(gatewayv1.RouteReasonBackendNotFound,
+		return 0, routeProblem(conditions.ReasonBackendNotFound,
 			"headless Service %s has the named target port %q, and no EndpointSlice contains its number", name, port.TargetPort.StrVal)
 	}
 	return lowest, nil

@@ -8,6 +8,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
@@ -52,7 +53,7 @@ func TestInvalidSettingsRejectTheGateway(t *testing.T) {
 				}
 				return
 			}
-			if result.Rejected == nil || result.Rejected.Reason != "InvalidParameters" || !strings.Contains(result.Rejected.Message, test.message) {
+			if result.Rejected == nil || result.Rejected.Reason != conditions.ReasonInvalidParameters || !strings.Contains(result.Rejected.Message, test.message) {
 				t.Errorf("the Gateway is rejected with %+v, want InvalidParameters and a message that contains %q", result.Rejected, test.message)
 			}
 			if result.Settings != nil || ingress.Configuration(result.Table) != nil {

@@ -10,13 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
-
-// TypeHostnameShared is the type of the Gateway condition that is present and True
-// while another Gateway serves one of the same hostnames. A DNS record can point
-// to only one of the tunnels.
-const TypeHostnameShared = "tunnelgateway.dev/HostnameShared"
 
 // Hostnames is an index of the hostnames that each Gateway serves. All other
 // decisions are made for each Gateway separately.
@@ -143,13 +139,12 @@ func (r *Result) ServesGRPC() bool {
 
 // setHostnameShared adds the HostnameShared condition if the Gateway shares
 // hostnames.
-func (c *conditions) setHostnameShared(s Shared, g *gatewayv1.Gateway) {
+func (c *conditionList) setHostnameShared(s Shared, g *gatewayv1.Gateway) {
 	if !s.Known {
-		for _, condition := range g.Status.Conditions {
-			if condition.Type == TypeHostnameShared {
-				condition.ObservedGeneration = c.generation
-				c.list = append(c.list, condition)
-			}
+		if current := conditions.TypeHostnameShared.Find(g.Status.Conditions); current != nil {
+			kept := *current
+			kept.ObservedGeneration = c.generation
+			c.list = append(c.list, kept)
 		}
 		return
 	}
@@ -160,7 +155,7 @@ func (c *conditions) setHostnameShared(s Shared, g *gatewayv1.Gateway) {
 	for _, hostname := range slices.Sorted(maps.Keys(s.By)) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", hostname, describeSharers(s.By[hostname], g.Namespace)))
 	}
-	c.set(TypeHostnameShared, true, "HostnameShared",
+	c.set(conditions.TypeHostnameShared, true, conditions.ReasonHostnameShared,
 		"Other Gateways serve the same hostnames with separate tunnels, but a DNS record can point to only one tunnel: "+strings.Join(parts, "; ")+
 			". Remove each hostname from all Gateways but one.")
 }

@@ -10,7 +10,7 @@ import (
 
 // A listener for a hostname must not reveal which Gateways of other teams serve it.
 func TestSharedHostnamesNameNoGatewayOfAnotherNamespace(t *testing.T) {
-	var c conditions
+	var c conditionList
 	c.setHostnameShared(Shared{Known: true, By: map[string][]types.NamespacedName{
 		"a.example.com": {{Namespace: "own", Name: "second"}, {Namespace: "own", Name: "third"}, {Namespace: "secret", Name: "x"}, {Namespace: "secret", Name: "y"}},
 		"b.example.com": {{Namespace: "secret", Name: "x"}},

@@ -15,6 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -128,7 +129,7 @@ func hostileOutcome(seed uint64) gateway.Outcome {
 	}
 	return gateway.Outcome{
 		Push: gateway.Push{State: gateway.PushState(r.IntN(4)), Message: long}, Tunnel: "b1946ac9-2f3f-4c6b-9d5e-0c1f0d6f6a11", Shared: shared,
-		Connectors: &gateway.Readiness{Status: metav1.ConditionFalse, Reason: "NotReady", Message: long},
+		Connectors: &gateway.Readiness{Status: metav1.ConditionFalse, Reason: conditions.ReasonUnavailable, Message: long},
 		Envoys:     &gateway.Envoys{Wanted: 2, Rejected: long},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -186,7 +187,7 @@ func (r *Result) unservedAt(route *Route, t *Trace, served bool) []UnservedRoute
 // not served. It ignores listeners with a less specific hostname than the Claimants, because
 // the request does not belong to them.
 func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
-	if p := parent.Rejected; p != nil && p.Reason != string(gatewayv1.RouteReasonUnsupportedValue) {
+	if p := parent.Rejected; p != nil && p.Reason != conditions.ReasonUnsupportedValue {
 		return []Problem{*p}
 	}
 	var problems []Problem
@@ -205,7 +206,7 @@ func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 	}
 	if !selected && len(r.Hostnames) > 0 {
 		return []Problem{{
-			Reason:  string(gatewayv1.RouteReasonNoMatchingListenerHostname),
+			Reason:  conditions.ReasonNoMatchingListenerHostname,
 			Message: "The route is attached with another hostname; no listener of this parent matches the requested hostname.",
 		}}
 	}
@@ -245,7 +246,7 @@ func (r *Result) omittedMatchProblems(route *Route, request routing.Request) []P
 				continue
 			}
 			one := DroppedRule{Rule: dropped.Rule, Matches: []OmittedMatch{omitted}, LeftOut: dropped.LeftOut}
-			problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: DescribeDropped(one)})
+			problems = append(problems, Problem{Reason: conditions.ReasonUnsupportedValue, Message: DescribeDropped(one)})
 		}
 	}
 	return problems

@@ -150,7 +150,7 @@ func wantUnserved(t *testing.T, trace *gateway.Trace) {
 	t.Helper()
 	for i, u := range trace.Unserved {
 		serves := trace.Answer != nil && u.Route.Kind == trace.Answer.Source.Route.Kind && u.Route.NamespacedName == trace.Answer.Source.Route.NamespacedName
-		if u.Reason == "" || u.Message == "" || serves && !strings.HasPrefix(u.Message, "Dropped Rule ") {
+		if u.Reason.String() == "" || u.Message == "" || serves && !strings.HasPrefix(u.Message, "Dropped Rule ") {
 			t.Errorf("%s: %s is in Unserved with the reason %q and the message %q", trace.Request, u.Route.NamespacedName, u.Reason, u.Message)
 		}
 		if slices.Contains(trace.Unserved[:i], u) {

@@ -5,8 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
@@ -164,9 +163,9 @@ func (u *TenantUsage) countListeners(set *Set) {
 		switch {
 		case l.Rejected == nil:
 			u.Listeners++
-		case l.Rejected.Reason == ReasonLimitExceeded:
+		case l.Rejected.Reason == conditions.ReasonLimitExceeded:
 			u.RefusedListeners++
-		case l.Rejected.Reason != ReasonHostnameNotPermitted && l.Rejected.Reason != string(gatewayv1.ListenerReasonUnsupportedValue):
+		case l.Rejected.Reason != conditions.ReasonHostnameNotPermitted && l.Rejected.Reason != conditions.ReasonUnsupportedValue:
 			u.Listeners++
 		}
 	}

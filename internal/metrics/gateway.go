@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // Gateway contains the values of a Gateway's gauges after a reconcile.
@@ -351,9 +351,9 @@ func (m *Metrics) RecordDriftContested(name types.NamespacedName) {
 }
 
 // RecordError counts a failed step of a Gateway's reconcile by its reason.
-func (m *Metrics) RecordError(name types.NamespacedName, reason tunnel.Reason) {
+func (m *Metrics) RecordError(name types.NamespacedName, reason conditions.Reason) {
 	m.ensureGateway(name)
-	m.errors.WithLabelValues(name.Namespace, name.Name, string(reason)).Inc()
+	m.errors.WithLabelValues(name.Namespace, name.Name, reason.String()).Inc()
 }
 
 // DeleteGateway deletes all series of the Gateway, except the number of unwritten

@@ -14,9 +14,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -42,7 +42,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	m.ObserveChangeToPush(2 * time.Second)
 	m.RecordDriftRepair(name)
 	m.RecordDriftContested(name)
-	m.RecordError(name, tunnel.ReasonUnavailable)
+	m.RecordError(name, conditions.ReasonCloudflareUnavailable)
 	m.SetOldestChange(name, time.Unix(1500, 0))
 	m.SetGatewayMissing(name, time.Unix(1600, 0))
 	m.SetUnwrittenStatuses(name, 5)
@@ -393,8 +393,8 @@ func TestEveryReasonIsALabelValue(t *testing.T) {
 	for _, value := range last.Values {
 		got = append(got, value.Name)
 	}
-	for _, entry := range tunnel.Catalogue {
-		want = append(want, string(entry.Reason))
+	for _, entry := range conditions.Problems {
+		want = append(want, entry.Reason.String())
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the values of the label %s differ (-want +got):\n%s", last.Name, diff)

@@ -3,8 +3,8 @@ package metrics
 import (
 	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // Operation is the operation of a provider call.
@@ -198,8 +198,8 @@ func limitValues() []Value {
 // reasons returns the reasons in the catalogue of problems as label values.
 func reasons() []Value {
 	var values []Value
-	for _, entry := range tunnel.Catalogue {
-		values = append(values, Value{string(entry.Reason), strings.TrimSuffix(entry.Meaning, ".")})
+	for _, entry := range conditions.Problems {
+		values = append(values, Value{entry.Reason.String(), strings.TrimSuffix(entry.Meaning, ".")})
 	}
 	return values
 }

@@ -3,10 +3,10 @@ package operation
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -59,19 +59,20 @@ func (f objects) targetDataPlane() v1alpha1.DataPlane {
 // changeCondition returns the DataPlaneApplied condition of the Tunnel since the last change
 // of the Tunnel's spec, or nil.
 func (f objects) changeCondition() *metav1.Condition {
-	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelDataPlaneApplied)
+	c := conditions.TypeTunnelDataPlaneApplied.Find(f.tunnel.Status.Conditions)
 	if c == nil || c.ObservedGeneration != f.tunnel.Generation {
 		return nil
 	}
 	return c
 }
 
-// changeReason returns the reason why the data plane of the settings is not in effect, or "".
-func (f objects) changeReason() tunnel.Reason {
+// outstandingChange returns the DataPlaneApplied condition of the Tunnel if the data plane of the
+// settings is not in effect, or nil.
+func (f objects) outstandingChange() *metav1.Condition {
 	if c := f.changeCondition(); c != nil && c.Status != metav1.ConditionTrue {
-		return tunnel.Reason(c.Reason)
+		return c
 	}
-	return ""
+	return nil
 }
 
 // change describes the phase of a change of the data plane and what it waits for. It returns

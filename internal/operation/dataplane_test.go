@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 const (
@@ -37,7 +36,7 @@ func changes(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, reason,
 }
 
 func notChanged(reason, message string) func(*objects) {
-	return tunnelIs(v1alpha1.TunnelDataPlaneApplied, "False", reason, message)
+	return tunnelIs("DataPlaneApplied", "False", reason, message)
 }
 
 func waitRows() []effectRow {
@@ -50,17 +49,17 @@ func waitRows() []effectRow {
 	adding := changes(envoy, v1alpha1.DataPlaneAddingEnvoy, "DataPlaneChanging", "Pod x is not ready.")
 	blocked := changes(envoy, v1alpha1.DataPlaneAddingEnvoy, "DataPlaneBlocked", "Stop them.")
 	removing := changes(rules, v1alpha1.DataPlaneRemovingEnvoy, "DataPlaneChanging", "1 pod is left.")
-	limited := all(servedBy(envoy), notReady("LimitExceeded", excess), notChanged("LimitExceeded", excess), gatewayIs(gateway.TypeDataPlaneReady, "False", excess))
-	rollsOut := tunnelIs(v1alpha1.TunnelConnectorsReady, "False", "RollingOut", "1 of 2.")
+	limited := all(servedBy(envoy), notReady("LimitExceeded", excess), notChanged("LimitExceeded", excess), gatewayIs("tunnelgateway.dev/DataPlaneReady", "False", excess))
+	rollsOut := tunnelIs("ConnectorsReady", "False", "RollingOut", "1 of 2.")
 	const addingText, notBegun = "changing the data plane to Envoy, phase AddingEnvoy: Pod x is not ready", "the controller has not begun to change the data plane to "
 	return []effectRow{
 		{"a Gateway that ingress rules serve", Wait, nil, effect{done: byRules}},
-		{"a Gateway that Envoy serves", Wait, all(wantsEnvoy, servedBy(envoy), gatewayIs(gateway.TypeDataPlaneReady, "True", "")), effect{done: byEnvoy}},
-		{"an Envoy that is not connected", Wait, all(wantsEnvoy, servedBy(envoy), gatewayIs(gateway.TypeDataPlaneReady, "False", "None.")), effect{outstanding: "the data plane is not ready: None"}},
+		{"a Gateway that Envoy serves", Wait, all(wantsEnvoy, servedBy(envoy), gatewayIs("tunnelgateway.dev/DataPlaneReady", "True", "")), effect{done: byEnvoy}},
+		{"an Envoy that is not connected", Wait, all(wantsEnvoy, servedBy(envoy), gatewayIs("tunnelgateway.dev/DataPlaneReady", "False", "None.")), effect{outstanding: "the data plane is not ready: None"}},
 		{"settings that the controller has not processed", Wait, all(wantsEnvoy), effect{outstanding: notBegun + "Envoy yet"}},
 		{"settings that the controller has not processed on the way back", Wait, all(servedBy(envoy)), effect{outstanding: notBegun + "IngressRules yet"}},
 		{"a change to Envoy", Wait, all(wantsEnvoy, adding, rollsOut, notReady("RollingOut", "1 of 2.")), effect{outstanding: addingText}},
-		{"a change to Envoy that is reported on the Gateway", Wait, all(wantsEnvoy, adding, gatewayIs(gateway.TypeDataPlaneReady, "False", "Pod x.")), effect{outstanding: addingText}},
+		{"a change to Envoy that is reported on the Gateway", Wait, all(wantsEnvoy, adding, gatewayIs("tunnelgateway.dev/DataPlaneReady", "False", "Pod x.")), effect{outstanding: addingText}},
 		{"a change to Envoy that the settings have reversed", Wait, all(adding), effect{outstanding: notBegun + "IngressRules yet; " + addingText}},
 		{"a phase of which nothing is known", Wait, all(wantsEnvoy, changes(envoy, v1alpha1.DataPlaneSwitching, "DataPlaneChanging", "")), effect{outstanding: "changing the data plane to Envoy, phase Switching"}},
 		{"a change that a user must permit", Wait, all(wantsEnvoy, blocked, notReady("DataPlaneBlocked", "Stop them.")), effect{refused: "changing the data plane to Envoy, phase AddingEnvoy: Stop them"}},
@@ -120,7 +119,7 @@ func TestWaitFollowsAChangeOfTheDataPlane(t *testing.T) {
 			status(func(f *objects) {
 				f.tunnel.Status.DataPlaneChange = nil
 				servedBy(envoy)(f)
-				tunnelIs(v1alpha1.TunnelDataPlaneApplied, metav1.ConditionTrue, "Applied", "")(f)
+				tunnelIs("DataPlaneApplied", metav1.ConditionTrue, "Applied", "")(f)
 			})
 		})
 		if got.err != nil || got.message != "Gateway infra/shared is served by Envoy: the configuration is in effect, connectors ready: 2/2" || got.took != 7*time.Second {

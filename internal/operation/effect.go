@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // effect is the progress of an operation. Exactly one field is set.
@@ -46,7 +43,7 @@ func (o Operation) effect(found objects) effect {
 		return effect{refused: found.class.problem}
 	case found.tunnel == nil:
 		return o.withoutTunnel(found)
-	case found.reason() == tunnel.ReasonNewerVersion:
+	case conditions.ReasonNewerVersion.Is(found.notReady()):
 		return effect{refused: found.readyMessage()}
 	default:
 		return o.withTunnel(found)
@@ -102,12 +99,12 @@ func (f objects) lostAnnotation(name string) string {
 
 // withoutTunnel returns how far the operation is on a Gateway without a Tunnel.
 func (o Operation) withoutTunnel(found objects) effect {
-	switch message := found.falseCondition(gatewayv1.GatewayConditionAccepted); {
+	switch message := found.falseCondition(conditions.TypeAccepted); {
 	case found.gateway == nil:
 		return effect{done: "reconciled: the Gateway is gone, and its Tunnel was deleted"}
 	case message != "":
 		return effect{refused: message}
-	case (o == Wait || o == Resume) && meta.IsStatusConditionTrue(found.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)):
+	case (o == Wait || o == Resume) && conditions.TypeProgrammed.IsTrue(found.gateway.Status.Conditions):
 		return effect{outstanding: noTunnelText} // the other operations have found the Tunnel before
 	default:
 		return effect{outstanding: "the controller has not created the Tunnel yet"}
@@ -121,7 +118,7 @@ func (f objects) reconcile() effect {
 		return effect{outstanding: notProcessed}
 	case f.gateway == nil && f.tunnel.Status.Phase == v1alpha1.TunnelRetained:
 		return effect{done: "reconciled: the Gateway is gone, and its tunnel is retained"}
-	case f.gateway == nil && tunnel.RequiresAction(f.reason()):
+	case f.gateway == nil && conditions.RequiresAction(f.notReady()):
 		return effect{refused: f.readyMessage()}
 	case f.gateway == nil:
 		return effect{outstanding: "the Gateway was deleted; the controller is deleting its tunnel"}
@@ -146,7 +143,7 @@ func (f objects) rotation() effect {
 		return effect{refused: pausedHint}
 	case !f.reconciled():
 		return effect{outstanding: notProcessed}
-	case tunnel.RequiresAction(f.reason()):
+	case conditions.RequiresAction(f.notReady()):
 		return effect{refused: f.readyMessage()}
 	case f.readyMessage() != "":
 		return effect{outstanding: f.readyMessage()}
@@ -171,8 +168,8 @@ func (f objects) rotationPhase() string {
 // Programmed, the configuration is in effect, the connectors have rolled out, no change of the
 // data plane is in progress, and Envoy, if it serves the Gateway, has the configuration.
 func (f objects) serving(done string) effect {
-	accepted := f.falseCondition(gatewayv1.GatewayConditionAccepted)
-	notReady := cmp.Or(f.falseCondition(gatewayv1.GatewayConditionProgrammed), f.dataPlane())
+	accepted := f.falseCondition(conditions.TypeAccepted)
+	notReady := cmp.Or(f.falseCondition(conditions.TypeProgrammed), f.dataPlane())
 	switch {
 	case !f.gatewayObserved():
 		return effect{outstanding: "the controller has not processed the last change of the Gateway yet"}
@@ -180,11 +177,11 @@ func (f objects) serving(done string) effect {
 		return effect{refused: accepted}
 	case f.applied() && f.rolledOut() && notReady == "" && f.change() == "":
 		return effect{done: done + ": the configuration is in effect" + f.connectors()}
-	case tunnel.RequiresAction(f.changeReason()):
+	case conditions.RequiresAction(f.outstandingChange()):
 		return effect{refused: f.change()}
-	case f.change() != "" && f.reason() == tunnel.ReasonRotationBlocked:
+	case f.change() != "" && conditions.ReasonRotationBlocked.Is(f.notReady()):
 		return effect{outstanding: f.change()} // the change continues without a rotation
-	case tunnel.RequiresAction(f.reason()):
+	case conditions.RequiresAction(f.notReady()):
 		return effect{refused: f.readyMessage()}
 	default:
 		return effect{outstanding: cmp.Or(f.change(), f.readyMessage(), notReady, "the configuration is not in effect yet")}
@@ -194,7 +191,7 @@ func (f objects) serving(done string) effect {
 // rolledOut reports whether the connectors, if there are any, are those of the Tunnel's spec
 // and ready.
 func (f objects) rolledOut() bool {
-	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConnectorsReady)
+	c := conditions.TypeTunnelConnectorsReady.Find(f.tunnel.Status.Conditions)
 	return c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration == f.tunnel.Generation
 }
 
@@ -216,26 +213,18 @@ func (f objects) reconciled() bool {
 // applied reports whether the desired configuration is in effect since the last change of
 // the Tunnel's spec.
 func (f objects) applied() bool {
-	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelConfigurationApplied)
+	c := conditions.TypeTunnelConfigurationApplied.Find(f.tunnel.Status.Conditions)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == f.tunnel.Generation
 }
 
 // notReady returns the Ready condition of the Tunnel if it is False since the last change
 // of the Tunnel's spec, or nil.
 func (f objects) notReady() *metav1.Condition {
-	c := meta.FindStatusCondition(f.tunnel.Status.Conditions, v1alpha1.TunnelReady)
+	c := conditions.TypeTunnelReady.Find(f.tunnel.Status.Conditions)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != f.tunnel.Generation {
 		return nil
 	}
 	return c
-}
-
-// reason returns the reason why the Tunnel is not ready, or "".
-func (f objects) reason() tunnel.Reason {
-	if c := f.notReady(); c != nil {
-		return tunnel.Reason(c.Reason)
-	}
-	return ""
 }
 
 // readyMessage returns the message why the Tunnel is not ready, or "".
@@ -249,18 +238,18 @@ func (f objects) readyMessage() string {
 // gatewayObserved reports whether the conditions of the Gateway are those of its current
 // generation. The controller writes Accepted and Programmed together.
 func (f objects) gatewayObserved() bool {
-	c := meta.FindStatusCondition(f.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+	c := conditions.TypeProgrammed.Find(f.gateway.Status.Conditions)
 	return c != nil && c.ObservedGeneration == f.gateway.Generation
 }
 
 // falseCondition returns the message of a condition of the Gateway that is not True for
 // the current generation, or "".
-func (f objects) falseCondition(kind gatewayv1.GatewayConditionType) string {
+func (f objects) falseCondition(t conditions.Type) string {
 	if f.gateway == nil {
 		return ""
 	}
-	if message := f.falseMessage(string(kind)); message != "" {
-		return fmt.Sprintf("the Gateway is not %s: %s", kind, message)
+	if message := f.falseMessage(t); message != "" {
+		return fmt.Sprintf("the Gateway is not %s: %s", t, message)
 	}
 	return ""
 }
@@ -268,7 +257,7 @@ func (f objects) falseCondition(kind gatewayv1.GatewayConditionType) string {
 // dataPlane returns the message why Envoy does not have the configuration of the Gateway, or
 // "".
 func (f objects) dataPlane() string {
-	if message := f.falseMessage(gateway.TypeDataPlaneReady); message != "" {
+	if message := f.falseMessage(conditions.TypeDataPlaneReady); message != "" {
 		return "the data plane is not ready: " + message
 	}
 	return ""
@@ -276,8 +265,8 @@ func (f objects) dataPlane() string {
 
 // falseMessage returns the message of a condition of the Gateway that is not True for the
 // current generation as a part of a sentence, or "".
-func (f objects) falseMessage(kind string) string {
-	c := meta.FindStatusCondition(f.gateway.Status.Conditions, kind)
+func (f objects) falseMessage(t conditions.Type) string {
+	c := t.Find(f.gateway.Status.Conditions)
 	switch {
 	case c == nil || c.ObservedGeneration != f.gateway.Generation:
 		return "" // serving waits for the conditions of the current generation

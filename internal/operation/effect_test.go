@@ -7,7 +7,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 // serving returns a Gateway whose Tunnel serves it and has handled the requests "1".
@@ -24,7 +23,7 @@ func serving(changes ...func(*objects)) objects {
 		gatewayIs(kind, "True", "")(&f)
 	}
 	t.Status.DataPlane = v1alpha1.DataPlaneIngressRules
-	for _, kind := range []string{v1alpha1.TunnelReady, v1alpha1.TunnelConfigurationApplied, v1alpha1.TunnelConnectorsReady, v1alpha1.TunnelDataPlaneApplied} {
+	for _, kind := range []string{"Ready", "ConfigurationApplied", "ConnectorsReady", "DataPlaneApplied"} {
 		tunnelIs(kind, "True", "Serving", "")(&f)
 	}
 	for _, change := range changes {
@@ -59,10 +58,10 @@ func tunnelIs(kind string, status metav1.ConditionStatus, reason, message string
 }
 
 func notReady(reason, message string) func(*objects) {
-	return tunnelIs(v1alpha1.TunnelReady, "False", reason, message)
+	return tunnelIs("Ready", "False", reason, message)
 }
 
-func notApplied(f *objects) { tunnelIs(v1alpha1.TunnelConfigurationApplied, "False", "Pending", "")(f) }
+func notApplied(f *objects) { tunnelIs("ConfigurationApplied", "False", "Pending", "")(f) }
 func paused(f *objects)     { f.tunnel.Spec.Paused = true }
 func pauseRequested(f *objects) {
 	f.gateway.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"}
@@ -120,22 +119,22 @@ func effectRows() []effectRow {
 		{"a problem from before the reconcile", Reconcile, all(newReconcile, notReady("Contested", "It is contested.")), effect{outstanding: notProcessed}},
 		{"a reconcile after which a user must act", Reconcile, all(notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
 		{
-			"connectors from before the last change", Reconcile, all(specChanged, tunnelIs(v1alpha1.TunnelReady, "True", "Serving", ""), tunnelIs(v1alpha1.TunnelConfigurationApplied, "True", "Serving", "")),
+			"connectors from before the last change", Reconcile, all(specChanged, tunnelIs("Ready", "True", "Serving", ""), tunnelIs("ConfigurationApplied", "True", "Serving", "")),
 			effect{outstanding: "the configuration is not in effect yet"},
 		},
 		{"a reconcile during an outage", Reconcile, all(notApplied, notReady("CloudflareUnavailable", "It is down.")), effect{outstanding: "It is down"}},
 		{"a blocked rotation does not concern a reconcile", Reconcile, all(notReady("RotationBlocked", "It is blocked.")), effect{done: "reconciled" + inEffect}},
 		{
-			"connectors that roll out", Reconcile, all(tunnelIs(v1alpha1.TunnelConnectorsReady, "False", "RollingOut", "1 of 2."), notReady("RollingOut", "1 of 2.")),
+			"connectors that roll out", Reconcile, all(tunnelIs("ConnectorsReady", "False", "RollingOut", "1 of 2."), notReady("RollingOut", "1 of 2.")),
 			effect{outstanding: "1 of 2"},
 		},
 		{"a Gateway that is not accepted", Reconcile, all(gatewayIs("Accepted", "False", "The settings are not valid.")), effect{refused: "the Gateway is not Accepted: The settings are not valid"}},
 		{"a Gateway that is not Programmed", Reconcile, all(gatewayIs("Programmed", "False", "It is not.")), effect{outstanding: "the Gateway is not Programmed: It is not"}},
 		{
-			"a Gateway whose Envoy does not have the configuration", Reconcile, all(gatewayIs(gateway.TypeDataPlaneReady, "False", "It waits.")),
+			"a Gateway whose Envoy does not have the configuration", Reconcile, all(gatewayIs("tunnelgateway.dev/DataPlaneReady", "False", "It waits.")),
 			effect{outstanding: "the data plane is not ready: It waits"},
 		},
-		{"a Gateway whose Envoy has the configuration", Reconcile, all(gatewayIs(gateway.TypeDataPlaneReady, "True", "It has.")), effect{done: "reconciled" + inEffect}},
+		{"a Gateway whose Envoy has the configuration", Reconcile, all(gatewayIs("tunnelgateway.dev/DataPlaneReady", "True", "It has.")), effect{done: "reconciled" + inEffect}},
 		{"a reconcile of a paused Gateway", Reconcile, all(paused, notReady("Paused", "It is paused.")), effect{done: "reconciled: the configuration is in effect, and the Gateway is paused"}},
 		{"a reconcile of a paused Gateway with changes", Reconcile, all(paused, notApplied, notReady("Paused", "It is paused.")), effect{refused: "the configuration is not in effect: " + pausedHint}},
 		{"a Tunnel that was deleted", Reconcile, all(tunnelGone), effect{outstanding: "the controller has not created the Tunnel yet"}},

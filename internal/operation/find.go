@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
@@ -95,8 +95,8 @@ func (t Target) tunnelProblem(object *v1alpha1.Tunnel) string {
 // noTunnel returns the error about a Gateway without a Tunnel.
 func (t Target) noTunnel(g *gatewayv1.Gateway) error {
 	text := fmt.Sprintf("%s has no Tunnel in namespace %s yet", t, t.ControllerNamespace)
-	for _, kind := range []gatewayv1.GatewayConditionType{gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayConditionProgrammed} {
-		if c := meta.FindStatusCondition(g.Status.Conditions, string(kind)); c != nil && c.Status == metav1.ConditionFalse && c.Message != "" {
+	for _, required := range []conditions.Type{conditions.TypeAccepted, conditions.TypeProgrammed} {
+		if c := required.Find(g.Status.Conditions); c != nil && c.Status == metav1.ConditionFalse && c.Message != "" {
 			return fmt.Errorf("%s: %s", text, strings.TrimSuffix(c.Message, "."))
 		}
 	}

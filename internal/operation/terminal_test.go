@@ -3,8 +3,6 @@ package operation
 import (
 	"strings"
 	"testing"
-
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // A client that can write the status of a Gateway or a Tunnel must not control the terminal of a user
@@ -15,7 +13,7 @@ func TestMessagesDoNotControlTheTerminal(t *testing.T) {
 		serving(gatewayIs("Programmed", "False", hostile)),
 		serving(gatewayIs("Accepted", "False", hostile)),
 		serving(notReady("Contested", hostile), notApplied),
-		serving(tunnelIs(v1alpha1.TunnelDataPlaneApplied, "False", "DataPlaneChanging", hostile)),
+		serving(tunnelIs("DataPlaneApplied", "False", "DataPlaneChanging", hostile)),
 	} {
 		e := Wait.effect(found)
 		text := e.refused + e.outstanding

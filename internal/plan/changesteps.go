@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -13,7 +14,7 @@ import (
 // connectors, because it does not know the pods.
 func (i *inspection) assume(step tunnel.Step) bool {
 	change := tunnel.Programmed(i.facts).DataPlaneChange
-	if change == nil || change.Reason != tunnel.ReasonDataPlaneChanging {
+	if change == nil || change.Reason != conditions.ReasonDataPlaneChanging {
 		return false
 	}
 	switch {

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // DataPlaneChange is a change of the data plane of a Gateway that is in progress, or that the
@@ -51,10 +50,10 @@ func newDataPlaneChange(g *Gateway) *DataPlaneChange {
 		return nil
 	}
 	c := &DataPlaneChange{To: g.result.Settings.DataPlane(), Recorded: f.Object.Status.DataPlaneChange, Routes: []RouteChange{}}
-	if change := g.outcome.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
-		c.Reason, c.Message = string(change.Reason), change.Message
+	if change := g.outcome.DataPlaneChange; change != nil && change.Reason.RequiresAction() {
+		c.Reason, c.Message = change.Reason.String(), change.Message
 	}
-	if condition := meta.FindStatusCondition(f.Object.Status.Conditions, v1alpha1.TunnelDataPlaneApplied); c.Recorded != nil && condition != nil {
+	if condition := conditions.TypeTunnelDataPlaneApplied.Find(f.Object.Status.Conditions); c.Recorded != nil && condition != nil {
 		c.progress = condition.Message
 	}
 	return c

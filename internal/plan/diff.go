@@ -75,7 +75,7 @@ func (p *Plan) HasChanges() bool {
 // compare compares the configuration of one Gateway.
 func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff, error) {
 	if g.Config == nil {
-		return &Diff{Notes: []string{notAccepted(g.result.Rejected.Reason, g.result.Rejected.Message)}, notCompared: true}, nil
+		return &Diff{Notes: []string{notAccepted(g.result.Rejected.Reason.String(), g.result.Rejected.Message)}, notCompared: true}, nil
 	}
 	i := &inspection{decision: g.decision, facts: resumed(g.facts), notes: []string{}, open: func(ctx context.Context) (provider.Provider, error) {
 		return open(ctx, p.tunnels.credentialSource(g.facts.Object.Spec))
@@ -164,7 +164,7 @@ func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
 	if o.State == tunnel.OutcomeFailed {
 		i.notes = append(i.notes, o.Message)
 	}
-	if change := o.DataPlaneChange; change != nil && tunnel.RequiresAction(change.Reason) {
+	if change := o.DataPlaneChange; change != nil && change.Reason.RequiresAction() {
 		i.notes = append(i.notes, change.Message)
 	}
 }

@@ -162,7 +162,7 @@ func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities)
 		Listeners: make([]MatchingListener, len(found.Listeners)), Shadowed: []ShadowedMatch{}, Unserved: []UnservedRoute{}, Others: []OtherRoute{},
 	}
 	if p := g.result.Rejected; p != nil {
-		t.Rejected = &Rejection{p.Reason, p.Message}
+		t.Rejected = &Rejection{p.Reason.String(), p.Message}
 	}
 	for i, l := range found.Listeners {
 		row := g.Listeners[slices.Index(g.resultListeners(), l)]
@@ -180,7 +180,7 @@ func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities)
 		})
 	}
 	for _, u := range found.Unserved {
-		t.Unserved = append(t.Unserved, UnservedRoute{Route: ownerOf(u.Route), Parent: newOwner(u.Parent), Reason: u.Reason, Message: u.Message})
+		t.Unserved = append(t.Unserved, UnservedRoute{Route: ownerOf(u.Route), Parent: newOwner(u.Parent), Reason: u.Reason.String(), Message: u.Message})
 	}
 	return t
 }

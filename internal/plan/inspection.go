@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -65,7 +66,7 @@ func (i *inspection) record(step tunnel.Step) {
 		}
 		i.facts.Object.Status = *step.Record
 	}
-	if e := step.Event; e != nil && (e.Reason == tunnel.EventTunnelFound || e.Reason == tunnel.EventTunnelLost) {
+	if e := step.Event; e != nil && (e.Reason == conditions.EventTunnelFound || e.Reason == conditions.EventTunnelLost) {
 		i.notes = append(i.notes, e.Message)
 	}
 	i.facts.Memory = tunnel.Conclude(i.facts.Memory, step, tunnel.Result{Uptime: uptime})

@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -122,7 +122,7 @@ type Warning struct {
 func newWarnings(warnings []gateway.Warning) []Warning {
 	all := make([]Warning, len(warnings))
 	for i, w := range warnings {
-		all[i] = Warning{w.Reason, w.Message}
+		all[i] = Warning{w.Reason.String(), w.Message}
 	}
 	return all
 }
@@ -290,49 +290,37 @@ func (g *Gateway) report(hostnames *gateway.Hostnames, s *statuses) {
 	g.reportedOutcome = g.decision.Outcome(g.facts.Object, g.outcome, decision.Evidence{Shared: hostnames.Shared(key.NamespacedName)})
 	report := g.result.Report(g.reportedOutcome)
 	g.reported = s.addGateway(key, report)
-	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {
+	if c := conditions.TypeHostnameShared.Find(report.Gateway.Conditions); c != nil {
 		g.sharedHostnames = c.Message
 	}
-	conditions := listenerConditions(key, report)
+	byListener := listenerConditions(key, report)
 	for _, l := range g.resultListeners() {
-		g.Listeners = append(g.Listeners, newListener(l, conditions[l.Owner][l.Spec.Name]))
+		g.Listeners = append(g.Listeners, newListener(l, byListener[l.Owner][l.Spec.Name]))
 	}
 	g.DataPlaneChange = newDataPlaneChange(g)
 }
 
 // listenerConditions returns the conditions of all listeners in the report by their owners.
 func listenerConditions(key gateway.Owner, report gateway.Report) map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition {
-	conditions := map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition{key: {}}
+	byListener := map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition{key: {}}
 	for _, l := range report.Gateway.Listeners {
-		conditions[key][l.Name] = l.Conditions
+		byListener[key][l.Name] = l.Conditions
 	}
 	for _, set := range report.ListenerSets {
 		owner := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: set.NamespacedName}
-		conditions[owner] = map[gatewayv1.SectionName][]metav1.Condition{}
+		byListener[owner] = map[gatewayv1.SectionName][]metav1.Condition{}
 		for _, entry := range set.Status.Listeners {
-			conditions[owner][entry.Name] = entry.Conditions
+			byListener[owner][entry.Name] = entry.Conditions
 		}
 	}
-	return conditions
-}
-
-// conditionTypes are the types of the controller's conditions. An earlier type is more
-// likely to explain a problem.
-var conditionTypes = []string{
-	string(gatewayv1.ListenerConditionConflicted),
-	string(gatewayv1.GatewayConditionAccepted),
-	string(gatewayv1.ListenerConditionResolvedRefs),
-	string(gatewayv1.RouteConditionPartiallyInvalid),
-	gateway.TypeHostnameShared,
-	string(gatewayv1.GatewayConditionProgrammed),
-	string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
+	return byListener
 }
 
 // firstUnexpected returns the first condition that does not have its expected status,
-// in the order of conditionTypes, or nil.
-func firstUnexpected(conditions []metav1.Condition) *metav1.Condition {
-	for _, conditionType := range conditionTypes {
-		if c := meta.FindStatusCondition(conditions, conditionType); c != nil && c.Status != gateway.ExpectedStatus(conditionType) {
+// in the order of [conditions.Types], or nil.
+func firstUnexpected(list []metav1.Condition) *metav1.Condition {
+	for _, t := range conditions.Types {
+		if c := t.Find(list); c != nil && c.Status != t.Expected() {
 			return c
 		}
 	}
@@ -345,7 +333,7 @@ func (g *Gateway) resultListeners() []*gateway.Listener {
 }
 
 // newListener returns a row of the hostname table.
-func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
+func newListener(l *gateway.Listener, list []metav1.Condition) Listener {
 	listener := Listener{
 		Owner:    newOwner(l.Owner),
 		Name:     string(l.Spec.Name),
@@ -353,16 +341,16 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 		Port:     l.Spec.Port,
 		Protocol: string(l.Spec.Protocol),
 
-		Accepted:       meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionAccepted)),
-		Conflicted:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionConflicted)),
-		ResolvedRefs:   meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionResolvedRefs)),
-		Programmed:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionProgrammed)),
+		Accepted:       conditions.TypeAccepted.IsTrue(list),
+		Conflicted:     conditions.TypeConflicted.IsTrue(list),
+		ResolvedRefs:   conditions.TypeResolvedRefs.IsTrue(list),
+		Programmed:     conditions.TypeProgrammed.IsTrue(list),
 		AttachedRoutes: l.AttachedRoutes,
 	}
-	if c := firstUnexpected(conditions); c != nil {
+	if c := firstUnexpected(list); c != nil {
 		listener.Reason = c.Reason
 	} else if l.Rejected != nil {
-		listener.Reason = l.Rejected.Reason // its ListenerSet is not allowed, so it has no conditions
+		listener.Reason = l.Rejected.Reason.String() // its ListenerSet is not allowed, so it has no conditions
 	}
 	return listener
 }

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
@@ -31,7 +30,7 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 // namesDroppedRules reports whether the parent rejects the route because no rule is
 // served as written. The problem then names the rules.
 func namesDroppedRules(p gateway.Parent) bool {
-	return len(p.Listeners) > 0 && p.Rejected != nil && p.Rejected.Reason == string(gatewayv1.RouteReasonUnsupportedValue)
+	return len(p.Listeners) > 0 && p.Rejected != nil && p.Rejected.Reason == conditions.ReasonUnsupportedValue
 }
 
 // parentProblem is a problem of a route at some of its parents.
@@ -79,7 +78,7 @@ func (g *Gateway) routeWarnings(style Style) []string {
 	var warnings []string
 	for i := range g.result.ClaimedHostnames {
 		claimed := &g.result.ClaimedHostnames[i]
-		warnings = append(warnings, fmt.Sprintf("%s: %s: %s", ownerOf(claimed.Route), gateway.ReasonHostnameClaimed, claimed.Message()))
+		warnings = append(warnings, fmt.Sprintf("%s: %s: %s", ownerOf(claimed.Route), conditions.EventHostnameClaimed, claimed.Message()))
 	}
 	for _, unreachable := range unreachableRules(g.result) {
 		before := make([]string, len(unreachable.Before))

@@ -46,7 +46,7 @@ func (g *Gateway) write(out *columns, style Style) {
 		g.writeProblem(out, message)
 	}
 	if problem := g.result.Rejected; problem != nil {
-		g.writeProblem(out, notAccepted(problem.Reason, problem.Message))
+		g.writeProblem(out, notAccepted(problem.Reason.String(), problem.Message))
 	}
 	g.writeListeners(out)
 	switch {

@@ -11,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -235,7 +236,7 @@ func TestGatewayCannotNameFilesOfConnectors(t *testing.T) {
 
 func wantProblem(t *testing.T, name string, problem *Problem, parts ...string) {
 	t.Helper()
-	if problem == nil || problem.Reason != "InvalidParameters" {
+	if problem == nil || problem.Reason != conditions.ReasonInvalidParameters {
 		t.Errorf("%s: got problem %+v, want InvalidParameters", name, problem)
 		return
 	}

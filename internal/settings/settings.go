@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -50,7 +51,7 @@ type Settings struct {
 // Problem is the reason and the message of a condition that reports a problem. The
 // message tells the user how to fix the problem.
 type Problem struct {
-	Reason  string
+	Reason  conditions.Reason
 	Message string
 }
 
@@ -132,5 +133,5 @@ func (s *Settings) DeletionPolicy() v1alpha1.DeletionPolicy {
 }
 
 func invalid(format string, args ...any) *Problem {
-	return &Problem{string(gatewayv1.GatewayReasonInvalidParameters), fmt.Sprintf(format, args...)}
+	return &Problem{conditions.ReasonInvalidParameters, fmt.Sprintf(format, args...)}
 }

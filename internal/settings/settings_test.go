@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
@@ -165,7 +166,7 @@ func wantInvalid(t *testing.T, in settings.Input, prefix, part string) {
 		}
 		return
 	}
-	if got != nil || problem == nil || problem.Reason != "InvalidParameters" ||
+	if got != nil || problem == nil || problem.Reason != conditions.ReasonInvalidParameters ||
 		!strings.HasPrefix(problem.Message, prefix) || !strings.Contains(problem.Message, part) {
 		t.Errorf("got settings %+v and problem %+v, want InvalidParameters with %q and %q", got, problem, prefix, part)
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -15,6 +15,7 @@ import (
 type Change struct {
 	// Warning reports whether the condition now reports a problem.
 	Warning bool
+	// Reason is the reason of the condition, or [conditions.EventResolved].
 	Reason  string
 	Message string
 	// Orphaned reports whether the change is the removal of a route's last parent. No
@@ -22,24 +23,18 @@ type Change struct {
 	Orphaned bool
 }
 
-// eventConditions are the types of conditions whose changes are reported as events.
-// They do not include Programmed, which follows from these conditions or from an
-// update of the tunnel. The controller reports events for updates of the tunnel.
-var eventConditions = []string{
-	string(gatewayv1.ListenerConditionConflicted),
-	string(gatewayv1.GatewayConditionAccepted),
-	string(gatewayv1.ListenerConditionResolvedRefs),
-	string(gatewayv1.RouteConditionPartiallyInvalid),
-	gateway.TypeHostnameShared,
-}
-
 // changes compares the conditions before and after an update. Each message begins
-// with the prefix, which names the part of the object.
+// with the prefix, which names the part of the object. Programmed causes no change, because
+// it follows from the other conditions or from an update of the tunnel. The controller
+// reports events for updates of the tunnel.
 func changes(before, after []metav1.Condition, prefix string) []Change {
 	var found []Change
-	for _, kind := range eventConditions {
-		change, ok := conditionChange(meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind))
-		if !ok || change.Reason == string(gatewayv1.GatewayReasonListenersNotValid) {
+	for _, t := range conditions.Types {
+		if !t.CausesEvent() {
+			continue
+		}
+		change, ok := conditionChange(t, t.Find(before), t.Find(after))
+		if !ok || change.Reason == conditions.ReasonListenersNotValid.String() {
 			continue // the listeners have their own events
 		}
 		change.Message = prefix + change.Message
@@ -51,25 +46,25 @@ func changes(before, after []metav1.Condition, prefix string) []Change {
 	return found
 }
 
-// conditionChange compares one condition before and after an update. Each can be
+// conditionChange compares a condition of the type before and after an update. Each can be
 // nil. It returns false when the change needs no event.
-func conditionChange(before, after *metav1.Condition) (Change, bool) {
-	wasUnhealthy, unhealthy := isUnhealthy(before), isUnhealthy(after)
+func conditionChange(t conditions.Type, before, after *metav1.Condition) (Change, bool) {
+	wasUnhealthy, unhealthy := isUnhealthy(t, before), isUnhealthy(t, after)
 	switch {
 	case unhealthy && (!wasUnhealthy || before.Reason != after.Reason):
 		return Change{Warning: true, Reason: after.Reason, Message: after.Message}, true
 	case !wasUnhealthy || unhealthy:
 		return Change{}, false
 	case after == nil:
-		return Change{Reason: "Resolved", Message: "No longer: " + before.Message}, true
+		return Change{Reason: conditions.EventResolved.String(), Message: "No longer: " + before.Message}, true
 	default:
 		return Change{Reason: after.Reason, Message: after.Message}, true
 	}
 }
 
 // isUnhealthy reports whether the condition exists and reports a problem.
-func isUnhealthy(c *metav1.Condition) bool {
-	return c != nil && c.Status != gateway.ExpectedStatus(c.Type) && c.Status != metav1.ConditionUnknown
+func isUnhealthy(t conditions.Type, c *metav1.Condition) bool {
+	return c != nil && c.Status != t.Expected() && c.Status != metav1.ConditionUnknown
 }
 
 // listenerChanges compares the listeners of a Gateway or of a ListenerSet.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -46,12 +47,14 @@ func changesCondition(current []metav1.Condition, desired metav1.Condition) bool
 	return *existing != desired
 }
 
-// withoutCondition removes the condition of the type unless it is desired.
-func withoutCondition(current, desired []metav1.Condition, kind string) []metav1.Condition {
-	if meta.FindStatusCondition(desired, kind) != nil || meta.FindStatusCondition(current, kind) == nil {
-		return current
+// withoutOptional removes the current conditions of the optional types that are not desired.
+func withoutOptional(types []conditions.Type, current, desired []metav1.Condition) []metav1.Condition {
+	for _, t := range types {
+		if t.IsOptional() && t.Find(desired) == nil && t.Find(current) != nil {
+			current = slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == t.String() })
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == kind })
+	return current
 }
 
 // hasNewerGeneration reports whether a current condition is for a newer generation
@@ -76,9 +79,7 @@ func MergeGateway(current, desired gatewayv1.GatewayStatus, now metav1.Time) (ga
 		return current, false
 	}
 	merged := desired
-	retained := withoutCondition(current.Conditions, desired.Conditions, gateway.TypeHostnameShared)
-	retained = withoutCondition(retained, desired.Conditions, gateway.TypeConnectorsReady)
-	retained = withoutCondition(retained, desired.Conditions, gateway.TypeDataPlaneReady)
+	retained := withoutOptional(conditions.GatewayTypes, current.Conditions, desired.Conditions)
 	merged.Conditions = mergeConditions(retained, desired.Conditions, now)
 	merged.Listeners = slices.Clone(desired.Listeners)
 	existing := gateway.ConditionsByListener(current.Listeners)
@@ -116,7 +117,7 @@ func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.T
 func entriesOfOthers(current []gatewayv1.ListenerEntryStatus) []gatewayv1.ListenerEntryStatus {
 	var entries []gatewayv1.ListenerEntryStatus
 	for _, entry := range current {
-		others := slices.DeleteFunc(slices.Clone(entry.Conditions), func(c metav1.Condition) bool { return gateway.IsListenerCondition(c.Type) })
+		others := slices.DeleteFunc(slices.Clone(entry.Conditions), isEntryCondition)
 		if len(others) > 0 {
 			entries = append(entries, gatewayv1.ListenerEntryStatus{
 				Name: entry.Name, SupportedKinds: []gatewayv1.RouteGroupKind{}, Conditions: others,
@@ -124,6 +125,12 @@ func entriesOfOthers(current []gatewayv1.ListenerEntryStatus) []gatewayv1.Listen
 		}
 	}
 	return entries
+}
+
+// isEntryCondition reports whether the controller writes conditions of the type for the
+// entries of ListenerSets.
+func isEntryCondition(c metav1.Condition) bool {
+	return slices.ContainsFunc(conditions.ListenerSetEntryTypes, func(t conditions.Type) bool { return t.String() == c.Type })
 }
 
 // MergeClass merges the desired status into the current status of a GatewayClass,
@@ -175,7 +182,7 @@ func mergeEntry(current, desired gatewayv1.RouteParentStatus, now metav1.Time) g
 	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current
 	}
-	retained := withoutCondition(current.Conditions, desired.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
+	retained := withoutOptional(conditions.RouteTypes, current.Conditions, desired.Conditions)
 	desired.Conditions = mergeConditions(retained, desired.Conditions, now)
 	return desired
 }

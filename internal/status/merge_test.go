@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
@@ -338,7 +339,7 @@ func TestMergeReplacesOtherStatusFields(t *testing.T) {
 
 func TestMergeRemovesConditionsOfTheDataPlane(t *testing.T) {
 	accepted := condition("Accepted", isTrue, 1)
-	current := gatewayv1.GatewayStatus{Conditions: []metav1.Condition{at(before, accepted), at(before, condition(gateway.TypeDataPlaneReady, isFalse, 1))}}
+	current := gatewayv1.GatewayStatus{Conditions: []metav1.Condition{at(before, accepted), at(before, condition(conditions.TypeDataPlaneReady.String(), isFalse, 1))}}
 	got, changed := status.MergeGateway(current, gatewayv1.GatewayStatus{Conditions: []metav1.Condition{accepted}}, now)
 	if diff := cmp.Diff([]metav1.Condition{at(before, accepted)}, got.Conditions); diff != "" || !changed {
 		t.Errorf("changed = %t, want true, and the conditions differ (-want +got):\n%s", changed, diff)
@@ -348,12 +349,12 @@ func TestMergeRemovesConditionsOfTheDataPlane(t *testing.T) {
 // A condition that was kept from an older generation does not make the report outdated, and
 // does not replace a condition that was written since.
 func TestMergeAcceptsAConditionOfAnOlderGeneration(t *testing.T) {
-	kept := condition(gateway.TypeDataPlaneReady, isTrue, 1)
+	kept := condition(conditions.TypeDataPlaneReady.String(), isTrue, 1)
 	desired := gatewayv1.GatewayStatus{Conditions: []metav1.Condition{condition("Accepted", isTrue, 2), kept}}
 	for name, test := range map[string]struct{ current, want metav1.Condition }{
 		"the same condition": {at(before, kept), at(before, kept)},
 		"a newer condition": {
-			at(before, condition(gateway.TypeDataPlaneReady, isFalse, 2)), at(before, condition(gateway.TypeDataPlaneReady, isFalse, 2)),
+			at(before, condition(conditions.TypeDataPlaneReady.String(), isFalse, 2)), at(before, condition(conditions.TypeDataPlaneReady.String(), isFalse, 2)),
 		},
 	} {
 		current := gatewayv1.GatewayStatus{Conditions: []metav1.Condition{test.current}}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -51,7 +52,7 @@ func (b Backoff) wait(uptime time.Duration, p provider.Priority) time.Duration {
 // rateLimited reports whether the API, or the API request budget, determines the time of
 // the next attempt.
 func (b Backoff) rateLimited() bool {
-	return b.Slot.Assigned || b.Problem != nil && b.Problem.Reason == ReasonRateLimited
+	return b.Slot.Assigned || b.Problem != nil && b.Problem.Reason == conditions.ReasonRateLimited
 }
 
 // next returns the Backoff after another failure.
@@ -61,7 +62,7 @@ func (b Backoff) next(uptime time.Duration, p *Problem, err error) Backoff {
 	if b.Failures < maxDoublings {
 		wait = min(minBackoff<<b.Failures, maxBackoff)
 	}
-	if p != nil && p.Reason == ReasonRateLimited {
+	if p != nil && p.Reason == conditions.ReasonRateLimited {
 		wait = requested // the API states when the rate limit ends
 	}
 	wait = max(wait, requested)

@@ -3,6 +3,8 @@ package tunnel
 import (
 	"cmp"
 	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // UpdateLimit limits how often the configuration of a tunnel is written. Its zero value means
@@ -98,7 +100,7 @@ func (f Facts) withPacing(step Step) Step {
 // wait has passed. Its message does not change until then.
 func (f Facts) throttledProblem(wait time.Duration) *Problem {
 	until := f.Clock.Add(wait + time.Second - 1).Truncate(time.Second).UTC()
-	p := problem(ReasonConfigurationThrottled, "The configuration changes more often than limits.configurationUpdates permits (%d writes, and one more every %s), "+
+	p := problem(conditions.ReasonConfigurationThrottled, "The configuration changes more often than limits.configurationUpdates permits (%d writes, and one more every %s), "+
 		"so the controller writes the latest changes at %s.", f.Desired.Updates.Burst, f.Desired.Updates.Interval, until.Format(time.RFC3339))
 	if f.isRemote(f.Memory.Revocations.Written) {
 		p.Message += " Until then, requests for removed or restricted rules get an error status."

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -129,7 +130,7 @@ func (m Memory) afterTunnelRead(s Step, r Result) Memory {
 	case t.Local && s.Priority != provider.PriorityDeletion:
 		// A user may migrate the tunnel, so it is read again later.
 		m.Remote.Tunnel.Presence = PresenceUnknown
-		p := problem(ReasonLocallyManaged, "Tunnel %s (%s) is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
+		p := problem(conditions.ReasonLocallyManaged, "Tunnel %s (%s) is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
 			"Migrate it to remote management, rename it, or set tunnel.existing.id to another tunnel.", t.Name, t.ID)
 		m.Backoffs[TrackTunnel] = Backoff{Until: At(r.Uptime + maxBackoff), Problem: p}
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -50,7 +51,7 @@ func testConclude(t *testing.T, rows []concludeRow) {
 			r.after(&want.Memory)
 			r.result.Uptime = uptime
 			got := Conclude(f.Memory, r.step, r.result)
-			if diff := cmp.Diff(want.Memory, got, cmp.AllowUnexported(Instant{}), cmp.FilterPath(isMessage, cmp.Ignore())); diff != "" {
+			if diff := cmp.Diff(want.Memory, got, cmp.AllowUnexported(Instant{}), comparableReasons, cmp.FilterPath(isMessage, cmp.Ignore())); diff != "" {
 				t.Errorf("unexpected Memory (-want +got):\n%s", diff)
 			}
 			for _, b := range got.Backoffs {
@@ -76,7 +77,7 @@ func allOf(changes ...after) after {
 }
 
 // failed expects the first failure of a track.
-func failed(track Track, reason Reason, delay time.Duration) after {
+func failed(track Track, reason conditions.Reason, delay time.Duration) after {
 	return func(m *Memory) {
 		m.Backoffs[track] = Backoff{Failures: 1, Until: At(uptime + delay), Delay: delay, Problem: problem(reason, "")}
 	}
@@ -129,7 +130,7 @@ func TestConcludeFindingATunnel(t *testing.T) {
 			Step{Action: FindByName}, Result{Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}},
 			allOf(tunnelPresent, func(m *Memory) {
 				m.Remote.Tunnel.Presence, m.Remote.Tunnel.Local = PresenceUnknown, true
-				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + time.Minute), Problem: problem(ReasonLocallyManaged, "")}
+				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + time.Minute), Problem: problem(conditions.ReasonLocallyManaged, "")}
 			}),
 		},
 		{
@@ -143,19 +144,19 @@ func TestConcludeFindingATunnel(t *testing.T) {
 		},
 		{
 			"an existing tunnel that is not found is a problem that requires a user", tunnelNotFound,
-			Step{Action: ReadTunnel}, Result{Err: provider.ErrNotFound}, allOf(tunnelAbsent, failed(TrackTunnel, ReasonTunnelMissing, time.Second)),
+			Step{Action: ReadTunnel}, Result{Err: provider.ErrNotFound}, allOf(tunnelAbsent, failed(TrackTunnel, conditions.ReasonTunnelMissing, time.Second)),
 		},
 		{
 			"a tunnel is not absent when Cloudflare rejects the API token", nil,
-			Step{Action: FindByName}, Result{Err: provider.ErrUnauthorized}, failed(TrackTunnel, ReasonUnauthorized, time.Second),
+			Step{Action: FindByName}, Result{Err: provider.ErrUnauthorized}, failed(TrackTunnel, conditions.ReasonUnauthorized, time.Second),
 		},
 		{
 			"a tunnel is not absent when the Cloudflare API is unavailable", nil,
-			Step{Action: ReadTunnel}, Result{Err: errNoResponse}, failed(TrackTunnel, ReasonUnavailable, time.Second),
+			Step{Action: ReadTunnel}, Result{Err: errNoResponse}, failed(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second),
 		},
 		{
 			"a tunnel is not absent when the rate limit is reached", nil,
-			Step{Action: ReadTunnel}, Result{Err: errTooMany}, failed(TrackTunnel, ReasonRateLimited, 20*time.Second),
+			Step{Action: ReadTunnel}, Result{Err: errTooMany}, failed(TrackTunnel, conditions.ReasonRateLimited, 20*time.Second),
 		},
 		{
 			"a tunnel that is gone when its configuration is read must be found again", nil,
@@ -185,7 +186,7 @@ func TestConcludeFindingATunnel(t *testing.T) {
 		{
 			"a create without a response may have succeeded", func(f *Facts) { tunnelAbsent(&f.Memory) },
 			Step{Action: Create}, Result{Err: errNoResponse},
-			allOf(failed(TrackTunnel, ReasonUnavailable, time.Second), func(m *Memory) { m.Created, m.Remote.Tunnel = At(uptime), RemoteTunnel{} }),
+			allOf(failed(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second), func(m *Memory) { m.Created, m.Remote.Tunnel = At(uptime), RemoteTunnel{} }),
 		},
 		{
 			"a create that waits for the API request budget was not attempted", func(f *Facts) { tunnelAbsent(&f.Memory) },
@@ -197,7 +198,7 @@ func TestConcludeFindingATunnel(t *testing.T) {
 		{
 			"a tunnel whose name already exists must be found", func(f *Facts) { tunnelAbsent(&f.Memory) },
 			Step{Action: Create}, Result{Err: provider.ErrNameExists},
-			allOf(failed(TrackTunnel, ReasonFailed, time.Second), func(m *Memory) { m.Created, m.Remote.Tunnel = At(uptime), RemoteTunnel{} }),
+			allOf(failed(TrackTunnel, conditions.ReasonFailed, time.Second), func(m *Memory) { m.Created, m.Remote.Tunnel = At(uptime), RemoteTunnel{} }),
 		},
 	})
 }
@@ -264,21 +265,21 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		},
 		{
 			"a write without a response may still be applied", nil, configure, Result{Err: errNoResponse},
-			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonUnavailable, time.Second), func(m *Memory) {
+			allOf(pushed, writeFailed, failed(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Second), func(m *Memory) {
 				m.LateWrites = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 				m.InEffect, m.Remote.Configuration.Known = "", false
 			}),
 		},
 		{
 			"a write that timed out may still be applied", nil, configure, Result{Err: fmt.Errorf("send the request: %w", context.DeadlineExceeded)},
-			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonFailed, time.Second), func(m *Memory) {
+			allOf(pushed, writeFailed, failed(TrackConfiguration, conditions.ReasonFailed, time.Second), func(m *Memory) {
 				m.LateWrites = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 				m.InEffect, m.Remote.Configuration.Known = "", false
 			}),
 		},
 		{
 			"a write that was rejected by the rate limit changed nothing", nil, configure, Result{Err: errTooMany},
-			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonRateLimited, 20*time.Second)),
+			allOf(pushed, writeFailed, failed(TrackConfiguration, conditions.ReasonRateLimited, 20*time.Second)),
 		},
 		{
 			"a write that waits for the API request budget was not sent", nil, configure, Result{Err: errBudget},
@@ -289,13 +290,13 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		{
 			"a rejected configuration is remembered, and the previous configuration is read", nil, configure,
 			Result{Err: &provider.InvalidError{Rule: 0, Message: "rule 1 has no service"}},
-			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonConfigurationRejected, time.Second), func(m *Memory) {
+			allOf(pushed, writeFailed, failed(TrackConfiguration, conditions.ReasonConfigurationRejected, time.Second), func(m *Memory) {
 				m.Backoffs[TrackConfiguration].Hash, m.Remote.Configuration.Known = changedConfiguration.Hash(), false
 			}),
 		},
 		{
 			"a locally managed tunnel has no configuration in effect", nil, configure, Result{Err: provider.ErrLocallyManaged},
-			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonLocallyManaged, time.Second), func(m *Memory) {
+			allOf(pushed, writeFailed, failed(TrackConfiguration, conditions.ReasonLocallyManaged, time.Second), func(m *Memory) {
 				m.Remote.Configuration, m.InEffect = RemoteConfiguration{}, ""
 			}),
 		},
@@ -317,7 +318,7 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 			}),
 		},
 		{
-			"a failed read keeps the known configuration", nil, read, Result{Err: errNoResponse}, failed(TrackConfiguration, ReasonUnavailable, time.Second),
+			"a failed read keeps the known configuration", nil, read, Result{Err: errNoResponse}, failed(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Second),
 		},
 		{
 			"the read of a known configuration is postponed by the rate limit", nil, read, Result{Err: errTooMany}, rereadAfter(20 * time.Second),
@@ -358,15 +359,15 @@ func TestConcludeDeletingATunnel(t *testing.T) {
 		},
 		{
 			"the state of the tunnel is unknown after a failed delete", nil, Step{Action: Delete}, Result{Err: errNoResponse},
-			allOf(failed(TrackTunnel, ReasonUnavailable, time.Second), func(m *Memory) { m.Deleted, m.Remote, m.InEffect = At(uptime), Remote{}, "" }),
+			allOf(failed(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second), func(m *Memory) { m.Deleted, m.Remote, m.InEffect = At(uptime), Remote{}, "" }),
 		},
 		{
 			"private network routes that prevent a delete are a problem that requires a user", nil, Step{Action: Delete}, Result{Err: provider.ErrRoutes},
-			allOf(failed(TrackTunnel, ReasonPrivateRoutes, time.Second), func(m *Memory) { m.Deleted, m.Remote, m.InEffect = At(uptime), Remote{}, "" }),
+			allOf(failed(TrackTunnel, conditions.ReasonPrivateRoutes, time.Second), func(m *Memory) { m.Deleted, m.Remote, m.InEffect = At(uptime), Remote{}, "" }),
 		},
 		{
 			"connections that prevent a delete are listed again", nil, Step{Action: Delete}, Result{Err: provider.ErrConnected},
-			allOf(failed(TrackTunnel, ReasonConnectorsConnected, time.Second), func(m *Memory) { m.Deleted, m.Remote, m.InEffect = At(uptime), Remote{}, "" }),
+			allOf(failed(TrackTunnel, conditions.ReasonConnectorsConnected, time.Second), func(m *Memory) { m.Deleted, m.Remote, m.InEffect = At(uptime), Remote{}, "" }),
 		},
 		{
 			"a delete that waits for the API request budget was not attempted", nil, Step{Action: Delete, Priority: provider.PriorityDeletion}, Result{Err: errBudget},
@@ -386,7 +387,7 @@ func TestConcludeDeletingATunnel(t *testing.T) {
 		{
 			"connections are listed again after a failed disconnect", connections(0, list...),
 			Step{Action: Disconnect, Connector: "b"}, Result{Err: errNoResponse},
-			allOf(failed(TrackTunnel, ReasonUnavailable, time.Second), func(m *Memory) { m.Remote.Connections = RemoteConnections{} }),
+			allOf(failed(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second), func(m *Memory) { m.Remote.Connections = RemoteConnections{} }),
 		},
 		{
 			"connections are listed", nil, Step{Action: ListConnections}, Result{Connectors: list},
@@ -398,17 +399,17 @@ func TestConcludeDeletingATunnel(t *testing.T) {
 		},
 		{
 			"a failed stop of the connectors does not count as stopped", nil, Step{Action: StopConnectors}, Result{Err: errAPIServer},
-			failed(TrackConnectors, ReasonConnectorsFailed, time.Second),
+			failed(TrackConnectors, conditions.ReasonConnectorsFailed, time.Second),
 		},
 		{"withdrawn statuses are remembered", nil, Step{Action: WithdrawStatuses}, Result{}, func(m *Memory) { m.StatusesWithdrawn = true }},
 		{
 			"a failed withdrawal of statuses has a separate backoff", nil, Step{Action: WithdrawStatuses}, Result{Err: errAPIServer},
-			failed(TrackStatuses, ReasonKubernetes, time.Second),
+			failed(TrackStatuses, conditions.ReasonKubernetesUnavailable, time.Second),
 		},
 		{"the Memory is reset after the deletion of the Tunnel object", nil, Step{Action: DeleteObject}, Result{}, func(m *Memory) { *m = Memory{} }},
 		{
 			"a failed deletion of the Tunnel object has a separate backoff", nil, Step{Action: DeleteObject}, Result{Err: errAPIServer},
-			failed(TrackObject, ReasonKubernetes, time.Second),
+			failed(TrackObject, conditions.ReasonKubernetesUnavailable, time.Second),
 		},
 	})
 }
@@ -420,20 +421,20 @@ func TestConcludeClaimsAndRecords(t *testing.T) {
 		{"creating or updating the object does not confirm a claim", unconfirmed, Step{Action: Claim}, Result{}, unchanged},
 		{
 			"a failed claim is not confirmed, even if its record was written", nil, Step{Action: Claim, Record: recording()}, Result{Err: errAPIServer},
-			allOf(failed(TrackObject, ReasonKubernetes, time.Second), func(m *Memory) { m.Claimed = false }),
+			allOf(failed(TrackObject, conditions.ReasonKubernetesUnavailable, time.Second), func(m *Memory) { m.Claimed = false }),
 		},
 		{
 			"a failed update of the spec keeps a confirmed claim", nil, Step{Action: Claim}, Result{Err: errAPIServer},
-			failed(TrackObject, ReasonKubernetes, time.Second),
+			failed(TrackObject, conditions.ReasonKubernetesUnavailable, time.Second),
 		},
 		{
 			"a written record resets only the backoff of the object",
-			combine(failing(TrackObject, ReasonKubernetes, 0), failing(TrackTunnel, ReasonUnavailable, time.Second)),
+			combine(failing(TrackObject, conditions.ReasonKubernetesUnavailable, 0), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second)),
 			Step{Action: Record, Record: recording()}, Result{}, cleared(TrackObject),
 		},
 		{
 			"a failed write of the record is retried after a backoff", nil, Step{Action: Record, Record: recording()}, Result{Err: errAPIServer},
-			failed(TrackObject, ReasonKubernetes, time.Second),
+			failed(TrackObject, conditions.ReasonKubernetesUnavailable, time.Second),
 		},
 		{
 			"a record without a tunnel resets the configuration and the token", nil,
@@ -471,11 +472,11 @@ func TestConcludeTokensAndConnectors(t *testing.T) {
 		{
 			"a rotation that was rejected by the rate limit changed nothing", func(f *Facts) { f.Memory.Token.Rotated = At(time.Minute) },
 			Step{Action: RotateToken}, Result{Err: errTooMany},
-			allOf(failed(TrackToken, ReasonRateLimited, 20*time.Second), func(m *Memory) { m.Token.Rotated = Instant{} }),
+			allOf(failed(TrackToken, conditions.ReasonRateLimited, 20*time.Second), func(m *Memory) { m.Token.Rotated = Instant{} }),
 		},
 		{
 			"a rotation without a response may still be applied", nil, Step{Action: RotateToken}, Result{Err: errNoResponse},
-			allOf(failed(TrackToken, ReasonUnavailable, time.Second), func(m *Memory) { m.Token.Unanswered = At(uptime) }),
+			allOf(failed(TrackToken, conditions.ReasonCloudflareUnavailable, time.Second), func(m *Memory) { m.Token.Unanswered = At(uptime) }),
 		},
 		{
 			"a successful rotation resets an earlier attempt without a response", func(f *Facts) { f.Memory.Token.Unanswered = At(time.Minute) }, Step{Action: RotateToken}, Result{},
@@ -485,12 +486,12 @@ func TestConcludeTokensAndConnectors(t *testing.T) {
 		},
 		{
 			"a token Secret that belongs to another object is a problem that requires a user", nil, Step{Action: ReadToken},
-			Result{Err: &Failure{Reason: ReasonObjectTaken, Err: errors.New("secret infra-shared belongs to another object")}},
-			failed(TrackToken, ReasonObjectTaken, time.Second),
+			Result{Err: &Failure{Reason: conditions.ReasonObjectTaken, Err: errors.New("secret infra-shared belongs to another object")}},
+			failed(TrackToken, conditions.ReasonObjectTaken, time.Second),
 		},
 		{
 			"a failed apply of the connectors reports the error of the API server", nil, Step{Action: RunConnectors}, Result{Err: errAPIServer},
-			failed(TrackConnectors, ReasonConnectorsFailed, time.Second),
+			failed(TrackConnectors, conditions.ReasonConnectorsFailed, time.Second),
 		},
 	})
 }
@@ -500,18 +501,18 @@ func TestConcludeExtendsAndResetsBackoffs(t *testing.T) {
 	before := func(failures int) change {
 		return func(f *Facts) { f.Memory.Backoffs[TrackTunnel].Failures = failures }
 	}
-	next := func(failures int, delay time.Duration, reason Reason) after {
+	next := func(failures int, delay time.Duration, reason conditions.Reason) after {
 		return allOf(failed(TrackTunnel, reason, delay), func(m *Memory) { m.Backoffs[TrackTunnel].Failures = failures })
 	}
 	testConclude(t, []concludeRow{
-		{"the wait doubles with each failure", before(1), read, Result{Err: errNoResponse}, next(2, 2*time.Second, ReasonUnavailable)},
-		{"the wait is half a minute after the sixth failure", before(5), read, Result{Err: errNoResponse}, next(6, 32*time.Second, ReasonUnavailable)},
-		{"the wait is never longer than a minute", before(6), read, Result{Err: errNoResponse}, next(6, time.Minute, ReasonUnavailable)},
+		{"the wait doubles with each failure", before(1), read, Result{Err: errNoResponse}, next(2, 2*time.Second, conditions.ReasonCloudflareUnavailable)},
+		{"the wait is half a minute after the sixth failure", before(5), read, Result{Err: errNoResponse}, next(6, 32*time.Second, conditions.ReasonCloudflareUnavailable)},
+		{"the wait is never longer than a minute", before(6), read, Result{Err: errNoResponse}, next(6, time.Minute, conditions.ReasonCloudflareUnavailable)},
 		{
 			"the backoff of an outage is at least the wait that the API requests", nil, read,
-			Result{Err: &provider.UnavailableError{Err: errors.New("502"), RetryAfter: 5 * time.Minute}}, next(1, 5*time.Minute, ReasonUnavailable),
+			Result{Err: &provider.UnavailableError{Err: errors.New("502"), RetryAfter: 5 * time.Minute}}, next(1, 5*time.Minute, conditions.ReasonCloudflareUnavailable),
 		},
-		{"the backoff of a rate limit is the wait that the API requests", before(6), read, Result{Err: errTooMany}, next(6, 20*time.Second, ReasonRateLimited)},
+		{"the backoff of a rate limit is the wait that the API requests", before(6), read, Result{Err: errTooMany}, next(6, 20*time.Second, conditions.ReasonRateLimited)},
 		{"a success resets the backoff of its track", before(4), read, Result{Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName}}, allOf(cleared(TrackTunnel), tunnelPresent)},
 		{"a wait changes nothing", before(4), Step{Action: Wait}, Result{}, unchanged},
 	})
@@ -542,8 +543,8 @@ func TestObserveUpdatesMemory(t *testing.T) {
 		},
 		{
 			"new credentials reset the backoffs of the Cloudflare API",
-			combine(failing(TrackTunnel, ReasonUnauthorized, time.Second), failing(TrackConfiguration, ReasonUnauthorized, time.Second),
-				failing(TrackToken, ReasonUnauthorized, time.Second), failing(TrackConnectors, ReasonConnectorsFailed, time.Second),
+			combine(failing(TrackTunnel, conditions.ReasonUnauthorized, time.Second), failing(TrackConfiguration, conditions.ReasonUnauthorized, time.Second),
+				failing(TrackToken, conditions.ReasonUnauthorized, time.Second), failing(TrackConnectors, conditions.ReasonConnectorsFailed, time.Second),
 				func(f *Facts) { f.Credentials.Version = "2" }),
 			allOf(cleared(TrackTunnel), cleared(TrackConfiguration), cleared(TrackToken), func(m *Memory) { m.CredentialsVersion = "2" }),
 		},
@@ -558,9 +559,9 @@ func TestObserveUpdatesMemory(t *testing.T) {
 		},
 		{
 			"a requested reconcile ends all backoffs, and makes everything due to be read",
-			combine(refreshTo("a"), connections(0, connectedConnector("a", 0)), failing(TrackTunnel, ReasonUnavailable, time.Second), failing(TrackConfiguration, ReasonRateLimited, time.Second),
-				failing(TrackToken, ReasonTokenFailed, time.Second), failing(TrackConnectors, ReasonConnectorsFailed, time.Second),
-				failing(TrackStatuses, ReasonKubernetes, time.Second), failing(TrackObject, ReasonKubernetes, time.Second)),
+			combine(refreshTo("a"), connections(0, connectedConnector("a", 0)), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second), failing(TrackConfiguration, conditions.ReasonRateLimited, time.Second),
+				failing(TrackToken, conditions.ReasonTokenFailed, time.Second), failing(TrackConnectors, conditions.ReasonConnectorsFailed, time.Second),
+				failing(TrackStatuses, conditions.ReasonKubernetesUnavailable, time.Second), failing(TrackObject, conditions.ReasonKubernetesUnavailable, time.Second)),
 			allOf(cleared(TrackTunnel), cleared(TrackToken), cleared(TrackConnectors), cleared(TrackStatuses), cleared(TrackObject), func(m *Memory) {
 				m.Refresh = Refresh{Value: "a", Started: At(uptime), Configuration: true, Connections: true}
 				m.Token.Suspect, m.Remote.Tunnel, m.Remote.Configuration.NextRead, m.Remote.Connections.Read = true, RemoteTunnel{}, 0, Instant{}
@@ -591,7 +592,7 @@ func TestObserveUpdatesMemory(t *testing.T) {
 			}
 			want := f.Memory
 			r.after(&want)
-			if diff := cmp.Diff(want, Observe(f), cmp.AllowUnexported(Instant{})); diff != "" {
+			if diff := cmp.Diff(want, Observe(f), cmp.AllowUnexported(Instant{}), comparableReasons); diff != "" {
 				t.Errorf("unexpected Memory (-want +got):\n%s", diff)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -99,7 +100,7 @@ func replaceConfiguration(f Facts) Step {
 	previous := remote.Hash
 	switch {
 	case recorded.Contested:
-		return f.waitForUser(problem(ReasonContested, "External changes replaced the configuration of tunnel %s %d times within %d minutes, so the controller has stopped writing it. "+
+		return f.waitForUser(problem(conditions.ReasonContested, "External changes replaced the configuration of tunnel %s %d times within %d minutes, so the controller has stopped writing it. "+
 			"Stop the other writer, then pause the Gateway and resume it.", recorded.TunnelID, contestedChanges, int(driftWindow.Minutes())))
 	case f.hasWrittenRemote(remote):
 	case recorded.Configuration.Hash == "":
@@ -140,10 +141,10 @@ func takeOver(f Facts, next *Step) Step {
 	case !f.adopts():
 		return Step{}
 	case !f.Object.Spec.Existing.Takeover:
-		return f.waitForUser(problem(ReasonTakeoverRequired, "Tunnel %s has a configuration that this controller did not write. "+
+		return f.waitForUser(problem(conditions.ReasonTakeoverRequired, "Tunnel %s has a configuration that this controller did not write. "+
 			"Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to let the controller replace it.", id))
 	default:
-		next.Event = newEvent(EventTakenOver, "The controller replaces the configuration of tunnel %s, because tunnel.existing.takeover permits it.", id)
+		next.Event = newEvent(conditions.EventTakenOver, "The controller replaces the configuration of tunnel %s, because tunnel.existing.takeover permits it.", id)
 		return Step{}
 	}
 }
@@ -176,11 +177,11 @@ func handleExternalChange(f Facts, next *Step) Step {
 		return Step{
 			Action: Record, ExternalChange: remote.Version,
 			Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Contested = true }),
-			Event:  newEvent(EventDriftContested, "External changes keep replacing the configuration of tunnel %s, so the controller stops writing it. Last change: %s", f.Object.Status.TunnelID, differences),
+			Event:  newEvent(conditions.EventDriftContested, "External changes keep replacing the configuration of tunnel %s, so the controller stops writing it. Last change: %s", f.Object.Status.TunnelID, differences),
 		}
 	}
 	if !reported {
-		next.Event = newEvent(EventDriftRepaired, "The controller reverts an external change to the configuration of tunnel %s: %s", f.Object.Status.TunnelID, differences)
+		next.Event = newEvent(conditions.EventDriftRepaired, "The controller reverts an external change to the configuration of tunnel %s: %s", f.Object.Status.TunnelID, differences)
 	}
 	return Step{}
 }

@@ -1,6 +1,9 @@
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+)
 
 // ensureConnectors applies the objects that run the connectors. It requires the token and
 // a recorded configuration.
@@ -12,7 +15,7 @@ func ensureConnectors(f Facts) Step {
 	case f.Desired.NeedsHTTP2 && !recorded.HTTP2 && !RunsEnvoy(f.Object) && f.Desired.DataPlane != v1alpha1.DataPlaneEnvoy:
 		return Step{
 			Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.HTTP2 = true }),
-			Event: newEvent(EventHTTP2, "The connectors of tunnel %s now use HTTP/2, because the Gateway has a GRPCRoute and gRPC trailers are lost over QUIC.", recorded.TunnelID),
+			Event: newEvent(conditions.EventConnectorProtocol, "The connectors of tunnel %s now use HTTP/2, because the Gateway has a GRPCRoute and gRPC trailers are lost over QUIC.", recorded.TunnelID),
 		}
 	case !f.Connectors.Current:
 		return f.attempt(TrackConnectors, Step{Action: RunConnectors})

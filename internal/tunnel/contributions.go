@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // ContributionWindow is the time for which [Contributions] counts writes.
@@ -44,7 +46,7 @@ func (c Contributions) Event(uptime time.Duration, l UpdateLimit) *Event {
 	if namespaces := describeContributors(recent); namespaces != "" {
 		message += " Namespaces whose objects changed: " + namespaces + "."
 	}
-	return newEvent(EventConfigurationThrottled, "%s", message)
+	return newEvent(conditions.EventConfigurationThrottled, "%s", message)
 }
 
 // describeContributors lists the namespaces with their numbers of writes, in descending order.

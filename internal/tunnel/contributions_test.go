@@ -26,8 +26,8 @@ func TestThrottlingEventNamesTheNamespacesWithMostChanges(t *testing.T) {
 				c = c.Add(uptime-time.Duration(len(test.writes)-1-i)*time.Minute, namespaces)
 			}
 			e := c.Event(uptime, limit)
-			if e.Message != begin+test.want || !e.Warning {
-				t.Errorf("the event is %q (warning: %t), want the warning %q", e.Message, e.Warning, begin+test.want)
+			if e.Message != begin+test.want || !e.Reason.IsWarning() {
+				t.Errorf("the event is %q (warning: %t), want the warning %q", e.Message, e.Reason.IsWarning(), begin+test.want)
 			}
 		})
 	}

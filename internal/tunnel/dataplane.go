@@ -1,6 +1,8 @@
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
 
 // RecordedDataPlane returns the data plane that the Tunnel records. A Tunnel with a tunnel
 // or a configuration, but without a recorded data plane, has ingress rules. The result is

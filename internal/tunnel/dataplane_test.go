@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 func TestDataPlaneIsRecordedBeforeTheTunnelIsUsed(t *testing.T) {
@@ -53,7 +54,7 @@ func TestDataPlaneIsRecordedBeforeTheTunnelIsUsed(t *testing.T) {
 			combine(notRecorded, notRecordedDataPlane, invalidSettings), want{Action: None},
 		},
 		{"a paused Tunnel records the data plane", combine(paused, notRecordedDataPlane), want{Action: Record, Record: "dataPlane=IngressRules"}},
-		{"a paused Tunnel whose settings are not valid reports the pause", combine(onlyUID, invalidSettings, paused), want{Action: None, Problem: ReasonPaused}},
+		{"a paused Tunnel whose settings are not valid reports the pause", combine(onlyUID, invalidSettings, paused), want{Action: None, Problem: conditions.ReasonPaused}},
 		{
 			"a Gateway that is not accepted records the data plane",
 			combine(onlyUID, wantsEnvoy, func(f *Facts) { f.Desired.Configuration, f.Desired.Hash = nil, "" }), want{Action: Record, Record: "dataPlane=Envoy"},

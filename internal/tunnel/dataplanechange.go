@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // DataPlaneChange is a change of the data plane that is in progress, or that the settings ask for
@@ -11,9 +12,9 @@ type DataPlaneChange struct {
 	To v1alpha1.DataPlane
 	// Phase is the phase of the change; empty if it has not begun.
 	Phase v1alpha1.DataPlaneChangePhase
-	// Reason is [ReasonDataPlaneChanging], or the reason of the problem that a user must fix
-	// first: [ReasonLimitExceeded] or [ReasonDataPlaneBlocked].
-	Reason Reason
+	// Reason is [conditions.ReasonDataPlaneChanging], or the reason of the problem that a user must fix
+	// first: [conditions.ReasonLimitExceeded] or [conditions.ReasonDataPlaneBlocked].
+	Reason conditions.Reason
 	// Message describes what the change waits for.
 	Message string
 }
@@ -24,7 +25,7 @@ func (f Facts) dataPlaneChange() *DataPlaneChange {
 	if f.lifecycle() != lifecycleServing || recorded == nil && (f.Desired == nil || !NeedsBoth(f.Object, f.Desired.DataPlane)) {
 		return nil
 	}
-	c := &DataPlaneChange{Reason: ReasonDataPlaneChanging}
+	c := &DataPlaneChange{Reason: conditions.ReasonDataPlaneChanging}
 	if recorded != nil {
 		c.To, c.Phase = recorded.To, recorded.Phase
 	} else {
@@ -41,7 +42,7 @@ func (f Facts) dataPlaneChange() *DataPlaneChange {
 	p := f.changeProgress()
 	c.Message = p.message
 	switch problem := p.step.Problem; {
-	case problem != nil && problem.Reason == ReasonLimitExceeded, problem != nil && problem.Reason == ReasonDataPlaneBlocked:
+	case problem != nil && problem.Reason == conditions.ReasonLimitExceeded, problem != nil && problem.Reason == conditions.ReasonDataPlaneBlocked:
 		c.Reason = problem.Reason
 	case c.Message == "":
 		c.Message = "The controller records the next phase of the change."

@@ -6,20 +6,20 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 func TestChangeStatesWhatItWaitsFor(t *testing.T) {
-	in := func(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, reason Reason) *DataPlaneChange {
+	in := func(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, reason conditions.Reason) *DataPlaneChange {
 		return &DataPlaneChange{To: to, Phase: phase, Reason: reason}
 	}
-	notBegun := func(to v1alpha1.DataPlane, reason Reason) *DataPlaneChange {
+	notBegun := func(to v1alpha1.DataPlane, reason conditions.Reason) *DataPlaneChange {
 		return &DataPlaneChange{To: to, Reason: reason}
 	}
-	addingEnvoy, toEnvoy := in(envoy, adding, ReasonDataPlaneChanging), in(envoy, switching, ReasonDataPlaneChanging)
+	addingEnvoy, toEnvoy := in(envoy, adding, conditions.ReasonDataPlaneChanging), in(envoy, switching, conditions.ReasonDataPlaneChanging)
 	notReady := func(f *Facts) {
 		f.Connectors.WithoutEnvoy, f.Connectors.NotReady = 1, "Pod x is not ready: 0/3 nodes are available."
 	}
@@ -31,10 +31,10 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 		message string
 	}{
 		{"no change", selects(rules), nil, "The data plane is IngressRules"},
-		{"a new change", selects(envoy), notBegun(envoy, ReasonDataPlaneChanging), "records the next phase"},
-		{"a paused change", combine(selects(envoy), paused), notBegun(envoy, ReasonDataPlaneChanging), "no longer paused"},
-		{"a change that the limits prevent", combine(serves(envoy), selects(rules), excess), notBegun(rules, ReasonLimitExceeded), "limits.rulesPerTunnel is 1,000. Envoy keeps serving"},
-		{"a Gateway that is not accepted", combine(selects(envoy), notAccepted), notBegun(envoy, ReasonDataPlaneChanging), "begins when the Gateway is accepted"},
+		{"a new change", selects(envoy), notBegun(envoy, conditions.ReasonDataPlaneChanging), "records the next phase"},
+		{"a paused change", combine(selects(envoy), paused), notBegun(envoy, conditions.ReasonDataPlaneChanging), "no longer paused"},
+		{"a change that the limits prevent", combine(serves(envoy), selects(rules), excess), notBegun(rules, conditions.ReasonLimitExceeded), "limits.rulesPerTunnel is 1,000. Envoy keeps serving"},
+		{"a Gateway that is not accepted", combine(selects(envoy), notAccepted), notBegun(envoy, conditions.ReasonDataPlaneChanging), "begins when the Gateway is accepted"},
 		{"a change of a Gateway that is not accepted", combine(added, notAccepted), addingEnvoy, "continues when the Gateway is accepted"},
 		{"settings that are not valid", combine(added, invalidSettings), addingEnvoy, "settings of the Gateway are valid"},
 		{"connectors without Envoy", combine(added, func(f *Facts) { f.Connectors.Current = false }), addingEnvoy, "adds Envoy to the connectors"},
@@ -44,38 +44,38 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 		{"an Envoy that has not acknowledged", combine(added, func(f *Facts) { f.Envoys.Acknowledged = false }), addingEnvoy, "has acknowledged"},
 		{
 			"a rejected configuration", combine(added, func(f *Facts) { f.Envoys.Rejected = "bad route." }),
-			in(envoy, adding, ReasonDataPlaneBlocked), "configuration: bad route. The ingress rules keep serving; set dataPlane to IngressRules",
+			in(envoy, adding, conditions.ReasonDataPlaneBlocked), "configuration: bad route. The ingress rules keep serving; set dataPlane to IngressRules",
 		},
 		{
 			"a connector that this controller does not run", combine(added, func(f *Facts) {
 				f.Connectors.Pods = 1
 				f.Memory.SurplusSince = At(0)
 			}),
-			in(envoy, adding, ReasonDataPlaneBlocked), "Stop them",
+			in(envoy, adding, conditions.ReasonDataPlaneBlocked), "Stop them",
 		},
 		{
-			"a failed list of the connectors", combine(added, connections(time.Minute), failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
+			"a failed list of the connectors", combine(added, connections(time.Minute), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
 			addingEnvoy, "It failed. Retrying in 8s.",
 		},
 		{"a configuration that is written", combine(changing(envoy, switching), everyPodHasEnvoy), toEnvoy, "replaces the configuration"},
 		{
-			"a configuration that cannot be written", combine(changing(envoy, switching), everyPodHasEnvoy, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			"a configuration that cannot be written", combine(changing(envoy, switching), everyPodHasEnvoy, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
 			toEnvoy, "It failed. Retrying in 8s.",
 		},
 		{
 			"a late write", combine(serves(envoy), changing(rules, switching), switched, unconfirmed(time.Second)),
-			in(rules, switching, ReasonDataPlaneChanging), "earlier write",
+			in(rules, switching, conditions.ReasonDataPlaneChanging), "earlier write",
 		},
 		{
 			"a pod with Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }),
-			in(rules, removing, ReasonDataPlaneChanging), "pods with Envoy: 1.",
+			in(rules, removing, conditions.ReasonDataPlaneChanging), "pods with Envoy: 1.",
 		},
 		{"outdated configurations", combine(added, func(f *Facts) { f.Desired.Other = nil }), addingEnvoy, "builds the configurations"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			f := serving(r.facts)
 			got := Programmed(f).DataPlaneChange
-			applied := meta.FindStatusCondition(Status(f).Conditions, v1alpha1.TunnelDataPlaneApplied)
+			applied := conditions.TypeTunnelDataPlaneApplied.Find(Status(f).Conditions)
 			switch {
 			case applied == nil || !strings.Contains(applied.Message, r.message):
 				t.Fatalf("the condition is %+v, want a message with %q", applied, r.message)
@@ -87,12 +87,12 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 				t.Errorf("the message has more than two sentences: %q", applied.Message)
 			}
 			if got != nil {
-				if got.Message != applied.Message || string(got.Reason) != applied.Reason {
+				if got.Message != applied.Message || got.Reason.String() != applied.Reason {
 					t.Errorf("the condition is %+v, and the change is %+v", applied, got)
 				}
 				got.Message = ""
 			}
-			if diff := cmp.Diff(r.want, got); diff != "" {
+			if diff := cmp.Diff(r.want, got, comparableReasons); diff != "" {
 				t.Errorf("unexpected change (-want +got):\n%s", diff)
 			}
 		})
@@ -108,7 +108,7 @@ func TestChangeOfARetiringTunnelIsNotReported(t *testing.T) {
 		if got := Programmed(f).DataPlaneChange; got != nil {
 			t.Errorf("%s: the change is %+v", name, got)
 		}
-		if c := meta.FindStatusCondition(Status(f).Conditions, v1alpha1.TunnelDataPlaneApplied); c != nil {
+		if c := conditions.TypeTunnelDataPlaneApplied.Find(Status(f).Conditions); c != nil {
 			t.Errorf("%s: the condition is %+v", name, c)
 		}
 	}
@@ -132,7 +132,7 @@ func TestGatewayStaysProgrammedWhileTheConfigurationSwitches(t *testing.T) {
 		{"a write without a response", combine(toEnvoy, unanswered), OutcomePending},
 		{"a restart after a write without a response", combine(toEnvoy, unanswered, restarted), OutcomePending},
 		{"a write without a response while the routes change", combine(toEnvoy, unanswered, routesChanged), OutcomeFailed},
-		{"an external change", combine(toEnvoy, remoteConfiguration(externalConfiguration, 9), failing(TrackConfiguration, ReasonUnavailable, time.Second)), OutcomeFailed},
+		{"an external change", combine(toEnvoy, remoteConfiguration(externalConfiguration, 9), failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Second)), OutcomeFailed},
 	} {
 		if got := Programmed(serving(r.facts)); got.State != r.want {
 			t.Errorf("%s: the outcome is %+v", r.name, got)

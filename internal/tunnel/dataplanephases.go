@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // progress is the progress of a change of the data plane. Its zero value means that there is
@@ -60,13 +61,13 @@ func (f Facts) beginChange() progress {
 	case f.isOutdated():
 		return f.waitForBuild()
 	case wanted == v1alpha1.DataPlaneEnvoy:
-		return progress{step: f.startPhase(wanted, v1alpha1.DataPlaneAddingEnvoy, newEvent(EventDataPlaneChanging,
+		return progress{step: f.startPhase(wanted, v1alpha1.DataPlaneAddingEnvoy, newEvent(conditions.EventDataPlaneChanging,
 			"The data plane of Tunnel %s changes to Envoy; the ingress rules keep serving until every connector has Envoy.", f.Object.Name))}
 	case f.Desired.Other.Excess != "":
-		p := problem(ReasonLimitExceeded, "%s", f.Desired.Other.Excess)
+		p := problem(conditions.ReasonLimitExceeded, "%s", f.Desired.Other.Excess)
 		return progress{step: blocked(p), message: p.Message}
 	}
-	return progress{step: f.startPhase(wanted, v1alpha1.DataPlaneSwitching, newEvent(EventDataPlaneChanging,
+	return progress{step: f.startPhase(wanted, v1alpha1.DataPlaneSwitching, newEvent(conditions.EventDataPlaneChanging,
 		"The data plane of Tunnel %s changes to ingress rules.", f.Object.Name))}
 }
 
@@ -95,8 +96,8 @@ func (f Facts) continueWith(inEffect v1alpha1.DataPlane, phase v1alpha1.DataPlan
 func (f Facts) recordChange(inEffect v1alpha1.DataPlane, change *v1alpha1.DataPlaneChange, event *Event) Step {
 	return Step{Action: Record, Event: event, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 		s.DataPlane, s.DataPlaneChange = inEffect, change
-		if change != nil && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.TunnelDataPlaneApplied) {
-			applied := condition(v1alpha1.TunnelDataPlaneApplied, metav1.ConditionFalse, ReasonDataPlaneChanging, messageChangeBegun)
+		if change != nil && conditions.TypeTunnelDataPlaneApplied.IsTrue(s.Conditions) {
+			applied := condition(conditions.TypeTunnelDataPlaneApplied, metav1.ConditionFalse, conditions.ReasonDataPlaneChanging, messageChangeBegun)
 			applied.ObservedGeneration, applied.LastTransitionTime = f.Object.Generation, *f.now()
 			meta.SetStatusCondition(&s.Conditions, *applied)
 		}
@@ -109,12 +110,12 @@ const messageChangeBegun = "The change of the data plane has begun."
 
 // reversed returns the event that the controller reverses the change.
 func (f Facts) reversed() *Event {
-	return newEvent(EventDataPlaneReversed, "The controller reverses the change of the data plane of Tunnel %s to %s.", f.Object.Name, f.Object.Status.DataPlaneChange.To)
+	return newEvent(conditions.EventDataPlaneReversed, "The controller reverses the change of the data plane of Tunnel %s to %s.", f.Object.Name, f.Object.Status.DataPlaneChange.To)
 }
 
 // completed returns the event that a change has ended.
 func (f Facts) completed(plane v1alpha1.DataPlane) *Event {
-	return newEvent(EventDataPlaneChanged, "The data plane of Tunnel %s is now %s.", f.Object.Name, plane)
+	return newEvent(conditions.EventDataPlaneChanged, "The data plane of Tunnel %s is now %s.", f.Object.Name, plane)
 }
 
 // addEnvoy waits until the configuration may lead to Envoy.

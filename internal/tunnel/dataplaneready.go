@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 const (
@@ -93,7 +95,7 @@ func untilNoSurplus(f Facts) progress {
 
 // blockedChange waits until a user has fixed what blocks the change.
 func (f Facts) blockedChange(format string, args ...any) progress {
-	p := problem(ReasonDataPlaneBlocked, format, args...)
+	p := problem(conditions.ReasonDataPlaneBlocked, format, args...)
 	step := waitFor(blockedChangeInterval)
 	step.Problem = p
 	return progress{step: step, message: p.Message}

@@ -1,6 +1,8 @@
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
 
 // switchConfiguration replaces the configuration of the data plane in effect by the
 // configuration of the other data plane. The rule applyConfiguration writes it.

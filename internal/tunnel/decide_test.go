@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -17,53 +18,53 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		},
 		{
 			"the first live read without the Gateway starts the retirement delay",
-			gatewayIs(GatewayGone), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
+			gatewayIs(GatewayGone), want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonGatewayMissing},
 		},
 		{
 			"the tunnel keeps serving until the retirement delay has passed",
-			gatewayGone(29 * time.Second), want{Action: Wait, Wait: time.Second, Problem: ReasonGatewayMissing},
+			gatewayGone(29 * time.Second), want{Action: Wait, Wait: time.Second, Problem: conditions.ReasonGatewayMissing},
 		},
 		{
 			"after the retirement delay the controller first withdraws the status entries",
-			gatewayGone(30 * time.Second), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			gatewayGone(30 * time.Second), want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring},
 		},
 		{
 			"a Gateway whose live class names another controller is treated like a deleted Gateway",
-			combine(gatewayGone(30*time.Second), gatewayIs(GatewayNotManaged)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			combine(gatewayGone(30*time.Second), gatewayIs(GatewayNotManaged)), want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring},
 		},
 		{
 			"the tunnel keeps serving while the state of the Gateway is unknown",
-			gatewayIs(GatewayUnknown), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
+			gatewayIs(GatewayUnknown), want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonGatewayUnknown},
 		},
 		{
 			"an unknown state keeps the tunnel even if the Gateway was missing for an hour before",
-			combine(gatewayGone(time.Hour), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
+			combine(gatewayGone(time.Hour), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonGatewayUnknown},
 		},
 		{
 			"an unknown state stops a deletion in progress",
-			combine(retiring(status(deleting)), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
+			combine(retiring(status(deleting)), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonGatewayUnknown},
 		},
 		{
 			"an unknown state does not change a retained tunnel",
-			combine(gatewayIs(GatewayUnknown), withRetain), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
+			combine(gatewayIs(GatewayUnknown), withRetain), want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonGatewayUnknown},
 		},
 		{
 			"a new process starts the retirement delay again",
-			combine(gatewayIs(GatewayGone), restarted), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
+			combine(gatewayIs(GatewayGone), restarted), want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonGatewayMissing},
 		},
 		{
 			"missingSince in the record does not shorten the retirement delay",
 			combine(gatewayIs(GatewayGone), status(func(s *v1alpha1.TunnelStatus) { s.MissingSince = timeAt(-24 * time.Hour) })),
-			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
+			want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonGatewayMissing},
 		},
 		{
 			"a jump of the wall clock does not shorten the retirement delay",
 			combine(gatewayGone(time.Second), func(f *Facts) { f.Clock = f.Clock.Add(24 * time.Hour) }),
-			want{Action: Wait, Wait: 29 * time.Second, Problem: ReasonGatewayMissing},
+			want{Action: Wait, Wait: 29 * time.Second, Problem: conditions.ReasonGatewayMissing},
 		},
 		{
 			"missing credentials do not stop the retirement",
-			combine(gatewayGone(time.Minute), credentials(CredentialsMissing)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			combine(gatewayGone(time.Minute), credentials(CredentialsMissing)), want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring},
 		},
 		{
 			"the connectors are stopped after the statuses are withdrawn",
@@ -71,11 +72,11 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		},
 		{
 			"a status that cannot be written does not delay the retirement",
-			combine(gatewayGone(time.Minute), failing(TrackStatuses, ReasonKubernetes, 4*time.Second)), want{Action: StopConnectors},
+			combine(gatewayGone(time.Minute), failing(TrackStatuses, conditions.ReasonKubernetesUnavailable, 4*time.Second)), want{Action: StopConnectors},
 		},
 		{
 			"a failed withdrawal of statuses is retried after its backoff",
-			combine(retiring(), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 0)),
+			combine(retiring(), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, conditions.ReasonKubernetesUnavailable, 0)),
 			want{Action: WithdrawStatuses},
 		},
 		{
@@ -85,7 +86,7 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		{
 			"connectors that still exist after they were stopped are checked again two seconds later",
 			retiring(func(f *Facts) { f.Connectors.Exist, f.Memory.ConnectorsStopped = true, At(f.Uptime) }),
-			want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
+			want{Action: Wait, Wait: 2 * time.Second, Problem: conditions.ReasonConnectorsStopping},
 		},
 		{
 			"connectors that still exist later are stopped again",
@@ -93,17 +94,17 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		},
 		{
 			"a failed stop of the connectors is retried after a backoff",
-			combine(gatewayGone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonConnectorsFailed},
+			combine(gatewayGone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }, failing(TrackConnectors, conditions.ReasonConnectorsFailed, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonConnectorsFailed},
 		},
 		{
 			"the deletion waits for the pods of the connectors",
-			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
+			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), want{Action: Wait, Wait: 2 * time.Second, Problem: conditions.ReasonConnectorsStopping},
 		},
 		{
 			"the deletion waits for pods for their grace period plus 60 s",
 			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-89*time.Second) }),
-			want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
+			want{Action: Wait, Wait: 2 * time.Second, Problem: conditions.ReasonConnectorsStopping},
 		},
 		{
 			"after the grace period plus 60 s only the connections that Cloudflare lists are checked",
@@ -117,15 +118,15 @@ func TestRetainKeepsTheTunnel(t *testing.T) {
 	testDecide(t, []row{
 		{"with Retain the tunnel and the Tunnel object are kept", retiring(withRetain), want{Action: None}},
 		{"with Retain the connectors are stopped", combine(gatewayGone(time.Minute), withRetain, func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors}},
-		{"with Retain the statuses are withdrawn", combine(gatewayGone(time.Minute), withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+		{"with Retain the statuses are withdrawn", combine(gatewayGone(time.Minute), withRetain), want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring}},
 		{
 			"a retained Tunnel retries a failed withdrawal of statuses",
-			combine(retiring(withRetain), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 4*time.Second)),
+			combine(retiring(withRetain), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, conditions.ReasonKubernetesUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second},
 		},
 		{
 			"an administrator can choose Retain for a tunnel that cannot be deleted",
-			combine(retiring(withRetain, status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)), want{Action: None},
+			combine(retiring(withRetain, status(deleting)), failing(TrackTunnel, conditions.ReasonPrivateRoutes, time.Minute)), want{Action: None},
 		},
 		{"a retained Tunnel is kept when its credentials are missing", combine(retiring(withRetain), credentials(CredentialsMissing)), want{Action: None}},
 		{
@@ -160,12 +161,12 @@ func TestReturningGatewayResumesItsTunnel(t *testing.T) {
 		},
 		{
 			"a new Gateway whose settings do not agree does not resume the Tunnel",
-			combine(otherUID, otherAccount), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
+			combine(otherUID, otherAccount), want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonGatewayMissing},
 		},
 		{
 			"the Tunnel retires after the delay if the new Gateway's settings do not agree",
 			combine(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }),
-			want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring},
 		},
 		{
 			"a new Gateway is not recorded while its settings are not valid",
@@ -174,16 +175,16 @@ func TestReturningGatewayResumesItsTunnel(t *testing.T) {
 		{
 			"a Gateway that returns after the deletion was recorded waits for the last attempt to delete",
 			combine(returnedAfterDeleting, func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
-			want{Action: Wait, Wait: 6 * time.Second, Problem: ReasonDeletionPending},
+			want{Action: Wait, Wait: 6 * time.Second, Problem: conditions.ReasonDeletionPending},
 		},
 		{
 			"a Gateway that returns with its old UID also waits for the last attempt to delete",
 			combine(status(deleting), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
-			want{Action: Wait, Wait: 6 * time.Second, Problem: ReasonDeletionPending},
+			want{Action: Wait, Wait: 6 * time.Second, Problem: conditions.ReasonDeletionPending},
 		},
 		{
 			"after a restart a previous process may have sent the delete just before",
-			combine(returnedAfterDeleting, restarted), want{Action: Wait, Wait: 9 * time.Second, Problem: ReasonDeletionPending},
+			combine(returnedAfterDeleting, restarted), want{Action: Wait, Wait: 9 * time.Second, Problem: conditions.ReasonDeletionPending},
 		},
 		{
 			"the tunnel is read again one call timeout after the last attempt",
@@ -200,7 +201,7 @@ func TestReturningGatewayResumesItsTunnel(t *testing.T) {
 		{
 			"the deletion is canceled if the tunnel still exists after that",
 			combine(returnedAfterDeleting, tunnelRead(Present), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 10*time.Second) }),
-			want{Action: Record, Record: "deleting=", Event: EventTunnelResumed},
+			want{Action: Record, Record: "deleting=", Event: conditions.EventTunnelResumed},
 		},
 		{
 			"the Tunnel object of a deleted tunnel is deleted before the Gateway gets a new tunnel",
@@ -208,12 +209,12 @@ func TestReturningGatewayResumesItsTunnel(t *testing.T) {
 		},
 		{
 			"a returned Gateway waits while the Cloudflare API is unavailable",
-			combine(returnedAfterDeleting, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(returnedAfterDeleting, failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"a returned Gateway waits while the credentials are missing",
-			combine(returnedAfterDeleting, credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(returnedAfterDeleting, credentials(CredentialsMissing)), want{Action: None, Problem: conditions.ReasonCredentialsMissing},
 		},
 	})
 }
@@ -223,13 +224,13 @@ func TestTunnelRestoredFromABackupWaitsForItsGateway(t *testing.T) {
 	testDecide(t, []row{
 		{
 			"a Tunnel that was restored without status waits one hour for its Gateway",
-			combine(gatewayGone(59*time.Minute), noUID), want{Action: Wait, Wait: time.Minute, Problem: ReasonGatewayMissing},
+			combine(gatewayGone(59*time.Minute), noUID), want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonGatewayMissing},
 		},
-		{"a Tunnel that was restored without status retires after the hour", combine(gatewayGone(time.Hour), noUID), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+		{"a Tunnel that was restored without status retires after the hour", combine(gatewayGone(time.Hour), noUID), want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring}},
 		{
 			"a longer retirement delay also applies to a restored Tunnel",
 			combine(gatewayGone(time.Hour), noUID, func(f *Facts) { f.Options.RetirementDelay = 2 * time.Hour }),
-			want{Action: Wait, Wait: time.Hour, Problem: ReasonGatewayMissing},
+			want{Action: Wait, Wait: time.Hour, Problem: conditions.ReasonGatewayMissing},
 		},
 		{"a Tunnel that was restored without status records its Gateway", noUID, want{Action: Record, Record: "gatewayUID=uid-1"}},
 		{
@@ -238,31 +239,31 @@ func TestTunnelRestoredFromABackupWaitsForItsGateway(t *testing.T) {
 		},
 		{
 			"a Tunnel of another cluster is blocked",
-			func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }, want{Action: None, Problem: ReasonOtherCluster},
+			func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }, want{Action: None, Problem: conditions.ReasonOtherCluster},
 		},
 		{
 			"a Tunnel of another cluster is not configured when routes change",
-			combine(routesChanged, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: ReasonOtherCluster},
+			combine(routesChanged, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: conditions.ReasonOtherCluster},
 		},
 		{
 			"a Tunnel of another cluster is not deleted when its Gateway is gone",
-			retiring(func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: ReasonOtherCluster},
+			retiring(func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: conditions.ReasonOtherCluster},
 		},
 		{
 			"a Tunnel object of another Gateway is not used",
-			func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }, want{Action: None, Problem: ReasonObjectMismatch},
+			func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }, want{Action: None, Problem: conditions.ReasonObjectMismatch},
 		},
 		{
 			"a Tunnel object of a Gateway in another namespace is not used",
-			func(f *Facts) { f.Object.Spec.Gateway.Namespace = "other" }, want{Action: None, Problem: ReasonObjectMismatch},
+			func(f *Facts) { f.Object.Spec.Gateway.Namespace = "other" }, want{Action: None, Problem: conditions.ReasonObjectMismatch},
 		},
 		{
 			"a Tunnel object of another controller is not used",
-			func(f *Facts) { f.Object.Spec.ControllerName = "example.com/other" }, want{Action: None, Problem: ReasonObjectMismatch},
+			func(f *Facts) { f.Object.Spec.ControllerName = "example.com/other" }, want{Action: None, Problem: conditions.ReasonObjectMismatch},
 		},
 		{
 			"a Tunnel object of another Gateway is not deleted",
-			retiring(func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }), want{Action: None, Problem: ReasonObjectMismatch},
+			retiring(func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }), want{Action: None, Problem: conditions.ReasonObjectMismatch},
 		},
 		{
 			"a tunnel that is recorded but not found is searched by name",
@@ -331,8 +332,8 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 		{"a Gateway with unknown state gets no Tunnel object", combine(gatewayIs(GatewayUnknown), func(f *Facts) { f.Object = nil }), want{Action: None}},
 		{
 			"a failed creation of the Tunnel object is retried after a backoff",
-			combine(func(f *Facts) { f.Object = nil }, failing(TrackObject, ReasonKubernetes, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
+			combine(func(f *Facts) { f.Object = nil }, failing(TrackObject, conditions.ReasonKubernetesUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonKubernetesUnavailable},
 		},
 		{
 			"a Tunnel object that was deleted by mistake is created again",
@@ -341,7 +342,7 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 		{"the controller first searches for a tunnel with the Gateway's name", withoutTunnel, want{Action: FindByName}},
 		{
 			"a tunnel with the Gateway's name is recorded",
-			combine(withoutTunnel, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: EventTunnelFound},
+			combine(withoutTunnel, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound},
 		},
 		{
 			"a create is recorded before it is sent",
@@ -357,12 +358,12 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 				f.Memory.Created = At(f.Uptime)
 				f.Memory.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash()}
 			}),
-			want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelCreated},
+			want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: conditions.EventTunnelCreated},
 		},
 		{
 			"a created tunnel is recorded immediately, even after an earlier attempt without a response",
 			combine(withoutTunnel, status(creating), tunnelRead(Present), func(f *Facts) { f.Memory.Created = At(f.Uptime - time.Second) }),
-			want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelFound},
+			want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound},
 		},
 		{
 			"while a create may still be applied, the controller does not list",
@@ -371,8 +372,8 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 		},
 		{
 			"while a create may still be applied, the Tunnel reports why it failed",
-			combine(withoutTunnel, status(creating), failing(TrackTunnel, ReasonUnavailable, time.Second), func(f *Facts) { f.Memory.Created = At(f.Uptime) }),
-			want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable},
+			combine(withoutTunnel, status(creating), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second), func(f *Facts) { f.Memory.Created = At(f.Uptime) }),
+			want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"after a restart a previous process may have sent a create just before",
@@ -384,12 +385,12 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 		},
 		{
 			"a failed search is retried after a backoff",
-			combine(withoutTunnel, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(withoutTunnel, failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"a failed write of the record is retried after a backoff",
-			combine(withoutTunnel, tunnelRead(Present), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
+			combine(withoutTunnel, tunnelRead(Present), failing(TrackObject, conditions.ReasonKubernetesUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonKubernetesUnavailable},
 		},
 		{
 			"a recorded tunnel that Cloudflare does not find is searched by name",
@@ -398,12 +399,12 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 		{
 			"a recorded tunnel is lost only if a list does not contain it",
 			combine(tunnelNotFound, tunnelRead(Absent)),
-			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost},
+			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: conditions.EventTunnelLost},
 		},
 		{
 			"another tunnel with the same name replaces a lost tunnel",
 			combine(tunnelNotFound, tunnelRead(Present), status(func(s *v1alpha1.TunnelStatus) { s.TunnelID = otherTunnelID })),
-			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=" + testTunnelID, Event: EventTunnelFound},
+			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound},
 		},
 		{
 			"a lost tunnel is replaced by a new one",
@@ -437,27 +438,27 @@ func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 		{"a claimed tunnel is read before it is configured", combine(adopted, tunnelRead(PresenceUnknown)), want{Action: ReadTunnel}},
 		{"a claimed tunnel that was found is configured", combine(adopted), want{Action: ReadConfiguration}},
 		{"the older of two Tunnels that have not recorded the tunnel claims it", combine(notRecorded, rivals(younger)), want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
-		{"the younger of two Tunnels that have not recorded the tunnel waits", combine(notRecorded, rivals(older)), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"the younger of two Tunnels that have not recorded the tunnel waits", combine(notRecorded, rivals(older)), want{Action: None, Problem: conditions.ReasonTunnelInUse}},
 		{"a Tunnel that has recorded the tunnel wins over an older Tunnel that has not", combine(adopting, rivals(older)), idle()},
-		{"a Tunnel that has not recorded the tunnel waits for a younger Tunnel that has", combine(notRecorded, rivals(recorded(younger))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"a Tunnel that has not recorded the tunnel waits for a younger Tunnel that has", combine(notRecorded, rivals(recorded(younger))), want{Action: None, Problem: conditions.ReasonTunnelInUse}},
 		{"the older of two Tunnels that have recorded the tunnel keeps it", combine(adopting, rivals(recorded(younger))), idle()},
-		{"the younger of two Tunnels that have recorded the tunnel stops", combine(adopting, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"the younger of two Tunnels that have recorded the tunnel stops", combine(adopting, rivals(recorded(older))), want{Action: None, Problem: conditions.ReasonTunnelInUse}},
 		{
 			"an adopted tunnel with the name of another Gateway belongs to that Gateway, even if its Tunnel is younger",
-			combine(adopting, rivals(Rival{Object: "b", Recorded: true, HasGatewayName: true})), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(adopting, rivals(Rival{Object: "b", Recorded: true, HasGatewayName: true})), want{Action: None, Problem: conditions.ReasonTunnelInUse},
 		},
-		{"one winning rival among several is enough", combine(adopting, rivals(younger, recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"one winning rival among several is enough", combine(adopting, rivals(younger, recorded(older))), want{Action: None, Problem: conditions.ReasonTunnelInUse}},
 		{
 			"a Tunnel without the claim does not configure the tunnel",
-			combine(adopting, routesChanged, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(adopting, routesChanged, rivals(recorded(older))), want{Action: None, Problem: conditions.ReasonTunnelInUse},
 		},
 		{
 			"a tunnel that another controller's Tunnel records is never changed, even if that Tunnel is younger",
-			combine(adopting, routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(adopting, routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: conditions.ReasonTunnelInUse},
 		},
 		{
 			"a created tunnel that another controller's Tunnel records is not changed",
-			combine(routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: conditions.ReasonTunnelInUse},
 		},
 		{
 			"a Tunnel of another controller that has not recorded the tunnel has no precedence",
@@ -469,7 +470,7 @@ func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 		},
 		{
 			"an existing tunnel with the name of another Gateway's tunnel is not adopted",
-			combine(adopted, tunnelRead(Present), withRemoteName("prod.team-a.web")), want{Action: Wait, Wait: time.Minute, Problem: ReasonNameReserved},
+			combine(adopted, tunnelRead(Present), withRemoteName("prod.team-a.web")), want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonNameReserved},
 		},
 		{
 			"a tunnel that was not adopted is read again later, because it may have been renamed",
@@ -489,12 +490,12 @@ func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 		},
 		{
 			"a missing existing tunnel is never replaced",
-			combine(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTunnelMissing},
+			combine(adopted, tunnelRead(Absent), failing(TrackTunnel, conditions.ReasonTunnelMissing, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonTunnelMissing},
 		},
 		{
 			"a missing existing tunnel is read again",
-			combine(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, 0)), want{Action: ReadTunnel},
+			combine(adopted, tunnelRead(Absent), failing(TrackTunnel, conditions.ReasonTunnelMissing, 0)), want{Action: ReadTunnel},
 		},
 		{
 			"an adopted tunnel that is gone is read by its ID and not replaced",
@@ -511,7 +512,7 @@ func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 				s := Step{Action: FindByName}
 				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}})
 			}),
-			want{Action: Wait, Wait: time.Minute, Problem: ReasonLocallyManaged},
+			want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonLocallyManaged},
 		},
 		{
 			"a locally managed existing tunnel is neither configured nor connected",
@@ -520,11 +521,11 @@ func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: "legacy", Local: true}})
 				f.Connectors.Current = false
 			}),
-			want{Action: Wait, Wait: time.Minute, Problem: ReasonLocallyManaged},
+			want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonLocallyManaged},
 		},
 		{
 			"a locally managed tunnel is not deleted",
-			retiring(tunnelRead(Present), locallyManaged), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonLocallyManaged},
+			retiring(tunnelRead(Present), locallyManaged), want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonLocallyManaged},
 		},
 		{
 			"a tunnel that must not be deleted is read again later",
@@ -533,11 +534,11 @@ func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 		},
 		{
 			"a tunnel that was renamed to the name of another Gateway's tunnel is not deleted",
-			retiring(tunnelRead(Present), withRemoteName("prod.team-a.web")), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonNameReserved},
+			retiring(tunnelRead(Present), withRemoteName("prod.team-a.web")), want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonNameReserved},
 		},
 		{
 			"a tunnel that was renamed to an unreserved name is deleted",
-			retiring(withRemoteName("renamed")), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+			retiring(withRemoteName("renamed")), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted},
 		},
 		{
 			"a retiring Tunnel without the claim deletes nothing",
@@ -553,7 +554,7 @@ func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 		},
 		{
 			"another Gateway's request does not prevent the deletion of a created tunnel",
-			retiring(rivals(recorded(older))), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+			retiring(rivals(recorded(older))), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted},
 		},
 	})
 }
@@ -562,41 +563,41 @@ func TestExistingTunnelIsAdopted(t *testing.T) {
 	testDecide(t, []row{
 		{
 			"replacing a configuration that the controller did not write requires takeover",
-			combine(adopted, remoteConfiguration(externalConfiguration, 4)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
+			combine(adopted, remoteConfiguration(externalConfiguration, 4)), want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonTakeoverRequired},
 		},
 		{
 			"with takeover the configuration is replaced",
 			combine(adopted, takeover, remoteConfiguration(externalConfiguration, 4)),
-			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=external", Event: EventTakenOver},
+			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=external", Event: conditions.EventTakenOver},
 		},
 		{
 			"an adopted tunnel without a configuration requires no takeover",
 			combine(adopted, remoteConfiguration(provider.Configuration{}, 0)),
-			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty", Event: EventTunnelAdopted},
+			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty", Event: conditions.EventTunnelAdopted},
 		},
 		{
 			"an adopted tunnel with the desired configuration requires no takeover",
 			combine(adopted, remoteConfiguration(wantedConfiguration, 4)),
-			want{Action: Record, Record: "configuration.hash=desired", Event: EventTunnelAdopted},
+			want{Action: Record, Record: "configuration.hash=desired", Event: conditions.EventTunnelAdopted},
 		},
 		{
 			"an adopted tunnel that waits for takeover runs no connectors",
 			combine(adopted, remoteConfiguration(externalConfiguration, 4), func(f *Facts) { f.Connectors.Current = false }),
-			want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
+			want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonTakeoverRequired},
 		},
 		{
 			"the token of an adopted tunnel that waits for takeover is not rotated",
 			combine(adopted, remoteConfiguration(externalConfiguration, 4), rotateOnDemand, connections(0)),
-			want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
+			want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonTakeoverRequired},
 		},
 		{
 			"after the first configuration an external change is reverted without takeover",
 			combine(adopting, remoteConfiguration(externalConfiguration, 9)),
-			want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			want{Action: Configure, Event: conditions.EventDriftRepaired, Change: 9},
 		},
 		{
 			"an adopted tunnel with deletion policy Delete is deleted",
-			retiring(adopting), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+			retiring(adopting), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted},
 		},
 		{"an adopted tunnel with deletion policy Retain is retained", retiring(adopting, withRetain), want{Action: None}},
 		{
@@ -614,7 +615,7 @@ func TestExistingTunnelIsAdopted(t *testing.T) {
 }
 
 func TestTunnelIsDeletedSafely(t *testing.T) {
-	deleteIt := want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}
+	deleteIt := want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted}
 	unrecorded := combine(status(func(s *v1alpha1.TunnelStatus) {
 		s.TunnelID, s.Configuration, s.Token = "", v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 	}), tunnelRead(PresenceUnknown))
@@ -622,7 +623,7 @@ func TestTunnelIsDeletedSafely(t *testing.T) {
 		{"the deletion is recorded before the tunnel is deleted", retiring(), deleteIt},
 		{
 			"a deletion that is already recorded writes no record",
-			retiring(status(deleting)), want{Action: Delete, Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+			retiring(status(deleting)), want{Action: Delete, Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted},
 		},
 		{
 			"a tunnel that was not read yet is read before it is deleted",
@@ -639,8 +640,8 @@ func TestTunnelIsDeletedSafely(t *testing.T) {
 		{"the Tunnel object is deleted when the tunnel is gone", retiring(tunnelRead(Absent), status(deleting)), want{Action: DeleteObject}},
 		{
 			"a failed deletion of the Tunnel object is retried after a backoff",
-			combine(retiring(tunnelRead(Absent), status(deleting)), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
+			combine(retiring(tunnelRead(Absent), status(deleting)), failing(TrackObject, conditions.ReasonKubernetesUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonKubernetesUnavailable},
 		},
 		{"connections are listed before the tunnel is deleted", retiring(connections(time.Minute)), want{Action: ListConnections, Priority: provider.PriorityDeletion}},
 		{
@@ -654,11 +655,11 @@ func TestTunnelIsDeletedSafely(t *testing.T) {
 		},
 		{
 			"a tunnel with a live connector that this controller does not run is not deleted",
-			retiring(connections(0, connectedConnector("a", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
+			retiring(connections(0, connectedConnector("a", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonConnectorsConnected},
 		},
 		{
 			"nothing is disconnected while another connector is live",
-			retiring(connections(0, disconnected("a"), connectedConnector("b", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
+			retiring(connections(0, disconnected("a"), connectedConnector("b", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonConnectorsConnected},
 		},
 		{
 			"live connectors are listed again later",
@@ -667,25 +668,25 @@ func TestTunnelIsDeletedSafely(t *testing.T) {
 		{
 			"a live connector may belong to a pod that did not stop in time",
 			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, connectedConnector("a", -time.Hour))),
-			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsStopping},
+			want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonConnectorsStopping},
 		},
 		{
 			"if more connectors are connected than pods are left, this controller does not run all of them",
 			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour))),
-			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
+			want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonConnectorsConnected},
 		},
 		{
 			"a tunnel with private network routes is not deleted, and the reason is reported",
-			combine(retiring(status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)),
-			want{Action: Wait, Wait: time.Minute, Problem: ReasonPrivateRoutes},
+			combine(retiring(status(deleting)), failing(TrackTunnel, conditions.ReasonPrivateRoutes, time.Minute)),
+			want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonPrivateRoutes},
 		},
 		{
 			"a tunnel is not deleted while the credentials are missing, and the reason is reported",
-			combine(retiring(), credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(retiring(), credentials(CredentialsMissing)), want{Action: None, Problem: conditions.ReasonCredentialsMissing},
 		},
 		{
 			"a tunnel is not deleted with credentials for another account, and the reason is reported",
-			combine(retiring(), credentials(CredentialsWrongAccount)), want{Action: None, Problem: ReasonWrongAccount},
+			combine(retiring(), credentials(CredentialsWrongAccount)), want{Action: None, Problem: conditions.ReasonWrongAccount},
 		},
 		{
 			"a tunnel that was never recorded is searched by name",
@@ -756,18 +757,18 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 			"the end of a pause is written to the spec",
 			func(f *Facts) { f.Object.Spec.Paused = true }, want{Action: Claim},
 		},
-		{"a paused Gateway changes nothing at Cloudflare", combine(paused, routesChanged), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
+		{"a paused Gateway changes nothing at Cloudflare", combine(paused, routesChanged), want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonPaused}},
 		{
 			"a paused Gateway does not revert an external change",
-			combine(paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused},
+			combine(paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonPaused},
 		},
 		{"a paused Gateway reads the configuration after a restart", combine(paused, restarted), want{Action: ReadConfiguration, Priority: provider.PriorityStart}},
 		{
 			"a paused Gateway creates no tunnel",
-			combine(withoutTunnel, paused, tunnelRead(Absent)), want{Action: None, Problem: ReasonPaused},
+			combine(withoutTunnel, paused, tunnelRead(Absent)), want{Action: None, Problem: conditions.ReasonPaused},
 		},
-		{"a paused Gateway replaces no lost tunnel", combine(paused, tunnelNotFound, tunnelRead(Absent), failing(TrackConfiguration, ReasonFailed, time.Minute)), want{Action: Wait, Wait: time.Minute, Problem: ReasonPaused}},
-		{"a paused Gateway gets no Tunnel object", func(f *Facts) { f.Gateway.Paused, f.Object = true, nil }, want{Action: None, Problem: ReasonPaused}},
+		{"a paused Gateway replaces no lost tunnel", combine(paused, tunnelNotFound, tunnelRead(Absent), failing(TrackConfiguration, conditions.ReasonFailed, time.Minute)), want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonPaused}},
+		{"a paused Gateway gets no Tunnel object", func(f *Facts) { f.Gateway.Paused, f.Object = true, nil }, want{Action: None, Problem: conditions.ReasonPaused}},
 		{"pausing clears contested", combine(paused, status(contested)), want{Action: Record, Record: "contested="}},
 		{
 			"a pause resets the number of external changes",
@@ -777,9 +778,9 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 				g.Memory = f.Memory
 				f.Memory = Observe(g)
 			}),
-			want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			want{Action: Configure, Event: conditions.EventDriftRepaired, Change: 9},
 		},
-		{"a paused Gateway rotates no token", combine(paused, rotateOnDemand, connections(0)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
+		{"a paused Gateway rotates no token", combine(paused, rotateOnDemand, connections(0)), want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonPaused}},
 		{
 			"a paused Gateway still reads the new token of a rotation in progress",
 			combine(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating }), func(f *Facts) {
@@ -795,7 +796,7 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 		{
 			"a paused Gateway does not disconnect connectors",
 			combine(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenDisconnecting }), connections(0, connectedConnector("a", -72*time.Hour))),
-			want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused},
+			want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonPaused},
 		},
 		{
 			"a paused Gateway that returns during the deletion waits for the deletion",
@@ -803,15 +804,15 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 		},
 		{
 			"a Gateway that is deleted while paused keeps its connectors until an administrator acts",
-			combine(gatewayGone(time.Minute), recordedPaused), want{Action: None, Problem: ReasonPaused},
+			combine(gatewayGone(time.Minute), recordedPaused), want{Action: None, Problem: conditions.ReasonPaused},
 		},
 		{
 			"the Tunnel retires when an administrator clears spec.paused",
-			gatewayGone(time.Minute), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			gatewayGone(time.Minute), want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring},
 		},
 		{
 			"the Tunnel retires when an administrator sets the deletion policy to Retain",
-			combine(gatewayGone(time.Minute), recordedPaused, withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			combine(gatewayGone(time.Minute), recordedPaused, withRetain), want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring},
 		},
 		{
 			"a paused Tunnel with deletion policy Retain becomes retained",
@@ -823,11 +824,11 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 		},
 		{
 			"pausing a Tunnel stops its deletion",
-			retiring(status(deleting), recordedPaused), want{Action: None, Problem: ReasonPaused},
+			retiring(status(deleting), recordedPaused), want{Action: None, Problem: conditions.ReasonPaused},
 		},
 		{
 			"a paused Gateway without credentials reports the pause",
-			combine(paused, credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonPaused},
+			combine(paused, credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: conditions.ReasonPaused},
 		},
 	})
 }
@@ -840,11 +841,11 @@ func TestMissingCredentialsDelayChanges(t *testing.T) {
 		{"while the credentials are missing, the tunnel keeps serving", credentials(CredentialsMissing), idle()},
 		{
 			"while the credentials are missing, changes wait and the reason is reported",
-			combine(credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: conditions.ReasonCredentialsMissing},
 		},
 		{
 			"while the credentials are missing, a due read waits without a busy loop",
-			combine(credentials(CredentialsMissing), readDue), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(credentials(CredentialsMissing), readDue), want{Action: None, Problem: conditions.ReasonCredentialsMissing},
 		},
 		{
 			"while the credentials are missing, connectors are still updated",
@@ -852,30 +853,30 @@ func TestMissingCredentialsDelayChanges(t *testing.T) {
 		},
 		{
 			"while the credentials are missing, no tunnel is searched",
-			combine(withoutTunnel, credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(withoutTunnel, credentials(CredentialsMissing)), want{Action: None, Problem: conditions.ReasonCredentialsMissing},
 		},
 		{"changes continue when the credentials exist again", routesChanged, want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"}},
 		{
 			"the controller's token is not used for another account",
-			combine(credentials(CredentialsWrongAccount), routesChanged), want{Action: None, Problem: ReasonWrongAccount},
+			combine(credentials(CredentialsWrongAccount), routesChanged), want{Action: None, Problem: conditions.ReasonWrongAccount},
 		},
 		{
 			"a failed read of the credentials is retried",
-			combine(credentials(CredentialsUnknown), routesChanged), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonKubernetes},
+			combine(credentials(CredentialsUnknown), routesChanged), want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonKubernetesUnavailable},
 		},
 		{
 			"a token that Cloudflare rejected is retried after a backoff",
-			combine(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second)),
-			want{Action: Wait, Wait: 32 * time.Second, Problem: ReasonUnauthorized},
+			combine(routesChanged, failing(TrackConfiguration, conditions.ReasonUnauthorized, 32*time.Second)),
+			want{Action: Wait, Wait: 32 * time.Second, Problem: conditions.ReasonUnauthorized},
 		},
 		{
 			"new credentials are tried immediately",
-			combine(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
+			combine(routesChanged, failing(TrackConfiguration, conditions.ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
 			"credentials that were missing before are tried immediately",
-			combine(withoutTunnel, failing(TrackTunnel, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
+			combine(withoutTunnel, failing(TrackTunnel, conditions.ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
 			want{Action: FindByName},
 		},
 	})
@@ -935,12 +936,12 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"a configuration is not written while its record cannot be written",
-			combine(routesChanged, failing(TrackObject, ReasonKubernetes, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
+			combine(routesChanged, failing(TrackObject, conditions.ReasonKubernetesUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonKubernetesUnavailable},
 		},
 		{
 			"a failed read is retried after a backoff, without a busy loop",
-			combine(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(readDue, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"a read that waits for the API request budget does not delay a change",
@@ -982,7 +983,7 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		{
 			"a change waits for a token when the bucket is empty",
 			combine(routesChanged, limited, spent(3, 5*time.Second)),
-			want{Action: Wait, Wait: 15 * time.Second, Problem: ReasonConfigurationThrottled},
+			want{Action: Wait, Wait: 15 * time.Second, Problem: conditions.ReasonConfigurationThrottled},
 		},
 		{
 			"a change does not wait while the bucket has a token",
@@ -999,17 +1000,17 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		{
 			"the revert of an external change waits for a token",
 			combine(external, limited, spent(3, 5*time.Second)),
-			want{Action: Wait, Wait: 15 * time.Second, Problem: ReasonConfigurationThrottled},
+			want{Action: Wait, Wait: 15 * time.Second, Problem: conditions.ReasonConfigurationThrottled},
 		},
 		{
 			"a repeated write waits for a token, and the problem of the failure remains",
-			combine(routesChanged, limited, spent(3, 5*time.Second), failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 15 * time.Second, Problem: ReasonUnavailable},
+			combine(routesChanged, limited, spent(3, 5*time.Second), failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 15 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"a backoff that ends after the next token is not shortened",
-			combine(routesChanged, limited, spent(3, 19*time.Second), failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(routesChanged, limited, spent(3, 19*time.Second), failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"the first configuration does not wait for a token",
@@ -1035,26 +1036,26 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"a failed write is retried after a backoff",
-			combine(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(routesChanged, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"a rejected configuration is not sent again before its backoff",
-			combine(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
+			combine(routesChanged, failing(TrackConfiguration, conditions.ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
 				f.Memory.Backoffs[TrackConfiguration].Hash = changedConfiguration.Hash()
 			}),
-			want{Action: Wait, Wait: 32 * time.Second, Problem: ReasonConfigurationRejected},
+			want{Action: Wait, Wait: 32 * time.Second, Problem: conditions.ReasonConfigurationRejected},
 		},
 		{
 			"another configuration is sent immediately after a rejection",
-			combine(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
+			combine(routesChanged, failing(TrackConfiguration, conditions.ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
 				f.Memory.Backoffs[TrackConfiguration].Hash = "rejected"
 			}),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
 			"an external change is reverted, with an event, and the configuration is read again soon",
-			external, want{Action: Configure, Event: EventDriftRepaired, Change: 9, Interval: time.Minute},
+			external, want{Action: Configure, Event: conditions.EventDriftRepaired, Change: 9, Interval: time.Minute},
 		},
 		{
 			"an external change is reported once even if its repair fails repeatedly",
@@ -1062,28 +1063,28 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"the second external change is also reverted",
-			combine(external, seen(time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			combine(external, seen(time.Minute)), want{Action: Configure, Event: conditions.EventDriftRepaired, Change: 9},
 		},
 		{
 			"the third external change within ten minutes is contested: the controller stops writing",
-			combine(external, seen(9*time.Minute, time.Minute)), want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 9},
+			combine(external, seen(9*time.Minute, time.Minute)), want{Action: Record, Record: "contested=true", Event: conditions.EventDriftContested, Change: 9},
 		},
 		{
 			"external changes older than ten minutes do not count",
-			combine(external, seen(10*time.Minute, time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			combine(external, seen(10*time.Minute, time.Minute)), want{Action: Configure, Event: conditions.EventDriftRepaired, Change: 9},
 		},
 		{
 			"a contested configuration is not written",
-			combine(external, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
+			combine(external, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonContested},
 		},
 		{
 			"a contested configuration is not written when routes change",
-			combine(routesChanged, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
+			combine(routesChanged, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonContested},
 		},
 		{
 			"a periodic read of a contested configuration is retried without a busy loop",
-			combine(external, status(contested), readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonContested},
+			combine(external, status(contested), readDue, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonContested},
 		},
 		{
 			"a contested Tunnel with the desired configuration writes nothing",
@@ -1112,15 +1113,15 @@ func TestConnectorsAndTokenAreApplied(t *testing.T) {
 			"connectors do not start before the tunnel is configured",
 			combine(outdated, status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0),
 				func(f *Facts) {
-					f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + 4*time.Second), Problem: problem(ReasonUnavailable, "It failed.")}
+					f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + 4*time.Second), Problem: problem(conditions.ReasonCloudflareUnavailable, "It failed.")}
 				}),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{"connectors wait for the token", combine(outdated, func(f *Facts) { f.Token.State = TokenMissing }), want{Action: ReadToken}},
 		{
 			"connectors do not start while the token could not be read",
-			combine(outdated, func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTokenFailed},
+			combine(outdated, func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, conditions.ReasonTokenFailed, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonTokenFailed},
 		},
 		{
 			"connectors are not applied while the settings are not valid",
@@ -1128,16 +1129,16 @@ func TestConnectorsAndTokenAreApplied(t *testing.T) {
 		},
 		{
 			"connectors are applied even if the configuration cannot be written",
-			combine(outdated, routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), want{Action: RunConnectors},
+			combine(outdated, routesChanged, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)), want{Action: RunConnectors},
 		},
 		{
 			"a failed apply of the connectors is retried after a backoff",
-			combine(outdated, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonConnectorsFailed},
+			combine(outdated, failing(TrackConnectors, conditions.ReasonConnectorsFailed, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonConnectorsFailed},
 		},
 		{
 			"a GRPCRoute makes the connectors use HTTP/2",
-			func(f *Facts) { f.Desired.NeedsHTTP2 = true }, want{Action: Record, Record: "http2=true", Event: EventHTTP2},
+			func(f *Facts) { f.Desired.NeedsHTTP2 = true }, want{Action: Record, Record: "http2=true", Event: conditions.EventConnectorProtocol},
 		},
 		{
 			"the connectors keep HTTP/2 when the GRPCRoute is gone",
@@ -1145,11 +1146,11 @@ func TestConnectorsAndTokenAreApplied(t *testing.T) {
 		},
 		{
 			"a Secret that belongs to another object is not overwritten",
-			func(f *Facts) { f.Token.State = TokenNameConflict }, want{Action: Wait, Wait: untilNextRead, Problem: ReasonObjectTaken},
+			func(f *Facts) { f.Token.State = TokenNameConflict }, want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonObjectTaken},
 		},
 		{
 			"a failed read of the token Secret is retried",
-			func(f *Facts) { f.Token.State = TokenUnknown }, want{Action: Wait, Wait: time.Second, Problem: ReasonTokenFailed},
+			func(f *Facts) { f.Token.State = TokenUnknown }, want{Action: Wait, Wait: time.Second, Problem: conditions.ReasonTokenFailed},
 		},
 		{
 			"the token is compared with the token at Cloudflare once a day, with the lowest priority",
@@ -1161,8 +1162,8 @@ func TestConnectorsAndTokenAreApplied(t *testing.T) {
 		},
 		{
 			"a failed read of the token is retried after a backoff",
-			combine(func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTokenFailed},
+			combine(func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, conditions.ReasonTokenFailed, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonTokenFailed},
 		},
 	})
 }
@@ -1197,7 +1198,7 @@ func TestTokenIsRotated(t *testing.T) {
 	rotated := func(age time.Duration) change {
 		return func(f *Facts) { f.Memory.Token.Rotated = At(f.Uptime - age) }
 	}
-	blocked := want{Action: Wait, Wait: time.Minute, Problem: ReasonRotationBlocked}
+	blocked := want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonRotationBlocked}
 	testDecide(t, []row{
 		{
 			"a token is recorded as rotated now when it is found for the first time",
@@ -1217,7 +1218,7 @@ func TestTokenIsRotated(t *testing.T) {
 		},
 		{
 			"a failed list of connections is retried after a backoff",
-			combine(rotateOnDemand, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(rotateOnDemand, failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"a schedule rotates the token when it is due",
@@ -1281,8 +1282,8 @@ func TestTokenIsRotated(t *testing.T) {
 		},
 		{
 			"a failed rotation is retried after a backoff",
-			combine(phase(v1alpha1.TokenRotating), failing(TrackToken, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(phase(v1alpha1.TokenRotating), failing(TrackToken, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"after the PATCH the new token is written to the Secret",
@@ -1327,13 +1328,13 @@ func TestTokenIsRotated(t *testing.T) {
 		},
 		{
 			"a failed disconnect is retried after a backoff",
-			combine(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, connectedConnector("old", -2*time.Minute)), failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, connectedConnector("old", -2*time.Minute)), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"the rotation ends when no connector has the old token",
 			combine(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, connectedConnector("new", -30*time.Second))),
-			want{Action: Record, Record: "token.phase=", Event: EventTokenRotated},
+			want{Action: Record, Record: "token.phase=", Event: conditions.EventTokenRotated},
 		},
 		{
 			"a rotation continues after a restart at the recorded phase",
@@ -1342,8 +1343,8 @@ func TestTokenIsRotated(t *testing.T) {
 		{
 			"the token of a tunnel that the controller has not configured is not rotated",
 			combine(rotateOnDemand, connections(0), status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }),
-				remoteConfiguration(provider.Configuration{}, 0), failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
-			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+				remoteConfiguration(provider.Configuration{}, 0), failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonCloudflareUnavailable},
 		},
 		{
 			"while the state of the Gateway is unknown, the new token of a rotation is still read",

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -228,7 +229,8 @@ type Connectors struct {
 	GracePeriod time.Duration
 	// Reason and Message explain why the connectors are not ready. Reason is empty if
 	// they are ready.
-	Reason, Message string
+	Reason  conditions.Reason
+	Message string
 }
 
 // Envoys is the state of the Envoys that are connected to this process, with respect to the

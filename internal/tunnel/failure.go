@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -94,7 +95,7 @@ func (m Memory) withProblem(track Track, s Step, r Result) Memory {
 	}
 	p := problemOf(s, r.Err)
 	m.Backoffs[track] = m.Backoffs[track].next(r.Uptime, p, r.Err)
-	if p.Reason == ReasonConfigurationRejected {
+	if p.Reason == conditions.ReasonConfigurationRejected {
 		m.Backoffs[track].Hash = s.Hash
 	}
 	return m
@@ -107,13 +108,13 @@ func problemOf(s Step, err error) *Problem {
 		return p
 	}
 	if invalid, ok := errors.AsType[*provider.InvalidError](err); ok {
-		return problem(ReasonConfigurationRejected, "Cloudflare rejected the configuration: %s.", strings.TrimSuffix(invalid.Message, "."))
+		return problem(conditions.ReasonConfigurationRejected, "Cloudflare rejected the configuration: %s.", strings.TrimSuffix(invalid.Message, "."))
 	}
 	if errors.Is(err, provider.ErrNotFound) && s.Action == ReadTunnel && s.Priority != provider.PriorityDeletion {
-		return problem(ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the Cloudflare account. Correct the ID.")
+		return problem(conditions.ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the Cloudflare account. Correct the ID.")
 	}
 	if known, ok := errors.AsType[*Failure](err); ok {
-		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), RequiresAction: describe(known.Reason).RequiresAction}
+		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), RequiresAction: known.Reason.RequiresAction()}
 	}
 	return problem(reasonOf(s.Action), "Failed to %s: %s.", attempts[s.Action], strings.TrimSuffix(err.Error(), "."))
 }
@@ -125,19 +126,19 @@ func apiProblem(err error) *Problem {
 	_, unavailable := errors.AsType[*provider.UnavailableError](err)
 	switch {
 	case errors.Is(err, provider.ErrUnauthorized):
-		return problem(ReasonUnauthorized, "Cloudflare rejects the API token. Replace the token, or give it the permission Cloudflare Tunnel: Edit for the account.")
+		return problem(conditions.ReasonUnauthorized, "Cloudflare rejects the API token. Replace the token, or give it the permission Cloudflare Tunnel: Edit for the account.")
 	case limited:
-		return problem(ReasonRateLimited, "Cloudflare API rate limit reached.")
+		return problem(conditions.ReasonRateLimited, "Cloudflare API rate limit reached.")
 	case unavailable:
-		return problem(ReasonUnavailable, "The Cloudflare API is unavailable or returns unexpected responses.")
+		return problem(conditions.ReasonCloudflareUnavailable, "The Cloudflare API is unavailable or returns unexpected responses.")
 	case errors.Is(err, provider.ErrLocallyManaged):
-		return problem(ReasonLocallyManaged, "The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
+		return problem(conditions.ReasonLocallyManaged, "The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
 			"Migrate it to remote management in the Cloudflare dashboard.")
 	case errors.Is(err, provider.ErrConnected):
-		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it. "+
+		return problem(conditions.ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it. "+
 			"Stop those connectors, or set spec.deletionPolicy of the Tunnel to Retain.")
 	case errors.Is(err, provider.ErrRoutes):
-		return problem(ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare does not delete it. "+
+		return problem(conditions.ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare does not delete it. "+
 			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")
 	default:
 		return nil
@@ -165,22 +166,22 @@ var attempts = map[Action]string{
 }
 
 // reasonOf returns the reason for a failure with an unknown cause.
-func reasonOf(a Action) Reason {
+func reasonOf(a Action) conditions.Reason {
 	switch a {
 	case RunConnectors, StopConnectors:
-		return ReasonConnectorsFailed
+		return conditions.ReasonConnectorsFailed
 	case ReadToken, RotateToken:
-		return ReasonTokenFailed
+		return conditions.ReasonTokenFailed
 	case Claim, Record, WithdrawStatuses, DeleteObject:
-		return ReasonKubernetes
+		return conditions.ReasonKubernetesUnavailable
 	default:
-		return ReasonFailed
+		return conditions.ReasonFailed
 	}
 }
 
 // Failure is an error with a known reason.
 type Failure struct {
-	Reason Reason
+	Reason conditions.Reason
 	Err    error
 }
 

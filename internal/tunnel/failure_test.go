@@ -3,6 +3,8 @@ package tunnel
 import (
 	"errors"
 	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 func TestAFailureSaysWhatTheControllerAttempted(t *testing.T) {
@@ -16,7 +18,7 @@ func TestAFailureSaysWhatTheControllerAttempted(t *testing.T) {
 	}
 	p := problemOf(Step{Action: RunConnectors}, errors.New("apply Deployment tunnel-gateway/infra.shared: forbidden"))
 	want := "Failed to reconcile the connectors: apply Deployment tunnel-gateway/infra.shared: forbidden."
-	if p.Reason != ReasonConnectorsFailed || p.Message != want {
-		t.Errorf("the problem is %s: %s, want %s: %s", p.Reason, p.Message, ReasonConnectorsFailed, want)
+	if p.Reason != conditions.ReasonConnectorsFailed || p.Message != want {
+		t.Errorf("the problem is %s: %s, want %s: %s", p.Reason, p.Message, conditions.ReasonConnectorsFailed, want)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -331,9 +333,15 @@ func credentials(state CredentialsState) change {
 	}
 }
 
+// comparableReasons lets cmp compare reasons.
+var comparableReasons = cmpopts.EquateComparable(conditions.Reason{}, conditions.EventReason{})
+
+// noReason is the reason of a step without a problem.
+var noReason conditions.Reason
+
 // failing is a track whose last attempt failed. The next attempt is due after the time
 // left.
-func failing(track Track, reason Reason, remaining time.Duration) change {
+func failing(track Track, reason conditions.Reason, remaining time.Duration) change {
 	return func(f *Facts) {
 		f.Memory.Backoffs[track] = Backoff{
 			Failures: 3, Until: At(f.Uptime + remaining), Delay: 8 * time.Second, Problem: problem(reason, "It failed."),
@@ -348,8 +356,8 @@ type want struct {
 	Record    string
 	Wait      time.Duration
 	Priority  provider.Priority
-	Event     EventReason
-	Problem   Reason
+	Event     conditions.EventReason
+	Problem   conditions.Reason
 	Connector provider.ConnectorID
 	// Change is the version of the external change that the step responds to.
 	Change provider.Version
@@ -383,7 +391,7 @@ func testDecide(t *testing.T, rows []row) {
 			if r.want.Interval == 0 {
 				summary.Interval = 0
 			}
-			if diff := cmp.Diff(r.want, summary); diff != "" {
+			if diff := cmp.Diff(r.want, summary, comparableReasons); diff != "" {
 				t.Errorf("unexpected step (-want +got):\n%s", diff)
 			}
 			checkStep(t, got)

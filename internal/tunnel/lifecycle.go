@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // lifecycle is the stage of a Tunnel in its lifecycle.
@@ -69,10 +70,10 @@ func (f Facts) objectProblem() *Problem {
 	switch {
 	case spec.ControllerName != f.Options.ControllerName,
 		spec.Gateway != v1alpha1.GatewayReference{Namespace: f.Name.Namespace, Name: f.Name.Name}:
-		return problem(ReasonObjectMismatch, "Tunnel %s belongs to Gateway %s/%s of controller %s, so this Gateway cannot use it. Delete the Tunnel object; the controller then creates a new one.",
+		return problem(conditions.ReasonObjectMismatch, "Tunnel %s belongs to Gateway %s/%s of controller %s, so this Gateway cannot use it. Delete the Tunnel object; the controller then creates a new one.",
 			f.Object.Name, spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName)
 	case spec.ClusterUID != f.Options.ClusterUID:
-		return problem(ReasonOtherCluster, "Tunnel %s was created in another cluster (UID %s), so the controller does not change its tunnel. "+
+		return problem(conditions.ReasonOtherCluster, "Tunnel %s was created in another cluster (UID %s), so the controller does not change its tunnel. "+
 			"Delete the Tunnel object if this cluster replaces the other cluster.", f.Object.Name, spec.ClusterUID)
 	}
 	return f.versionProblem()

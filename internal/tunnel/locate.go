@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -34,7 +35,7 @@ func locateExisting(f Facts) Step {
 		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel})
 	}
 	if name := remote.Tunnel.Name; strings.HasPrefix(name, NamePrefix(f.Options.ClusterID)) && name != f.Object.Spec.Name {
-		p := problem(ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Set tunnel.existing.id to another tunnel.", f.Object.Spec.Existing.ID)
+		p := problem(conditions.ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Set tunnel.existing.id to another tunnel.", f.Object.Spec.Existing.ID)
 		return f.rereadTunnel(p, maxBackoff, provider.PriorityChange)
 	}
 	return Step{}
@@ -46,7 +47,7 @@ func (f Facts) adoptionEvent() *Event {
 	if !f.adopts() || f.Object.Status.Configuration.Hash != "" {
 		return nil
 	}
-	return newEvent(EventTunnelAdopted, "The controller adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
+	return newEvent(conditions.EventTunnelAdopted, "The controller adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
 }
 
 // rereadTunnel reads the tunnel again when the interval has passed since the last read,
@@ -98,9 +99,9 @@ func (f Facts) recordTunnel() Step {
 	switch {
 	case f.Object.Status.TunnelID == string(found.ID): // already recorded
 	case f.Memory.Remote.Configuration.Known:
-		e = newEvent(EventTunnelCreated, "The controller created tunnel %s (%s).", found.Name, found.ID)
+		e = newEvent(conditions.EventTunnelCreated, "The controller created tunnel %s (%s).", found.Name, found.ID)
 	default:
-		e = newEvent(EventTunnelFound, "Tunnel %s (%s) has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.", found.Name, found.ID)
+		e = newEvent(conditions.EventTunnelFound, "Tunnel %s (%s) has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.", found.Name, found.ID)
 	}
 	return Step{Action: Record, Event: e, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 		if s.TunnelID != string(found.ID) {
@@ -119,7 +120,7 @@ func handleMissingTunnel(f Facts) Step {
 	case Absent:
 		return Step{
 			Action: Record,
-			Event:  newEvent(EventTunnelLost, "Another client deleted tunnel %s at Cloudflare. The controller creates a new tunnel, which has a new address.", f.Object.Status.TunnelID),
+			Event:  newEvent(conditions.EventTunnelLost, "Another client deleted tunnel %s at Cloudflare. The controller creates a new tunnel, which has a new address.", f.Object.Status.TunnelID),
 			Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 				s.TunnelID, s.Creating, s.Configuration, s.Token = "", false, v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 			}),

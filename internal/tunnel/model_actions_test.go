@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -153,7 +154,7 @@ func (m *model) performOn(a int, f Facts, s Step) Result {
 	case ReadToken:
 		uid := uidOf(f.Object)
 		if actor.secret.exists && actor.secret.owner != uid {
-			return Result{Err: &Failure{Reason: ReasonObjectTaken, Err: kubernetesError}}
+			return Result{Err: &Failure{Reason: conditions.ReasonObjectTaken, Err: kubernetesError}}
 		}
 		actor.secret = secretObject{exists: true, owner: uid, tunnel: id, token: t.token}
 		actor.liveObject = true

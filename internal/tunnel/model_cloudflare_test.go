@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -224,7 +225,7 @@ var (
 	unavailableError = &provider.UnavailableError{Err: errors.New("no response")}
 	limitedError     = &provider.RateLimitedError{RetryAfter: 5 * time.Minute}
 	budgetError      = &provider.RateLimitedError{RetryAfter: 20 * time.Second, Budget: true}
-	kubernetesError  = &Failure{Reason: ReasonKubernetes, Err: errors.New("the API server failed")}
+	kubernetesError  = &Failure{Reason: conditions.ReasonKubernetesUnavailable, Err: errors.New("the API server failed")}
 )
 
 // postpone schedules a call to be applied later.

@@ -3,9 +3,8 @@ package tunnel
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // checkDataPlane checks that the data plane is recorded before a claim, a call or the start of
@@ -120,11 +119,11 @@ func (m *model) checkPodsHaveEnvoy() {
 func (m *model) verdictDataPlane(a int, f Facts) string {
 	status := m.actors[a].object.Status
 	complete := status.DataPlane == f.Desired.DataPlane && status.DataPlaneChange == nil
-	applied := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.TunnelDataPlaneApplied)
+	applied := conditions.TypeTunnelDataPlaneApplied.IsTrue(status.Conditions)
 	switch {
 	case complete != applied:
 		return fmt.Sprintf("the change of the data plane is complete: %t, but DataPlaneApplied is %t", complete, applied)
-	case !complete && !m.rolloutBlocked(a) && !m.justified(a, ReasonLimitExceeded) && !m.justified(a, ReasonDataPlaneBlocked):
+	case !complete && !m.rolloutBlocked(a) && !m.justified(a, conditions.ReasonLimitExceeded) && !m.justified(a, conditions.ReasonDataPlaneBlocked):
 		return fmt.Sprintf("the data plane is %s, the settings ask for %s, and the change is %+v", status.DataPlane, f.Desired.DataPlane, status.DataPlaneChange)
 	}
 	return ""
@@ -141,7 +140,7 @@ func (m *model) verdictBlocked(a int, f Facts) string {
 
 // changeWaits reports whether a change of the data plane waits for a user or for a rollout.
 func (m *model) changeWaits(a int, c *DataPlaneChange, s Step) bool {
-	return c != nil && (c.Reason != ReasonDataPlaneChanging || s.Problem == nil && m.rolloutBlocked(a))
+	return c != nil && (c.Reason != conditions.ReasonDataPlaneChanging || s.Problem == nil && m.rolloutBlocked(a))
 }
 
 // rolloutBlocked reports whether the environment prevents the end of a rollout, or Envoys have not

@@ -1,6 +1,8 @@
 package tunnel
 
-import "time"
+import (
+	"time"
+)
 
 // event is a change of the environment. A free event reverts another event, and does not
 // count as a change of a trace.

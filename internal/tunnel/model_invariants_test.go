@@ -1,10 +1,10 @@
 package tunnel
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // updateMissing updates the time since which every read found the Gateway to be missing,
@@ -84,7 +84,7 @@ func (m *model) checkReconciled(a int, f Facts, after v1alpha1.TunnelStatus) {
 	if after.Reconciled == f.Object.Status.Reconciled || m.actors[a].readSince {
 		return
 	}
-	if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.TunnelConfigurationApplied) && meta.IsStatusConditionTrue(after.Conditions, v1alpha1.TunnelReady) &&
+	if conditions.TypeTunnelConfigurationApplied.IsTrue(after.Conditions) && conditions.TypeTunnelReady.IsTrue(after.Conditions) &&
 		f.lifecycle() == lifecycleServing {
 		m.violate("a requested reconcile is recorded without a read of the configuration")
 	}

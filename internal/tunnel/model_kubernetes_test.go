@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // state returns the state of the Gateway according to a live read.
@@ -153,7 +155,7 @@ func (v view) connectorFacts(f Facts) Connectors {
 		c.RolledOut = c.RolledOut && current && p.state == podConnected
 	}
 	if c.Ready < c.Desired {
-		c.Reason, c.Message, c.RolledOut = "ConnectorsNotReady", "Connectors are not ready.", false
+		c.Reason, c.Message, c.RolledOut = conditions.ReasonUnavailable, "Connectors are not ready.", false
 	}
 	return c
 }

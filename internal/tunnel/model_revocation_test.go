@@ -3,6 +3,7 @@ package tunnel
 import (
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
@@ -50,7 +51,7 @@ func (m *model) checkExposure(a int, f Facts, s Step) {
 // isExposed reports whether an actor waits for a token while its tunnel has a revoked rule.
 func (m *model) isExposed(a int, f Facts, s Step) bool {
 	t := m.recordedTunnel(a)
-	if t == nil || t.external || m.adminChanged || s.Problem == nil || s.Problem.Reason != ReasonConfigurationThrottled || !f.Memory.Remote.Configuration.Known {
+	if t == nil || t.external || m.adminChanged || s.Problem == nil || s.Problem.Reason != conditions.ReasonConfigurationThrottled || !f.Memory.Remote.Configuration.Known {
 		return false
 	}
 	_, revokes := ingress.Restrict(configurations[t.configuration], *f.Desired.Configuration)

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // verdict describes what is wrong with a final state, or returns "".
@@ -99,7 +98,7 @@ func (m *model) verdictServing(a int, f Facts, s Step) string {
 		return m.verdictPaused(a, f)
 	case actor.object == nil:
 		return "the Gateway exists without a Tunnel"
-	case p.State == OutcomeFailed && p.Reason != ReasonSettingsNotApplied:
+	case p.State == OutcomeFailed && p.Reason != conditions.ReasonSettingsNotApplied:
 		return m.verdictFailed(a, s, p)
 	case m.changeWaits(a, p.DataPlaneChange, s):
 		return m.verdictBlocked(a, f)
@@ -134,7 +133,7 @@ func (m *model) verdictSettings(a int, f Facts, p Outcome) string {
 	o := m.actors[a].object
 	agree := Disagreement(o.Spec, f.Desired.Spec) == ""
 	switch {
-	case agree == (p.Reason == ReasonSettingsNotApplied):
+	case agree == (p.Reason == conditions.ReasonSettingsNotApplied):
 		return fmt.Sprintf("the settings agree with the Tunnel: %t, but the outcome is %v %s", agree, p.State, p.Reason)
 	case dataPlaneOf(f.Desired.Hash) != o.Status.DataPlane:
 		return fmt.Sprintf("the desired configuration is not for %s, which the Tunnel records", o.Status.DataPlane)
@@ -151,7 +150,7 @@ func (m *model) verdictEffect(a int, f Facts, s Step, p Outcome) string {
 		return fmt.Sprintf("the Gateway exists, but its tunnel does not; next step: %s", s.describe())
 	case configurationHashes[t.configuration] != f.Desired.Hash:
 		return fmt.Sprintf("the desired configuration is not in effect; next step: %s", s.describe())
-	case p.State != OutcomeInEffect && p.Reason != ReasonSettingsNotApplied:
+	case p.State != OutcomeInEffect && p.Reason != conditions.ReasonSettingsNotApplied:
 		return fmt.Sprintf("the Gateway is not programmed: %v %s %s", p.State, p.Reason, p.Message)
 	case actor.object.Status.Deleting || actor.object.Status.Creating:
 		return "the record states that the tunnel is being created or deleted"
@@ -189,7 +188,7 @@ func (m *model) verdictConnectors(a int, t *remoteTunnel) string {
 	if !running {
 		return "no connector runs"
 	}
-	if c := meta.FindStatusCondition(actor.object.Status.Conditions, v1alpha1.TunnelReady); c == nil || c.Status != "True" {
+	if c := conditions.TypeTunnelReady.Find(actor.object.Status.Conditions); c == nil || c.Status != "True" {
 		if Disagreement(actor.object.Spec, desired(a, actor.gateway.settings, "", false).Spec) == "" {
 			return fmt.Sprintf("the Tunnel serves, but is not Ready: %+v", c)
 		}
@@ -204,7 +203,7 @@ func (m *model) problemJustified(a int, s Step) bool {
 }
 
 // justified reports whether the environment justifies a problem that persists.
-func (m *model) justified(a int, r Reason) bool {
+func (m *model) justified(a int, r conditions.Reason) bool {
 	justifies, ok := justifications[r]
 	return ok && justifies(situation{model: m, a: a, actor: &m.actors[a], tunnel: m.recordedTunnel(a)})
 }
@@ -219,30 +218,30 @@ type situation struct {
 }
 
 // justifications contains the problems that may persist, and their conditions.
-var justifications = map[Reason]func(x situation) bool{
-	ReasonCredentialsMissing:  func(x situation) bool { return x.credentialsLost },
-	ReasonPaused:              func(x situation) bool { return x.actor.object.Spec.Paused },
-	ReasonOtherCluster:        func(x situation) bool { return x.actor.object.Spec.ClusterUID != options.ClusterUID },
-	ReasonNewerVersion:        func(x situation) bool { return x.actor.object.Status.SchemaVersion > SchemaVersion },
-	ReasonConnectorsConnected: situation.unmanagedConnectorConnected,
-	ReasonRotationBlocked: func(x situation) bool {
+var justifications = map[conditions.Reason]func(x situation) bool{
+	conditions.ReasonCredentialsMissing:  func(x situation) bool { return x.credentialsLost },
+	conditions.ReasonPaused:              func(x situation) bool { return x.actor.object.Spec.Paused },
+	conditions.ReasonOtherCluster:        func(x situation) bool { return x.actor.object.Spec.ClusterUID != options.ClusterUID },
+	conditions.ReasonNewerVersion:        func(x situation) bool { return x.actor.object.Status.SchemaVersion > SchemaVersion },
+	conditions.ReasonConnectorsConnected: situation.unmanagedConnectorConnected,
+	conditions.ReasonRotationBlocked: func(x situation) bool {
 		return x.unmanagedConnectorConnected() || x.actor.gateway.settings.connectorsDisabled
 	},
-	ReasonPrivateRoutes:    func(x situation) bool { return x.tunnel != nil && x.tunnel.routes },
-	ReasonTakeoverRequired: situation.takeoverRequired,
-	ReasonContested: func(x situation) bool {
+	conditions.ReasonPrivateRoutes:    func(x situation) bool { return x.tunnel != nil && x.tunnel.routes },
+	conditions.ReasonTakeoverRequired: situation.takeoverRequired,
+	conditions.ReasonContested: func(x situation) bool {
 		return x.actor.object.Status.Contested && x.tunnel != nil && x.tunnel.configuration == externalConfigurationIndex
 	},
-	ReasonTunnelMissing: situation.adoptedTunnelMissing,
-	ReasonTunnelInUse:   func(x situation) bool { return x.rival.exists || x.count > 1 },
-	ReasonLocallyManaged: func(x situation) bool {
+	conditions.ReasonTunnelMissing: situation.adoptedTunnelMissing,
+	conditions.ReasonTunnelInUse:   func(x situation) bool { return x.rival.exists || x.count > 1 },
+	conditions.ReasonLocallyManaged: func(x situation) bool {
 		return x.tunnel != nil && x.tunnel.local || x.localTunnelHasName()
 	},
-	ReasonLimitExceeded: func(x situation) bool { return x.actor.gateway.settings.excess && !x.actor.gateway.settings.envoy },
-	ReasonDataPlaneBlocked: func(x situation) bool {
+	conditions.ReasonLimitExceeded: func(x situation) bool { return x.actor.gateway.settings.excess && !x.actor.gateway.settings.envoy },
+	conditions.ReasonDataPlaneBlocked: func(x situation) bool {
 		return x.unmanagedConnectorConnected() || x.actor.envoys == envoysRejected
 	},
-	ReasonNameReserved: func(x situation) bool { return x.tunnel != nil && x.tunnel.hasOtherGatewayName(x.a) },
+	conditions.ReasonNameReserved: func(x situation) bool { return x.tunnel != nil && x.tunnel.hasOtherGatewayName(x.a) },
 }
 
 // unmanagedConnectorConnected reports whether a connector that the controller does

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -26,7 +27,7 @@ const (
 type Outcome struct {
 	State OutcomeState
 	// Reason is the reason of a failure.
-	Reason Reason
+	Reason conditions.Reason
 	// Message describes a failure and what to do, or adds a note to a success.
 	Message string
 	// Tunnel is the Gateway's tunnel; empty if there is none.
@@ -38,7 +39,7 @@ type Outcome struct {
 
 // RequiresAction reports whether the desired configuration does not come into effect until a
 // user acts.
-func (o Outcome) RequiresAction() bool { return describe(o.Reason).RequiresAction }
+func (o Outcome) RequiresAction() bool { return o.Reason.RequiresAction() }
 
 // Programmed returns the state of the tunnel that the Gateway's conditions report.
 func Programmed(f Facts) Outcome {
@@ -47,7 +48,7 @@ func Programmed(f Facts) Outcome {
 	}
 	if p := f.objectProblem(); p != nil {
 		o := Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
-		if p.Reason == ReasonNewerVersion {
+		if p.Reason == conditions.ReasonNewerVersion {
 			o.Tunnel = provider.TunnelID(f.Object.Status.TunnelID) // it keeps serving the Gateway
 		}
 		return o
@@ -68,7 +69,7 @@ func (f Facts) servingOutcome() Outcome {
 	}
 	if f.Desired != nil {
 		if setting := Disagreement(f.Object.Spec, f.Desired.Spec); setting != "" {
-			return Outcome{State: OutcomeFailed, Reason: ReasonSettingsNotApplied, Message: fmt.Sprintf(
+			return Outcome{State: OutcomeFailed, Reason: conditions.ReasonSettingsNotApplied, Message: fmt.Sprintf(
 				"The setting %s selects a different tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
 				setting, f.Object.Name)}
 		}
@@ -84,16 +85,16 @@ func (f Facts) outcome(p *Problem) Outcome {
 		message = p.Message
 	}
 	switch {
-	case p != nil && p.Reason == ReasonTunnelInUse:
+	case p != nil && p.Reason == conditions.ReasonTunnelInUse:
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: message}
 	case f.inEffect():
-		if p != nil && p.Reason != ReasonPaused {
+		if p != nil && p.Reason != conditions.ReasonPaused {
 			message = ""
 		}
 		return Outcome{State: OutcomeInEffect, Message: message}
-	case p != nil && p.Reason == ReasonConfigurationThrottled:
+	case p != nil && p.Reason == conditions.ReasonConfigurationThrottled:
 		return Outcome{State: OutcomePending, Reason: p.Reason, Message: message}
-	case p == nil, p.Reason == ReasonRateLimited, f.probablyInEffect() && p.keepsServing():
+	case p == nil, p.Reason == conditions.ReasonRateLimited, f.probablyInEffect() && p.keepsServing():
 		return Outcome{State: OutcomePending, Message: message}
 	default:
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: message}
@@ -104,7 +105,7 @@ func (f Facts) outcome(p *Problem) Outcome {
 // the problem.
 func (p *Problem) keepsServing() bool {
 	switch p.Reason {
-	case ReasonPaused, ReasonCredentialsMissing, ReasonWrongAccount:
+	case conditions.ReasonPaused, conditions.ReasonCredentialsMissing, conditions.ReasonWrongAccount:
 		return true
 	default:
 		return !p.RequiresAction

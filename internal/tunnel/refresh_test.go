@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -41,17 +40,17 @@ func TestRequestedReconcileReadsEverythingAgain(t *testing.T) {
 			f.Object.Annotations[v1alpha1.RotateTokenAnnotation] = strings.Repeat("a", 1025)
 		}), idle()},
 
-		{"a new value ends the backoff of the configuration", combine(refreshTo("a"), failing(TrackConfiguration, ReasonUnavailable, time.Minute)), readConfiguration},
+		{"a new value ends the backoff of the configuration", combine(refreshTo("a"), failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Minute)), readConfiguration},
 		{
 			"a new value ends the backoff of the Tunnel object",
-			combine(refreshTo("a"), failing(TrackObject, ReasonKubernetes, time.Minute), func(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }),
+			combine(refreshTo("a"), failing(TrackObject, conditions.ReasonKubernetesUnavailable, time.Minute), func(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }),
 			want{Action: Claim},
 		},
-		{"a new value tries a rejected configuration again", combine(refreshTo("a"), routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, time.Minute)), readConfiguration},
+		{"a new value tries a rejected configuration again", combine(refreshTo("a"), routesChanged, failing(TrackConfiguration, conditions.ReasonConfigurationRejected, time.Minute)), readConfiguration},
 		{
 			"a new value does not end a rate limit of the Cloudflare API",
-			combine(refreshTo("a"), restarted, failing(TrackConfiguration, ReasonRateLimited, time.Minute), failing(TrackToken, ReasonRateLimited, time.Minute), failing(TrackTunnel, ReasonRateLimited, time.Minute)),
-			want{Action: Wait, Wait: time.Minute, Problem: ReasonRateLimited},
+			combine(refreshTo("a"), restarted, failing(TrackConfiguration, conditions.ReasonRateLimited, time.Minute), failing(TrackToken, conditions.ReasonRateLimited, time.Minute), failing(TrackTunnel, conditions.ReasonRateLimited, time.Minute)),
+			want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonRateLimited},
 		},
 		{
 			"a new value does not end a wait for the API request budget",
@@ -78,20 +77,20 @@ func TestRequestedReconcileReadsEverythingAgain(t *testing.T) {
 			combine(refreshing(0), paused, func(f *Facts) { f.Memory.Token.Suspect, f.Memory.Refresh.Connections = true, true }),
 			want{Action: ListConnections, Priority: provider.PriorityDrift},
 		},
-		{"a paused Tunnel writes nothing", combine(refreshing(0), paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
+		{"a paused Tunnel writes nothing", combine(refreshing(0), paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonPaused}},
 		{"a contested configuration is read, and not written", combine(refreshTo("a"), status(contested), remoteConfiguration(externalConfiguration, 9)), readConfiguration},
 		{
 			"a tunnel with another Gateway's name is read again, because a user may have renamed it",
 			combine(refreshTo("a"), adopted, withRemoteName("prod.team.other"), func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime) }), want{Action: ReadTunnel},
 		},
-		{"a Tunnel of another cluster reads nothing", combine(refreshTo("a"), func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: ReasonOtherCluster}},
+		{"a Tunnel of another cluster reads nothing", combine(refreshTo("a"), func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: conditions.ReasonOtherCluster}},
 		{"a retained Tunnel reads nothing", combine(retiring(withRetain), refreshTo("a")), want{Action: None}},
 		{
 			"a failed deletion is tried again, beginning with the connectors",
-			combine(retiring(status(deleting), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)), refreshTo("a")),
+			combine(retiring(status(deleting), failing(TrackTunnel, conditions.ReasonPrivateRoutes, time.Minute)), refreshTo("a")),
 			want{Action: ReadTunnel, Priority: provider.PriorityDeletion},
 		},
-		{"a request does not shorten the retirement delay", combine(gatewayGone(29*time.Second), refreshTo("a")), want{Action: Wait, Wait: time.Second, Problem: ReasonGatewayMissing}},
+		{"a request does not shorten the retirement delay", combine(gatewayGone(29*time.Second), refreshTo("a")), want{Action: Wait, Wait: time.Second, Problem: conditions.ReasonGatewayMissing}},
 	})
 }
 
@@ -106,12 +105,12 @@ func TestRequestedReconcileIsRecordedWhenItIsComplete(t *testing.T) {
 		want  bool
 	}{
 		{"everything was read and the desired configuration is in effect", nil, true},
-		{"the configuration was not read because of a failure", combine(configuration, readDue, failing(TrackConfiguration, ReasonUnavailable, time.Second)), false},
+		{"the configuration was not read because of a failure", combine(configuration, readDue, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Second)), false},
 		{"the configuration was not read because of the API request budget", configuration, false},
-		{"the connectors were not listed", combine(outstanding(func(r *Refresh) { r.Connections = true }), failing(TrackTunnel, ReasonUnavailable, time.Second)), false},
-		{"the token was not read", combine(func(f *Facts) { f.Memory.Token.Suspect = true }, failing(TrackToken, ReasonUnavailable, time.Second)), false},
-		{"the token is not in its Secret", combine(func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, time.Second)), false},
-		{"the configuration could not be written", combine(routesChanged, failing(TrackConfiguration, ReasonUnavailable, time.Second)), false},
+		{"the connectors were not listed", combine(outstanding(func(r *Refresh) { r.Connections = true }), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second)), false},
+		{"the token was not read", combine(func(f *Facts) { f.Memory.Token.Suspect = true }, failing(TrackToken, conditions.ReasonCloudflareUnavailable, time.Second)), false},
+		{"the token is not in its Secret", combine(func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, conditions.ReasonTokenFailed, time.Second)), false},
+		{"the configuration could not be written", combine(routesChanged, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Second)), false},
 		{"the next step is not to wait", func(f *Facts) { f.Connectors.Current = false }, false},
 		{"the credentials are missing", combine(configuration, readDue, credentials(CredentialsMissing)), true},
 		{"the configuration is contested", combine(status(contested), remoteConfiguration(externalConfiguration, 9)), true},
@@ -127,7 +126,7 @@ func TestRequestedReconcileIsRecordedWhenItIsComplete(t *testing.T) {
 		{"the state of the Gateway is unknown", gatewayIs(GatewayUnknown), false},
 		{"the Gateway is gone and the retirement delay has not passed", combine(gatewayGone(time.Second), configuration), true},
 		{"the Tunnel is retained", retiring(withRetain, configuration), true},
-		{"the tunnel cannot be deleted", combine(retiring(status(deleting), configuration, failing(TrackTunnel, ReasonPrivateRoutes, time.Second))), true},
+		{"the tunnel cannot be deleted", combine(retiring(status(deleting), configuration, failing(TrackTunnel, conditions.ReasonPrivateRoutes, time.Second))), true},
 		{"the tunnel of a Gateway that returned is being deleted", returnedAfterDeleting, false},
 		{"the annotation has a newer value", refreshTo("b"), false},
 		{"the annotation was removed", func(f *Facts) { f.Object.Annotations = nil }, false},
@@ -153,7 +152,7 @@ func TestRequestedReconcileFollowsItsSteps(t *testing.T) {
 		}
 	}
 	t.Run("after an outage the reads that failed are repeated, and the value is recorded at the end", func(t *testing.T) {
-		runSequence(t, serving(refreshTo("a"), failing(TrackConfiguration, ReasonUnavailable, time.Minute)), []sequenceStep{
+		runSequence(t, serving(refreshTo("a"), failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Minute)), []sequenceStep{
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Err: errNoResponse}},
 			{want: want{Action: ReadToken, Priority: provider.PriorityDrift}},
 			{
@@ -161,12 +160,12 @@ func TestRequestedReconcileFollowsItsSteps(t *testing.T) {
 				result: Result{Connectors: []provider.Connector{connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour)}},
 			},
 			{
-				want: want{Action: Wait, Wait: time.Second, Problem: ReasonUnavailable}, wait: time.Second,
+				want: want{Action: Wait, Wait: time.Second, Problem: conditions.ReasonCloudflareUnavailable}, wait: time.Second,
 				then: func(f *Facts) { recorded(t, f, "") },
 			},
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Configuration: externalConfiguration, Version: 9}},
 			{
-				want:   want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+				want:   want{Action: Configure, Event: conditions.EventDriftRepaired, Change: 9},
 				result: Result{Configuration: wantedConfiguration, Version: 10},
 				then:   func(f *Facts) { recorded(t, f, "a") },
 			},
@@ -177,9 +176,9 @@ func TestRequestedReconcileFollowsItsSteps(t *testing.T) {
 		runSequence(t, serving(refreshTo("a")), []sequenceStep{
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
-			{want: want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost}},
+			{want: want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: conditions.EventTunnelLost}},
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: provider.Tunnel{ID: otherTunnelID, Name: testTunnelName}}},
-			{want: want{Action: Record, Record: "creating= tunnelID=" + otherTunnelID, Event: EventTunnelCreated}, then: func(f *Facts) { f.Token.State = TokenMissing }},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + otherTunnelID, Event: conditions.EventTunnelCreated}, then: func(f *Facts) { f.Token.State = TokenMissing }},
 			{
 				want:   want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
 				result: Result{Configuration: wantedConfiguration, Version: 1},
@@ -194,7 +193,7 @@ func TestRequestedReconcileFollowsItsSteps(t *testing.T) {
 func TestPausedTunnelReportsAnExternalChange(t *testing.T) {
 	f := serving(paused, remoteConfiguration(externalConfiguration, 9))
 	f.Object.Status = Status(serving())
-	if meta.IsStatusConditionTrue(Status(f).Conditions, v1alpha1.TunnelConfigurationApplied) {
+	if conditions.TypeTunnelConfigurationApplied.IsTrue(Status(f).Conditions) {
 		t.Error("ConfigurationApplied is True, although the remote configuration is known to differ")
 	}
 }

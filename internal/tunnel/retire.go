@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -29,11 +30,11 @@ func waitForGateway(f Facts) Step {
 		return step
 	}
 	w := waitFor(unknownRetry)
-	w.Problem = problem(ReasonGatewayUnknown, "The controller cannot determine whether Gateway %s exists, so its tunnel keeps serving. "+
+	w.Problem = problem(conditions.ReasonGatewayUnknown, "The controller cannot determine whether Gateway %s exists, so its tunnel keeps serving. "+
 		"Check the controller's permissions, the CRDs of the Gateway API and the GatewayClass.", f.Name)
 	if since := f.Memory.MissingSince; since.IsSet() {
 		w = waitFor(f.retirementDelay() - since.Since(f.Uptime))
-		w.Problem = problem(ReasonGatewayMissing, "Gateway %s is gone. Its tunnel keeps serving for %s in case the Gateway is created again.", f.Name, f.retirementDelay())
+		w.Problem = problem(conditions.ReasonGatewayMissing, "Gateway %s is gone. Its tunnel keeps serving for %s in case the Gateway is created again.", f.Name, f.retirementDelay())
 	}
 	return w
 }
@@ -57,7 +58,7 @@ func keepPaused(f Facts) Step {
 	if !f.Object.Spec.Paused || f.retains() {
 		return Step{}
 	}
-	return blocked(problem(ReasonPaused, "Gateway %s was deleted while it was paused, so its tunnel keeps serving. "+
+	return blocked(problem(conditions.ReasonPaused, "Gateway %s was deleted while it was paused, so its tunnel keeps serving. "+
 		"Set spec.paused of Tunnel %s to false to delete the tunnel, or spec.deletionPolicy to Retain to keep it.", f.Name, f.Object.Name))
 }
 
@@ -69,7 +70,7 @@ func withdrawStatuses(f Facts) Step {
 	}
 	step := Step{Action: WithdrawStatuses}
 	if f.Memory.Backoffs[TrackStatuses].Failures == 0 {
-		step.Event = newEvent(EventTunnelRetiring, "Gateway %s is gone, so Tunnel %s retires.", f.Name, f.Object.Name)
+		step.Event = newEvent(conditions.EventTunnelRetiring, "Gateway %s is gone, so Tunnel %s retires.", f.Name, f.Object.Name)
 	}
 	return step
 }
@@ -89,7 +90,7 @@ func stopConnectors(f Facts) Step {
 // waitForConnectors waits for the connectors to stop.
 func (f Facts) waitForConnectors() Step {
 	w := waitFor(stopInterval)
-	w.Problem = problem(ReasonConnectorsStopping, "The connectors are stopping (pods left: %d).", f.Connectors.Pods)
+	w.Problem = problem(conditions.ReasonConnectorsStopping, "The connectors are stopping (pods left: %d).", f.Connectors.Pods)
 	return w
 }
 
@@ -144,7 +145,7 @@ func deleteTunnel(f Facts) Step {
 	if step := f.removeConnections(); step.Action != "" {
 		return step
 	}
-	return f.withDeletionRecord(Step{Action: Delete, Event: newEvent(EventTunnelDeleted, "The controller deletes tunnel %s (%s).", remote.Tunnel.Name, status.TunnelID)})
+	return f.withDeletionRecord(Step{Action: Delete, Event: newEvent(conditions.EventTunnelDeleted, "The controller deletes tunnel %s (%s).", remote.Tunnel.Name, status.TunnelID)})
 }
 
 // createPending reports whether a tunnel may have been created after the last read, or may
@@ -175,10 +176,10 @@ func (f Facts) deletionProblem() *Problem {
 	found := f.Memory.Remote.Tunnel
 	switch {
 	case found.Local:
-		return problem(ReasonLocallyManaged, "Tunnel %s is locally managed, so the controller does not delete it. "+
+		return problem(conditions.ReasonLocallyManaged, "Tunnel %s is locally managed, so the controller does not delete it. "+
 			"Set spec.deletionPolicy of Tunnel %s to Retain, or delete the tunnel in the Cloudflare dashboard.", found.ID, f.Object.Name)
 	case strings.HasPrefix(found.Name, NamePrefix(f.Options.ClusterID)) && found.Name != f.Object.Spec.Name:
-		return problem(ReasonNameReserved, "Tunnel %s has the name of another Gateway's tunnel, so the controller does not delete it. "+
+		return problem(conditions.ReasonNameReserved, "Tunnel %s has the name of another Gateway's tunnel, so the controller does not delete it. "+
 			"Rename the tunnel, or set spec.deletionPolicy of Tunnel %s to Retain.", found.ID, f.Object.Name)
 	}
 	return nil
@@ -195,11 +196,11 @@ func (f Facts) removeConnections() Step {
 	if n := f.connectedCount(); n > 0 {
 		w := waitFor(connectionsRetry)
 		if n <= f.Connectors.Pods {
-			w.Problem = problem(ReasonConnectorsStopping, "The connectors are stopping (pods left: %d, connected connectors: %d). "+
+			w.Problem = problem(conditions.ReasonConnectorsStopping, "The connectors are stopping (pods left: %d, connected connectors: %d). "+
 				"Delete the pods if their node is gone.", f.Connectors.Pods, n)
 			return w
 		}
-		w.Problem = problem(ReasonConnectorsConnected, "Connectors that this controller does not run are connected to tunnel %s, so the controller cannot delete it (connected connectors: %d). "+
+		w.Problem = problem(conditions.ReasonConnectorsConnected, "Connectors that this controller does not run are connected to tunnel %s, so the controller cannot delete it (connected connectors: %d). "+
 			"Stop those connectors, or set spec.deletionPolicy of Tunnel %s to Retain.", f.Object.Status.TunnelID, n, f.Object.Name)
 		return w
 	}
@@ -224,7 +225,7 @@ func (f Facts) withDeletionRecord(step Step) Step {
 }
 
 func deletionPending() *Problem {
-	return problem(ReasonDeletionPending, "The controller is deleting the tunnel of a previous Gateway with this name.")
+	return problem(conditions.ReasonDeletionPending, "The controller is deleting the tunnel of a previous Gateway with this name.")
 }
 
 // resume returns the next step for a Gateway that has returned after the deletion of its
@@ -244,7 +245,7 @@ func resume(f Facts) Step {
 	if found.Presence == Present && f.Memory.Deleted.settled(found.Read) {
 		return Step{
 			Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Deleting = false }),
-			Event: newEvent(EventTunnelResumed, "Tunnel %s was not deleted and serves this Gateway again.", f.Object.Status.TunnelID),
+			Event: newEvent(conditions.EventTunnelResumed, "Tunnel %s was not deleted and serves this Gateway again.", f.Object.Status.TunnelID),
 		}
 	}
 	step := f.attemptCall(TrackTunnel, Step{Action: ReadTunnel})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -51,7 +52,7 @@ func TestDesiredConfigurationFollowsTheRevocation(t *testing.T) {
 	if s := Decide(f); s.Action != Wait || s.Delay != 15*time.Second {
 		t.Errorf("got %+v, want a wait for the desired configuration", s)
 	}
-	if o := Programmed(f); o.State != OutcomePending || o.Reason != ReasonConfigurationThrottled || !strings.HasSuffix(o.Message, "get an error status.") {
+	if o := Programmed(f); o.State != OutcomePending || o.Reason != conditions.ReasonConfigurationThrottled || !strings.HasSuffix(o.Message, "get an error status.") {
 		t.Errorf("the outcome is %+v", o)
 	}
 	restricted := s.Hash
@@ -77,7 +78,7 @@ func TestRestrictedConfigurationIsKnownAfterRestart(t *testing.T) {
 func TestRevocationWaitsForItsOwnBucket(t *testing.T) {
 	f := revoking()
 	f.Memory.Revocations.Bucket = Bucket{Spent: revocationLimit.Burst, Since: At(f.Uptime - 2*time.Second)}
-	if s := Decide(f); s.Action != Wait || s.Delay != 3*time.Second || s.Problem.Reason != ReasonConfigurationThrottled {
+	if s := Decide(f); s.Action != Wait || s.Delay != 3*time.Second || s.Problem.Reason != conditions.ReasonConfigurationThrottled {
 		t.Errorf("got %+v, want a wait of 3s", s)
 	}
 }

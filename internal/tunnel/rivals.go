@@ -1,6 +1,8 @@
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
 
 // Rivals returns the Tunnels in all that record or request the same tunnel as the object,
 // except the object itself. All Tunnels are in one namespace.

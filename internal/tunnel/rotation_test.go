@@ -17,6 +17,6 @@ func TestRotationEndsWithoutConnectors(t *testing.T) {
 	}
 	testDecide(t, []row{
 		{"a rotation continues without connectors", stopped, want{Action: Record, Record: "token.phase=Disconnecting"}},
-		{"a rotation waits for the pods of stopped connectors", combine(stopped, func(f *Facts) { f.Connectors.Pods = 1 }), waitsFor(rolloutInterval, "")},
+		{"a rotation waits for the pods of stopped connectors", combine(stopped, func(f *Facts) { f.Connectors.Pods = 1 }), waitsFor(rolloutInterval, noReason)},
 	})
 }

@@ -1,6 +1,9 @@
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+)
 
 // SchemaVersion is the version of the schema by which this controller records and serves tunnels.
 // The status of a Tunnel has the highest version by which it was served. A controller that supports
@@ -27,7 +30,7 @@ func (f Facts) versionProblem() *Problem {
 	if !IsNewer(f.Object) {
 		return nil
 	}
-	return problem(ReasonNewerVersion, "A newer version of the controller serves Tunnel %s (schema version %d; this version supports %d), so this version changes neither the tunnel nor its connectors. "+
+	return problem(conditions.ReasonNewerVersion, "A newer version of the controller serves Tunnel %s (schema version %d; this version supports %d), so this version changes neither the tunnel nor its connectors. "+
 		"Run the newer version again, or ask an administrator to set status.schemaVersion of the Tunnel to %d if this version may serve the Gateway by its own rules.",
 		f.Object.Name, f.Object.Status.SchemaVersion, SchemaVersion, SchemaVersion)
 }

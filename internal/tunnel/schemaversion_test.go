@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // newerVersion is a Tunnel that a newer version of the controller serves.
@@ -45,9 +46,9 @@ func TestOlderVersionChangesNothing(t *testing.T) {
 		"the tunnel is being deleted":                 retiring(status(deleting)),
 		"the tunnel is retained":                      retiring(withRetain),
 		"the Gateway returns during the deletion":     returnedAfterDeleting,
-		"the Tunnel object can not be written at all": failing(TrackObject, ReasonKubernetes, time.Second),
+		"the Tunnel object can not be written at all": failing(TrackObject, conditions.ReasonKubernetesUnavailable, time.Second),
 	} {
-		rows = append(rows, row{"when " + name, combine(c, newerVersion), want{Action: None, Problem: ReasonNewerVersion}})
+		rows = append(rows, row{"when " + name, combine(c, newerVersion), want{Action: None, Problem: conditions.ReasonNewerVersion}})
 	}
 	testDecide(t, rows)
 }
@@ -68,7 +69,7 @@ func TestNewerVersionIsRecordedFirst(t *testing.T) {
 		{"together with another record", combine(olderVersion, otherUID), want{Action: Record, Record: "gatewayUID=uid-2 schemaVersion=1"}},
 		{
 			"not in a Tunnel of another cluster",
-			combine(olderVersion, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: ReasonOtherCluster},
+			combine(olderVersion, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: conditions.ReasonOtherCluster},
 		},
 	})
 }

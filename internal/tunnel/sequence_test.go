@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -30,7 +31,7 @@ func runSequence(t *testing.T, f Facts, steps []sequenceStep) {
 		step := Decide(f)
 		got := summarize(f, step)
 		got.Interval = 0
-		if diff := cmp.Diff(s.want, got); diff != "" {
+		if diff := cmp.Diff(s.want, got, comparableReasons); diff != "" {
 			t.Fatalf("unexpected step %d (-want +got):\n%s", i+1, diff)
 		}
 		checkStep(t, step)
@@ -64,7 +65,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: tunnel}},
-			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelCreated}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: conditions.EventTunnelCreated}},
 			{
 				want:   want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
 				result: Result{Configuration: wantedConfiguration, Version: 1},
@@ -78,18 +79,18 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	t.Run("the tunnel of a create without a response is found one call timeout later", func(t *testing.T) {
 		runSequence(t, serving(withoutTunnel, tunnelRead(Absent)), []sequenceStep{
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
-			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonCloudflareUnavailable}, wait: 10 * time.Second},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
-			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelFound}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound}},
 		})
 	})
 	t.Run("a create that was not applied is retried one call timeout later", func(t *testing.T) {
 		runSequence(t, serving(withoutTunnel, tunnelRead(Absent)), []sequenceStep{
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
-			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonCloudflareUnavailable}, wait: 10 * time.Second},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: Create}, result: Result{Tunnel: tunnel}},
-			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelCreated}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: conditions.EventTunnelCreated}},
 		})
 	})
 	t.Run("a tunnel that is created late while its Tunnel retires is deleted", func(t *testing.T) {
@@ -101,17 +102,17 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: FindByName, Priority: provider.PriorityDeletion}, result: Result{Tunnel: tunnel}},
 			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID}},
 			{want: want{Action: ListConnections, Priority: provider.PriorityDeletion}},
-			{want: want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}},
+			{want: want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted}},
 			{want: want{Action: DeleteObject}},
 		})
 	})
 	t.Run("a Tunnel retires: the connectors stop, the deletion is recorded, connections are removed, and the tunnel and the object are deleted", func(t *testing.T) {
 		noPods := func(f *Facts) { f.Connectors = Connectors{GracePeriod: 30 * time.Second} }
 		runSequence(t, serving(gatewayIs(GatewayGone)), []sequenceStep{
-			{want: want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing}, wait: 30 * time.Second},
-			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+			{want: want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonGatewayMissing}, wait: 30 * time.Second},
+			{want: want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring}},
 			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors.Exist = false }},
-			{want: want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping}, wait: 2 * time.Second, then: noPods},
+			{want: want{Action: Wait, Wait: 2 * time.Second, Problem: conditions.ReasonConnectorsStopping}, wait: 2 * time.Second, then: noPods},
 			{
 				want:   want{Action: ListConnections, Priority: provider.PriorityDeletion},
 				result: Result{Connectors: []provider.Connector{disconnected("a"), disconnected("b")}},
@@ -119,7 +120,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: ReadTunnel, Priority: provider.PriorityDeletion}, result: Result{Tunnel: tunnel}},
 			{want: want{Action: Disconnect, Connector: "a", Record: "deleting=true", Priority: provider.PriorityDeletion}},
 			{want: want{Action: Disconnect, Connector: "b", Priority: provider.PriorityDeletion}},
-			{want: want{Action: Delete, Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}},
+			{want: want{Action: Delete, Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted}},
 			{want: want{Action: DeleteObject}, then: func(f *Facts) { f.Object = nil }},
 			{want: want{Action: None}},
 		})
@@ -128,12 +129,12 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 		gatewayReturns := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
 		runSequence(t, serving(retiring()), []sequenceStep{
 			{
-				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted},
 				result: Result{Err: errNoResponse}, then: gatewayReturns,
 			},
-			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonDeletionPending}, wait: 10 * time.Second},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonDeletionPending}, wait: 10 * time.Second},
 			{want: want{Action: ReadTunnel}, result: Result{Tunnel: tunnel}},
-			{want: want{Action: Record, Record: "deleting=", Event: EventTunnelResumed}},
+			{want: want{Action: Record, Record: "deleting=", Event: conditions.EventTunnelResumed}},
 			{want: want{Action: Record, Record: "gatewayUID=uid-2"}},
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityStart}, result: read},
 			{want: want{Action: RunConnectors}},
@@ -143,10 +144,10 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 		gatewayReturns := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
 		runSequence(t, serving(retiring()), []sequenceStep{
 			{
-				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted},
 				result: Result{Err: errNoResponse}, then: gatewayReturns,
 			},
-			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonDeletionPending}, wait: 10 * time.Second},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonDeletionPending}, wait: 10 * time.Second},
 			{want: want{Action: ReadTunnel}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: DeleteObject}, then: func(f *Facts) { f.Object = nil }},
 			{want: want{Action: Claim}},
@@ -158,7 +159,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=1"}},
 			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
-			{want: want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: EventTunnelFound}},
+			{want: want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound}},
 			{want: want{Action: ReadConfiguration}, result: read},
 			{want: want{Action: Record, Record: "configuration.hash=desired"}},
 			{want: want{Action: ReadToken}, then: tokenWritten},
@@ -169,11 +170,11 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 		legacy := provider.Tunnel{ID: testTunnelID, Name: "legacy"}
 		runSequence(t, serving(notRecorded, func(f *Facts) { f.Memory.Claimed = true /* by creating the object */ }), []sequenceStep{
 			{want: want{Action: Claim, Record: "tunnelID=" + testTunnelID}, result: Result{Err: errAPIServer}},
-			{want: want{Action: Wait, Wait: time.Second, Problem: ReasonKubernetes}, wait: time.Second},
+			{want: want{Action: Wait, Wait: time.Second, Problem: conditions.ReasonKubernetesUnavailable}, wait: time.Second},
 			{want: want{Action: Claim, Record: "unchanged"}},
 			{want: want{Action: ReadTunnel}, result: Result{Tunnel: legacy}},
 			{want: want{Action: ReadConfiguration}, result: Result{Configuration: wantedConfiguration, Version: 3}},
-			{want: want{Action: Record, Record: "configuration.hash=desired", Event: EventTunnelAdopted}},
+			{want: want{Action: Record, Record: "configuration.hash=desired", Event: conditions.EventTunnelAdopted}},
 			{want: want{Action: ReadToken}, then: tokenWritten},
 			{want: want{Action: RunConnectors}, then: running},
 		})
@@ -182,9 +183,9 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 		runSequence(t, serving(readDue), []sequenceStep{
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
-			{want: want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost}},
+			{want: want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: conditions.EventTunnelLost}},
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: provider.Tunnel{ID: otherTunnelID, Name: testTunnelName}}},
-			{want: want{Action: Record, Record: "creating= tunnelID=" + otherTunnelID, Event: EventTunnelCreated}, then: func(f *Facts) { f.Token.State = TokenMissing }},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + otherTunnelID, Event: conditions.EventTunnelCreated}, then: func(f *Facts) { f.Token.State = TokenMissing }},
 			{
 				want:   want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
 				result: Result{Configuration: wantedConfiguration, Version: 1},
@@ -196,16 +197,16 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 		external := func(version provider.Version) change { return remoteConfiguration(externalConfiguration, version) }
 		repair := func(version provider.Version, next change) sequenceStep {
 			return sequenceStep{
-				want:   want{Action: Configure, Event: EventDriftRepaired, Change: version},
+				want:   want{Action: Configure, Event: conditions.EventDriftRepaired, Change: version},
 				result: Result{Configuration: wantedConfiguration, Version: version + 1}, wait: time.Minute, then: next,
 			}
 		}
 		runSequence(t, serving(external(8)), []sequenceStep{
 			repair(8, external(10)), repair(10, external(12)),
-			{want: want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 12}},
-			{want: want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested}, then: paused},
+			{want: want{Action: Record, Record: "contested=true", Event: conditions.EventDriftContested, Change: 12}},
+			{want: want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonContested}, then: paused},
 			{want: want{Action: Record, Record: "contested="}},
-			{want: want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}, then: func(f *Facts) { f.Gateway.Paused, f.Object.Spec.Paused = false, false }},
+			{want: want{Action: Wait, Wait: untilNextRead, Problem: conditions.ReasonPaused}, then: func(f *Facts) { f.Gateway.Paused, f.Object.Spec.Paused = false, false }},
 			repair(12, nil),
 		})
 	})
@@ -220,7 +221,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: ListConnections}, result: Result{Connectors: []provider.Connector{connectedConnector("a", -time.Hour), connectedConnector("c", 20*time.Second)}}},
 			{want: want{Action: Record, Record: "token.phase=Disconnecting"}},
 			{want: want{Action: Disconnect, Connector: "a"}},
-			{want: want{Action: Record, Record: "token.phase=", Event: EventTokenRotated}},
+			{want: want{Action: Record, Record: "token.phase=", Event: conditions.EventTokenRotated}},
 			{want: want{Action: Wait, Wait: untilNextRead - 30*time.Second}},
 		})
 	})
@@ -234,19 +235,19 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	})
 	t.Run("a Tunnel whose Gateway was deleted while paused retires when an administrator clears spec.paused", func(t *testing.T) {
 		runSequence(t, serving(gatewayGone(time.Minute), recordedPaused), []sequenceStep{
-			{want: want{Action: None, Problem: ReasonPaused}, then: func(f *Facts) { f.Object.Spec.Paused = false }},
-			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+			{want: want{Action: None, Problem: conditions.ReasonPaused}, then: func(f *Facts) { f.Object.Spec.Paused = false }},
+			{want: want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring}},
 			{want: want{Action: StopConnectors}},
 		})
 	})
 	t.Run("a status that cannot be withdrawn does not delay the retirement and is reported once", func(t *testing.T) {
 		runSequence(t, serving(gatewayGone(time.Minute)), []sequenceStep{
-			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}, result: Result{Err: errAPIServer}},
+			{want: want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring}, result: Result{Err: errAPIServer}},
 			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors = Connectors{} }, wait: time.Second},
 			{want: want{Action: WithdrawStatuses}, result: Result{Err: errAPIServer}},
 			{want: want{Action: ListConnections, Priority: provider.PriorityDeletion}},
 			{want: want{Action: ReadTunnel, Priority: provider.PriorityDeletion}, result: Result{Tunnel: tunnel}},
-			{want: want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}},
+			{want: want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted}},
 		})
 	})
 }

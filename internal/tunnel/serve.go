@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // rule returns the next step for one aspect of the Tunnel. The zero Step means that
@@ -65,7 +66,7 @@ func recordGateway(f Facts) Step {
 	return Step{Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = string(f.Gateway.UID) })}
 }
 
-// PausedMessage is the message of [ReasonPaused] while the Gateway exists.
+// PausedMessage is the message of [conditions.ReasonPaused] while the Gateway exists.
 const PausedMessage = "The Gateway is paused" + pausedConsequence
 
 const pausedConsequence = ", so the controller changes nothing at Cloudflare, and what others revoke stays in effect there. Remove the annotation " +
@@ -75,9 +76,9 @@ const pausedConsequence = ", so the controller changes nothing at Cloudflare, an
 // the Tunnel records it.
 func (f Facts) pausedProblem() *Problem {
 	if f.Object == nil || f.Object.Status.PausedSince == nil {
-		return problem(ReasonPaused, PausedMessage)
+		return problem(conditions.ReasonPaused, PausedMessage)
 	}
-	return problem(ReasonPaused, "The Gateway has been paused since %s%s", f.Object.Status.PausedSince.UTC().Format(time.RFC3339), pausedConsequence)
+	return problem(conditions.ReasonPaused, "The Gateway has been paused since %s%s", f.Object.Status.PausedSince.UTC().Format(time.RFC3339), pausedConsequence)
 }
 
 // withPausedSince returns the facts with the beginning of the pause in the Tunnel's status.
@@ -171,7 +172,7 @@ func (f Facts) claimProblem() *Problem {
 	if f.claimant() == "" {
 		return nil
 	}
-	return problem(ReasonTunnelInUse, "Another Gateway uses the tunnel of Tunnel %s. Set tunnel.existing.id to another tunnel.", f.Object.Name)
+	return problem(conditions.ReasonTunnelInUse, "Another Gateway uses the tunnel of Tunnel %s. Set tunnel.existing.id to another tunnel.", f.Object.Name)
 }
 
 // credentialsProblem returns the problem that prevents the use of an API token, or nil.
@@ -180,12 +181,12 @@ func (f Facts) credentialsProblem() *Problem {
 	case CredentialsUsable:
 		return nil
 	case CredentialsMissing:
-		return problem(ReasonCredentialsMissing, "%s", f.Credentials.Message)
+		return problem(conditions.ReasonCredentialsMissing, "%s", f.Credentials.Message)
 	case CredentialsWrongAccount:
-		return problem(ReasonWrongAccount, "The tunnel is in account %s, but the controller's API token belongs to another account. "+
+		return problem(conditions.ReasonWrongAccount, "The tunnel is in account %s, but the controller's API token belongs to another account. "+
 			"Set spec.account in the TunnelConfiguration of the GatewayClass to a Secret with a token for the tunnel's account.", f.Object.Spec.AccountID)
 	default:
-		return problem(ReasonKubernetes, "Failed to %s.", strings.TrimSuffix(f.Credentials.Message, "."))
+		return problem(conditions.ReasonKubernetesUnavailable, "Failed to %s.", strings.TrimSuffix(f.Credentials.Message, "."))
 	}
 }
 

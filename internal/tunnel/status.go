@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
@@ -35,7 +36,7 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	c := f.Connectors
 	s.Connectors = v1alpha1.ConnectorsStatus{Desired: c.Desired, Ready: c.Ready, Summary: fmt.Sprintf("%d/%d", c.Ready, c.Desired)}
 	if c.Desired == 0 && f.connectorsReadyCondition() == nil {
-		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.TunnelConnectorsReady)
+		meta.RemoveStatusCondition(&s.Conditions, conditions.TypeTunnelConnectorsReady.String())
 	}
 	for _, condition := range []*metav1.Condition{f.readyCondition(s.Phase), f.credentialsValid(), f.configurationApplied(), f.connectorsReadyCondition(), f.dataPlaneApplied()} {
 		if condition != nil {
@@ -98,8 +99,8 @@ func retiringPhase(f Facts) v1alpha1.TunnelPhase {
 
 // condition returns a condition without its generation and transition time. Its message has
 // at most [message.MaxSize] bytes.
-func condition(kind string, status metav1.ConditionStatus, reason Reason, text string) *metav1.Condition {
-	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message.Cut(text, message.MaxSize)}
+func condition(t conditions.Type, status metav1.ConditionStatus, reason conditions.Reason, text string) *metav1.Condition {
+	return ptr.To(t.New(status, reason, message.Cut(text, message.MaxSize)))
 }
 
 // readyCondition returns the Ready condition. It is True if the tunnel is in the desired state.
@@ -112,20 +113,20 @@ func (f Facts) readyCondition(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	switch {
 	case step.Problem != nil:
 		p := f.withRetryTime(step.Problem)
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, p.Reason, p.Message)
+		return condition(conditions.TypeTunnelReady, metav1.ConditionFalse, p.Reason, p.Message)
 	case phase == v1alpha1.TunnelRetained:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonRetained,
+		return condition(conditions.TypeTunnelReady, metav1.ConditionTrue, conditions.ReasonRetained,
 			"The Gateway is gone and the tunnel is retained at Cloudflare, without connectors. Delete the Tunnel object when you no longer need the tunnel.")
 	case f.lifecycle() != lifecycleServing:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The controller is deleting the tunnel.")
-	case f.Connectors.Reason != "":
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, Reason(f.Connectors.Reason), f.Connectors.Message)
+		return condition(conditions.TypeTunnelReady, metav1.ConditionFalse, conditions.ReasonPending, "The controller is deleting the tunnel.")
+	case f.Connectors.Reason != (conditions.Reason{}):
+		return condition(conditions.TypeTunnelReady, metav1.ConditionFalse, f.Connectors.Reason, f.Connectors.Message)
 	case f.inEffect():
-		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonServing, "The tunnel serves its Gateway.")
+		return condition(conditions.TypeTunnelReady, metav1.ConditionTrue, conditions.ReasonServing, "The tunnel serves its Gateway.")
 	case f.probablyInEffect():
 		return nil // the condition was reported before, and no change is known
 	default:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The desired configuration is not in effect yet.")
+		return condition(conditions.TypeTunnelReady, metav1.ConditionFalse, conditions.ReasonPending, "The desired configuration is not in effect yet.")
 	}
 }
 
@@ -137,7 +138,7 @@ func (f Facts) notServingCondition() *metav1.Condition {
 		switch f.lifecycle() {
 		case lifecycleServing:
 			if rival := f.claimant(); rival != "" {
-				return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonTunnelInUse, fmt.Sprintf(
+				return condition(conditions.TypeTunnelReady, metav1.ConditionFalse, conditions.ReasonTunnelInUse, fmt.Sprintf(
 					"Tunnel %s has claimed the same tunnel at Cloudflare. Set tunnel.existing.id of this Tunnel's Gateway to another tunnel.", rival))
 			}
 		case lifecycleReturned:
@@ -146,24 +147,24 @@ func (f Facts) notServingCondition() *metav1.Condition {
 		}
 	}
 	if o := Programmed(f); o.State == OutcomeFailed {
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, o.Reason, o.Message)
+		return condition(conditions.TypeTunnelReady, metav1.ConditionFalse, o.Reason, o.Message)
 	}
 	return nil
 }
 
 func (f Facts) credentialsValid() *metav1.Condition {
 	if p := f.credentialsProblem(); p != nil {
-		return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionFalse, p.Reason, p.Message)
+		return condition(conditions.TypeTunnelCredentialsValid, metav1.ConditionFalse, p.Reason, p.Message)
 	}
 	for _, b := range f.Memory.Backoffs {
-		if b.Problem != nil && b.Problem.Reason == ReasonUnauthorized {
-			return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionFalse, ReasonUnauthorized, b.Problem.Message)
+		if b.Problem != nil && b.Problem.Reason == conditions.ReasonUnauthorized {
+			return condition(conditions.TypeTunnelCredentialsValid, metav1.ConditionFalse, conditions.ReasonUnauthorized, b.Problem.Message)
 		}
 	}
 	if f.Memory.InEffect == "" && f.Memory.Remote.Tunnel.Presence == PresenceUnknown {
 		return nil // no request was sent to Cloudflare yet
 	}
-	return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionTrue, ReasonAccepted, "Cloudflare accepts the API token.")
+	return condition(conditions.TypeTunnelCredentialsValid, metav1.ConditionTrue, conditions.ReasonAccepted, "Cloudflare accepts the API token.")
 }
 
 func (f Facts) configurationApplied() *metav1.Condition {
@@ -172,29 +173,29 @@ func (f Facts) configurationApplied() *metav1.Condition {
 	}
 	switch o := Programmed(f); {
 	case f.inEffect():
-		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionTrue, ReasonApplied, "The desired configuration is in effect.")
-	case o.State == OutcomeFailed && o.Reason != ReasonSettingsNotApplied:
-		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
+		return condition(conditions.TypeTunnelConfigurationApplied, metav1.ConditionTrue, conditions.ReasonApplied, "The desired configuration is in effect.")
+	case o.State == OutcomeFailed && o.Reason != conditions.ReasonSettingsNotApplied:
+		return condition(conditions.TypeTunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
 	case f.Desired == nil || f.Desired.Configuration == nil || f.probablyInEffect():
 		return nil
-	case o.Reason == ReasonConfigurationThrottled:
-		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
+	case o.Reason == conditions.ReasonConfigurationThrottled:
+		return condition(conditions.TypeTunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
 	default:
-		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, ReasonPending, "The desired configuration is not in effect yet.")
+		return condition(conditions.TypeTunnelConfigurationApplied, metav1.ConditionFalse, conditions.ReasonPending, "The desired configuration is not in effect yet.")
 	}
 }
 
 func (f Facts) connectorsReadyCondition() *metav1.Condition {
 	if b := f.Memory.Backoffs[TrackConnectors]; b.Problem != nil {
-		return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionFalse, b.Problem.Reason, b.Problem.Message)
+		return condition(conditions.TypeTunnelConnectorsReady, metav1.ConditionFalse, b.Problem.Reason, b.Problem.Message)
 	}
-	if f.Connectors.Reason != "" {
-		return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionFalse, Reason(f.Connectors.Reason), f.Connectors.Message)
+	if f.Connectors.Reason != (conditions.Reason{}) {
+		return condition(conditions.TypeTunnelConnectorsReady, metav1.ConditionFalse, f.Connectors.Reason, f.Connectors.Message)
 	}
 	if f.Connectors.Desired == 0 {
 		return nil
 	}
-	return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionTrue, ReasonConnectorsReady, f.Connectors.Message)
+	return condition(conditions.TypeTunnelConnectorsReady, metav1.ConditionTrue, conditions.ReasonReady, f.Connectors.Message)
 }
 
 // dataPlaneApplied returns the DataPlaneApplied condition. It is nil if the data plane of the
@@ -204,9 +205,9 @@ func (f Facts) dataPlaneApplied() *metav1.Condition {
 	case f.objectProblem() != nil:
 		return nil
 	case c != nil:
-		return condition(v1alpha1.TunnelDataPlaneApplied, metav1.ConditionFalse, c.Reason, c.Message)
+		return condition(conditions.TypeTunnelDataPlaneApplied, metav1.ConditionFalse, c.Reason, c.Message)
 	case f.lifecycle() != lifecycleServing || f.Desired == nil || RecordedDataPlane(f.Object) != f.Desired.DataPlane:
 		return nil
 	}
-	return condition(v1alpha1.TunnelDataPlaneApplied, metav1.ConditionTrue, ReasonApplied, fmt.Sprintf("The data plane is %s, as the settings require.", f.Desired.DataPlane))
+	return condition(conditions.TypeTunnelDataPlaneApplied, metav1.ConditionTrue, conditions.ReasonApplied, fmt.Sprintf("The data plane is %s, as the settings require.", f.Desired.DataPlane))
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -24,16 +24,16 @@ type statusSummary struct {
 }
 
 func summarizeStatus(s v1alpha1.TunnelStatus) statusSummary {
-	summary := func(kind string) string {
-		c := meta.FindStatusCondition(s.Conditions, kind)
+	summary := func(t conditions.Type) string {
+		c := t.Find(s.Conditions)
 		if c == nil {
 			return ""
 		}
 		return string(c.Status) + " " + c.Reason
 	}
 	return statusSummary{
-		Phase: s.Phase, Ready: summary(v1alpha1.TunnelReady), Credentials: summary(v1alpha1.TunnelCredentialsValid),
-		Applied: summary(v1alpha1.TunnelConfigurationApplied), Connectors: summary(v1alpha1.TunnelConnectorsReady),
+		Phase: s.Phase, Ready: summary(conditions.TypeTunnelReady), Credentials: summary(conditions.TypeTunnelCredentialsValid),
+		Applied: summary(conditions.TypeTunnelConfigurationApplied), Connectors: summary(conditions.TypeTunnelConnectorsReady),
 	}
 }
 
@@ -62,20 +62,20 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		{"a new configuration is pending", routesChanged, served("False Pending", "False Pending"), ""},
 		{
 			"Ready reports a configuration that could not be written",
-			combine(routesChanged, failing(TrackConfiguration, ReasonUnavailable, time.Second)),
+			combine(routesChanged, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Second)),
 			served("False CloudflareUnavailable", "False CloudflareUnavailable"), "Retrying in 8s.",
 		},
 		{"after a restart nothing is reported until Cloudflare has responded", restarted, statusSummary{v1alpha1.TunnelServing, "", "", "", running}, ""},
 		{
 			"Ready reports connectors that are not ready",
 			func(f *Facts) {
-				f.Connectors.Reason, f.Connectors.Message = "NoConnector", "No connector is connected."
+				f.Connectors.Reason, f.Connectors.Message = conditions.ReasonUnavailable, "No connector is connected."
 			},
-			statusSummary{v1alpha1.TunnelServing, "False NoConnector", accepted, applied, "False NoConnector"}, "No connector is connected.",
+			statusSummary{v1alpha1.TunnelServing, "False Unavailable", accepted, applied, "False Unavailable"}, "No connector is connected.",
 		},
 		{
 			"Ready reports connectors that could not be applied",
-			combine(func(f *Facts) { f.Connectors.Current = false }, failing(TrackConnectors, ReasonConnectorsFailed, time.Second)),
+			combine(func(f *Facts) { f.Connectors.Current = false }, failing(TrackConnectors, conditions.ReasonConnectorsFailed, time.Second)),
 			statusSummary{v1alpha1.TunnelServing, "False ConnectorsFailed", accepted, applied, "False ConnectorsFailed"}, "",
 		},
 		{
@@ -97,7 +97,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"a missing existing tunnel blocks the Tunnel",
-			combine(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)),
+			combine(adopting, tunnelNotFound, failing(TrackTunnel, conditions.ReasonTunnelMissing, time.Second)),
 			statusSummary{v1alpha1.TunnelBlocked, "False TunnelMissing", "", "False TunnelMissing", running}, "",
 		},
 		{
@@ -178,7 +178,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"CredentialsValid reports a rejected token of any track",
-			failing(TrackToken, ReasonUnauthorized, time.Second), statusSummary{v1alpha1.TunnelServing, "True Serving", "False Unauthorized", applied, running}, "",
+			failing(TrackToken, conditions.ReasonUnauthorized, time.Second), statusSummary{v1alpha1.TunnelServing, "True Serving", "False Unauthorized", applied, running}, "",
 		},
 
 		{
@@ -201,11 +201,11 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		{"a Tunnel whose tunnel is being deleted is pending", retiring(status(deleting)), stopped(v1alpha1.TunnelDeleting, "False Pending"), ""},
 		{
 			"Ready reports a failed delete",
-			retiring(status(deleting), failing(TrackTunnel, ReasonUnavailable, time.Second)), stopped(v1alpha1.TunnelDeleting, "False CloudflareUnavailable"), "Retrying in 8s.",
+			retiring(status(deleting), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, time.Second)), stopped(v1alpha1.TunnelDeleting, "False CloudflareUnavailable"), "Retrying in 8s.",
 		},
 		{
 			"private network routes block the deletion",
-			retiring(status(deleting), failing(TrackTunnel, ReasonPrivateRoutes, time.Second)), stopped(v1alpha1.TunnelBlocked, "False PrivateRoutes"), "",
+			retiring(status(deleting), failing(TrackTunnel, conditions.ReasonPrivateRoutes, time.Second)), stopped(v1alpha1.TunnelBlocked, "False PrivateRoutes"), "",
 		},
 		{
 			"connectors that this controller does not run block the deletion",
@@ -241,7 +241,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			if diff := cmp.Diff(r.want, summarizeStatus(got)); diff != "" {
 				t.Errorf("unexpected status (-want +got):\n%s", diff)
 			}
-			if c := meta.FindStatusCondition(got.Conditions, v1alpha1.TunnelReady); r.ready != "" && !strings.Contains(c.Message, r.ready) {
+			if c := conditions.TypeTunnelReady.Find(got.Conditions); r.ready != "" && !strings.Contains(c.Message, r.ready) {
 				t.Errorf("message of Ready = %q, want it to contain %q", c.Message, r.ready)
 			}
 			repeated := f
@@ -294,9 +294,9 @@ func TestStatusReportsPrintedFields(t *testing.T) {
 		f.Object.Status.MissingSince = timeAt(-time.Hour)
 	}).MissingSince)
 
-	equal("stopped connectors are no longer reported as ready", (*metav1.Condition)(nil), meta.FindStatusCondition(status(retiring(func(f *Facts) {
-		f.Object.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TunnelConnectorsReady, Status: metav1.ConditionTrue, Reason: "Ready"}}
-	})).Conditions, v1alpha1.TunnelConnectorsReady))
+	equal("stopped connectors are no longer reported as ready", (*metav1.Condition)(nil), conditions.TypeTunnelConnectorsReady.Find(status(retiring(func(f *Facts) {
+		f.Object.Status.Conditions = []metav1.Condition{conditions.TypeTunnelConnectorsReady.New(metav1.ConditionTrue, conditions.ReasonReady, "")}
+	})).Conditions))
 
 	before := serving()
 	after := Status(before)

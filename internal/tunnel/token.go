@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -32,10 +33,10 @@ func ensureToken(f Facts) Step {
 	step := f.readToken()
 	switch f.Token.State {
 	case TokenNameConflict:
-		return blocked(problem(ReasonObjectTaken, "Secret %s/%s exists and does not belong to Tunnel %s; delete it.", f.Object.Namespace, ConnectorName(f.Name), f.Object.Name))
+		return blocked(problem(conditions.ReasonObjectTaken, "Secret %s/%s exists and does not belong to Tunnel %s; delete it.", f.Object.Namespace, ConnectorName(f.Name), f.Object.Name))
 	case TokenUnknown:
 		w := waitFor(minBackoff)
-		w.Problem = problem(ReasonTokenFailed, "Failed to read Secret %s/%s with the token of the tunnel. Check the controller's permissions.", f.Object.Namespace, ConnectorName(f.Name))
+		w.Problem = problem(conditions.ReasonTokenFailed, "Failed to read Secret %s/%s with the token of the tunnel. Check the controller's permissions.", f.Object.Namespace, ConnectorName(f.Name))
 		return w
 	case TokenPresent:
 		if !f.tokenReadDue() {
@@ -161,7 +162,7 @@ func (f Facts) rotationBlocked() Step {
 		return Step{}
 	}
 	w := waitFor(blockedRotationInterval)
-	w.Problem = problem(ReasonRotationBlocked, "The controller cannot rotate the token: %s.", cause)
+	w.Problem = problem(conditions.ReasonRotationBlocked, "The controller cannot rotate the token: %s.", cause)
 	return w
 }
 
@@ -227,7 +228,7 @@ func disconnectRotated(f Facts) Step {
 	}
 	return Step{
 		Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = "" }),
-		Event: newEvent(EventTokenRotated, "The controller rotated the token of tunnel %s, and disconnected the connectors with the old token.", f.Object.Status.TunnelID),
+		Event: newEvent(conditions.EventTokenRotated, "The controller rotated the token of tunnel %s, and disconnected the connectors with the old token.", f.Object.Status.TunnelID),
 	}
 }
 

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
@@ -89,8 +88,8 @@ func waitUntilNotPermitted(ctx context.Context, c client.Client) error {
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "team-b", Name: "team-b-late"}, set); err != nil || len(set.Status.Listeners) == 0 {
 			return false, err
 		}
-		accepted := meta.FindStatusCondition(set.Status.Listeners[0].Conditions, string(gatewayv1.ListenerConditionAccepted))
-		if accepted == nil || accepted.Reason != gateway.ReasonHostnameNotPermitted {
+		accepted := conditions.TypeAccepted.Find(set.Status.Listeners[0].Conditions)
+		if !conditions.ReasonHostnameNotPermitted.Is(accepted) {
 			return false, nil
 		}
 		fmt.Printf("\nListenerSet team-b/team-b-late: %s: %s\n\n", accepted.Reason, accepted.Message)

@@ -9,13 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
@@ -47,10 +46,10 @@ func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 			return false, err
 		}
 		waiting := slices.ContainsFunc(objects.gateways, func(g gatewayv1.Gateway) bool {
-			return !meta.IsStatusConditionTrue(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)) ||
-				!meta.IsStatusConditionTrue(g.Status.Conditions, gateway.TypeConnectorsReady)
+			return !conditions.TypeProgrammed.IsTrue(g.Status.Conditions) ||
+				!conditions.TypeConnectorsReady.IsTrue(g.Status.Conditions)
 		}) || slices.ContainsFunc(objects.sets, func(s gatewayv1.ListenerSet) bool {
-			accepted := meta.FindStatusCondition(s.Status.Conditions, string(gatewayv1.ListenerSetConditionAccepted))
+			accepted := conditions.TypeAccepted.Find(s.Status.Conditions)
 			return accepted == nil || accepted.Status == metav1.ConditionUnknown
 		}) || slices.ContainsFunc(objects.routes, func(r gatewayv1.HTTPRoute) bool {
 			return len(r.Status.Parents) < len(r.Spec.ParentRefs) || slices.ContainsFunc(r.Status.Parents, unresolved)
@@ -65,7 +64,7 @@ func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 
 // unresolved reports whether the controller has not found all Services of a route.
 func unresolved(parent gatewayv1.RouteParentStatus) bool {
-	return !meta.IsStatusConditionTrue(parent.Conditions, string(gatewayv1.RouteConditionResolvedRefs))
+	return !conditions.TypeResolvedRefs.IsTrue(parent.Conditions)
 }
 
 // objects are the objects of the Gateway API in the cluster.

@@ -45,7 +45,7 @@ var _ = Describe("the Cloudflare account of a GatewayClass", func() {
 		for _, object := range []client.Object{g, credentials, settings, class} {
 			Eventually(env.isGone).WithArguments(object).Should(BeTrue(), "%T", object)
 		}
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False CredentialsMissing"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(Equal("False CredentialsMissing"))
 		Expect(env.tunnel("shared")).NotTo(BeEmpty())
 
 		By("recreating the Secret")

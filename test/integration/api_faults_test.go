@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -122,7 +121,7 @@ func runPhaseWithRevokedToken(s *scenario, p phase) {
 		if object == nil || exists(s.gateway) {
 			return gatewayMessage(s.gateway)()
 		}
-		return meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TunnelReady).Message
+		return meta.FindStatusCondition(object.Status.Conditions, "Ready").Message
 	}).Should(ContainSubstring("rejects the API token"), p.name)
 	s.cloudflare.SetToken("token")
 	expectSoon(p.check, p.name)

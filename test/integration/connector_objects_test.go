@@ -21,12 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 func connectorsReady(g *gatewayv1.Gateway) func() string {
-	return gatewayCondition(g, gateway.TypeConnectorsReady)
+	return gatewayCondition(g, "tunnelgateway.dev/ConnectorsReady")
 }
 
 // exists reads the object and reports whether it exists.

@@ -32,7 +32,7 @@ var _ = Describe("the removal of connectors", lifecycle, func() {
 		update(&last, func(p *corev1.Pod) { controllerutil.AddFinalizer(p, holdFinalizer) })
 
 		env.delete(g)
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsStopping"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(Equal("False ConnectorsStopping"))
 		env.waitUntilIdle(ctx)
 		Expect(env.cloudflare.Count(http.MethodDelete, "")).To(BeZero(), "the controller deletes neither the tunnel nor its connections")
 		Expect(env.tunnel("shared")).NotTo(BeEmpty())

@@ -122,7 +122,7 @@ var _ = Describe("connectors", func() {
 		env.start()
 		g := env.gateway("shared", "a.example.com")
 		env.create(g)
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelConnectorsReady)).Should(Equal("False ObjectTaken"))
+		Eventually(env.tunnelCondition(g, "ConnectorsReady")).Should(Equal("False ObjectTaken"))
 		Eventually(env.eventMessages).WithArguments(ctx, "shared", "ObjectTaken").Should(ContainElement(ContainSubstring("does not belong to Tunnel")))
 		Expect(latest(unrelated).OwnerReferences).To(BeEmpty())
 

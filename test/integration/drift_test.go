@@ -101,7 +101,7 @@ var _ = Describe("a retiring tunnel", lifecycle, func() {
 		env.cloudflare.SetToken("another")
 		env.delete(g)
 		Eventually(env.isGone).WithArguments(g).WithTimeout(shortTimeout).Should(BeTrue())
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelCredentialsValid)).Should(Equal("False Unauthorized"))
+		Eventually(env.tunnelCondition(g, "CredentialsValid")).Should(Equal("False Unauthorized"))
 		update(env.tunnelObject(g), func(t *v1alpha1.Tunnel) { t.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
 		Eventually(env.tunnelPhase(g)).Should(Equal("Retained"))
 		Expect(env.get("shared", "a.example.com", "/")).To(Equal("web"))

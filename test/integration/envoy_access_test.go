@@ -18,7 +18,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -239,7 +238,9 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		route.Spec.ParentRefs = append(route.Spec.ParentRefs, listenerSetParent("more"))
 		env.create(set, route)
 		Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(BeNumerically(">", 1))
-		Eventually(func() string { return conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady) }).Should(ContainSubstring(admin))
+		Eventually(func() string {
+			return conditionMessage(latest(g).Status.Conditions, "tunnelgateway.dev/DataPlaneReady")
+		}).Should(ContainSubstring(admin))
 		for range 20 {
 			for _, form := range hostForms(admin) {
 				for _, token := range []string{"", "admin"} {
@@ -273,7 +274,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		env.create(secret)
 		Eventually(env.visit).WithArguments("shared", "www.example.com", "/secret").Should(Equal("403"))
 		Expect(env.visit("shared", "www.example.com", "/")).To(Equal("open"))
-		Expect(conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady)).To(And(ContainSubstring(admin), ContainSubstring("www.example.com")))
+		Expect(conditionMessage(latest(g).Status.Conditions, "tunnelgateway.dev/DataPlaneReady")).To(And(ContainSubstring(admin), ContainSubstring("www.example.com")))
 		env.cloudflare.ClearFaults()
 		Eventually(env.visit, time.Minute).WithArguments("shared", "www.example.com", "/secret", accessToken("www")).Should(Equal("secret"))
 		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("open"))
@@ -292,10 +293,10 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		update(g, func(g *gatewayv1.Gateway) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")
 		})
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(HaveSuffix("Paused"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(HaveSuffix("Paused"))
 		env.requireAccess(requiredFor(admin, "admin"))
 		Eventually(dataPlaneReady(g)).Should(Equal("False Pending"))
-		Expect(conditionMessage(latest(g).Status.Conditions, gateway.TypeDataPlaneReady)).To(ContainSubstring(admin))
+		Expect(conditionMessage(latest(g).Status.Conditions, "tunnelgateway.dev/DataPlaneReady")).To(ContainSubstring(admin))
 		Consistently(env.visit, time.Second).WithArguments("shared", admin, "/").Should(Equal("admin"))
 
 		// A leader that did not serve the hostname without Access does not begin to.

@@ -69,13 +69,13 @@ func (env *faultEnvironment) dataPlane() string {
 	if c := t.Status.DataPlaneChange; c != nil {
 		text += " to " + string(c.To) + " " + string(c.Phase)
 	}
-	return text + ", DataPlaneApplied " + formatCondition(t.Status.Conditions, v1alpha1.TunnelDataPlaneApplied)
+	return text + ", DataPlaneApplied " + formatCondition(t.Status.Conditions, "DataPlaneApplied")
 }
 
 // changeMessage returns the message about the change of the data plane.
 func (env *faultEnvironment) changeMessage() string {
 	GinkgoHelper()
-	return conditionMessage(env.tunnelObject(env.gateway).Status.Conditions, v1alpha1.TunnelDataPlaneApplied)
+	return conditionMessage(env.tunnelObject(env.gateway).Status.Conditions, "DataPlaneApplied")
 }
 
 // puts returns the number of writes of the tunnel's configuration.

@@ -58,7 +58,7 @@ var _ = Describe("with the data plane Envoy, a controller of an older version", 
 		metrics := freeAddress()
 		env.startWithEnvoy("--metrics-address=" + metrics)
 		Eventually(programmed(g), time.Minute).Should(Equal("False NewerVersion"))
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False NewerVersion"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(Equal("False NewerVersion"))
 		connected := metricValue(metrics, "tunnel_gateway_connected_envoys", "gateway=shared")
 		Eventually(connected, time.Minute).Should(BeEquivalentTo(2))
 		Consistently(func(check Gomega) {

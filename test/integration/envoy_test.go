@@ -129,7 +129,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		update(g, func(g *gatewayv1.Gateway) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")
 		})
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(HaveSuffix("Paused"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(HaveSuffix("Paused"))
 		update(route, toService("two"))
 		Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("two"))
 	})

@@ -19,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // The specs apply the manifests and the patches of the guides to the features of Envoy, and check
@@ -241,7 +239,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		gateway := &gatewayv1.Gateway{ObjectMeta: objectMetaIn("platform", "envoy")}
 		dataPlane := func() string {
 			status := env.tunnelObject(gateway).Status
-			return fmt.Sprintf("%s, change %v, %s", status.DataPlane, status.DataPlaneChange, formatCondition(status.Conditions, v1alpha1.TunnelDataPlaneApplied))
+			return fmt.Sprintf("%s, change %v, %s", status.DataPlane, status.DataPlaneChange, formatCondition(status.Conditions, "DataPlaneApplied"))
 		}
 		const toEnvoy, toRules, toOtherClass = 0, 1, 2
 		g.patch(toRules)

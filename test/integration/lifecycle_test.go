@@ -148,7 +148,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		env.cloudflare.Connect(id, 1)
 		env.delete(g)
 		Eventually(env.isGone).WithArguments(g).Should(BeTrue(), "the deletion of the Gateway does not wait")
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsConnected"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(Equal("False ConnectorsConnected"))
 		Expect(env.tunnelPhase(g)()).To(Equal("Blocked"))
 		env.waitUntilIdle(ctx)
 		Expect(env.tunnel("shared")).To(Equal(id))

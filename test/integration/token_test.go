@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -67,7 +66,7 @@ var _ = Describe("the controller", ownership, func() {
 		g := env.gateway("shared", "a.example.com")
 		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"), "Programmed does not depend on the Secret")
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False ObjectTaken"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(Equal("False ObjectTaken"))
 		env.deleteAndWait(g)
 		Expect(env.tunnelToken("shared")).To(Equal("unrelated"))
 	})
@@ -92,7 +91,7 @@ var _ = Describe("the controller", ownership, func() {
 
 		By("deleting the Secret before the Gateway, and recreating it")
 		env.delete(credentials)
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelCredentialsValid)).Should(Equal("False CredentialsMissing"))
+		Eventually(env.tunnelCondition(g, "CredentialsValid")).Should(Equal("False CredentialsMissing"))
 		Expect(programmed(g)()).To(Equal("True Programmed"), "the configuration stays in effect")
 		env.delete(g)
 		Eventually(env.isGone).WithArguments(g).Should(BeTrue())

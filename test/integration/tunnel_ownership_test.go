@@ -16,7 +16,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 var _ = Describe("the ownership of a tunnel", ownership, func() {
@@ -173,7 +172,7 @@ var _ = Describe("the ownership of a tunnel", ownership, func() {
 		Expect(kube.Status().Update(ctx, backup)).To(Succeed())
 		env.cloudflare.ResetRequests()
 		env.start()
-		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False OtherCluster"))
+		Eventually(env.tunnelCondition(g, "Ready")).Should(Equal("False OtherCluster"))
 		env.delete(g)
 		env.waitUntilIdle(ctx)
 		Expect(env.cloudflare.Count("", "")).To(BeZero())
@@ -248,7 +247,7 @@ var _ = Describe("a hostname that two Gateways serve", ownership, func() {
 		route.Spec.Hostnames = []gatewayv1.Hostname{"web.example.com"}
 		env.create(env.service("web"), one, two, route)
 		for _, g := range []*gatewayv1.Gateway{one, two} {
-			Eventually(gatewayCondition(g, gateway.TypeHostnameShared)).Should(Equal("True HostnameShared"))
+			Eventually(gatewayCondition(g, "tunnelgateway.dev/HostnameShared")).Should(Equal("True HostnameShared"))
 			Eventually(env.events).WithArguments(ctx, g.Name).Should(ContainElement("Warning HostnameShared"))
 		}
 
@@ -263,7 +262,7 @@ var _ = Describe("a hostname that two Gateways serve", ownership, func() {
 		By("detaching the route from one of the Gateways")
 		update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs = r.Spec.ParentRefs[:1] })
 		for _, g := range []*gatewayv1.Gateway{one, two} {
-			Eventually(gatewayCondition(g, gateway.TypeHostnameShared)).Should(Equal("none"))
+			Eventually(gatewayCondition(g, "tunnelgateway.dev/HostnameShared")).Should(Equal("none"))
 		}
 	})
 })

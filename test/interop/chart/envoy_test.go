@@ -29,7 +29,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
@@ -239,7 +238,7 @@ func shopRoute() *gatewayv1.HTTPRoute {
 func (e *environment) checkDataPlaneReady(t *testing.T) func() error {
 	return func() error {
 		g := get(t, e, shopGateway.DeepCopy())
-		if c := meta.FindStatusCondition(g.Status.Conditions, gateway.TypeDataPlaneReady); c == nil || c.Status != metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(g.Status.Conditions, "tunnelgateway.dev/DataPlaneReady"); c == nil || c.Status != metav1.ConditionTrue {
 			return fmt.Errorf("DataPlaneReady is %v", c)
 		}
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -78,8 +78,8 @@ func TestRunbookContainsOnlyExistingReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, entry := range tunnel.Catalogue {
-		known[string(entry.Reason)] = true
+	for _, entry := range conditions.Problems {
+		known[entry.Reason.String()] = true
 	}
 	tables := 0
 	for _, found := range regexp.MustCompile("(?ms)^\\| (?:`reason`|Reason) \\|.*?^$").FindAllString(string(page), -1) {
@@ -158,7 +158,7 @@ var alertCases = map[string]struct {
 	"an error every ten minutes": {record: func(s *prometheusServer) {
 		s.recordHealthy()
 		if s.now.Minute()%10 == 0 {
-			s.RecordError(sharedGateway, tunnel.ReasonUnavailable)
+			s.RecordError(sharedGateway, conditions.ReasonCloudflareUnavailable)
 		}
 	}},
 	"zero connector replicas": {record: func(s *prometheusServer) {
@@ -304,7 +304,7 @@ var alertCases = map[string]struct {
 	}},
 	"an error every minute": {want: []string{"TunnelGatewayReconcileErrors"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
-		s.RecordError(sharedGateway, tunnel.ReasonUnauthorized)
+		s.RecordError(sharedGateway, conditions.ReasonUnauthorized)
 	}},
 }
 

@@ -20,9 +20,9 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -195,7 +195,7 @@ func (s *prometheusServer) recordAll() {
 	s.ObserveChangeToPush(time.Second)
 	s.RecordDriftRepair(sharedGateway)
 	s.RecordDriftContested(sharedGateway)
-	s.RecordError(sharedGateway, tunnel.ReasonUnavailable)
+	s.RecordError(sharedGateway, conditions.ReasonCloudflareUnavailable)
 	s.SetGatewayMissing(sharedGateway, s.now.Add(-time.Minute))
 	s.SetUnwrittenStatuses(sharedGateway, 2)
 	s.SetAccount("west", 10, 1)
