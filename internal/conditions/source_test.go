@@ -122,3 +122,19 @@ func TestOnlyNewCreatesConditions(t *testing.T) {
 		}
 	})
 }
+
+func TestOnlyTheNotifierEmitsEvents(t *testing.T) {
+	calls := 0
+	parseSource(t).inspect(func(file string, n ast.Node, where string) {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok || selector.Sel.Name != "Eventf" {
+			return
+		}
+		if calls++; file != "internal/controller/notifier.go" {
+			t.Errorf("%s: only the notifier emits events", where)
+		}
+	})
+	if calls == 0 {
+		t.Error("no code emits events")
+	}
+}

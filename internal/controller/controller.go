@@ -15,17 +15,14 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -35,7 +32,6 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
@@ -96,10 +92,10 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 			return err
 		}
 	}
-	recorder := m.GetEventRecorder("tunnel-gateway")
+	notify := notifier{events: m.GetEventRecorder("tunnel-gateway")}
 	writer := &status.Writer{
-		Client: m.GetClient(), Live: liveReader{m.GetAPIReader()}, ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
-		NotifyFailure: failureEvents(recorder), Unwritten: unwrittenStatuses(o.Metrics),
+		Client: m.GetClient(), Live: liveReader{m.GetAPIReader()}, ControllerName: o.ControllerName, Now: time.Now, Notify: notify.emitChange,
+		NotifyFailure: notify.emitUnwritten, Unwritten: unwrittenStatuses(o.Metrics),
 	}
 	if err := m.Add(writer); err != nil {
 		return err
@@ -115,7 +111,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		case <-ctx.Done(): // the manager no longer receives
 		}
 	}
-	l := newLifecycle(m, o, writer, recorder)
+	l := newLifecycle(m, o, writer, notify)
 	envoys, err := setupEnvoys(m, o, l, requeue)
 	if err != nil {
 		return err
@@ -123,7 +119,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: l.accounts.readsSecret}
 	r := newReconciler(m, o, writer, l, envoys)
 	r.hostnames = &sharedHostnames{listManaged: w.managedGateways, requeue: requeue, hostnames: gateway.NewHostnames()}
-	r.warnings = &hostnameWarnings{events: recorder, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
+	r.warnings = &hostnameWarnings{notify: notify, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
 	inventory := &inventory{
 		lifecycle: l, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
 	}
@@ -184,33 +180,6 @@ func unwrittenStatuses(m *metrics.Metrics) func(gateway.Owner, int) {
 	}
 }
 
-// conditionEvents returns a function that emits an event for a change of an object's
-// conditions.
-func conditionEvents(recorder events.EventRecorder) func(client.Object, status.Change) {
-	return func(object client.Object, change status.Change) {
-		if change.Orphaned {
-			if object.GetDeletionTimestamp().IsZero() {
-				recorder.Eventf(object, nil, corev1.EventTypeWarning, conditions.EventNoParent.String(), "Report", "%s", truncateNote(change.Message))
-			}
-			return
-		}
-		kind := corev1.EventTypeNormal
-		if change.Warning {
-			kind = corev1.EventTypeWarning
-		}
-		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", truncateNote(change.Message))
-	}
-}
-
-// failureEvents returns a function that emits an event about a status that cannot be
-// written.
-func failureEvents(recorder events.EventRecorder) func(client.Object, error) {
-	return func(object client.Object, err error) {
-		note := truncateNote(fmt.Sprintf("The status of this object is out of date, because the controller cannot write it: %v.", err))
-		recorder.Eventf(object, nil, corev1.EventTypeWarning, conditions.EventStatusNotWritten.String(), "Report", "%s", note)
-	}
-}
-
 func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifecycle, e *envoys) *reconciler {
 	return &reconciler{
 		loader: state.Loader{
@@ -229,7 +198,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 	}
 }
 
-func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *lifecycle {
+func newLifecycle(m manager.Manager, o Options, writer *status.Writer, notify notifier) *lifecycle {
 	c, live := m.GetClient(), liveReader{m.GetAPIReader()}
 	return &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
@@ -242,7 +211,7 @@ func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder 
 		},
 		reservations: &reservations{byTunnel: map[string]state.Key{}},
 		statuses:     writer,
-		notify:       notifier{events: recorder},
+		notify:       notify,
 		options: tunnel.Options{
 			ControllerName: string(o.ControllerName), ClusterUID: o.ClusterUID, ClusterID: o.ClusterID,
 			RetirementDelay: o.RetirementDelay, DriftInterval: o.DriftInterval,

@@ -130,7 +130,7 @@ func (h *harness) restart() {
 	recorded := metrics.New(h.registry)
 	writer := &status.Writer{
 		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wallTime }, Notify: func(client.Object, status.Change) {},
-		NotifyFailure: failureEvents(h.events), Unwritten: unwrittenStatuses(recorded),
+		NotifyFailure: notifier{events: h.events}.emitUnwritten, Unwritten: unwrittenStatuses(recorded),
 	}
 	l := &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},
@@ -163,7 +163,7 @@ func (h *harness) restart() {
 		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },
 	}
-	h.warnings = &hostnameWarnings{events: h.events, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
+	h.warnings = &hostnameWarnings{notify: notifier{events: h.events}, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
 	h.hostnames = &sharedHostnames{
 		listManaged: watches{reader: c, controllerName: controllerName, namespace: controllerNamespace}.managedGateways,
 		hostnames:   gateway.NewHostnames(), requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },

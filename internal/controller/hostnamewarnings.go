@@ -3,8 +3,6 @@ package controller
 import (
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -14,7 +12,7 @@ import (
 // hostnameWarnings emits events about the hostnames of ListenerSets and routes, once for
 // each object, reason and message.
 type hostnameWarnings struct {
-	events events.EventRecorder
+	notify notifier
 
 	mu sync.Mutex
 	// emitted contains the current warnings, by Gateway.
@@ -31,7 +29,7 @@ func (w *hostnameWarnings) emit(key state.Key, s *gateway.Snapshot, warnings []g
 	objects := attachedObjects(s)
 	for _, warning := range unreported {
 		if object := objects[warning.Object]; object != nil {
-			w.events.Eventf(object, nil, corev1.EventTypeWarning, warning.Reason.String(), "Report", "%s", truncateNote(warning.Message))
+			w.notify.emitReport(object, warning.Reason.IsWarning(), warning.Reason.String(), warning.Message)
 		}
 	}
 }

@@ -8,18 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// notifier emits events about tunnels on the Gateway, or on the Tunnel when the
-// Gateway is gone.
+// notifier emits every event of the controller. The action of an event is ManageTunnel if it is
+// about a tunnel, which the controller changes at Cloudflare, and Report if it is about the status
+// of an object.
 type notifier struct{ events events.EventRecorder }
 
 // emitStep emits the event of a step.
@@ -66,15 +69,32 @@ func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
 
 // emitWarning emits a warning about an accepted Gateway.
 func (n notifier) emitWarning(g *gatewayv1.Gateway, w gateway.Warning) {
-	n.events.Eventf(g, nil, corev1.EventTypeWarning, w.Reason.String(), "ManageTunnel", "%s", truncateNote(w.Message))
+	n.write(g, w.Reason.IsWarning(), w.Reason.String(), actionManage, w.Message)
+}
+
+// emitChange emits an event for a change of an object's conditions.
+func (n notifier) emitChange(object client.Object, change status.Change) {
+	switch {
+	case !change.Orphaned:
+		n.emitReport(object, change.Warning, change.Reason, change.Message)
+	case object.GetDeletionTimestamp().IsZero():
+		n.emitReport(object, conditions.EventNoParent.IsWarning(), conditions.EventNoParent.String(), change.Message)
+	}
+}
+
+// emitUnwritten emits an event about a status that cannot be written.
+func (n notifier) emitUnwritten(object client.Object, err error) {
+	n.emitReport(object, conditions.EventStatusNotWritten.IsWarning(), conditions.EventStatusNotWritten.String(),
+		fmt.Sprintf("The status of this object is out of date, because the controller cannot write it: %v.", err))
+}
+
+// emitReport emits an event about the status of an object.
+func (n notifier) emitReport(object client.Object, warning bool, reason, message string) {
+	n.write(object, warning, reason, actionReport, message)
 }
 
 // emit emits an event on the Gateway, or on the Tunnel if the Gateway is gone.
 func (n notifier) emit(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, warning bool, reason, message string) {
-	kind := corev1.EventTypeNormal
-	if warning {
-		kind = corev1.EventTypeWarning
-	}
 	var regarding runtime.Object
 	switch {
 	case g != nil && g.DeletionTimestamp.IsZero():
@@ -84,7 +104,22 @@ func (n notifier) emit(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, warning bool, r
 	default:
 		return
 	}
-	n.events.Eventf(regarding, nil, kind, reason, "ManageTunnel", "%s", truncateNote(message))
+	n.write(regarding, warning, reason, actionManage, message)
+}
+
+// The actions of events.
+const (
+	actionManage = "ManageTunnel"
+	actionReport = "Report"
+)
+
+// write emits an event.
+func (n notifier) write(regarding runtime.Object, warning bool, reason, action, message string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	n.events.Eventf(regarding, nil, kind, reason, action, "%s", truncateNote(message))
 }
 
 // maxNoteLength is the maximum length of an event's note in bytes.

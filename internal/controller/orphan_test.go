@@ -105,7 +105,7 @@ func TestRouteThatLosesItsLastParentHasOneEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newOrphanHarness(t)
-			h.writer.Notify = conditionEvents(h.events)
+			h.writer.Notify = notifier{events: h.events}.emitChange
 			if early := h.reconcileAll(); len(early) > 0 {
 				t.Fatalf("events before the change: %q", early)
 			}
@@ -118,7 +118,7 @@ func TestRouteThatLosesItsLastParentHasOneEvent(t *testing.T) {
 				t.Errorf("events of later reconciles: %q", again)
 			}
 			h.restart()
-			h.writer.Notify = conditionEvents(h.events)
+			h.writer.Notify = notifier{events: h.events}.emitChange
 			if again := h.reconcileAll(); len(again) > 0 {
 				t.Errorf("events after a restart: %q", again)
 			}
@@ -135,7 +135,7 @@ func TestRouteThatLosesItsLastParentWhileTheControllerIsDownHasAnEvent(t *testin
 	h.reconcileAll()
 	h.delete(newListenerSet())
 	h.restart()
-	h.writer.Notify = conditionEvents(h.events)
+	h.writer.Notify = notifier{events: h.events}.emitChange
 	got := h.reconcileAll()
 	if len(got) != 1 {
 		t.Fatalf("events = %q, want one", got)
