@@ -56,6 +56,7 @@ var (
 	ReasonDataPlaneChanging          = Reason{"DataPlaneChanging"}
 	ReasonDeletionPending            = Reason{"DeletionPending"}
 	ReasonDisconnected               = Reason{"Disconnected"}
+	ReasonEnvoyRejected              = Reason{"EnvoyRejected"}
 	ReasonFailed                     = Reason{"Failed"}
 	ReasonGatewayMissing             = Reason{"GatewayMissing"}
 	ReasonGatewayUnknown             = Reason{"GatewayUnknown"}
@@ -94,7 +95,6 @@ var (
 	ReasonRateLimited                = Reason{"RateLimited"}
 	ReasonReady                      = Reason{"Ready"}
 	ReasonRefNotPermitted            = Reason{"RefNotPermitted"}
-	ReasonRejected                   = Reason{"Rejected"}
 	ReasonResolvedRefs               = Reason{"ResolvedRefs"}
 	ReasonRetained                   = Reason{"Retained"}
 	ReasonRollingOut                 = Reason{"RollingOut"}

@@ -99,7 +99,7 @@ func TestInvalidPublicationIsReported(t *testing.T) {
 	h.xds.err = errors.New("virtual host b.example.com: invalid")
 	h.setHostname("b.example.com")
 	h.reconcileOnce()
-	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False Rejected"); problem != "" {
+	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False EnvoyRejected"); problem != "" {
 		t.Error(problem)
 	}
 	h.wantMetrics(map[string]float64{"data_plane_ready": 0, "data_plane_rejected": 1})

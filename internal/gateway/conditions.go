@@ -114,15 +114,15 @@ const (
 // keepProgrammed adds the current condition if it is the result of an attempt for
 // this generation. It reports whether it has added the condition. The message of a
 // delayed attempt replaces the current message, and so does the message that Envoy has not
-// acknowledged its configuration, unless the tunnel is programmed or Envoy rejected it.
+// acknowledged its configuration, unless the tunnel is programmed.
 func (c *conditionList) keepProgrammed(current []metav1.Condition, push Push) bool {
 	existing := conditions.TypeProgrammed.Find(current)
-	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageGatewayNotAccepted {
+	if existing == nil || existing.ObservedGeneration != c.generation {
 		return false
 	}
 	programmed := existing.Status == metav1.ConditionTrue && conditions.ReasonProgrammed.Is(existing)
-	pending := existing.Status == metav1.ConditionFalse && conditions.ReasonPending.Is(existing)
-	if !programmed && !pending && existing.Message != messageEnvoyRejected {
+	failed := existing.Status == metav1.ConditionFalse && (conditions.ReasonPending.Is(existing) || conditions.ReasonEnvoyRejected.Is(existing))
+	if !programmed && !failed {
 		return false
 	}
 	kept := *existing
@@ -136,8 +136,7 @@ func keptMessage(existing string, programmed bool, push Push) string {
 	switch {
 	case push.State == PushDelayed && programmed:
 		return messageProgrammedBefore + " " + push.Message
-	case push.State == PushDelayed,
-		push.State == pushUnacknowledged && !programmed && existing != messageEnvoyRejected:
+	case push.State == PushDelayed, push.State == pushUnacknowledged && !programmed:
 		return push.Message
 	default:
 		return existing
@@ -163,7 +162,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	case l.Unresolved != nil:
 		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, "A reference of the listener is not resolved. See its ResolvedRefs condition.")
 	case parent != nil:
-		c.set(conditions.TypeProgrammed, false, conditions.ReasonPending, messageGatewayNotAccepted)
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, messageGatewayNotAccepted)
 	default:
 		push.Reason = conditions.Reason{}
 		c.setProgrammed(push, current)

@@ -15,7 +15,7 @@ import (
 //	state                                 condition
 //	the Gateway is not accepted           current condition, else False Pending
 //	not Published                         current condition, else False Pending
-//	Rejected                              False Rejected
+//	Rejected                              False EnvoyRejected
 //	Starting                              False Pending, or current condition without Progress
 //	Connected is 0, not Known             current condition, else False Pending
 //	Connected is 0, Wanted is not         False Disconnected
@@ -34,14 +34,14 @@ import (
 //	the tunnel has no configuration       as with ingress rules
 //	Acknowledged                          True
 //	not Published                         current condition, else False Pending
-//	Rejected, and Programmed is not True  False Invalid
+//	Rejected, and Programmed is not True  False EnvoyRejected
 //	Rejected                              current condition, which is True
 //	Connected is 0, Known                 True
 //	otherwise                             current condition, else False Pending
 //
 // For Programmed, a current condition counts only if it is for this generation. Listeners
-// and ListenerSets follow with the reason Pending instead of Invalid, and ListenerSets do not
-// become Programmed while Envoy rejects the configuration. Only conditions.TypeDataPlaneReady contains
+// and ListenerSets follow with the reason Pending instead of EnvoyRejected, and ListenerSets do
+// not become Programmed while Envoy rejects the configuration. Only conditions.TypeDataPlaneReady contains
 // the error of a rejection, because it can name objects of other tenants.
 type Envoys struct {
 	// Connected is the number of Envoys that are connected to the controller, and Wanted
@@ -83,35 +83,40 @@ func (r *Result) pushes(o Outcome) (onGateway, onSets Push) {
 	if o.Envoys == nil || o.Envoys.Starting || o.Push.State != PushSucceeded {
 		return o.Push, o.Push
 	}
-	return o.Envoys.pushes(o.Push, r.isProgrammed())
+	return o.Envoys.pushes(o.Push, r.currentProgrammed())
 }
 
-// pushes returns the attempts for an attempt that succeeded. programmed states whether the
-// Gateway is Programmed for its generation.
-func (e *Envoys) pushes(succeeded Push, programmed bool) (onGateway, onSets Push) {
+// pushes returns the attempts for an attempt that succeeded. current is the Programmed
+// condition of the Gateway for its generation, or nil.
+func (e *Envoys) pushes(succeeded Push, current *metav1.Condition) (onGateway, onSets Push) {
 	waiting := Push{State: pushUnacknowledged, Message: messageAcknowledgementPending}
-	rejected := Push{State: PushFailed, Reason: conditions.ReasonInvalid, Message: messageEnvoyRejected}
+	rejected := Push{State: PushFailed, Reason: conditions.ReasonEnvoyRejected, Message: messageEnvoyRejected}
+	programmed := current != nil && current.Status == metav1.ConditionTrue
 	switch {
 	case e.Acknowledged && e.Rejected != "":
 		return succeeded, waiting // the rejected configuration can be the first with a ListenerSet
 	case e.Acknowledged:
 		return succeeded, succeeded
-	case !e.Published:
-		return waiting, waiting
-	case e.Rejected != "" && !programmed:
+	case e.Published && e.Rejected != "" && !programmed:
 		return rejected, rejected
-	case e.Rejected == "" && e.Connected == 0 && e.Known:
+	case e.Published && e.Rejected == "" && e.Connected == 0 && e.Known:
 		return succeeded, succeeded
+	case conditions.ReasonEnvoyRejected.Is(current):
+		return rejected, waiting // no Envoy has acknowledged another configuration
 	default:
 		return waiting, waiting
 	}
 }
 
-// isProgrammed reports whether the Gateway is Programmed for its generation. A rejected
-// configuration is then not the first one, also if this leader has published no other.
-func (r *Result) isProgrammed() bool {
+// currentProgrammed returns the current Programmed condition of the Gateway if it is for its
+// generation, or nil. If it is True, a rejected configuration is not the first one, also if this
+// leader has published no other.
+func (r *Result) currentProgrammed() *metav1.Condition {
 	c := conditions.TypeProgrammed.Find(r.gateway.Status.Conditions)
-	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == r.gateway.Generation
+	if c == nil || c.ObservedGeneration != r.gateway.Generation {
+		return nil
+	}
+	return c
 }
 
 // setDataPlaneReady adds the DataPlaneReady condition; see [Envoys].
@@ -122,7 +127,7 @@ func (c *conditionList) setDataPlaneReady(e *Envoys, accepted bool, current []me
 	case !e.Published:
 		c.keepDataPlaneReady(current, "The controller has not published the configuration to Envoy yet.")
 	case e.Rejected != "":
-		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonRejected, e.describeRejected())
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonEnvoyRejected, e.describeRejected())
 	case e.Starting:
 		c.setStarting(e, current)
 	case e.Connected == 0 && !e.Known:

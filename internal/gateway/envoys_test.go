@@ -83,9 +83,9 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 		"scaled to zero":                     {envoys: readyEnvoys(disconnected, scaledToZero), want: "True Ready", message: "No connector is desired"},
 		"scaled to zero, with a change":      {envoys: readyEnvoys(disconnected, scaledToZero, accessPending(1)), want: "False Pending", message: "0.example.com"},
 		"scaled to zero, with a last Envoy":  {envoys: readyEnvoys(scaledToZero), want: "True Ready", message: "has acknowledged"},
-		"rejected":                           {envoys: readyEnvoys(unacknowledged, rejected), want: "False Rejected", message: ": route secret/other is not valid"},
-		"rejected after an acknowledgement":  {envoys: readyEnvoys(rejected), want: "False Rejected", message: "Report the error as a bug"},
-		"rejected, and disconnected":         {envoys: readyEnvoys(disconnected, rejected), want: "False Rejected", message: "Envoy rejected"},
+		"rejected":                           {envoys: readyEnvoys(unacknowledged, rejected), want: "False EnvoyRejected", message: ": route secret/other is not valid"},
+		"rejected after an acknowledgement":  {envoys: readyEnvoys(rejected), want: "False EnvoyRejected", message: "Report the error as a bug"},
+		"rejected, and disconnected":         {envoys: readyEnvoys(disconnected, rejected), want: "False EnvoyRejected", message: "Envoy rejected"},
 		"not acknowledged":                   {envoys: readyEnvoys(unacknowledged), want: "False Pending", message: "acknowledged the configuration for this generation", keeps: true},
 		"late":                               {envoys: readyEnvoys(late), want: "False Pending", message: "within five seconds"},
 		"late, and not acknowledged":         {envoys: readyEnvoys(unacknowledged, late), want: "False Pending", message: "within five seconds"},
@@ -95,13 +95,13 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 		"Access of many hostnames waits":     {envoys: readyEnvoys(accessPending(9)), want: "False Pending", message: "4.example.com, and 4 more is not in effect yet"},
 		"changing to Envoy":                  {envoys: readyEnvoys(starting), want: "False Pending", message: "Pod a is not ready."},
 		"changing to Envoy, none connected":  {envoys: readyEnvoys(starting, disconnected), want: "False Pending", message: "Pod a is not ready."},
-		"changing to Envoy, rejected":        {envoys: readyEnvoys(starting, rejected), want: "False Rejected", message: "so the ingress rules keep serving the Gateway. Report"},
+		"changing to Envoy, rejected":        {envoys: readyEnvoys(starting, rejected), want: "False EnvoyRejected", message: "so the ingress rules keep serving the Gateway. Report"},
 		"changing to Envoy, not published":   {envoys: readyEnvoys(starting, unpublished), want: "False Pending", message: "has not published", keeps: true},
 		"changing to Envoy, state unknown":   {envoys: &gateway.Envoys{Published: true, Starting: true}, want: "False Pending", message: "The change to Envoy has begun", keeps: true},
 		"above the limits":                   {envoys: readyEnvoys(excessive), want: "False LimitExceeded", message: "needs 3 ingress rules"},
 		"above the limits, scaled to zero":   {envoys: readyEnvoys(excessive, scaledToZero), want: "False LimitExceeded", message: "needs 3 ingress rules"},
 		"above the limits, none connected":   {envoys: readyEnvoys(excessive, disconnected), want: "False Disconnected", message: "No Envoy is connected"},
-		"above the limits, rejected":         {envoys: readyEnvoys(excessive, rejected), want: "False Rejected", message: "Envoy rejected"},
+		"above the limits, rejected":         {envoys: readyEnvoys(excessive, rejected), want: "False EnvoyRejected", message: "Envoy rejected"},
 		"not accepted":                       {envoys: readyEnvoys(), invalid: true, want: "False Pending", message: "The Gateway is not accepted", keeps: true},
 		"not accepted, after a rejection":    {envoys: readyEnvoys(rejected), invalid: true, want: "False Pending", message: "The Gateway is not accepted", keeps: true},
 		"not accepted, without a connection": {envoys: readyEnvoys(disconnected), invalid: true, want: "False Pending", message: "The Gateway is not accepted", keeps: true},
@@ -146,11 +146,11 @@ const (
 	isPending    = "False Pending"
 )
 
-// invalidOnGateway is the result of a rejected first configuration: Invalid on the Gateway,
+// rejectedOnGateway is the result of a rejected first configuration: EnvoyRejected on the Gateway,
 // and Pending on every listener and ListenerSet.
-func invalidOnGateway() map[string]string {
+func rejectedOnGateway() map[string]string {
 	want := programmedEverywhere(isPending)
-	want["Gateway"] = "False Invalid"
+	want["Gateway"] = "False EnvoyRejected"
 	return want
 }
 
@@ -174,8 +174,8 @@ func TestProgrammedFollowsTheFirstConfigurationOfEnvoy(t *testing.T) {
 		"none connected, not published": {
 			succeeded, readyEnvoys(disconnected, unpublished), everywhere(isPending), everywhere(isProgrammed), everywhere(isPending),
 		},
-		"rejected":                 {succeeded, readyEnvoys(unacknowledged, rejected), invalidOnGateway(), everywhere(isProgrammed), invalidOnGateway()},
-		"rejected, none connected": {succeeded, readyEnvoys(disconnected, rejected), invalidOnGateway(), everywhere(isProgrammed), invalidOnGateway()},
+		"rejected":                 {succeeded, readyEnvoys(unacknowledged, rejected), rejectedOnGateway(), everywhere(isProgrammed), rejectedOnGateway()},
+		"rejected, none connected": {succeeded, readyEnvoys(disconnected, rejected), rejectedOnGateway(), everywhere(isProgrammed), rejectedOnGateway()},
 		"a later rejection": {
 			succeeded, readyEnvoys(rejected), programmedOnGateway(), everywhere(isProgrammed), programmedOnGateway(),
 		},
@@ -226,7 +226,7 @@ func TestUnknownStateOfEnvoyKeepsTheResult(t *testing.T) {
 		"a new leader": readyEnvoys(unpublished), "unknown": readyEnvoys(disconnected, unknown), "not acknowledged": readyEnvoys(unacknowledged),
 	} {
 		r := build(e)
-		wantProgrammed(t, r, invalidOnGateway())
+		wantProgrammed(t, r, rejectedOnGateway())
 		if diff := cmp.Diff(messageOf(first.Gateway.Conditions, "Programmed"), messageOf(r.Gateway.Conditions, "Programmed")); diff != "" {
 			t.Errorf("%s: the message differs (-want +got):\n%s", name, diff)
 		}

@@ -206,7 +206,7 @@ func TestDelayedPushIsReportedOnTheGateway(t *testing.T) {
 
 // The state of the push does not affect a Gateway that is not accepted.
 func TestPushDoesNotAffectRejectedGateway(t *testing.T) {
-	want := maps.Clone(programmedEverywhere("False Pending"))
+	want := maps.Clone(programmedEverywhere("False Invalid"))
 	want["Gateway"], want["ListenerSet"] = "False Invalid", "False ParentNotProgrammed"
 	for _, state := range []gateway.PushState{gateway.PushOutstanding, gateway.PushFailed, gateway.PushSucceeded} {
 		s := withCurrent(reportSnapshot(), metav1.ConditionTrue, 0)

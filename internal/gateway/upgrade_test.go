@@ -50,7 +50,7 @@ func TestConditionsOfThePreviousVersionAreKeptOrReplaced(t *testing.T) {
 		},
 		"not accepted before and now": {
 			written: [3]string{"False", "Invalid", oldNotAccepted}, listener: [3]string{"False", "Pending", oldNotAccepted}, invalid: true, outcome: outstanding,
-			want: "False Invalid", wantListener: "False Pending",
+			want: "False Invalid", wantListener: "False Invalid",
 		},
 		"programmed with Envoy, before the first publication": {
 			written: [3]string{"True", "Programmed", "x"}, listener: [3]string{"True", "Programmed", "x"}, ready: [3]string{"True", "Ready", "x"}, outcome: unpublished,
@@ -58,15 +58,15 @@ func TestConditionsOfThePreviousVersionAreKeptOrReplaced(t *testing.T) {
 		},
 		"rejected by Envoy, before the first publication": {
 			written: [3]string{"False", "Invalid", oldRejected}, listener: [3]string{"False", "Pending", oldRejected}, ready: [3]string{"False", "Rejected", "x"}, outcome: unpublished,
-			want: "False Invalid", wantListener: "False Pending", wantReady: "False Rejected",
+			want: "False Pending", wantListener: "False Pending", wantReady: "False Rejected",
 		},
 		"rejected by Envoy, and still rejected": {
 			written: [3]string{"False", "Invalid", oldRejected}, listener: [3]string{"False", "Pending", oldRejected}, ready: [3]string{"False", "Rejected", "x"}, outcome: stillRejected,
-			want: "False Invalid", wantListener: "False Pending", wantReady: "False Rejected",
+			want: "False EnvoyRejected", wantListener: "False Pending", wantReady: "False EnvoyRejected",
 		},
 		"programmed, and a later configuration rejected": {
 			written: [3]string{"True", "Programmed", "x"}, listener: [3]string{"True", "Programmed", "x"}, ready: [3]string{"False", "Rejected", "x"}, outcome: stillRejected,
-			want: "True Programmed", wantListener: "True Programmed", wantReady: "False Rejected",
+			want: "True Programmed", wantListener: "True Programmed", wantReady: "False EnvoyRejected",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

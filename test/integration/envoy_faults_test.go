@@ -196,7 +196,7 @@ func (env *faultEnvironment) provokeRejection() {
 		Type: ptr.To(gatewayv1.PathMatchRegularExpression), Value: ptr.To(expression),
 	}}}
 	env.create(route)
-	Eventually(dataPlaneReady(env.gateway)).Should(Equal("False Rejected"))
+	Eventually(dataPlaneReady(env.gateway)).Should(Equal("False EnvoyRejected"))
 	message := conditionMessage(latest(env.gateway).Status.Conditions, "tunnelgateway.dev/DataPlaneReady")
 	AddReportEntry("measured: the message of a rejection: " + message)
 	Expect(message).To(And(ContainSubstring("Report the error as a bug"), ContainSubstring("regex")))
