@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
@@ -144,7 +143,7 @@ func (a *Authority) Write(ctx context.Context, t *v1alpha1.Tunnel) error {
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("read Secret %s: %w", key, err)
 	case err == nil && !connector.IsManagedBy(secret, t):
-		return &tunnel.Failure{Reason: conditions.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, t.Name)}
+		return tunnel.ObjectTaken(t, "Secret", key)
 	case err == nil:
 		if found, err = a.inspect(t, secret); err != nil {
 			return err

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -180,7 +179,7 @@ func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind c
 	case desired == nil:
 		return "", c.remove(ctx, object)
 	case err == nil && !connector.IsManagedBy(object, t):
-		return "", &tunnel.Failure{Reason: conditions.ReasonObjectTaken, Err: fmt.Errorf("%s %s exists and does not belong to Tunnel %s; delete or rename it", typeName(object), key, t.Name)}
+		return "", tunnel.ObjectTaken(t, typeName(object), key)
 	}
 	if err := c.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
 		return "", fmt.Errorf("apply %s %s: %w", typeName(object), key, err)

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -75,7 +74,7 @@ func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desire
 	case err != nil && !isNotFound(err, key.Name):
 		return fmt.Errorf("read Secret %s: %w", key, err)
 	case err == nil && !connector.IsManagedBy(current, object):
-		return &tunnel.Failure{Reason: conditions.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, object.Name)}
+		return tunnel.ObjectTaken(object, "Secret", key)
 	}
 	if err := t.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply Secret %s: %w", key, err)

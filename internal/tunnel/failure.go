@@ -2,9 +2,13 @@ package tunnel
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -190,6 +194,16 @@ func (f *Failure) Error() string { return f.Err.Error() }
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
+
+// ObjectTaken returns the failure to write an object of the Tunnel: an object of its kind and
+// name exists and does not belong to the Tunnel.
+func ObjectTaken(t *v1alpha1.Tunnel, kind string, name types.NamespacedName) *Failure {
+	remedy := "delete or rename it"
+	if kind == "Secret" {
+		remedy = "delete it"
+	}
+	return &Failure{Reason: conditions.ReasonObjectTaken, Err: fmt.Errorf("%s %s exists and does not belong to Tunnel %s; %s", kind, name, t.Name, remedy)}
+}
 
 // Sentence returns the text of an error as a sentence.
 func Sentence(s string) string {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
@@ -33,7 +34,8 @@ func ensureToken(f Facts) Step {
 	step := f.readToken()
 	switch f.Token.State {
 	case TokenNameConflict:
-		return blocked(problem(conditions.ReasonObjectTaken, "Secret %s/%s exists and does not belong to Tunnel %s; delete it.", f.Object.Namespace, ConnectorName(f.Name), f.Object.Name))
+		secret := types.NamespacedName{Namespace: f.Object.Namespace, Name: ConnectorName(f.Name)}
+		return blocked(problem(conditions.ReasonObjectTaken, "%s", Sentence(ObjectTaken(f.Object, "Secret", secret).Error())))
 	case TokenUnknown:
 		w := waitFor(minBackoff)
 		w.Problem = problem(conditions.ReasonTokenFailed, "Failed to read Secret %s/%s with the token of the tunnel. Check the controller's permissions.", f.Object.Namespace, ConnectorName(f.Name))
