@@ -239,3 +239,29 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("the expiry is %+v after the second Tunnel was deleted, want %+v", got, want)
 	}
 }
+
+func TestSecretsOfDeletedTunnelsAreForgotten(t *testing.T) {
+	c := newCluster(t)
+	a := c.authority()
+	one, two := c.tunnel("one"), c.tunnel("two")
+	for _, tunnel := range []*v1alpha1.Tunnel{one, two} {
+		if err := a.Write(t.Context(), tunnel); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.look(t.Context(), tunnel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(a.issued) != 2 {
+		t.Fatalf("the state of %d Secrets is known, want 2", len(a.issued))
+	}
+	if err := c.kube.Delete(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.checkTunnels(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, found := a.issued[two.Name]; !found || len(a.issued) != 1 {
+		t.Errorf("the state of %d Secrets is known after the deletion of one of two Tunnels, want 1", len(a.issued))
+	}
+}

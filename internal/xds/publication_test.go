@@ -17,3 +17,14 @@ func TestEndpointsOfARemovedGatewayAreIgnored(t *testing.T) {
 		t.Errorf("the server remembers %d Gateways, want none", len(s.gateways))
 	}
 }
+
+func TestRemovedGatewaysAreForgotten(t *testing.T) {
+	s := NewServer(Options{})
+	name := types.NamespacedName{Namespace: "infra", Name: "shared"}
+	g := s.ensureGateway(name)
+	s.Remove(name)
+	s.commit(g, func() { t.Error("a removed Gateway changes") })() // a publication that ends after its Gateway
+	if len(s.gateways) != 0 {
+		t.Errorf("the server remembers %d Gateways, want none", len(s.gateways))
+	}
+}
