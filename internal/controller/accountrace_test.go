@@ -83,7 +83,7 @@ func TestBlockedReadOfASecretDelaysNoOtherGateway(t *testing.T) {
 	// handles events and pushes a change of a Gateway with another account.
 	h := newHarness(t, newGatewayWithAccount()...)
 	reading, release := make(chan struct{}), make(chan struct{})
-	h.lifecycle.accounts.live = blockingReader{h.kube, reading, release}
+	h.accounts.live = blockingReader{h.kube, reading, release}
 	slow := state.GatewayKey("infra", "slow")
 	blocked := make(chan error)
 	go func() {
@@ -95,7 +95,7 @@ func TestBlockedReadOfASecretDelaysNoOtherGateway(t *testing.T) {
 	pushed := make(chan struct{})
 	go func() {
 		defer close(pushed)
-		w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace, isTokenSecret: h.lifecycle.accounts.readsSecret}
+		w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace, isTokenSecret: h.accounts.readsSecret}
 		keys, err := w.fromSecret(context.Background(), secrets.Metadata(client.ObjectKey{Namespace: controllerNamespace, Name: "token"}))
 		if err != nil || len(keys) != 2 {
 			t.Errorf("the event of the Secret affects %v, %v, want both Gateways", keys, err)

@@ -39,6 +39,13 @@ type accounts struct {
 	secretsRead map[types.NamespacedName]bool
 }
 
+func newAccounts(d dependencies, o Options) *accounts {
+	return &accounts{
+		defaults: o.Account, connect: o.Open, metadata: d.metadata, live: d.live, bySource: map[credentials.Source]*openAccount{},
+		secretsRead: map[types.NamespacedName]bool{},
+	}
+}
+
 // readsSecret reports whether the controller reads an API token from the Secret.
 func (a *accounts) readsSecret(secret types.NamespacedName) bool {
 	a.mu.Lock()

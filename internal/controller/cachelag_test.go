@@ -87,7 +87,7 @@ func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
 	h.cloud.ResetCalls()
 	h.freezeCache() // the cache does not contain the Gateway
 	reads := 0
-	h.lifecycle.gateways.inScope = func(string) bool { // called before each read of a Gateway
+	h.gateways.inScope = func(string) bool { // called before each read of a Gateway
 		if reads++; reads == 2 {
 			recreated := newGateway("shared", "a.example.com")
 			recreated.UID = "shared-2"

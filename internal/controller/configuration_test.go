@@ -281,7 +281,7 @@ func TestInterimStatusesAreWrittenDuringASlowReconcile(t *testing.T) {
 		}
 		return true, nil
 	}
-	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return slowProvider{h.cloud, release}, nil }
+	h.accounts.connect = func(string, string) (provider.Provider, error) { return slowProvider{h.cloud, release}, nil }
 	done := make(chan error)
 	go func() {
 		_, err := h.Reconcile(context.Background(), h.key)

@@ -60,7 +60,7 @@ func hashObjects(objects connector.Objects) (string, error) {
 // upToDate reports whether the objects in the cache match the desired objects. Recent
 // is the hash of the objects that this reconcile has applied; the cache may not
 // contain them yet.
-func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, s *settings.Settings, recent string) (bool, error) {
+func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, s *settings.Settings, last applied, recent string) (bool, error) {
 	objects, err := connector.Build(c.connectorInput(f, s))
 	if err != nil {
 		return false, nil // RunConnectors reports the error
@@ -69,11 +69,10 @@ func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, s *settings.S
 	if err != nil || desired == recent {
 		return err == nil, err
 	}
-	last := c.lastApplied(f.Object.Name)
 	if last.hash != desired {
 		return false, nil
 	}
-	cached, err := c.isCached(ctx, f.Object)
+	cached, err := c.isCached(ctx, f.Object, last)
 	if err != nil || !cached || !needsIdentity(f.Object, objects) {
 		return cached, err
 	}
@@ -86,49 +85,40 @@ func needsIdentity(t *v1alpha1.Tunnel, objects connector.Objects) bool {
 }
 
 // isCached reports whether the cache contains the objects that were last applied.
-func (c *connectors) isCached(ctx context.Context, t *v1alpha1.Tunnel) (bool, error) {
+func (c *connectors) isCached(ctx context.Context, t *v1alpha1.Tunnel, last applied) (bool, error) {
 	versions, err := c.versions(ctx, t)
-	return err == nil && slices.Equal(versions, c.lastApplied(t.Name).versions), err
-}
-
-func (c *connectors) lastApplied(name string) applied {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.applied[name]
+	return err == nil && slices.Equal(versions, last.versions), err
 }
 
 // apply creates, updates and deletes the connector objects as desired. It returns the
 // hash of the desired objects.
-func (c *connectors) apply(ctx context.Context, f tunnel.Facts, s *settings.Settings) (string, error) {
+func (c *connectors) apply(ctx context.Context, f tunnel.Facts, s *settings.Settings) (applied, error) {
 	in := c.connectorInput(f, s)
 	objects, err := connector.Build(in)
 	if err != nil {
-		return "", err
+		return applied{}, err
 	}
 	desired, err := hashObjects(objects)
 	if err != nil {
-		return "", err
+		return applied{}, err
 	}
 	if err := c.prepareDeployment(ctx, in); err != nil {
-		return "", err
+		return applied{}, err
 	}
 	if needsIdentity(f.Object, objects) { // a pod does not start without its Secret
 		if err := c.identities.Write(ctx, f.Object); err != nil {
-			return "", err
+			return applied{}, err
 		}
 	}
 	var versions []string
 	for _, kind := range connector.Kinds() {
 		version, err := c.applyObject(ctx, f.Object, kind, objects)
 		if err != nil {
-			return "", err
+			return applied{}, err
 		}
 		versions = append(versions, version)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.applied[f.Object.Name] = applied{hash: desired, versions: versions}
-	return desired, nil
+	return applied{hash: desired, versions: versions}, nil
 }
 
 // versions returns the versions of the Tunnel's connector objects in the cache.
@@ -228,9 +218,6 @@ func (c *connectors) prepareDeployment(ctx context.Context, in connector.Input) 
 // stop deletes the objects that run the pods. The objects that confine the pods, such
 // as the NetworkPolicy, stay until Kubernetes deletes them with the Tunnel.
 func (c *connectors) stop(ctx context.Context, t *v1alpha1.Tunnel) error {
-	c.mu.Lock()
-	delete(c.applied, t.Name)
-	c.mu.Unlock()
 	for _, kind := range connector.Kinds() {
 		if kind.OutlivesPods {
 			continue

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,23 +37,19 @@ type connectors struct {
 	// find the controller.
 	identities identities
 	xdsHost    string
-
-	mu sync.Mutex
-	// applied describes the objects that were last applied, by the name of the Tunnel.
-	applied map[string]applied
 }
 
 // check returns the state of the Tunnel's connectors. It lists pods only when the next
-// decision depends on them. Recent is the hash of the objects that this reconcile has
-// applied; the cache may not contain them yet.
-func (c *connectors) check(ctx context.Context, f tunnel.Facts, s *settings.Settings, recent string) (tunnel.Connectors, error) {
+// decision depends on them. last describes the objects that were last applied, and recent is the
+// hash of those that this reconcile has applied; the cache may not contain them yet.
+func (c *connectors) check(ctx context.Context, f tunnel.Facts, s *settings.Settings, last applied, recent string) (tunnel.Connectors, error) {
 	deployment, err := c.deployment(ctx, f.Object)
 	if err != nil {
 		return tunnel.Connectors{}, err
 	}
 	found := describeDeployment(deployment, f, s)
 	if f.Desired != nil && f.Token.State == tunnel.TokenPresent {
-		if found.Current, err = c.upToDate(ctx, f, s, recent); err != nil {
+		if found.Current, err = c.upToDate(ctx, f, s, last, recent); err != nil {
 			return tunnel.Connectors{}, err
 		}
 	}
@@ -68,7 +63,7 @@ func (c *connectors) check(ctx context.Context, f tunnel.Facts, s *settings.Sett
 	describePods(&found, pods, f.Token.Version)
 	if found.RolledOut && recent != "" {
 		// A cached Deployment that this reconcile has replaced can be the source of further pods.
-		found.RolledOut, err = c.isCached(ctx, f.Object)
+		found.RolledOut, err = c.isCached(ctx, f.Object, last)
 	}
 	return found, err
 }

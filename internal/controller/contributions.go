@@ -19,23 +19,23 @@ type contributions struct {
 
 // recordWrite records an attempt to write the desired configuration. A repeated attempt
 // after a failure, and the revert of an external change, have no contributors.
-func (l *loop) recordWrite(s tunnel.Step) {
-	namespaces := l.recordInEffect(s.Hash)
-	l.contributions.recent = l.contributions.recent.Add(l.clock.uptime(), namespaces)
-	l.activity.changedNamespaces = append(l.activity.changedNamespaces, namespaces...)
+func (r *run) recordWrite(s tunnel.Step) {
+	namespaces := r.recordInEffect(s.Hash)
+	r.tunnel.contributions.recent = r.tunnel.contributions.recent.Add(r.process.clock.uptime(), namespaces)
+	r.tunnel.activity.changedNamespaces = append(r.tunnel.activity.changedNamespaces, namespaces...)
 }
 
 // recordInEffect records that the tunnel has the configuration with the hash, and returns the
 // namespaces whose objects have changed since the last call. A change of the data plane has
 // no contributors.
-func (l *loop) recordInEffect(hash string) []string {
-	p := l.decision.Plane(l.object)
-	if other := l.decision.Other(l.object); other.Has(hash) {
+func (r *run) recordInEffect(hash string) []string {
+	p := r.decision.Plane(r.tunnel.object)
+	if other := r.decision.Other(r.tunnel.object); other.Has(hash) {
 		p = other
 	}
-	written, plane := p.Digest(l.key.Namespace), p.Result.DataPlane
-	before, planeBefore := l.contributions.written, l.contributions.plane
-	l.contributions.written, l.contributions.plane = written, plane
+	written, plane := p.Digest(r.key.Namespace), p.Result.DataPlane
+	before, planeBefore := r.tunnel.contributions.written, r.tunnel.contributions.plane
+	r.tunnel.contributions.written, r.tunnel.contributions.plane = written, plane
 	if before == nil || plane != planeBefore {
 		return nil // without a digest, an earlier process wrote the configuration
 	}
@@ -43,21 +43,21 @@ func (l *loop) recordInEffect(hash string) []string {
 }
 
 // changedNamespaces returns the namespaces whose objects have changed since the last write.
-func (l *loop) changedNamespaces() []string {
-	current := l.decision.Plane(l.object)
-	if l.contributions.written == nil || current.Result.DataPlane != l.contributions.plane {
+func (r *run) changedNamespaces() []string {
+	current := r.decision.Plane(r.tunnel.object)
+	if r.tunnel.contributions.written == nil || current.Result.DataPlane != r.tunnel.contributions.plane {
 		return nil
 	}
-	return l.contributions.written.ChangedNamespaces(current.Digest(l.key.Namespace))
+	return r.tunnel.contributions.written.ChangedNamespaces(current.Digest(r.key.Namespace))
 }
 
 // reportThrottling emits an event that names the namespaces whose objects keep changing,
 // unless there was one within the window that it describes.
-func (l *loop) reportThrottling(f tunnel.Facts) {
-	c := &l.contributions
+func (r *run) reportThrottling(f tunnel.Facts) {
+	c := &r.tunnel.contributions
 	if c.reported.IsSet() && c.reported.Since(f.Uptime) < tunnel.ContributionWindow {
 		return
 	}
 	c.reported = tunnel.At(f.Uptime)
-	l.notify.emitStep(l.gateway, f.Object, *c.recent.Event(f.Uptime, f.Desired.Updates))
+	r.process.notify.emitStep(r.gateway, f.Object, *c.recent.Event(f.Uptime, f.Desired.Updates))
 }

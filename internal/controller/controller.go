@@ -1,15 +1,17 @@
 // Package controller reconciles Gateways. A watch adds a key to the queue. For each
-// key, the reconciler loads the state, publishes the routes for Envoy, executes the steps of
-// the tunnel's lifecycle and writes the statuses. internal/gateway and internal/tunnel
+// key, the process loads the state, publishes the routes for Envoy, executes the steps of
+// the tunnel's lifecycle and writes the statuses. internal/decision and internal/tunnel
 // make the decisions; this package executes them.
 //
 // The files follow the path of a change:
 //
 //   - watch.go and watchtunnel.go map a changed object to the keys of the Gateways that it affects.
-//   - reconcile.go reconciles a key. target.go contains the decisions about its Gateway.
+//   - process.go contains what all Gateways share, and memory.go what the process remembers about
+//     one Gateway, and where it forgets it.
+//   - reconcile.go reconciles a key.
 //   - publish.go and envoys.go publish the routes for Envoy, and envoyendpoints.go the endpoints.
-//   - lifecycle.go and loop.go contain the loop of decisions about the tunnel. execute.go executes
-//     a step, with the objects in tunnelobjects.go, tokensecret.go and connectorobjects.go.
+//   - manage.go and run.go contain the loop of decisions about the tunnel. execute.go executes a step,
+//     with the objects in tunnelobjects.go, tokensecret.go and connectorobjects.go.
 //   - observer.go records metrics and traces, and notifier.go emits events.
 package controller
 
@@ -20,7 +22,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
@@ -34,12 +35,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -92,18 +90,6 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 			return err
 		}
 	}
-	notify := notifier{events: m.GetEventRecorder("tunnel-gateway")}
-	writer := &status.Writer{
-		Client: m.GetClient(), Live: liveReader{m.GetAPIReader()}, ControllerName: o.ControllerName, Now: time.Now, Notify: notify.emitChange,
-		NotifyFailure: notify.emitUnwritten, Unwritten: unwrittenStatuses(o.Metrics),
-	}
-	if err := m.Add(writer); err != nil {
-		return err
-	}
-	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
-	if err := setupClass(m, classes); err != nil {
-		return err
-	}
 	requeued := make(chan event.TypedGenericEvent[state.Key])
 	requeue := func(key state.Key) {
 		select {
@@ -111,28 +97,37 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		case <-ctx.Done(): // the manager no longer receives
 		}
 	}
-	l := newLifecycle(m, o, writer, notify)
-	envoys, err := setupEnvoys(m, o, l, requeue)
-	if err != nil {
+	d := dependencies{
+		client: m.GetClient(), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
+		notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, clock: systemClock(),
+	}
+	if err := d.connectEnvoys(m, o); err != nil {
 		return err
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: l.accounts.readsSecret}
-	r := newReconciler(m, o, writer, l, envoys)
-	r.hostnames = &sharedHostnames{listManaged: w.managedGateways, requeue: requeue, hostnames: gateway.NewHostnames()}
-	r.warnings = &hostnameWarnings{notify: notify, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
+	p := newProcess(d, o)
 	inventory := &inventory{
-		lifecycle: l, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
+		process: p, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
 	}
-	if err := m.Add(inventory); err != nil {
+	for _, runnable := range []manager.Runnable{p.writer, inventory} {
+		if err := m.Add(runnable); err != nil {
+			return err
+		}
+	}
+	classes := &classReconciler{client: m.GetClient(), writer: p.writer, controllerName: o.ControllerName, namespace: o.Namespace}
+	if err := setupClass(m, classes); err != nil {
 		return err
 	}
-	return watchAll(m, o, r, w, requeued)
+	if err := setupEndpoints(m, p.envoys); err != nil {
+		return err
+	}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: p.accounts.readsSecret}
+	return watchAll(m, o, p, w, requeued)
 }
 
-// watchAll registers the reconciler and its watches of every kind that can affect a
+// watchAll registers the process and its watches of every kind that can affect a
 // Gateway.
-func watchAll(m manager.Manager, o Options, r *reconciler, w watches, requeued chan event.TypedGenericEvent[state.Key]) error {
-	record := r.observer.pending.add
+func watchAll(m manager.Manager, o Options, p *process, w watches, requeued chan event.TypedGenericEvent[state.Key]) error {
+	record := p.observer.pending.add
 	controller := builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
@@ -154,7 +149,7 @@ func watchAll(m manager.Manager, o Options, r *reconciler, w watches, requeued c
 	for _, kind := range connector.Kinds() {
 		controller = controller.Watches(kind.New(), enqueue(record, w.fromConnectors))
 	}
-	return controller.Complete(r)
+	return controller.Complete(p)
 }
 
 // add adds a requeued key to the queue.
@@ -177,47 +172,5 @@ func unwrittenStatuses(m *metrics.Metrics) func(gateway.Owner, int) {
 		if owner.Kind == gateway.KindGateway {
 			m.SetUnwrittenStatuses(owner.NamespacedName, count)
 		}
-	}
-}
-
-func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifecycle, e *envoys) *reconciler {
-	return &reconciler{
-		loader: state.Loader{
-			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
-			Certificates: &state.CachedCertificates{Metadata: m.GetCache(), Live: liveReader{m.GetAPIReader()}, Reads: o.ReadsCertificates},
-		},
-		options: decision.Options{Gateway: gateway.Options{
-			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
-			DataPlanes: decision.DataPlanes(),
-		}, Tunnel: l.options, Account: l.accounts.defaults},
-		writer:    writer,
-		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
-		now:       time.Now,
-		lifecycle: l,
-		envoys:    e,
-	}
-}
-
-func newLifecycle(m manager.Manager, o Options, writer *status.Writer, notify notifier) *lifecycle {
-	c, live := m.GetClient(), liveReader{m.GetAPIReader()}
-	return &lifecycle{
-		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
-		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.InScope},
-		tokens:     tokenSecrets{client: c, metadata: m.GetCache(), live: live},
-		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
-		accounts: &accounts{
-			defaults: o.Account, connect: o.Open, metadata: m.GetCache(), live: live, bySource: map[credentials.Source]*openAccount{},
-			secretsRead: map[types.NamespacedName]bool{},
-		},
-		reservations: &reservations{byTunnel: map[string]state.Key{}},
-		statuses:     writer,
-		notify:       notify,
-		options: tunnel.Options{
-			ControllerName: string(o.ControllerName), ClusterUID: o.ClusterUID, ClusterID: o.ClusterID,
-			RetirementDelay: o.RetirementDelay, DriftInterval: o.DriftInterval,
-		},
-		clock:    systemClock(),
-		tunnels:  map[state.Key]*managedTunnel{},
-		findings: map[state.Key]inventoryFinding{},
 	}
 }

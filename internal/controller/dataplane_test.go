@@ -84,7 +84,7 @@ func TestEnvoyServesChangedRouteBetweenWrites(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.requireAccess()
 	h.reconcileOnce()
-	if h.lifecycle.writeDelay(h.key) == 0 {
+	if h.writeDelay(h.key) == 0 {
 		t.Fatal("no pause follows the write")
 	}
 	h.setHostname("b.example.com")

@@ -67,7 +67,7 @@ func TestOutdatedDeploymentDoesNotCountAsRolledOut(t *testing.T) {
 	h.reconcileFor(time.Minute)
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneRemovingEnvoy, false)
 
-	h.lifecycle.connectors.client = interceptor.NewClient(h.client(), interceptor.Funcs{
+	h.connectors.client = interceptor.NewClient(h.client(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
 			if d, ok := object.(*appsv1.Deployment); ok {
 				before.DeepCopyInto(d)

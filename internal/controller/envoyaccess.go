@@ -51,7 +51,7 @@ func leadsToEnvoy(object *v1alpha1.Tunnel) bool {
 
 // exposure returns how the listeners serve the hostnames in the last publication.
 func (e *envoys) exposure(gateway types.NamespacedName) ingress.Exposure {
-	p := e.find(gateway)
+	p := e.memories.findPublication(gateway)
 	if p == nil {
 		return ingress.Exposure{}
 	}
@@ -73,7 +73,7 @@ func (e *envoys) closingDelay(gateway types.NamespacedName) time.Duration {
 // closeOverdue closes the hostnames of the Gateway that got Access and have been open for too
 // long since then. It needs no decision, because the Gateway can be invalid or unknown meanwhile.
 func (e *envoys) closeOverdue(ctx context.Context, gateway types.NamespacedName) {
-	p := e.find(gateway)
+	p := e.memories.findPublication(gateway)
 	if p == nil {
 		return
 	}

@@ -81,7 +81,7 @@ func TestNoMutexIsLockedDuringAnAssignment(t *testing.T) {
 	assigned := 0
 	h.before = func(string) {
 		assigned++
-		p := h.envoys.find(h.key.NamespacedName)
+		p := h.memories.findPublication(h.key.NamespacedName)
 		if !p.mu.TryLock() {
 			t.Fatal("the mutex of the publication is locked")
 		}

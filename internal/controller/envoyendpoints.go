@@ -48,29 +48,13 @@ func setupEndpoints(m manager.Manager, e *envoys) error {
 // fromEndpointSlice returns the Gateways whose Envoys connect to the endpoints.
 func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []followed {
 	service := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetLabels()[discoveryv1.LabelServiceName]}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var found []followed
-	for gateway, p := range e.published {
-		if p.services[service] {
-			found = append(found, followed{gateway, service})
-		}
-	}
-	return found
+	return e.memories.followers(func(followed types.NamespacedName) bool { return followed == service })
 }
 
 // fromConnectorPod returns all Services to whose pods Envoys connect, because Envoys never
 // connect to the addresses of connectors.
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var found []followed
-	for gateway, p := range e.published {
-		for service := range p.services {
-			found = append(found, followed{gateway, service})
-		}
-	}
-	return found
+	return e.memories.followers(func(types.NamespacedName) bool { return true })
 }
 
 // addressesChanged passes updates of a pod only if the addresses change that it uses.
@@ -90,14 +74,12 @@ func (e *envoys) follow(p *publication, all ...*envoy.Resources) {
 			services[cluster.Service] = true
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p.services = services
+	e.memories.follow(p, services)
 }
 
 // publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
 func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
-	p := e.find(f.gateway)
+	p := e.memories.findPublication(f.gateway)
 	if p == nil {
 		return nil
 	}

@@ -44,10 +44,8 @@ type envoys struct {
 	namespace string
 	assign    assigner
 	// uptime returns the time since the start of this process.
-	uptime func() time.Duration
-
-	mu        sync.Mutex
-	published map[types.NamespacedName]*publication
+	uptime   func() time.Duration
+	memories *memories
 }
 
 // publication is the last publication for a Gateway.
@@ -72,36 +70,21 @@ type publication struct {
 	// changes and exposure describe the hostnames whose Access changes.
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
-	// services are the Services to whose pods the clusters of the resources lead. envoys.mu
+	// services are the Services to whose pods the clusters of the resources lead. [memories.mu]
 	// guards them: the watch of EndpointSlices must not wait for a publication.
 	services map[types.NamespacedName]bool
 }
 
-func newEnvoys(server xdsServer, reader client.Reader, namespace string, uptime func() time.Duration) *envoys {
-	return &envoys{
-		server: server, reader: reader, namespace: namespace, assign: envoy.Assign, uptime: uptime,
-		published: map[types.NamespacedName]*publication{},
-	}
-}
-
-// ensure returns the publication of the Gateway, and creates it if necessary.
-func (e *envoys) ensure(gateway types.NamespacedName) *publication {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p := e.published[gateway]
-	if p == nil {
-		p = &publication{assigned: map[string]assignment{}}
-		e.published[gateway] = p
-	}
-	return p
+func newEnvoys(server xdsServer, reader client.Reader, namespace string, m *memories, uptime func() time.Duration) *envoys {
+	return &envoys{server: server, reader: reader, namespace: namespace, assign: envoy.Assign, uptime: uptime, memories: m}
 }
 
 // publish publishes the routing table of the plane for the Envoys of the Tunnel. observed is what
 // is known about the configuration of the tunnel, which leads each hostname to one of the
 // listeners. The server refuses a publication that is not valid, and reports it in its state.
-func (e *envoys) publish(ctx context.Context, t target, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (settled bool, err error) {
-	p := e.ensure(t.key.NamespacedName)
-	next, err := e.prepare(ctx, p, t, plane, object, observed)
+func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (settled bool, err error) {
+	p := e.memories.publicationOf(r.key.NamespacedName)
+	next, err := e.prepare(ctx, p, r, plane, object, observed)
 	if err != nil {
 		return false, err
 	}
@@ -110,7 +93,7 @@ func (e *envoys) publish(ctx context.Context, t target, plane *decision.Plane, o
 	defer p.mu.Unlock()
 	p.keep(ctx, found)
 	err = e.server.Publish(xds.Publication{
-		Gateway: t.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: p.next, Assignments: p.assignments(p.next),
+		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: p.next, Assignments: p.assignments(p.next),
 	})
 	if err != nil {
 		p.complete(p.resources)
@@ -132,12 +115,12 @@ type prepared struct {
 
 // prepare renders the resources of the next publication, and reads the EndpointSlices of its
 // clusters.
-func (e *envoys) prepare(ctx context.Context, p *publication, t target, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
+func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next.changes, next.exposure = p.expose(plane, object, observed, e.uptime())
 	resources := envoy.RenderTransition(plane.Result.Table, next.exposure.Transition, p.resources)
-	if listeners := describeListeners(t.gateway, plane.Result); p.listeners != listeners {
+	if listeners := describeListeners(r.gateway, plane.Result); p.listeners != listeners {
 		p.listeners = listeners
 		p.sequence++
 	}
@@ -152,13 +135,8 @@ func (e *envoys) prepare(ctx context.Context, p *publication, t target, plane *d
 }
 
 // hasPublished reports whether routes of the Gateway were published for Envoy.
-func (e *envoys) hasPublished(gateway types.NamespacedName) bool { return e.find(gateway) != nil }
-
-// find returns the publication of the Gateway, or nil if nothing was published for it.
-func (e *envoys) find(gateway types.NamespacedName) *publication {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.published[gateway]
+func (e *envoys) hasPublished(gateway types.NamespacedName) bool {
+	return e.memories.findPublication(gateway) != nil
 }
 
 // remove ends the streams of a Gateway that has no Tunnel or whose connectors have no Envoy.
@@ -170,10 +148,7 @@ func (e *envoys) remove(gateway types.NamespacedName) {
 // forget forgets the publication of the Gateway, and reports whether there was one. Endpoints that
 // are being assigned are not published later.
 func (e *envoys) forget(gateway types.NamespacedName) bool {
-	e.mu.Lock()
-	p := e.published[gateway]
-	delete(e.published, gateway)
-	e.mu.Unlock()
+	p := e.memories.takePublication(gateway)
 	if p == nil {
 		return false
 	}

@@ -188,7 +188,7 @@ func TestOnlyTheCurrentTunnelIsIdentified(t *testing.T) {
 	object := h.tunnelObject()
 	check := func(situation, gateway string, uid types.UID, want bool) {
 		t.Helper()
-		if got := h.lifecycle.objects.isCurrent(types.NamespacedName{Namespace: "infra", Name: gateway}, uid); got != want {
+		if got := h.objects.isCurrent(types.NamespacedName{Namespace: "infra", Name: gateway}, uid); got != want {
 			t.Errorf("%s: the identity is current: %t, want %t", situation, got, want)
 		}
 	}

@@ -17,32 +17,34 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// setupEnvoys adds the authority, the xDS server and the controller of endpoints to the
-// manager. The connectors of the lifecycle get their certificates from the authority.
-func setupEnvoys(m manager.Manager, o Options, l *lifecycle, requeue func(state.Key)) (*envoys, error) {
+// xdsHost returns the name at which Envoys find the controller.
+func (o Options) xdsHost() string {
+	return fmt.Sprintf("%s.%s.svc.%s.", o.XDSService, o.Namespace, o.ClusterDomain)
+}
+
+// connectEnvoys adds the authority and the xDS server to the manager and to the dependencies.
+func (d *dependencies) connectEnvoys(m manager.Manager, o Options) error {
 	issuer := authority.New(authority.Options{
-		Client: m.GetClient(), Metadata: m.GetCache(), Live: liveReader{m.GetAPIReader()},
+		Client: d.client, Metadata: d.metadata, Live: d.live,
 		Namespace: o.Namespace, Name: o.XDSService + "-ca", ClusterID: o.ClusterID, Now: time.Now, FieldOwner: fieldOwner,
-		Due: func(t *v1alpha1.Tunnel) { go requeue(gatewayOf(t)) },
+		Due: func(t *v1alpha1.Tunnel) { go d.requeue(gatewayOf(t)) },
 	})
-	l.connectors.identities = issuer
-	l.connectors.xdsHost = fmt.Sprintf("%s.%s.svc.%s.", o.XDSService, o.Namespace, o.ClusterDomain)
+	objects := tunnelObjects{client: d.client, live: d.live, namespace: o.Namespace}
 	server := xds.NewServer(xds.Options{
 		Address: o.XDSAddress, TLS: issuer.ServerConfig(), Identify: authority.PeerIdentity,
 		IsCurrent: func(id authority.Identity) bool {
-			return id.ClusterID == o.ClusterID && l.objects.isCurrent(id.Gateway, id.Tunnel)
+			return id.ClusterID == o.ClusterID && objects.isCurrent(id.Gateway, id.Tunnel)
 		},
-		Changed: func(gateway types.NamespacedName) { requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
+		Changed: func(gateway types.NamespacedName) { d.requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
 		Metrics: o.Metrics, Logger: m.GetLogger().WithName("xds"), Memory: memoryLimit(),
 	})
-	e := newEnvoys(server, m.GetClient(), o.Namespace, l.clock.uptime)
-	l.envoys = e
+	d.identities, d.xds = issuer, server
 	for _, runnable := range []manager.Runnable{issuer, server, manager.RunnableFunc(recordExpiry(issuer, o.Metrics))} {
 		if err := m.Add(runnable); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return e, setupEndpoints(m, e)
+	return nil
 }
 
 // memoryLimit returns the memory limit of the process (GOMEMLIMIT), or 0 if there is none.

@@ -13,15 +13,15 @@ import (
 // state returns the state of the Gateway's Envoys for its conditions, or nil when no request
 // reaches them and none will. change is the change of the data plane, or nil if it is unknown
 // or there is none. last is the last known configuration of the tunnel, or nil.
-func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPlaneChange, last *provider.Configuration) *gateway.Envoys {
-	serves := servesWithEnvoy(t, object)
+func (e *envoys) state(r *run, object *v1alpha1.Tunnel, change *tunnel.DataPlaneChange, last *provider.Configuration) *gateway.Envoys {
+	serves := servesWithEnvoy(r, object)
 	if !serves && !isStarting(object) {
 		return nil
 	}
-	s := e.server.State(t.key.NamespacedName)
+	s := e.server.State(r.key.NamespacedName)
 	found := &gateway.Envoys{
 		Connected: s.Connected, Known: s.Known, Published: s.Published, Late: s.Late, Rejected: s.Rejected,
-		Acknowledged: e.acknowledges(t.key.NamespacedName, s.Acknowledged),
+		Acknowledged: e.acknowledges(r.key.NamespacedName, s.Acknowledged),
 		Starting:     !serves,
 	}
 	if object != nil {
@@ -33,14 +33,14 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPla
 			found.Progress = change.Message
 		}
 	case object != nil && object.Status.DataPlaneChange == nil:
-		if other := t.decision.Other(object); other != nil {
+		if other := r.decision.Other(object); other != nil {
 			found.Excess = other.Excess
 		}
 	}
-	if desired := t.decision.Plane(object).Configuration; serves && desired != nil {
-		exposure := e.exposure(t.key.NamespacedName)
+	if desired := r.decision.Plane(object).Configuration; serves && desired != nil {
+		exposure := e.exposure(r.key.NamespacedName)
 		found.Access.Kept, found.Access.Closed = exposure.Kept, exposure.Closed
-		if last != nil && !t.decision.Other(object).Has(last.Hash()) {
+		if last != nil && !r.decision.Other(object).Has(last.Hash()) {
 			found.Access.Hostnames = ingress.PendingAccess(*desired, *last)
 		}
 	}
@@ -48,8 +48,8 @@ func (e *envoys) state(t target, object *v1alpha1.Tunnel, change *tunnel.DataPla
 }
 
 // servesWithEnvoy reports whether Envoy is the data plane in effect.
-func servesWithEnvoy(t target, object *v1alpha1.Tunnel) bool {
-	return t.decision.Plane(object).Result.DataPlane == v1alpha1.DataPlaneEnvoy
+func servesWithEnvoy(r *run, object *v1alpha1.Tunnel) bool {
+	return r.decision.Plane(object).Result.DataPlane == v1alpha1.DataPlaneEnvoy
 }
 
 // isStarting reports whether the Tunnel changes to Envoy, and still has ingress rules.
@@ -62,9 +62,9 @@ func isStarting(object *v1alpha1.Tunnel) bool {
 
 // expectsAcknowledgements reports whether a change to Envoy waits for acknowledgements that are
 // expected soon.
-func (e *envoys) expectsAcknowledgements(t target, object *v1alpha1.Tunnel) bool {
-	s := e.server.State(t.key.NamespacedName)
-	return isStarting(object) && !t.state.Paused && s.Rejected == "" && !s.Late
+func (e *envoys) expectsAcknowledgements(r *run, object *v1alpha1.Tunnel) bool {
+	s := e.server.State(r.key.NamespacedName)
+	return isStarting(object) && !r.state.Paused && s.Rejected == "" && !s.Late
 }
 
 // facts returns the state of the Gateway's Envoys for decisions about the data plane.
@@ -75,7 +75,7 @@ func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
 
 // acknowledges reports whether the sequence covers the present listeners of the Gateway.
 func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool {
-	p := e.find(gateway)
+	p := e.memories.findPublication(gateway)
 	if p == nil {
 		return false
 	}

@@ -16,80 +16,91 @@ import (
 )
 
 // executeAction executes the action of a step and returns its result.
-func (l *loop) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
-	var r tunnel.Result
+func (r *run) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
+	var result tunnel.Result
 	switch s.Action {
 	case tunnel.Claim:
-		r.Err = l.claim(ctx, f, s)
+		result.Err = r.claim(ctx, f, s)
 	case tunnel.RunConnectors:
-		l.applied, r.Err = l.connectors.apply(ctx, f, l.decision.Settings())
+		result.Err = r.runConnectors(ctx, f)
 	case tunnel.StopConnectors:
-		r.Err = l.connectors.stop(ctx, f.Object)
+		r.memory.applied = applied{}
+		result.Err = r.process.connectors.stop(ctx, f.Object)
 	case tunnel.WithdrawStatuses:
-		l.withdraw(ctx)
+		r.withdraw(ctx)
 	case tunnel.DeleteObject:
-		r.Err = l.objects.remove(ctx, f.Object)
+		result.Err = r.process.objects.remove(ctx, f.Object)
 	case tunnel.Record:
 	default:
-		r = l.call(l.requests.context(ctx, s.Priority), f, s)
+		result = r.call(r.requests.context(ctx, s.Priority), f, s)
 	}
-	r.Uptime = l.clock.uptime()
-	return r
+	result.Uptime = r.process.clock.uptime()
+	return result
+}
+
+// runConnectors applies the objects of the connectors.
+func (r *run) runConnectors(ctx context.Context, f tunnel.Facts) error {
+	done, err := r.process.connectors.apply(ctx, f, r.decision.Settings())
+	if err != nil {
+		return err
+	}
+	r.memory.applied, r.applied = done, done.hash
+	return nil
 }
 
 // claim creates the Tunnel object or updates its spec, and records the existing tunnel
 // that it claims. It then lists the Tunnels from the API server, because the next
 // decision requires a current list of the rivals.
-func (l *loop) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
-	object, err := l.objects.apply(ctx, f)
+func (r *run) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
+	object, err := r.process.objects.apply(ctx, f)
 	if err != nil {
 		return err
 	}
 	if s.Record != nil {
-		if object, err = l.objects.writeStatus(ctx, object, *s.Record); err != nil {
+		if object, err = r.process.objects.writeStatus(ctx, object, *s.Record); err != nil {
 			return err
 		}
 	}
-	l.object = object
+	r.tunnel.object = object
 	if object.Spec.Existing == nil {
 		return nil
 	}
-	tunnels, err := l.objects.list(ctx, l.objects.live)
+	tunnels, err := r.process.objects.list(ctx, r.process.objects.live)
 	if err != nil {
 		return err
 	}
-	l.confirmed = tunnel.Rivals(object, tunnels)
+	r.confirmed = tunnel.Rivals(object, tunnels)
 	return nil
 }
 
 // call makes the Cloudflare API request of the step.
-func (l *loop) call(ctx context.Context, f tunnel.Facts, s tunnel.Step) (r tunnel.Result) {
-	account, err := l.accounts.open(ctx, f.Object)
+func (r *run) call(ctx context.Context, f tunnel.Facts, s tunnel.Step) (result tunnel.Result) {
+	account, err := r.process.accounts.open(ctx, f.Object)
 	if err != nil {
 		return tunnel.Result{Err: err}
 	}
 	p, id := account.provider, provider.TunnelID(f.Object.Status.TunnelID)
 	switch s.Action {
 	case tunnel.ReadTunnel, tunnel.FindByName, tunnel.Create:
-		r.Tunnel, r.Err = locate(ctx, p, f.Object, s.Action)
+		result.Tunnel, result.Err = locate(ctx, p, f.Object, s.Action)
 	case tunnel.ReadConfiguration:
-		r.Configuration, r.Version, r.Err = p.Configuration(ctx, id)
+		result.Configuration, result.Version, result.Err = p.Configuration(ctx, id)
 	case tunnel.Configure:
-		r.Configuration, r.Version, r.Err = l.configure(ctx, p, f, s)
+		result.Configuration, result.Version, result.Err = r.configure(ctx, p, f, s)
 	case tunnel.ReadToken:
-		r.Err = l.readToken(ctx, p, f)
+		result.Err = r.readToken(ctx, p, f)
 	case tunnel.RotateToken:
-		r.Err = p.RotateToken(ctx, id)
+		result.Err = p.RotateToken(ctx, id)
 	case tunnel.ListConnections:
-		r.Connectors, r.Err = p.Connections(ctx, id)
+		result.Connectors, result.Err = p.Connections(ctx, id)
 	case tunnel.Disconnect:
-		r.Err = p.Disconnect(ctx, id, s.Connector)
+		result.Err = p.Disconnect(ctx, id, s.Connector)
 	case tunnel.Delete:
-		r.Err = p.DeleteTunnel(ctx, id)
+		result.Err = p.DeleteTunnel(ctx, id)
 	default:
-		r.Err = fmt.Errorf("unknown action %q", s.Action)
+		result.Err = fmt.Errorf("unknown action %q", s.Action)
 	}
-	return r
+	return result
 }
 
 // locate reads the tunnel by its ID, finds it by its name or creates it.
@@ -106,7 +117,7 @@ func locate(ctx context.Context, p provider.Provider, t *v1alpha1.Tunnel, a tunn
 
 // configure writes the configuration of the step. It keeps the fields of the remote
 // configuration that the controller does not support.
-func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Facts, s tunnel.Step) (provider.Configuration, provider.Version, error) {
+func (r *run) configure(ctx context.Context, p provider.Provider, f tunnel.Facts, s tunnel.Step) (provider.Configuration, provider.Version, error) {
 	configuration := *s.Configuration
 	remote := f.Memory.Remote.Configuration
 	configuration.UnknownFields = remote.Configuration.UnknownFields
@@ -119,22 +130,22 @@ func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Fact
 }
 
 // readToken reads the tunnel's token and writes it to the token Secret.
-func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Facts) error {
+func (r *run) readToken(ctx context.Context, p provider.Provider, f tunnel.Facts) error {
 	token, err := p.Token(ctx, provider.TunnelID(f.Object.Status.TunnelID))
 	if err != nil {
 		return err
 	}
-	return l.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token), &l.token)
+	return r.process.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token), &r.tunnel.token)
 }
 
 // withdraw removes the Gateway's status entries from routes and ListenerSets. An entry that
 // cannot be removed does not delay the deletion of the tunnel: the [status.Writer]
 // retries it, and the reconcile of a Gateway without a Tunnel removes the entries again.
-func (l *loop) withdraw(ctx context.Context) {
+func (r *run) withdraw(ctx context.Context) {
 	// Another controller that wrote this status may have written those of the ListenerSets.
-	managed := l.state.State != tunnel.GatewayNotManaged || !statusIsCurrent(l.gateway)
-	report := decision.Withdraw(l.key, l.snapshot, managed)
-	if err := l.statuses.WriteAttached(ctx, l.key, report); err != nil {
+	managed := r.state.State != tunnel.GatewayNotManaged || !statusIsCurrent(r.gateway)
+	report := decision.Withdraw(r.key, r.snapshot, managed)
+	if err := r.process.writer.WriteAttached(ctx, r.key, report); err != nil {
 		log.FromContext(ctx).V(1).Info("failed to remove status entries", "cause", err.Error())
 	}
 }

@@ -185,7 +185,7 @@ func TestTunnelOfANewerVersionIsNoOrphan(t *testing.T) {
 	}
 	h.reconcileOnce()
 	i := &inventory{
-		lifecycle: h.lifecycle, requeue: func(state.Key) {}, metrics: metrics.New(prometheus.NewRegistry()),
+		process: h.process, requeue: func(state.Key) {}, metrics: metrics.New(prometheus.NewRegistry()),
 		orphanCandidates: map[string]map[provider.TunnelID]bool{},
 	}
 	for range 2 {

@@ -52,7 +52,7 @@ var readErrors = map[string]error{
 
 // failGateways makes reads of Gateways from the API server fail with the error.
 func (h *harness) failGateways(err error) {
-	h.lifecycle.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
+	h.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, ok := object.(*gatewayv1.Gateway); ok {
 				return err
@@ -109,7 +109,7 @@ func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
 		"the class belongs to another controller": {"", func(h *harness) { h.moveToAnotherClass() }, tunnel.GatewayNotManaged},
 		"the namespace is out of scope": {"", func(h *harness) {
 			h.delete(h.gateway())
-			h.lifecycle.gateways.inScope = func(namespace string) bool { return namespace != "infra" }
+			h.gateways.inScope = func(namespace string) bool { return namespace != "infra" }
 		}, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
 			if test.err != "" {
 				h.failGateways(readErrors[test.err])
 			}
-			if got := h.lifecycle.gateways.read(t.Context(), h.key.NamespacedName); got.State != test.want {
+			if got := h.gateways.read(t.Context(), h.key.NamespacedName); got.State != test.want {
 				t.Errorf("the state is %d, want %d", got.State, test.want)
 			}
 		})
@@ -133,7 +133,7 @@ func TestUnreadableNamespaceIsNotGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.lifecycle.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
+			h.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 					switch object.(type) {
 					case *gatewayv1.Gateway:
@@ -144,7 +144,7 @@ func TestUnreadableNamespaceIsNotGone(t *testing.T) {
 					return c.Get(ctx, key, object, options...)
 				},
 			})
-			if got := h.lifecycle.gateways.read(t.Context(), h.key.NamespacedName); got.State != tunnel.GatewayUnknown {
+			if got := h.gateways.read(t.Context(), h.key.NamespacedName); got.State != tunnel.GatewayUnknown {
 				t.Errorf("the state is %d, want unknown", got.State)
 			}
 		})
@@ -193,7 +193,7 @@ func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
 		},
 		"the namespace is out of scope": func(h *harness) {
 			h.delete(h.gateway())
-			h.lifecycle.gateways.inScope = func(string) bool { return false }
+			h.gateways.inScope = func(string) bool { return false }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestUnknownStateRestartsTheRetirementDelay(t *testing.T) {
 	h.reconcileFor(20 * time.Second)
 	h.failGateways(readErrors["forbidden"])
 	h.reconcileFor(5 * time.Second)
-	h.lifecycle.gateways.live = h.kube
+	h.gateways.live = h.kube
 	h.reconcileFor(25 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Error("the tunnel was deleted before the end of the second delay")

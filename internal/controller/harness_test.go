@@ -23,12 +23,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -45,7 +41,7 @@ var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // harness simulates a cluster with one Gateway, the Cloudflare API, a clock and a
 // controller process.
 type harness struct {
-	*reconciler
+	*process
 	*apiServer
 	registry   *prometheus.Registry
 	cloud      *fakeprovider.Provider
@@ -126,48 +122,19 @@ func (h *harness) restart() {
 	h.uptime = 0
 	h.xds = &fakeXDS{state: xds.State{Connected: 2, Known: true, Published: true, Acknowledged: math.MaxInt64}}
 	h.registry = prometheus.NewRegistry()
-	c, live := h.client(), h.kube
-	recorded := metrics.New(h.registry)
-	writer := &status.Writer{
-		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wallTime }, Notify: func(client.Object, status.Change) {},
-		NotifyFailure: notifier{events: h.events}.emitUnwritten, Unwritten: unwrittenStatuses(recorded),
-	}
-	l := &lifecycle{
-		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},
-		gateways:   gatewayReader{live: live, controllerName: controllerName, inScope: func(string) bool { return true }},
-		tokens:     tokenSecrets{client: c, metadata: c, live: live},
-		connectors: &connectors{client: c, live: live, identities: h.identities, xdsHost: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.", applied: map[string]applied{}},
-		accounts: &accounts{
-			defaults: credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
-			connect:  func(string, string) (provider.Provider, error) { return h.cloud, nil }, metadata: c, live: live,
-			bySource: map[credentials.Source]*openAccount{}, secretsRead: map[types.NamespacedName]bool{},
-		},
-		reservations: &reservations{byTunnel: map[string]state.Key{}}, statuses: writer, notify: notifier{events: h.events},
-		options: tunnel.Options{
-			ControllerName: controllerName, ClusterUID: "cluster", ClusterID: "west", RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute,
-		},
-		clock:   clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
-		tunnels: map[state.Key]*managedTunnel{}, findings: map[state.Key]inventoryFinding{},
-	}
-	l.envoys = newEnvoys(h.xds, c, controllerNamespace, l.clock.uptime)
-	h.reconciler = &reconciler{
-		loader: state.Loader{
-			Reader: c, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
-			Certificates: &state.CachedCertificates{Metadata: c, Live: live, Reads: func(string) bool { return true }},
-		},
-		options: decision.Options{Gateway: gateway.Options{
-			ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace,
-			DataPlanes: decision.DataPlanes(),
-		}, Tunnel: l.options, Account: l.accounts.defaults},
-		envoys:    l.envoys,
-		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
-		now: func() time.Time { return h.wallTime },
-	}
-	h.warnings = &hostnameWarnings{notify: notifier{events: h.events}, emitted: map[state.Key]map[gateway.HostnameWarning]bool{}}
-	h.hostnames = &sharedHostnames{
-		listManaged: watches{reader: c, controllerName: controllerName, namespace: controllerNamespace}.managedGateways,
-		hostnames:   gateway.NewHostnames(), requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
-	}
+	h.process = newProcess(dependencies{
+		client: h.client(), metadata: h.client(), live: h.kube, notify: notifier{events: h.events},
+		requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
+		xds:     h.xds, identities: h.identities,
+		clock: clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
+	}, Options{
+		ControllerName: controllerName, ClusterDomain: "cluster.local", ClusterUID: "cluster", ClusterID: "west", Namespace: controllerNamespace,
+		InScope: func(string) bool { return true }, ReadsCertificates: func(string) bool { return true },
+		Account:         credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
+		Open:            func(string, string) (provider.Provider, error) { return h.cloud, nil },
+		RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute, XDSService: "tunnel-gateway-xds",
+		Metrics: metrics.New(h.registry), Tracer: noop.NewTracerProvider().Tracer(""),
+	})
 }
 
 // reconcileOnce reconciles the Gateway.
@@ -200,7 +167,7 @@ func (h *harness) advance(d time.Duration) { h.uptime, h.wallTime = h.uptime+d, 
 // tunnelObject returns the Gateway's Tunnel, or nil.
 func (h *harness) tunnelObject() *v1alpha1.Tunnel {
 	h.t.Helper()
-	object, err := h.lifecycle.objects.read(h.t.Context(), h.kube, h.key.NamespacedName)
+	object, err := h.objects.read(h.t.Context(), h.kube, h.key.NamespacedName)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -24,10 +24,10 @@ import (
 // Gateways whose tunnel is missing or has lost connectors, because the tunnel's token
 // may have been replaced.
 type inventory struct {
-	lifecycle *lifecycle
-	interval  time.Duration
-	requeue   func(state.Key)
-	metrics   *metrics.Metrics
+	process  *process
+	interval time.Duration
+	requeue  func(state.Key)
+	metrics  *metrics.Metrics
 	// orphanCandidates contains, by account, the tunnels without a Tunnel object in
 	// the last inventory. A tunnel is reported as orphaned when two successive
 	// inventories find it, because its object may be about to be written.
@@ -65,7 +65,7 @@ func (i *inventory) nextDelay() time.Duration {
 // checkAccounts takes the inventory of every open account.
 func (i *inventory) checkAccounts(ctx context.Context) error {
 	var errs []error
-	for _, a := range i.lifecycle.accounts.all() {
+	for _, a := range i.process.accounts.all() {
 		errs = append(errs, i.checkAccount(ctx, a))
 	}
 	return errors.Join(errs...)
@@ -77,7 +77,7 @@ func (i *inventory) checkAccount(ctx context.Context, a account) error {
 	if err != nil {
 		return err
 	}
-	tunnels, err := i.lifecycle.objects.list(ctx, i.lifecycle.client())
+	tunnels, err := i.process.objects.list(ctx, i.process.objects.client)
 	if err != nil {
 		return err
 	}
@@ -95,12 +95,12 @@ func (i *inventory) requeueUnhealthy(a account, remote []provider.Tunnel, tunnel
 	}
 	for n := range tunnels {
 		t := &tunnels[n]
-		if t.Spec.AccountID != a.id || t.Status.TunnelID == "" || t.Spec.ControllerName != i.lifecycle.options.ControllerName {
+		if t.Spec.AccountID != a.id || t.Status.TunnelID == "" || t.Spec.ControllerName != i.process.options.Tunnel.ControllerName {
 			continue
 		}
 		status, listed := statuses[t.Status.TunnelID]
 		if !listed || status == provider.TunnelDegraded || status == provider.TunnelDown {
-			i.lifecycle.addFinding(gatewayOf(t), !listed)
+			i.process.memories.addFinding(gatewayOf(t), !listed)
 			i.requeue(gatewayOf(t))
 		}
 	}
@@ -115,7 +115,7 @@ func (i *inventory) reportOrphans(ctx context.Context, a account, remote []provi
 	}
 	candidates, orphans := map[provider.TunnelID]bool{}, []string{}
 	for _, t := range remote {
-		if !strings.HasPrefix(t.Name, tunnel.NamePrefix(i.lifecycle.options.ClusterID)) || recorded[string(t.ID)] || recorded[t.Name] {
+		if !strings.HasPrefix(t.Name, tunnel.NamePrefix(i.process.options.Tunnel.ClusterID)) || recorded[string(t.ID)] || recorded[t.Name] {
 			continue
 		}
 		if candidates[t.ID] = true; i.orphanCandidates[a.id][t.ID] {

@@ -15,7 +15,7 @@ import (
 // inventory returns an inventory of the controller process.
 func (h *harness) inventory() *inventory {
 	return &inventory{
-		lifecycle: h.lifecycle, interval: time.Hour, metrics: h.observer.metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
+		process: h.process, interval: time.Hour, metrics: h.observer.metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
 		requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
 	}
 }

@@ -50,16 +50,16 @@ func (l *listenerSetGateways) forget(set types.NamespacedName) {
 
 // reconcileListenerSet removes the status entries of routes for a ListenerSet without a
 // Gateway.
-func (r *reconciler) reconcileListenerSet(ctx context.Context, key state.Key, s *gateway.Snapshot) {
-	last, known := r.sets.last(key.NamespacedName)
-	if known && len(s.Orphans) > 0 && r.lifecycle.gateways.read(ctx, last).State == tunnel.GatewayGone {
+func (p *process) reconcileListenerSet(ctx context.Context, key state.Key, s *gateway.Snapshot) {
+	last, known := p.sets.last(key.NamespacedName)
+	if known && len(s.Orphans) > 0 && p.gateways.read(ctx, last).State == tunnel.GatewayGone {
 		s.Orphans = nil // the Gateway was deleted too, so its routes need no events
 	}
-	r.withdraw(ctx, key, gateway.ResetReport(key, s))
+	p.withdraw(ctx, key, gateway.ResetReport(key, s))
 	if len(s.HTTPRoutes)+len(s.GRPCRoutes) > 0 {
 		return // the removal of the entries can fail
 	}
-	if err := r.loader.Reader.Get(ctx, key.NamespacedName, &gatewayv1.ListenerSet{}); apierrors.IsNotFound(err) {
-		r.sets.forget(key.NamespacedName)
+	if err := p.loader.Reader.Get(ctx, key.NamespacedName, &gatewayv1.ListenerSet{}); apierrors.IsNotFound(err) {
+		p.sets.forget(key.NamespacedName)
 	}
 }

@@ -19,16 +19,16 @@ func TestNothingRemembersADeletedGateway(t *testing.T) {
 		t.Run(string(plane), func(t *testing.T) {
 			h := newConnectorHarness(t)
 			h.selectDataPlane(plane)
-			before := remembered(h.reconciler, "gone")
+			before := remembered(h.process, "gone")
 			if len(before) > 0 {
 				t.Fatalf("maps with a Gateway that never existed: %v", before)
 			}
 			h.serveAndDelete("gone-1", func() {
-				if found := remembered(h.reconciler, "gone-1"); len(found) == 0 {
+				if found := remembered(h.process, "gone-1"); len(found) == 0 {
 					t.Error("no map has the Gateway while the controller serves it, so this test cannot fail")
 				}
 			})
-			if found := remembered(h.reconciler, "gone"); len(found) > 0 {
+			if found := remembered(h.process, "gone"); len(found) > 0 {
 				t.Errorf("maps that remember the Gateway: %v", found)
 			}
 		})

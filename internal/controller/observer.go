@@ -28,7 +28,7 @@ type reconcileSummary struct {
 	recorded bool
 	// managed is the process state of the Gateway's Tunnel; nil if the reconcile did
 	// not manage a tunnel.
-	managed *managedTunnel
+	managed *tunnelMemory
 	// report contains the statuses that the reconcile reports; nil if it reports none.
 	report *gateway.Report
 	// outcome is the outcome that the report contains.
@@ -57,8 +57,8 @@ type observer struct {
 	now     func() time.Time
 }
 
-func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) *observer {
-	return &observer{metrics: m, pending: newPendingChanges(now, m.SetOldestChange), tracer: tracer, now: now}
+func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time, remembered *memories) *observer {
+	return &observer{metrics: m, pending: &pendingChanges{now: now, report: m.SetOldestChange, memories: remembered}, tracer: tracer, now: now}
 }
 
 // record records the metrics of a reconcile, unless they are recorded already.
@@ -143,7 +143,7 @@ func (s *reconcileSummary) pending() bool {
 }
 
 // recordActivity records the changes of the tunnel in the metrics, and returns them.
-func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
+func (o *observer) recordActivity(key state.Key, m *tunnelMemory) activity {
 	if m == nil {
 		return activity{}
 	}

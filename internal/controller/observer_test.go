@@ -173,7 +173,7 @@ func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
 		h.reconcileOnce()
 	}
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "pushes_total": -1, "oldest_change_timestamp_seconds": -1})
-	if got := len(h.lifecycle.tunnels); got > 0 {
+	if got := len(h.memories.byKey); got > 0 {
 		t.Errorf("the controller keeps state for %d keys, want 0", got)
 	}
 }

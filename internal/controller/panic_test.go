@@ -33,7 +33,7 @@ func (h *harness) reconcileWithPanic() (recovered any) {
 
 func TestPanicDuringAPushIsRecovered(t *testing.T) {
 	h := newHarness(t)
-	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return panickingProvider{h.cloud}, nil }
+	h.accounts.connect = func(string, string) (provider.Provider, error) { return panickingProvider{h.cloud}, nil }
 	h.recordChange()
 	recorded := float64(h.wallTime.Unix())
 	if got := h.reconcileWithPanic(); got != "a bug" {
@@ -42,8 +42,8 @@ func TestPanicDuringAPushIsRecovered(t *testing.T) {
 	h.wantMetrics(map[string]float64{"reconcile_errors_total Failed": 1, "oldest_change_timestamp_seconds": recorded})
 
 	// The next reconcile does not rely on what the process knew before the panic.
-	h.lifecycle.accounts.bySource = map[credentials.Source]*openAccount{}
-	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return h.cloud, nil }
+	h.accounts.bySource = map[credentials.Source]*openAccount{}
+	h.accounts.connect = func(string, string) (provider.Provider, error) { return h.cloud, nil }
 	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,66 +16,58 @@ type pendingChanges struct {
 	// if no change is pending.
 	report func(types.NamespacedName, time.Time)
 
-	mu sync.Mutex
-	// queued contains the oldest unprocessed change of each key, and inProgress the
-	// oldest change that the running reconcile processes.
-	queued, inProgress map[state.Key]time.Time
-}
-
-func newPendingChanges(now func() time.Time, report func(types.NamespacedName, time.Time)) *pendingChanges {
-	return &pendingChanges{now: now, report: report, queued: map[state.Key]time.Time{}, inProgress: map[state.Key]time.Time{}}
+	memories *memories
 }
 
 // add records a change of an object that affects the key.
 func (c *pendingChanges) add(key state.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.queued[key].IsZero() {
-		c.queued[key] = c.now()
-		c.reportOldest(key)
+	c.memories.mu.Lock()
+	defer c.memories.mu.Unlock()
+	if m := c.memories.ensure(key); m.queued.IsZero() {
+		m.queued = c.now()
+		c.reportOldest(key, m)
 	}
 }
 
 // start marks the queued changes of the key as in progress when a reconcile starts. It
 // returns the time of the oldest change, or zero.
 func (c *pendingChanges) start(key state.Key) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	oldest := c.queued[key]
-	delete(c.queued, key)
-	if !oldest.IsZero() {
-		c.inProgress[key] = oldest
+	c.memories.mu.Lock()
+	defer c.memories.mu.Unlock()
+	m := c.memories.byKey[key]
+	if m == nil || m.queued.IsZero() {
+		return time.Time{}
 	}
+	oldest := m.queued
+	m.queued, m.inProgress = time.Time{}, oldest
 	return oldest
 }
 
 // finish removes the changes in progress when the reconcile ends. If they are still
 // pending, it queues them again.
 func (c *pendingChanges) finish(key state.Key, pending bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.memories.mu.Lock()
+	defer c.memories.mu.Unlock()
+	m := c.memories.ensure(key)
 	if pending {
-		c.queued[key] = c.oldest(key)
+		m.queued = m.oldestChange()
 	}
-	delete(c.inProgress, key)
-	if c.queued[key].IsZero() {
-		delete(c.queued, key)
-	}
-	c.reportOldest(key)
+	m.inProgress = time.Time{}
+	c.reportOldest(key, m)
+	c.memories.removeUnused(key)
 }
 
-// oldest returns the time of the oldest change of the key, or zero.
-func (c *pendingChanges) oldest(key state.Key) time.Time {
-	queued, inProgress := c.queued[key], c.inProgress[key]
-	if queued.IsZero() || !inProgress.IsZero() && inProgress.Before(queued) {
-		return inProgress
+// oldestChange returns the time of the oldest change, or zero.
+func (m *memory) oldestChange() time.Time {
+	if m.queued.IsZero() || !m.inProgress.IsZero() && m.inProgress.Before(m.queued) {
+		return m.inProgress
 	}
-	return queued
+	return m.queued
 }
 
 // reportOldest reports the oldest pending change if the key is a Gateway.
-func (c *pendingChanges) reportOldest(key state.Key) {
+func (c *pendingChanges) reportOldest(key state.Key, m *memory) {
 	if key.Kind == gateway.KindGateway {
-		c.report(key.NamespacedName, c.oldest(key))
+		c.report(key.NamespacedName, m.oldestChange())
 	}
 }

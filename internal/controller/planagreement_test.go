@@ -220,7 +220,7 @@ func (w *world) plan() *plan.Plan {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	options := plan.Options{Options: w.options.Gateway, ClusterID: "west", Account: w.lifecycle.accounts.defaults}
+	options := plan.Options{Options: w.options.Gateway, ClusterID: "west", Account: w.accounts.defaults}
 	p, err := plan.Build(w.t.Context(), source, options, w.wallTime)
 	if err != nil {
 		w.t.Fatal(err)

@@ -29,8 +29,8 @@ func TestRetirementDeletesTheObjectLast(t *testing.T) {
 	h.reconcileFor(29 * time.Second)
 	h.cloud.ResetCalls()
 	h.drainWrites()
-	h.lifecycle.accounts.bySource = map[credentials.Source]*openAccount{}
-	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return deletionChecker{h.cloud, h}, nil }
+	h.accounts.bySource = map[credentials.Source]*openAccount{}
+	h.accounts.connect = func(string, string) (provider.Provider, error) { return deletionChecker{h.cloud, h}, nil }
 	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && w.verb == "delete" && len(h.cloud.LiveTunnels()) > 0 {
 			t.Error("the object was deleted before the tunnel")
@@ -129,12 +129,12 @@ func TestBlockedDeletionIsReported(t *testing.T) {
 			func(h *harness) { h.cloud.SetLocal(h.tunnelID(), false) }, conditions.ReasonLocallyManaged,
 		},
 		"no API token": {
-			func(h *harness) { h.lifecycle.accounts.defaults.Token = "" },
-			func(h *harness) { h.lifecycle.accounts.defaults.Token = "token" }, conditions.ReasonCredentialsMissing,
+			func(h *harness) { h.accounts.defaults.Token = "" },
+			func(h *harness) { h.accounts.defaults.Token = "token" }, conditions.ReasonCredentialsMissing,
 		},
 		"an API token of another account": {
-			func(h *harness) { h.lifecycle.accounts.defaults.Account = "other" },
-			func(h *harness) { h.lifecycle.accounts.defaults.Account = fakeprovider.AccountID }, conditions.ReasonWrongAccount,
+			func(h *harness) { h.accounts.defaults.Account = "other" },
+			func(h *harness) { h.accounts.defaults.Account = fakeprovider.AccountID }, conditions.ReasonWrongAccount,
 		},
 		"a paused Gateway": {
 			func(h *harness) {
@@ -240,11 +240,11 @@ func TestGatewayRecreatedDuringTheDeletionWaitsForIt(t *testing.T) {
 func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	// The controller uses a new API token immediately, without waiting for the backoff.
 	h := newHarness(t)
-	h.lifecycle.accounts.defaults = credentials.Default{Account: fakeprovider.AccountID}
+	h.accounts.defaults = credentials.Default{Account: fakeprovider.AccountID}
 	h.reconcileFor(time.Minute)
 	h.wantCalls()
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "token")
-	h.lifecycle.accounts.defaults.Token = "token"
+	h.accounts.defaults.Token = "token"
 	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if c := condition(h.tunnelObject(), conditions.TypeTunnelCredentialsValid); c.Status != metav1.ConditionTrue {
@@ -254,7 +254,7 @@ func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h.setHostname("b.example.com")
 	h.reconcileFor(500 * time.Millisecond)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "rejects the API token")
-	h.lifecycle.accounts.defaults.Token = "another"
+	h.accounts.defaults.Token = "another"
 	h.cloud.ResetCalls()
 	h.reconcileFor(100 * time.Millisecond) // without waiting for the backoff
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")

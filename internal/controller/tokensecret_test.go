@@ -211,7 +211,7 @@ func TestWrittenTokenCountsBeforeTheCacheContainsIt(t *testing.T) {
 	if err := h.kube.List(t.Context(), &cached); err != nil {
 		t.Fatal(err)
 	}
-	h.lifecycle.tokens.metadata = fake.NewClientBuilder().WithScheme(Scheme()).WithLists(&cached).Build()
+	h.tokens.metadata = fake.NewClientBuilder().WithScheme(Scheme()).WithLists(&cached).Build()
 	before := h.token()
 	h.cloud.ResetCalls()
 	h.requestRotation()
@@ -318,7 +318,7 @@ func TestOnlyOneTunnelRotatesAtATime(t *testing.T) {
 func (h *harness) countSecretReads(do func()) int {
 	h.t.Helper()
 	n := 0
-	h.lifecycle.tokens.live = countingReader{h.kube, &n}
+	h.tokens.live = countingReader{h.kube, &n}
 	do()
 	return n
 }

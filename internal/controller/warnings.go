@@ -3,8 +3,6 @@ package controller
 import (
 	"time"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
@@ -22,8 +20,8 @@ type reportedWarning struct {
 }
 
 // emitWarnings emits an event for each warning of the Gateway whose message is new.
-func (l *lifecycle) emitWarnings(g *gatewayv1.Gateway, m *managedTunnel, warnings []gateway.Warning) {
-	uptime, current := l.clock.uptime(), map[conditions.EventReason]bool{}
+func (r *run) emitWarnings(warnings []gateway.Warning) {
+	m, uptime, current := r.tunnel, r.process.clock.uptime(), map[conditions.EventReason]bool{}
 	for _, w := range warnings {
 		current[w.Reason] = true
 		last, known := m.warnings[w.Reason]
@@ -34,7 +32,7 @@ func (l *lifecycle) emitWarnings(g *gatewayv1.Gateway, m *managedTunnel, warning
 			m.warnings = reportedWarnings{}
 		}
 		m.warnings[w.Reason] = reportedWarning{w.Message, uptime}
-		l.notify.emitWarning(g, w)
+		r.process.notify.emitWarning(r.gateway, w)
 	}
 	for reason, last := range m.warnings {
 		if !current[reason] {

@@ -16,7 +16,7 @@ import (
 const modulePrefix = "github.com/tunnel-gateway/tunnel-gateway/"
 
 var (
-	diagram = regexp.MustCompile("(?ms)^```mermaid\n(.*?)^```$")
+	diagram = regexp.MustCompile("(?ms)^## Packages$.*?^```mermaid\n(.*?)^```$")
 	box     = regexp.MustCompile(`(\w+)\["([^"<]+)<br/>[^"]*"\]`)
 	arrow   = regexp.MustCompile(`^(\w+) --> (\w+)$`)
 	// layout matches the lines of a diagram that contain no arrow.

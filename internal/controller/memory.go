@@ -1,0 +1,205 @@
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// memories contains what the process remembers about each key. A restart loses it.
+type memories struct {
+	mu    sync.Mutex
+	byKey map[state.Key]*memory
+}
+
+func newMemories() *memories { return &memories{byKey: map[state.Key]*memory{}} }
+
+// memory is what the process remembers about one key.
+type memory struct {
+	// Only the worker that processes the key uses these fields. A panic replaces the first one.
+	tunnel  *tunnelMemory
+	applied applied
+	warned  map[gateway.HostnameWarning]bool
+
+	// [memories.mu] guards the other fields. isUsed reports whether a reconcile uses the memory,
+	// and publication is the last publication for the Envoys of the Gateway, or nil.
+	isUsed      bool
+	publication *publication
+	// finding is the inventory finding that no reconcile has processed yet, or nil.
+	finding *inventoryFinding
+	// queued is the time of the oldest unprocessed change, and inProgress that of the oldest
+	// change that the running reconcile processes; zero if there is none.
+	queued, inProgress time.Time
+}
+
+// tunnelMemory is what the process remembers about the tunnel of a Gateway.
+type tunnelMemory struct {
+	memory tunnel.Memory
+	// object is the Tunnel as it was last written or read from the API server; nil
+	// before that.
+	object *v1alpha1.Tunnel
+	token  tokenRead
+	// reportedProblem is the reason of the last event about a problem that requires
+	// user action.
+	reportedProblem conditions.Reason
+	warnings        reportedWarnings
+	// notBefore is the uptime before which no reconcile is useful, because a write has
+	// to wait for a token.
+	notBefore     time.Duration
+	contributions contributions
+	activity      activity
+}
+
+// activity lists the changes of a tunnel since metrics were last recorded.
+type activity struct {
+	pushedBytes []int // sizes of the written configurations
+	repaired    bool  // the controller reverted an external change
+	contested   bool  // the controller stopped writing after too many external changes
+	failures    []failure
+	// changedNamespaces contains the namespaces whose objects caused the writes, once
+	// for each write.
+	changedNamespaces []string
+}
+
+// failure is the reason and the error of a failed step.
+type failure struct {
+	reason conditions.Reason
+	err    error
+}
+
+// inventoryFinding is a finding of the inventory about an unhealthy tunnel.
+type inventoryFinding struct {
+	// missing means that the tunnel does not exist; otherwise it has lost connectors.
+	missing bool
+}
+
+// of returns the memory of the key for its worker, and creates it if necessary.
+func (m *memories) of(key state.Key) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.ensure(key)
+	found.isUsed = true
+	return found
+}
+
+// ensure returns the memory of the key, and creates it if necessary. The caller holds the mutex.
+func (m *memories) ensure(key state.Key) *memory {
+	found := m.byKey[key]
+	if found == nil {
+		found = &memory{tunnel: &tunnelMemory{}}
+		m.byKey[key] = found
+	}
+	return found
+}
+
+// find returns the memory of the key, or nil.
+func (m *memories) find(key state.Key) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byKey[key]
+}
+
+// forget forgets a Gateway that has no Tunnel. Only its changes remain, until they are processed.
+func (m *memories) forget(key state.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found := m.byKey[key]; found != nil {
+		m.byKey[key] = &memory{tunnel: &tunnelMemory{}, queued: found.queued, inProgress: found.inProgress}
+		m.removeUnused(key)
+	}
+}
+
+// removeUnused removes the memory of the key if nothing is in it. The caller holds the mutex.
+func (m *memories) removeUnused(key state.Key) {
+	if found := m.byKey[key]; found != nil && !found.isUsed && found.finding == nil && found.queued.IsZero() && found.inProgress.IsZero() {
+		delete(m.byKey, key)
+	}
+}
+
+// addFinding stores an inventory finding for the next reconcile of the key.
+func (m *memories) addFinding(key state.Key, missing bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ensure(key).finding = &inventoryFinding{missing}
+}
+
+// takeFinding returns and removes the inventory finding for the key, or nil.
+func (m *memories) takeFinding(key state.Key) *inventoryFinding {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	memory := m.byKey[key]
+	if memory == nil {
+		return nil
+	}
+	found := memory.finding
+	memory.finding = nil
+	return found
+}
+
+// publicationOf returns the publication for the Envoys of the Gateway, and creates it if necessary.
+func (m *memories) publicationOf(gateway types.NamespacedName) *publication {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	memory := m.ensure(state.GatewayKey(gateway.Namespace, gateway.Name))
+	memory.isUsed = true
+	if memory.publication == nil {
+		memory.publication = &publication{assigned: map[string]assignment{}}
+	}
+	return memory.publication
+}
+
+// findPublication returns the publication for the Envoys of the Gateway, or nil.
+func (m *memories) findPublication(gateway types.NamespacedName) *publication {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]; memory != nil {
+		return memory.publication
+	}
+	return nil
+}
+
+// takePublication removes and returns the publication for the Envoys of the Gateway, or nil.
+func (m *memories) takePublication(gateway types.NamespacedName) *publication {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]
+	if memory == nil {
+		return nil
+	}
+	found := memory.publication
+	memory.publication = nil
+	return found
+}
+
+// follow records the Services to whose pods a publication leads.
+func (m *memories) follow(p *publication, services map[types.NamespacedName]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.services = services
+}
+
+// followers returns the Services that publications follow, for which matches returns true.
+func (m *memories) followers(matches func(service types.NamespacedName) bool) []followed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []followed
+	for key, memory := range m.byKey {
+		if memory.publication == nil {
+			continue
+		}
+		for service := range maps.Keys(memory.publication.services) {
+			if matches(service) {
+				found = append(found, followed{key.NamespacedName, service})
+			}
+		}
+	}
+	return found
+}

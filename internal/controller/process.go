@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// process is what all Gateways share. [newProcess] sets every field, and nothing changes one later.
+type process struct {
+	options      decision.Options
+	loader       state.Loader
+	objects      tunnelObjects
+	gateways     gatewayReader
+	tokens       tokenSecrets
+	connectors   *connectors
+	accounts     *accounts
+	reservations *reservations
+	envoys       *envoys
+	memories     *memories
+	hostnames    *sharedHostnames
+	sets         *listenerSetGateways
+	writer       *status.Writer
+	notify       notifier
+	observer     *observer
+	clock        clock
+}
+
+// dependencies are the connections of a process to its surroundings.
+type dependencies struct {
+	// client reads from the cache and writes to the API server.
+	client client.Client
+	// metadata reads the metadata of Secrets from the cache, and live reads from the API server.
+	metadata, live client.Reader
+	notify         notifier
+	requeue        func(state.Key)
+	xds            xdsServer
+	identities     identities
+	clock          clock
+}
+
+// clock returns the wall-clock time and the uptime of the process. Changes of the wall
+// clock do not affect the uptime.
+type clock struct {
+	now    func() time.Time
+	uptime func() time.Duration
+}
+
+// systemClock returns the clock of this process.
+func systemClock() clock {
+	start := time.Now()
+	return clock{now: time.Now, uptime: func() time.Duration { return time.Since(start) }}
+}
+
+// newProcess returns the process of the controller.
+func newProcess(d dependencies, o Options) *process {
+	remembered := newMemories()
+	return &process{
+		options: o.decisions(),
+		loader: state.Loader{
+			Reader: d.client, ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
+			Certificates: &state.CachedCertificates{Metadata: d.metadata, Live: d.live, Reads: o.ReadsCertificates},
+		},
+		objects:  tunnelObjects{client: d.client, live: d.live, namespace: o.Namespace},
+		gateways: gatewayReader{live: d.live, controllerName: o.ControllerName, inScope: o.InScope},
+		tokens:   tokenSecrets{client: d.client, metadata: d.metadata, live: d.live},
+		connectors: &connectors{
+			client: d.client, live: d.live, identities: d.identities, xdsHost: o.xdsHost(),
+		},
+		accounts:     newAccounts(d, o),
+		reservations: &reservations{byTunnel: map[string]state.Key{}},
+		envoys:       newEnvoys(d.xds, d.client, o.Namespace, remembered, d.clock.uptime),
+		memories:     remembered,
+		hostnames: &sharedHostnames{
+			listManaged: watches{reader: d.client, controllerName: o.ControllerName, namespace: o.Namespace}.managedGateways,
+			requeue:     d.requeue, hostnames: gateway.NewHostnames(),
+		},
+		sets: &listenerSetGateways{},
+		writer: &status.Writer{
+			Client: d.client, Live: d.live, ControllerName: o.ControllerName, Now: d.clock.now, Notify: d.notify.emitChange,
+			NotifyFailure: d.notify.emitUnwritten, Unwritten: unwrittenStatuses(o.Metrics),
+		},
+		notify:   d.notify,
+		observer: newObserver(o.Metrics, o.Tracer, d.clock.now, remembered),
+		clock:    d.clock,
+	}
+}
+
+// decisions returns the options of decisions.
+func (o Options) decisions() decision.Options {
+	return decision.Options{
+		Gateway: gateway.Options{
+			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
+			DataPlanes: decision.DataPlanes(),
+		},
+		Tunnel: tunnel.Options{
+			ControllerName: string(o.ControllerName), ClusterUID: o.ClusterUID, ClusterID: o.ClusterID,
+			RetirementDelay: o.RetirementDelay, DriftInterval: o.DriftInterval,
+		},
+		Account: o.Account,
+	}
+}
+
+func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
