@@ -2,7 +2,6 @@ package integration
 
 import (
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -98,7 +97,7 @@ var _ = Describe("the controller", func() {
 			Expect(getStatusCode("http://"+address+path)).To(Equal(http.StatusOK), path)
 		}
 		env.cloudflare.ClearFaults()
-		Eventually(programmed(g)).WithTimeout(time.Minute).Should(Equal("True Programmed"))
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
 	})
 })
 

@@ -59,21 +59,14 @@ var _ = Describe("a fault of the Cloudflare API", crashes, func() {
 		s.start()
 		s.addGateway()
 		expectSoon(s.expectServed)
-		arrived := make(chan struct{})
-		s.cloudflare.Inject(simulator.Fault{
-			Method: http.MethodPut, Path: configurationPath, Times: 1,
-			// Longer than the controller's request timeout and its backoff.
-			Latency: 15 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
-		})
+		late := newLateWrite(s)
+		fault := late.fault(15 * time.Second) // longer than the controller's request timeout and its backoff
+		fault.Method, fault.Path, fault.Times = http.MethodPut, configurationPath, 1
+		s.cloudflare.Inject(fault)
 		before := s.cloudflare.Count(http.MethodPut, configurationPath)
 		s.addRoute()
 		Eventually(s.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(before + 1))
-		s.addRoute()
-		expectSoon(s.expectServed)
-		Expect(arrived).NotTo(BeClosed(), "the newer write arrives first")
-		Eventually(arrived).Should(BeClosed())
-		Expect(s.configurationText()).To(Equal(expectedConfigurations()[1]), "the configuration of the delayed write")
-		expectSoon(s.expectServed)
+		late.expectRepair(func() { s.addRoute() })
 	})
 })
 

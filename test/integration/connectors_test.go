@@ -2,7 +2,6 @@ package integration
 
 import (
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -127,7 +126,7 @@ var _ = Describe("connectors", func() {
 		Expect(latest(unrelated).OwnerReferences).To(BeEmpty())
 
 		env.delete(unrelated) // the controller does not watch this object
-		Eventually(connectorsReady(g)).WithTimeout(2 * time.Minute).Should(Equal("False Unavailable"))
+		Eventually(connectorsReady(g)).Should(Equal("False Unavailable"))
 	})
 
 	It("have the permitted labels and annotations of spec.infrastructure on every object and pod", func() {

@@ -43,7 +43,7 @@ var _ = Describe("the cost of a change", slow, func() {
 			route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(fmt.Sprintf("h%03d.example.com", i))}
 			return route
 		})
-		Eventually(func() int { return len(env.hostnames("shared")) }, time.Minute).Should(Equal(burst))
+		Eventually(func() int { return len(env.hostnames("shared")) }).Should(Equal(burst))
 		env.waitUntilIdle(ctx)
 		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(BeNumerically("<=", 8))
 		Expect(env.cloudflare.Count(http.MethodGet, configurationPath)).To(BeZero())
@@ -163,7 +163,7 @@ var _ = Describe("the cost of a change", slow, func() {
 		})
 		for i := range gateways {
 			Eventually(env.hostnames, 3*time.Minute).WithArguments(fmt.Sprintf("g%02d", i)).Should(HaveLen(routes))
-			Eventually(env.tunnelToken, time.Minute).WithArguments(fmt.Sprintf("g%02d", i)).ShouldNot(BeEmpty())
+			Eventually(env.tunnelToken).WithArguments(fmt.Sprintf("g%02d", i)).ShouldNot(BeEmpty())
 		}
 		env.waitUntilIdle(ctx)
 		env.stop()
@@ -172,7 +172,7 @@ var _ = Describe("the cost of a change", slow, func() {
 
 		By("reading each configuration once at the start, and writing nothing")
 		reconciles := env.startWithReconcileCount("--drift-interval=1m")
-		Eventually(env.cloudflare.Count, time.Minute).WithArguments(http.MethodGet, configurationPath).Should(Equal(gateways))
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodGet, configurationPath).Should(Equal(gateways))
 		env.waitUntilIdle(ctx)
 		Expect(env.resourceVersions(ctx)).To(Equal(before))
 		Expect(env.cloudflare.Count("", "")).To(Equal(gateways))
@@ -190,7 +190,7 @@ var _ = Describe("the cost of a change", slow, func() {
 
 		By("reading back at most one configuration per second")
 		env.cloudflare.ResetRequests()
-		Eventually(env.cloudflare.Count, 2*time.Minute).WithArguments(http.MethodGet, configurationPath).Should(BeNumerically(">=", 15))
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodGet, configurationPath).Should(BeNumerically(">=", 15))
 		requests := env.cloudflare.Requests()
 		Expect(requests[len(requests)-1].Time.Sub(requests[0].Time)).To(BeNumerically(">=", time.Duration(len(requests)-2)*time.Second))
 	})

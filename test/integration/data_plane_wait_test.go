@@ -36,7 +36,7 @@ var _ = Describe("the commands wait and plan", withEnvoy, func() {
 		}
 		served := func(by string, session *gexec.Session) {
 			GinkgoHelper()
-			Eventually(session, 2*time.Minute).Should(gexec.Exit(0), func() string { return string(session.Err.Contents()) })
+			Eventually(session).Should(gexec.Exit(0), func() string { return string(session.Err.Contents()) })
 			Expect(string(session.Out.Contents())).To(Equal("Gateway " + name + " is served by " + by + ": the configuration is in effect, connectors ready: 2/2\n"))
 		}
 		plan := func() string {
@@ -63,7 +63,7 @@ var _ = Describe("the commands wait and plan", withEnvoy, func() {
 		env.cloudflare.Connect(env.tunnel("shared"), 1)
 		change(v1alpha1.DataPlaneEnvoy)
 		blocked := wait()
-		Eventually(blocked, time.Minute).Should(gexec.Exit(1))
+		Eventually(blocked).Should(gexec.Exit(1))
 		Expect(blocked.Err).To(gbytes.Say("changing the data plane to Envoy, phase AddingEnvoy: Connectors that this controller does not run are connected"))
 		Expect(plan()).To(ContainSubstring("\nSettings: data plane IngressRules (changing to Envoy, phase AddingEnvoy), "))
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
@@ -71,7 +71,7 @@ var _ = Describe("the commands wait and plan", withEnvoy, func() {
 		By("reconciling after the connector was stopped")
 		env.cloudflare.Disconnect(env.tunnel("shared"))
 		reconcile := env.operate("reconcile", name, "--kubeconfig", path)
-		Eventually(reconcile, time.Minute).Should(gexec.Exit(0), func() string { return string(reconcile.Err.Contents()) })
+		Eventually(reconcile).Should(gexec.Exit(0), func() string { return string(reconcile.Err.Contents()) })
 		served("Envoy", wait())
 		Expect(env.tunnelObject(g).Status.DataPlane).To(Equal(v1alpha1.DataPlaneEnvoy))
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
@@ -81,7 +81,7 @@ var _ = Describe("the commands wait and plan", withEnvoy, func() {
 		change(v1alpha1.DataPlaneIngressRules)
 		Expect(plan()).To(ContainSubstring("\nSettings: data plane Envoy (changes to IngressRules), "))
 		late := wait("--timeout", "2s")
-		Eventually(late, "30s").Should(gexec.Exit(1))
+		Eventually(late).Should(gexec.Exit(1))
 		Expect(string(late.Err.Contents())).To(HaveSuffix("tunnel-gateway: Gateway " + name + ": timed out after 2s: the controller has not begun to change the data plane to IngressRules yet\n"))
 	})
 })

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -100,7 +99,7 @@ var _ = Describe("a retiring tunnel", lifecycle, func() {
 		By("deleting the Gateway while the API token is invalid")
 		env.cloudflare.SetToken("another")
 		env.delete(g)
-		Eventually(env.isGone).WithArguments(g).WithTimeout(shortTimeout).Should(BeTrue())
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
 		Eventually(env.tunnelCondition(g, "CredentialsValid")).Should(Equal("False Unauthorized"))
 		update(env.tunnelObject(g), func(t *v1alpha1.Tunnel) { t.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
 		Eventually(env.tunnelPhase(g)).Should(Equal("Retained"))
@@ -111,7 +110,7 @@ var _ = Describe("a retiring tunnel", lifecycle, func() {
 		id := env.tunnel("shared")
 		recreated := env.gateway("shared", "*.example.com")
 		env.create(recreated)
-		Eventually(programmed(recreated)).WithTimeout(90 * time.Second).Should(Equal("True Programmed"))
+		Eventually(programmed(recreated)).Should(Equal("True Programmed"))
 		Expect(latest(recreated).Status.Addresses[0].Value).To(HavePrefix(id))
 	})
 })

@@ -178,7 +178,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 			env.requireAccess(entries...)
 			env.startWithEnvoy()
 			g := env.protectedGateway(listeners, audiences)
-			Eventually(programmed(g), time.Minute).Should(Equal("True Programmed"))
+			Eventually(programmed(g)).Should(Equal("True Programmed"))
 			Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 			for hostname, audience := range audiences {
 				host := strings.Replace(hostname, "*.", "b.", 1)
@@ -204,7 +204,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
-		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("admin"))
+		Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("admin"))
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 		for range 3 {
 			env.underLoad(func() {
@@ -229,7 +229,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		env.requireAccess(requiredFor(admin, "admin"))
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"a.example.com"}, map[string]string{"a.example.com": "open"})
-		Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("open"))
+		Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("open"))
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusServiceUnavailable})
 		env.backend("admin")
@@ -249,7 +249,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 			}
 		}
 		env.cloudflare.ClearFaults()
-		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
+		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("admin"))
 		Expect(env.visit("shared", admin, "/")).To(Equal("403"))
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 	})
@@ -258,7 +258,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", "www.example.com": "open"})
-		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("open"))
+		Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("open"))
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusServiceUnavailable})
 		env.requireAccess(requiredFor(admin, "admin"), requiredFor("www.example.com", "www"))
@@ -276,7 +276,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		Expect(env.visit("shared", "www.example.com", "/")).To(Equal("open"))
 		Expect(conditionMessage(latest(g).Status.Conditions, "tunnelgateway.dev/DataPlaneReady")).To(And(ContainSubstring(admin), ContainSubstring("www.example.com")))
 		env.cloudflare.ClearFaults()
-		Eventually(env.visit, time.Minute).WithArguments("shared", "www.example.com", "/secret", accessToken("www")).Should(Equal("secret"))
+		Eventually(env.visit).WithArguments("shared", "www.example.com", "/secret", accessToken("www")).Should(Equal("secret"))
 		Eventually(env.visit).WithArguments("shared", admin, "/", accessToken("admin")).Should(Equal("open"))
 		for _, host := range []string{admin, "www.example.com"} {
 			Expect(env.visit("shared", host, "/")).To(Equal("403"))
@@ -288,7 +288,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
-		Eventually(env.visit, time.Minute).WithArguments("shared", admin, "/").Should(Equal("admin"))
+		Eventually(env.visit).WithArguments("shared", admin, "/").Should(Equal("admin"))
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 		update(g, func(g *gatewayv1.Gateway) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")

@@ -34,8 +34,8 @@ var _ = Describe("under load, a change of the data plane", withEnvoy, func() {
 
 		env.expectNoneFailed("the data plane changes to Envoy", 2, func() {
 			env.cordon(false)
-			Eventually(env.dataPlane, 90*time.Second).Should(Equal("Envoy, DataPlaneApplied True Applied"))
-			Eventually(env.rolledOut, time.Minute).Should(BeTrue())
+			Eventually(env.dataPlane).Should(Equal("Envoy, DataPlaneApplied True Applied"))
+			Eventually(env.rolledOut).Should(BeTrue())
 		})
 		Expect(env.puts()).To(Equal(puts+1), "writes of the configuration")
 		Expect(env.hostnames("shared")).To(BeEmpty(), "only the rule that leads to Envoy")
@@ -43,8 +43,8 @@ var _ = Describe("under load, a change of the data plane", withEnvoy, func() {
 
 		env.expectNoneFailed("the data plane changes to ingress rules", 2, func() {
 			env.changeDataPlane(v1alpha1.DataPlaneIngressRules)
-			Eventually(env.dataPlane, 90*time.Second).Should(Equal("IngressRules, DataPlaneApplied True Applied"))
-			Eventually(env.rolledOut, time.Minute).Should(BeTrue())
+			Eventually(env.dataPlane).Should(Equal("IngressRules, DataPlaneApplied True Applied"))
+			Eventually(env.rolledOut).Should(BeTrue())
 		})
 		Expect(env.hostnames("shared")).To(ContainElement(loadHost))
 		for _, pod := range env.readyPods() {

@@ -59,7 +59,7 @@ func loseConnectors(ctx context.Context, env *faultEnvironment) {
 		env.changeClass(func(c *v1alpha1.TunnelConfigurationSpec) {
 			c.Connector.PodAnnotations = map[string]v1alpha1.AnnotationValue{"example.com/rollout": "1"}
 		})
-		Eventually(func() bool { return env.rolledOut() && env.readyPods()[0].UID != replaced[0].UID }, time.Minute).Should(BeTrue())
+		Eventually(func() bool { return env.rolledOut() && env.readyPods()[0].UID != replaced[0].UID }).Should(BeTrue())
 	})
 	env.expectNothingLost("the leader changes", env.changeLeader)
 	env.expectNothingLost("a certificate is renewed", func() {
@@ -102,7 +102,7 @@ func loseAPIServer(_ context.Context, env *faultEnvironment) {
 		Eventually(func() []string {
 			restart()
 			return answers()
-		}, time.Minute).Should(HaveEach("/fast "))
+		}).Should(HaveEach("/fast "))
 	})
 	AddReportEntry(fmt.Sprintf("measured: the controller exited %d times while the API server was away", exits))
 }

@@ -95,9 +95,9 @@ var _ = Describe("gRPC with the data plane Envoy", withEnvoy, Ordered, ContinueO
 		backend = env.serveCalls("web")
 		backend.handle(func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(wrapperspb.String("ready")) })
 		env.create(env.gateway("shared", "*.example.com"), env.grpcRoute("calls"), env.failingCalls())
-		Eventually(env.tunnel, time.Minute).WithArguments("shared").ShouldNot(BeEmpty())
+		Eventually(env.tunnel).WithArguments("shared").ShouldNot(BeEmpty())
 		conn = env.dialEdge("calls.example.com")
-		Eventually(call, time.Minute).WithArguments(ctx, conn, "/s/Ready").Should(Succeed())
+		Eventually(call).WithArguments(ctx, conn, "/s/Ready").Should(Succeed())
 	})
 
 	It("carries metadata of requests, headers and trailers, also binary values", func(ctx SpecContext) {

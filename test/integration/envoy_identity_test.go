@@ -174,7 +174,7 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 			deleted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.controllerNamespace, Name: name}}
 			uid := latest(deleted).UID
 			env.delete(deleted)
-			Eventually(func() bool { return exists(deleted) && deleted.UID != uid }, 90*time.Second).Should(BeTrue(), name)
+			Eventually(func() bool { return exists(deleted) && deleted.UID != uid }).Should(BeTrue(), name)
 		}
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 		Expect(discover(before, "connector", wait)).To(ContainSubstring("a.example.com"), "the authority is the same")
@@ -184,7 +184,7 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 		Eventually(func() bool {
 			running := env.connectorPods()
 			return len(running) == 2 && isPodReady(&running[0]) && isPodReady(&running[1]) && running[0].UID != pods[0].UID && running[1].UID != pods[0].UID
-		}, time.Minute).Should(BeTrue())
+		}).Should(BeTrue())
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 	})
 
@@ -217,9 +217,9 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 			current := env.tunnelObject(g)
 			return current != nil && current.UID != old.UID
 		}).Should(BeTrue())
-		Eventually(open, 10*time.Second).Should(Receive(ContainSubstring("a.example.com")))
+		Eventually(open).Should(Receive(ContainSubstring("a.example.com")))
 		Eventually(discover).WithArguments(valid, "connector", wait).Should(BeEmpty())
-		Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
+		Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
 		Expect(discover(env.identityOf(g), "connector", wait)).To(ContainSubstring("a.example.com"))
 		Expect(discover(valid, "connector", wait)).To(BeEmpty())
 	})

@@ -57,10 +57,10 @@ var _ = Describe("with the data plane Envoy, a controller of an older version", 
 		})
 		metrics := freeAddress()
 		env.startWithEnvoy("--metrics-address=" + metrics)
-		Eventually(programmed(g), time.Minute).Should(Equal("False NewerVersion"))
+		Eventually(programmed(g)).Should(Equal("False NewerVersion"))
 		Eventually(env.tunnelCondition(g, "Ready")).Should(Equal("False NewerVersion"))
 		connected := metricValue(metrics, "tunnel_gateway_connected_envoys", "gateway=shared")
-		Eventually(connected, time.Minute).Should(BeEquivalentTo(2))
+		Eventually(connected).Should(BeEquivalentTo(2))
 		Consistently(func(check Gomega) {
 			check.Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 			check.Expect(connected()).To(BeEquivalentTo(2))
@@ -73,8 +73,8 @@ var _ = Describe("with the data plane Envoy, a controller of an older version", 
 
 		// An administrator stays on the older version.
 		env.patchStatus(g, `{"schemaVersion":1}`)
-		Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("two"))
-		Eventually(programmed(g), time.Minute).Should(Equal("True Programmed"))
+		Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("two"))
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Eventually(func() int32 { return ptr.Deref(env.deployment().Spec.Replicas, 0) }).Should(BeEquivalentTo(3))
 	})
 })

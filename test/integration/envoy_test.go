@@ -29,7 +29,7 @@ func (env *environment) serveWithEnvoy(hostname string) (*gatewayv1.Gateway, *ga
 	env.backend("one")
 	env.backend("two")
 	env.create(g, route)
-	Eventually(env.visit, time.Minute).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
+	Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
 	Eventually(programmed(g)).Should(Equal("True Programmed"))
 	Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 	return g, route
@@ -194,7 +194,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 
 		env.delete(g)
 		Consistently(env.getThrough, 2*time.Second).WithArguments(id, "a.example.com", "/").Should(Equal("one"))
-		Eventually(env.tunnelPhase(g), time.Minute).Should(Equal("no Tunnel"))
+		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(env.tunnel("shared")).To(BeEmpty())
 		Eventually(fetchMetrics).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
 	})

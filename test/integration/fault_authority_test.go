@@ -56,7 +56,7 @@ func (env *faultEnvironment) expireCertificate() {
 		current := env.certificateSecret()
 		renewed, err := tls.X509KeyPair(current.Data["tls.crt"], current.Data["tls.key"])
 		return err == nil && time.Until(renewed.Leaf.NotAfter) > 80*day
-	}, 90*time.Second).Should(BeTrue())
+	}).Should(BeTrue())
 }
 
 // replaceAuthority makes the certificate authority due for replacement, and follows the

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -91,7 +90,7 @@ func (env *faultEnvironment) serveLoad(arguments ...string) {
 	env.probe = env.route("probe", "load", gatewayParent("shared"))
 	env.probe.Spec.Hostnames = []gatewayv1.Hostname{"probe-0.example.com"}
 	env.create(env.gateway, route, env.probe)
-	Eventually(env.visit, time.Minute).WithArguments("shared", loadHost, "/fast").Should(Equal("/fast "))
+	Eventually(env.visit).WithArguments("shared", loadHost, "/fast").Should(Equal("/fast "))
 	Eventually(programmed(env.gateway)).Should(Equal("True Programmed"))
 	Eventually(env.readyPods).Should(HaveLen(2))
 	server := httptest.NewServer(env.cloudflare.Tunnel(env.tunnel("shared")))
@@ -105,7 +104,7 @@ func (env *faultEnvironment) serveLoad(arguments ...string) {
 // expectFollowed expects that a changed route takes effect in all connectors.
 func (env *faultEnvironment) expectFollowed() {
 	GinkgoHelper()
-	Eventually(env.changeProbe(), time.Minute).Should(HaveEach("/fast "))
+	Eventually(env.changeProbe()).Should(HaveEach("/fast "))
 	Eventually(dataPlaneReady(env.gateway)).Should(Equal("True Ready"))
 }
 

@@ -39,7 +39,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 			applyStrictly(object)
 		}
 		env.startWithEnvoy()
-		Eventually(dataPlaneReady(&gatewayv1.Gateway{ObjectMeta: objectMetaIn("platform", "envoy")}), time.Minute).Should(Equal("True Ready"))
+		Eventually(dataPlaneReady(&gatewayv1.Gateway{ObjectMeta: objectMetaIn("platform", "envoy")})).Should(Equal("True Ready"))
 		id, _ = env.cloudflare.TunnelID(env.tunnelNameIn("platform", "envoy"))
 	})
 
@@ -216,7 +216,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		Eventually(g.get).WithArguments("/chat").Should(HavePrefix("400"))
 		g.apply(1)
 		start := time.Now()
-		Eventually(first.echo, time.Minute).WithPolling(20 * time.Millisecond).WithArguments("hello").ShouldNot(Equal("chat: hello"))
+		Eventually(first.echo).WithPolling(20 * time.Millisecond).WithArguments("hello").ShouldNot(Equal("chat: hello"))
 		Expect(time.Since(start)).To(BeNumerically(">=", initialGracePeriod))
 		Expect(g.webSocket("/chat").echo("hello")).To(Equal("chat: hello"))
 	})
@@ -243,11 +243,11 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		}
 		const toEnvoy, toRules, toOtherClass = 0, 1, 2
 		g.patch(toRules)
-		Eventually(dataPlane, time.Minute).Should(Equal("IngressRules, change <nil>, True Applied"))
+		Eventually(dataPlane).Should(Equal("IngressRules, change <nil>, True Applied"))
 		g.patch(toEnvoy)
-		Eventually(dataPlane, time.Minute).Should(Equal("Envoy, change <nil>, True Applied"))
+		Eventually(dataPlane).Should(Equal("Envoy, change <nil>, True Applied"))
 		g.patch(toOtherClass)
-		Eventually(dataPlane, time.Minute).Should(Equal("IngressRules, change <nil>, True Applied"))
+		Eventually(dataPlane).Should(Equal("IngressRules, change <nil>, True Applied"))
 		Expect(programmed(gateway)()).To(Equal("True Programmed"))
 	})
 })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -45,7 +44,7 @@ var _ = Describe("the permission for hostnames", users, func() {
 
 		By("removing a permission")
 		permit(b.Namespace, nil)
-		Eventually(get).WithArguments(hostname).WithTimeout(30 * time.Second).Should(Equal("404"))
+		Eventually(get).WithArguments(hostname).Should(Equal("404"))
 		Eventually(listenerCondition(b, gatewayv1.ListenerEntryConditionAccepted)).Should(HaveField("Reason", "HostnameNotPermitted"))
 
 		By("permitting the hostname to the other team")

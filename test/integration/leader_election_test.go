@@ -3,11 +3,11 @@ package integration
 import (
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
@@ -40,24 +40,18 @@ var _ = Describe("a leader change", func() {
 
 	It("does not lose a write that the old leader did not complete", func() {
 		var completed atomic.Bool
+		// The old leader cancels the request before the simulator executes it.
 		changeLeader(simulator.Fault{
-			Latency: 3 * time.Second, After: func(simulator.Request) { completed.Store(true) },
+			Latency: 2 * provider.CallTimeout, After: func(simulator.Request) { completed.Store(true) },
 		})
 		expectSoon(s.expectServed)
 		Expect(completed.Load()).To(BeFalse(), "the write of the old leader")
 	})
 
 	It("repairs a late write of the old leader that arrives after a write of the new leader", func() {
-		arrived := make(chan struct{})
+		late := newLateWrite(s)
 		// The latest time at which a request of the old leader can arrive.
-		changeLeader(simulator.Fault{
-			Latency: 10 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
-		})
-		s.addRoute()
-		expectSoon(s.expectServed)
-		Expect(arrived).NotTo(BeClosed(), "the new leader writes first")
-		Eventually(arrived).Should(BeClosed())
-		Expect(s.configurationText()).To(Equal(expectedConfigurations()[1]), "the configuration of the old leader")
-		expectSoon(s.expectServed)
+		changeLeader(late.fault(provider.CallTimeout))
+		late.expectRepair(func() { s.addRoute() })
 	})
 })

@@ -153,7 +153,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		env.waitUntilIdle(ctx)
 		Expect(env.tunnel("shared")).To(Equal(id))
 		env.cloudflare.Disconnect(id)
-		Eventually(env.tunnelPhase(g)).WithTimeout(time.Minute).Should(Equal("no Tunnel"))
+		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(env.tunnel("shared")).To(BeEmpty())
 	})
 

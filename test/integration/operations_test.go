@@ -49,7 +49,7 @@ var _ = Describe("commands that wait", users, func() {
 		succeeds := func(verb, output string) {
 			GinkgoHelper()
 			session := operate(verb)
-			Eventually(session, "30s").Should(gexec.Exit(0))
+			Eventually(session).Should(gexec.Exit(0))
 			Expect(string(session.Out.Contents())).To(Equal("Gateway " + name + " " + output + "\n"))
 		}
 		const inEffect = ": the configuration is in effect, connectors ready: 2/2"
@@ -67,14 +67,14 @@ var _ = Describe("commands that wait", users, func() {
 		succeeds("pause", "is already paused")
 		succeeds("reconcile", "reconciled: the configuration is in effect, and the Gateway is paused")
 		refused := operate("rotate-token")
-		Eventually(refused, "30s").Should(gexec.Exit(1))
+		Eventually(refused).Should(gexec.Exit(1))
 		Expect(refused.Err).To(gbytes.Say("is paused, so its token cannot be rotated"))
 
 		By("changing the Gateway while it is paused, and resuming it")
 		update(g, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = new(gatewayv1.Hostname("b.example.com")) })
 		Eventually(programmed(g)).ShouldNot(Equal("True Programmed"))
 		notInEffect := operate("reconcile")
-		Eventually(notInEffect, "30s").Should(gexec.Exit(1))
+		Eventually(notInEffect).Should(gexec.Exit(1))
 		Expect(notInEffect.Err).To(gbytes.Say("not in effect: the Gateway is paused"))
 		succeeds("resume", "resumed"+inEffect)
 		Expect(env.hostnames("shared")).To(ConsistOf("b.example.com"))
@@ -85,11 +85,11 @@ var _ = Describe("commands that wait", users, func() {
 		Eventually(func() string {
 			env.markPodsReady()
 			return string(env.tunnelObject(g).Status.Token.Phase) + env.tunnelObject(g).Status.Token.Requested
-		}, "60s").Should(Not(BeEmpty()))
+		}).Should(Not(BeEmpty()))
 		Eventually(func() int {
 			env.markPodsReady()
 			return rotation.ExitCode()
-		}, "60s").Should(Equal(0), string(rotation.Err.Contents()))
+		}).Should(Equal(0), string(rotation.Err.Contents()))
 		Expect(string(rotation.Out.Contents())).To(Equal("Gateway " + name + " token rotated" + inEffect + "\n"))
 		Expect(env.tunnelToken("shared")).NotTo(Equal(before))
 		Expect(env.tunnelObject(g).Status.Token.Phase).To(BeEmpty())
@@ -106,21 +106,21 @@ var _ = Describe("commands that wait", users, func() {
 
 		By("waiting for a controller that does not run")
 		late := env.operate("reconcile", name, "--kubeconfig", kubeconfig, "--timeout", "2s")
-		Eventually(late, "30s").Should(gexec.Exit(1))
+		Eventually(late).Should(gexec.Exit(1))
 		Expect(string(late.Err.Contents())).To(HaveSuffix("tunnel-gateway: Gateway " + name + ": timed out after 2s: the controller has not processed the request yet. The request stays in effect\n"))
 		Expect(string(late.Out.Contents())).To(BeEmpty())
 
 		By("interrupting a command")
 		interrupted := env.operate("pause", "shared", "-n", env.namespace, "--kubeconfig", kubeconfig)
-		Eventually(interrupted.Err, "30s").Should(gbytes.Say("the controller has not processed the request yet"))
+		Eventually(interrupted.Err).Should(gbytes.Say("the controller has not processed the request yet"))
 		interrupted.Signal(syscall.SIGINT)
-		Eventually(interrupted, "30s").Should(gexec.Exit(130))
+		Eventually(interrupted).Should(gexec.Exit(130))
 		Expect(interrupted.Err).To(gbytes.Say("tunnel-gateway: interrupted; the request stays in effect"))
 		Expect(latest(g).Annotations).To(HaveKeyWithValue(v1alpha1.PausedAnnotation, "true"))
 
 		By("requesting an operation without waiting")
 		resume := env.operate("resume", name, "--kubeconfig", kubeconfig, "--wait=false")
-		Eventually(resume, "30s").Should(gexec.Exit(0))
+		Eventually(resume).Should(gexec.Exit(0))
 		Expect(string(resume.Out.Contents())).To(Equal("Gateway " + name + ": resume requested\n"))
 
 		By("starting the controller, which handles the requests")
@@ -138,7 +138,7 @@ var _ = Describe("commands that wait", users, func() {
 		fails := func(message string, arguments ...string) {
 			GinkgoHelper()
 			session := env.operate(arguments...)
-			Eventually(session, "30s").Should(gexec.Exit(1))
+			Eventually(session).Should(gexec.Exit(1))
 			Expect(string(session.Err.Contents())).To(And(HavePrefix("tunnel-gateway: "), ContainSubstring(message)))
 		}
 		fails("not found; did you mean "+env.namespace+"/shared?", "pause", env.namespace+"/shard", "--kubeconfig", kubeconfig)

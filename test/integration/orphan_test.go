@@ -37,7 +37,7 @@ var _ = Describe("a route that loses its last parent", lifecycle, func() {
 		Eventually(routeAccepted(moved, "other")).ShouldNot(Equal("no entry"))
 		Expect(env.eventMessages(ctx, moved.Name, reason)).To(BeEmpty())
 		env.delete(env.gateway("other", "other.example.com"))
-		Eventually(func() []gatewayv1.RouteParentStatus { return latest(byGateway).Status.Parents }, shortTimeout).Should(BeEmpty())
+		Eventually(func() []gatewayv1.RouteParentStatus { return latest(byGateway).Status.Parents }).Should(BeEmpty())
 
 		By("restarting the controller, and serving another change")
 		env.stop()

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("while the Cloudflare API is unavailable", lifecycle, func() {
-	It("the deletion of a Gateway completes immediately", func() {
+	It("the deletion of a Gateway completes", func() {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")
@@ -24,16 +24,16 @@ var _ = Describe("while the Cloudflare API is unavailable", lifecycle, func() {
 		tunnel := env.waitUntilServed(g).tunnel
 		env.cloudflare.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
 		env.delete(g)
-		Eventually(env.isGone, shortTimeout).WithArguments(g).Should(BeTrue())
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
 
 		By("deleting the tunnel when the Cloudflare API is available again")
 		Expect(env.isLive(tunnel)).To(BeTrue())
 		env.cloudflare.ClearFaults()
-		Eventually(env.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
+		Eventually(env.isLive).WithArguments(tunnel).Should(BeFalse())
 		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
 	})
 
-	It("the deletion of a Gateway's namespace completes within seconds", func(ctx SpecContext) {
+	It("the deletion of a Gateway's namespace completes", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.namespace + "-team"}}
@@ -50,8 +50,8 @@ var _ = Describe("while the Cloudflare API is unavailable", lifecycle, func() {
 		By("deleting the tunnel when the Cloudflare API is available again")
 		Expect(env.isLive(tunnel)).To(BeTrue())
 		env.cloudflare.ClearFaults()
-		Eventually(env.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
-		Eventually(env.isGone, time.Minute).WithArguments(namespace).Should(BeTrue())
+		Eventually(env.isLive).WithArguments(tunnel).Should(BeFalse())
+		Eventually(env.isGone).WithArguments(namespace).Should(BeTrue())
 	})
 })
 

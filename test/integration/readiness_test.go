@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -57,7 +56,7 @@ var _ = Describe("the readiness of the controller", func() {
 		tunnels.Object["subjects"] = binding.Object["subjects"]
 		env.create(tunnels)
 		update(newObject(rbacAPI, "ClusterRole", "", env.namespace), func(u *unstructured.Unstructured) { u.Object["rules"] = rules })
-		Eventually(func() int { return getStatusCode("http://" + address + "/readyz") }).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
+		Eventually(func() int { return getStatusCode("http://" + address + "/readyz") }).Should(Equal(http.StatusOK))
 	})
 
 	It("does not depend on leadership", func() {

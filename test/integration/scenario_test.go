@@ -91,7 +91,7 @@ func (s *scenario) phases() []phase {
 // after several failed attempts.
 func expectSoon(check func(Gomega), description ...any) {
 	GinkgoHelper()
-	Eventually(check).WithTimeout(time.Minute).WithPolling(100*time.Millisecond).Should(Succeed(), description...)
+	Eventually(check).WithPolling(100*time.Millisecond).Should(Succeed(), description...)
 }
 
 // expectServed checks that the configuration is the one without faults, that the

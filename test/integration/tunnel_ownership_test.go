@@ -207,7 +207,7 @@ var _ = Describe("the ownership of a tunnel", ownership, func() {
 			env.cloudflare.SetLocal(id, false)
 			recreated := env.gateway("shared", "a.example.com")
 			env.create(recreated)
-			Eventually(programmed(recreated)).WithTimeout(2 * time.Minute).Should(Equal("True Programmed"))
+			Eventually(programmed(recreated)).Should(Equal("True Programmed"))
 			Expect(env.getThrough(id, "a.example.com", "/")).To(Equal("web"))
 		},
 		Entry("that is named in the settings", func(id string) *v1alpha1.TunnelSettings {
