@@ -23,7 +23,7 @@ func parseSource(t *testing.T) source {
 	t.Helper()
 	s := source{token.NewFileSet(), map[string]*ast.File{}}
 	for _, directory := range []string{"api", "cmd", "internal", "provider"} {
-		err := filepath.WalkDir(filepath.Join(root, directory), func(path string, entry fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(root, directory), func(path string, _ fs.DirEntry, err error) error {
 			name, _ := filepath.Rel(root, path)
 			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/conditions/") {
 				return err
@@ -101,26 +101,34 @@ func TestTheProductUsesEveryTypeReasonAndEvent(t *testing.T) {
 // A condition that another function creates could have a type or a reason that the catalogue does
 // not describe.
 func TestOnlyNewCreatesConditions(t *testing.T) {
-	isCondition := func(e ast.Expr) bool { return e != nil && isSelector(e, "metav1", "Condition") }
 	parseSource(t).inspect(func(_ string, n ast.Node, where string) {
 		switch n := n.(type) {
 		case *ast.CompositeLit:
-			array, isArray := n.Type.(*ast.ArrayType)
-			if isCondition(n.Type) && len(n.Elts) > 0 || isArray && isCondition(array.Elt) && len(n.Elts) > 0 {
+			if array, ok := n.Type.(*ast.ArrayType); len(n.Elts) > 0 && (isCondition(n.Type) || ok && isCondition(array.Elt)) {
 				t.Errorf("%s: create the condition with New of its type", where)
 			}
 		case *ast.AssignStmt:
-			for i, target := range n.Lhs {
-				selector, ok := target.(*ast.SelectorExpr)
-				if !ok || selector.Sel.Name != "Reason" || len(n.Rhs) != len(n.Lhs) {
-					continue
-				}
-				if literal, ok := n.Rhs[i].(*ast.BasicLit); ok && literal.Value != `""` {
-					t.Errorf("%s: use a reason of package conditions", where)
-				}
+			if assignsReason(n) {
+				t.Errorf("%s: use a reason of package conditions", where)
 			}
 		}
 	})
+}
+
+func isCondition(e ast.Expr) bool { return e != nil && isSelector(e, "metav1", "Condition") }
+
+// assignsReason reports whether the statement assigns a literal to a field Reason.
+func assignsReason(n *ast.AssignStmt) bool {
+	for i, target := range n.Lhs {
+		selector, ok := target.(*ast.SelectorExpr)
+		if !ok || selector.Sel.Name != "Reason" || len(n.Rhs) != len(n.Lhs) {
+			continue
+		}
+		if _, ok := n.Rhs[i].(*ast.BasicLit); ok && !isEmptyString(n.Rhs[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestOnlyTheNotifierEmitsEvents(t *testing.T) {

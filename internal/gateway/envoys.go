@@ -10,7 +10,7 @@ import (
 )
 
 // Envoys is the state of the Envoy proxies of a Gateway. The first row that applies determines
-// the conditions.TypeDataPlaneReady condition:
+// the DataPlaneReady condition:
 //
 //	state                                 condition
 //	the Gateway is not accepted           current condition, else False Pending
@@ -41,7 +41,7 @@ import (
 //
 // For Programmed, a current condition counts only if it is for this generation. Listeners
 // and ListenerSets follow with the reason Pending instead of EnvoyRejected, and ListenerSets do
-// not become Programmed while Envoy rejects the configuration. Only conditions.TypeDataPlaneReady contains
+// not become Programmed while Envoy rejects the configuration. Only DataPlaneReady contains
 // the error of a rejection, because it can name objects of other tenants.
 type Envoys struct {
 	// Connected is the number of Envoys that are connected to the controller, and Wanted
@@ -99,13 +99,18 @@ func (e *Envoys) pushes(succeeded Push, current *metav1.Condition) (onGateway, o
 		return succeeded, succeeded
 	case e.Published && e.Rejected != "" && !programmed:
 		return rejected, rejected
-	case e.Published && e.Rejected == "" && e.Connected == 0 && e.Known:
+	case e.hasNone():
 		return succeeded, succeeded
 	case conditions.ReasonEnvoyRejected.Is(current):
 		return rejected, waiting // no Envoy has acknowledged another configuration
 	default:
 		return waiting, waiting
 	}
+}
+
+// hasNone reports whether a published configuration has no Envoy that could reject it.
+func (e *Envoys) hasNone() bool {
+	return e.Published && e.Rejected == "" && e.Connected == 0 && e.Known
 }
 
 // currentProgrammed returns the current Programmed condition of the Gateway if it is for its

@@ -95,7 +95,7 @@ type Outcome struct {
 
 // Readiness is the state of the connectors of a Gateway.
 type Readiness struct {
-	// Status, Reason and Message are the fields of the conditions.TypeConnectorsReady condition.
+	// Status, Reason and Message are the fields of the ConnectorsReady condition.
 	Status  metav1.ConditionStatus
 	Reason  conditions.Reason
 	Message string
