@@ -4,18 +4,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
 // BenchmarkLoadKinds measures the loading of all custom kinds.
 func BenchmarkLoadKinds(b *testing.B) {
-	directories := map[crdDirectory][]string{
-		gatewayCRDs: {"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"},
-		projectCRDs: {"tunnelconfigurations"},
-	}
 	for b.Loop() {
-		for directory, plurals := range directories {
-			for _, plural := range plurals {
-				if _, err := loadCustomKind(directory, plural); err != nil {
+		for _, directory := range crdDirectories {
+			for _, k := range kinds.Select(func(k kinds.Kind) bool { return k.Resource().Group == directory.group }) {
+				if _, err := loadCustomKind(directory, k.Resource().Resource); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -8,31 +8,38 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// coreKind returns the loader of a kind that is built into the API server. name
-// validates the names of its objects.
-func coreKind(gvk schema.GroupVersionKind, namespaced bool, name apivalidation.ValidateNameFunc) func() (kind, error) {
-	decode := func(u *unstructured.Unstructured) (client.Object, []error) {
-		object, err := newObject(gvk)
-		if err != nil {
-			return nil, []error{err}
-		}
+// coreKind returns the loader of a kind that is built into the API server.
+func coreKind(of kinds.Kind) func() (kind, error) {
+	k := kind{stored: of.GVK(), served: []string{of.GVK().Version}, namespaced: !of.ClusterScoped}
+	k.decode = func(u *unstructured.Unstructured) (client.Object, []error) {
+		object := of.New()
 		if errs := decodeStrict(u, object); len(errs) > 0 {
 			return nil, errs
 		}
-		errs := apivalidation.ValidateObjectMetaAccessor(object, namespaced, name, field.NewPath("metadata"))
+		errs := apivalidation.ValidateObjectMetaAccessor(object, k.namespaced, nameValidation(object), field.NewPath("metadata"))
 		return object, toErrors(append(errs, applyDefaults(object)...))
 	}
-	k := kind{stored: gvk, served: []string{gvk.Version}, namespaced: namespaced, decode: decode}
 	return func() (kind, error) { return k, nil }
+}
+
+// nameValidation returns the function that validates the name of an object.
+func nameValidation(object client.Object) apivalidation.ValidateNameFunc {
+	switch object.(type) {
+	case *corev1.Namespace, *corev1.Service:
+		return apivalidation.NameIsDNSLabel
+	default:
+		return apivalidation.NameIsDNSSubdomain
+	}
 }
 
 // decodeStrict decodes u into an object. It rejects unknown and duplicate fields.

@@ -35,6 +35,8 @@ var (
 	// projectCRDs are the definitions of this project, generated from the types in
 	// api.
 	projectCRDs = crdDirectory{v1alpha1.GroupName, crd.Files, "."}
+
+	crdDirectories = []crdDirectory{gatewayCRDs, projectCRDs}
 )
 
 // CRDs returns the CustomResourceDefinitions that validate the manifests: the
@@ -42,7 +44,7 @@ var (
 // may change them. An error means that the build is broken.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, directory := range []crdDirectory{gatewayCRDs, projectCRDs} {
+	for _, directory := range crdDirectories {
 		files, err := directory.files.ReadDir(directory.path)
 		if err != nil {
 			return nil, fmt.Errorf("list the embedded definitions: %w", err)

@@ -5,19 +5,13 @@ import (
 	"errors"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
 // unknownField is the detail of the error about a field that the kind does not
@@ -37,39 +31,28 @@ type kind struct {
 	decode func(*unstructured.Unstructured) (client.Object, []error)
 }
 
-// kinds are the loaders of the supported kinds. A kind is loaded for its first
-// object, because compiling validation rules takes time.
-var kinds = map[schema.GroupKind]func() (kind, error){
-	{Group: gatewayv1.GroupName, Kind: "GatewayClass"}:   customKind(gatewayCRDs, "gatewayclasses"),
-	{Group: gatewayv1.GroupName, Kind: "Gateway"}:        customKind(gatewayCRDs, "gateways"),
-	{Group: gatewayv1.GroupName, Kind: "ListenerSet"}:    customKind(gatewayCRDs, "listenersets"),
-	{Group: gatewayv1.GroupName, Kind: "HTTPRoute"}:      customKind(gatewayCRDs, "httproutes"),
-	{Group: gatewayv1.GroupName, Kind: "GRPCRoute"}:      customKind(gatewayCRDs, "grpcroutes"),
-	{Group: gatewayv1.GroupName, Kind: "ReferenceGrant"}: customKind(gatewayCRDs, "referencegrants"),
+// loaders returns the supported kinds. A kind is loaded for its first object, because
+// compiling validation rules takes time.
+var loaders = newLoaders()
 
-	{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration"}: customKind(projectCRDs, "tunnelconfigurations"),
-	{Group: v1alpha1.GroupName, Kind: "Tunnel"}:              customKind(projectCRDs, "tunnels"),
-
-	{Kind: "Namespace"}: coreKind(corev1.SchemeGroupVersion.WithKind("Namespace"), false, apivalidation.NameIsDNSLabel),
-	{Kind: "Service"}:   coreKind(corev1.SchemeGroupVersion.WithKind("Service"), true, apivalidation.NameIsDNSLabel),
-	{Kind: "Secret"}:    coreKind(corev1.SchemeGroupVersion.WithKind("Secret"), true, apivalidation.NameIsDNSSubdomain),
-	{Group: discoveryv1.GroupName, Kind: "EndpointSlice"}: coreKind(
-		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), true, apivalidation.NameIsDNSSubdomain),
+func newLoaders() map[schema.GroupKind]func() (kind, error) {
+	all := map[schema.GroupKind]func() (kind, error){}
+	for _, k := range kinds.Select(kinds.Kind.InManifests) {
+		load := coreKind(k)
+		for _, directory := range crdDirectories {
+			if k.HasCRD() && directory.group == k.Resource().Group {
+				load = customKind(directory, k.Resource().Resource)
+			}
+		}
+		all[k.GVK().GroupKind()] = load
+	}
+	return all
 }
 
 var scheme = Scheme()
 
-// Scheme returns a new scheme with all types that [Read] returns. The type of a
-// ReferenceGrant is v1beta1, the version in which the API server stores it.
-func Scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	utilruntime.Must(gatewayv1.Install(s))
-	utilruntime.Must(gatewayv1beta1.Install(s))
-	utilruntime.Must(v1alpha1.Install(s))
-	utilruntime.Must(corev1.AddToScheme(s))
-	utilruntime.Must(discoveryv1.AddToScheme(s))
-	return s
-}
+// Scheme returns a new scheme with all types that [Read] returns.
+func Scheme() *runtime.Scheme { return kinds.Scheme(kinds.Select(kinds.Kind.InManifests)) }
 
 // convert converts an object to the stored version and decodes it. It sorts the
 // errors, because the validators process fields in random order.

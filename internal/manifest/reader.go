@@ -129,7 +129,7 @@ func (r *reader) readObject(place Place, content map[string]any) {
 		r.readList(place, gvk, content)
 		return
 	}
-	load, known := kinds[gvk.GroupKind()]
+	load, known := loaders[gvk.GroupKind()]
 	if !known {
 		if warning := unknownKind(gvk); warning != nil {
 			r.warn(place, warning)
@@ -237,7 +237,7 @@ func isList(gvk schema.GroupVersionKind) bool {
 		return true
 	}
 	item, isList := strings.CutSuffix(gvk.Kind, "List")
-	_, known := kinds[schema.GroupKind{Group: gvk.Group, Kind: item}]
+	_, known := loaders[schema.GroupKind{Group: gvk.Group, Kind: item}]
 	return isList && known
 }
 

@@ -57,7 +57,7 @@ func unknownKind(gvk schema.GroupVersionKind) error {
 	if slices.Contains(inGroup, gvk.Kind) {
 		return nil
 	}
-	if _, misplaced := kinds[schema.GroupKind{Group: gatewayv1.GroupName, Kind: gvk.Kind}]; misplaced {
+	if _, misplaced := loaders[schema.GroupKind{Group: gatewayv1.GroupName, Kind: gvk.Kind}]; misplaced {
 		return errors.New(suggest.DidYouMean(fmt.Sprintf("apiVersion %s of kind %s does not exist", gvk.GroupVersion(), gvk.Kind), gatewayv1.GroupName))
 	}
 	closest := suggest.Closest(gvk.Kind, inGroup)
@@ -78,7 +78,7 @@ func unknownGroup(gvk schema.GroupVersionKind) error {
 	if gvk.Group == ExperimentalGroup {
 		closest = ""
 	}
-	if _, misplaced := kinds[schema.GroupKind{Group: gatewayv1.GroupName, Kind: gvk.Kind}]; misplaced && isKubernetesGroup(gvk.Group) {
+	if _, misplaced := loaders[schema.GroupKind{Group: gatewayv1.GroupName, Kind: gvk.Kind}]; misplaced && isKubernetesGroup(gvk.Group) {
 		closest = gatewayv1.GroupName
 	}
 	if closest == "" {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,11 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
@@ -44,58 +41,20 @@ type Cluster struct {
 // Connect returns a client for a Cluster. It makes no requests. In particular, it does not
 // discover the served kinds, because a context cannot cancel the discovery.
 func Connect(c *rest.Config) (client.WithWatch, error) {
-	scheme := manifest.Scheme()
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range listedKinds {
-		gvk, err := apiutil.GVKForObject(kind.list, scheme)
-		if err != nil {
-			return nil, err
+	for _, k := range kinds.Select(func(k kinds.Kind) bool { return k.Plan != kinds.Never }) {
+		scope := meta.RESTScope(meta.RESTScopeNamespace)
+		if k.ClusterScoped {
+			scope = meta.RESTScopeRoot
 		}
-		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-		plural, _, _ := strings.Cut(kind.resource, ".")
-		resource := gvk.GroupVersion().WithResource(plural)
-		mapper.AddSpecific(gvk, resource, resource, kind.scope)
+		resource := k.GVK().GroupVersion().WithResource(k.Resource().Resource)
+		mapper.AddSpecific(k.GVK(), resource, resource, scope)
 	}
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
-	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
-	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
-	live, err := client.NewWithWatch(c, client.Options{Scheme: scheme, Mapper: mapper})
+	live, err := client.NewWithWatch(c, client.Options{Scheme: manifest.Scheme(), Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	return live, nil
-}
-
-// listedKind is a kind whose objects are all listed. Tunnels are listed only in the
-// controller's namespace.
-type listedKind struct {
-	// name is the plural name in messages.
-	name string
-	// resource is the name of the resource with its group.
-	resource string
-	scope    meta.RESTScope
-	list     client.ObjectList
-}
-
-var (
-	gatewayClasses = listedKind{"GatewayClasses", "gatewayclasses." + gatewayv1.GroupName, meta.RESTScopeRoot, &gatewayv1.GatewayClassList{}}
-	gateways       = listedKind{"Gateways", "gateways." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GatewayList{}}
-	tunnels        = listedKind{"Tunnels", "tunnels." + v1alpha1.GroupName, meta.RESTScopeNamespace, &v1alpha1.TunnelList{}}
-)
-
-// listedKinds contains all kinds that a Loader reads, except Secrets and EndpointSlices,
-// which are read on demand.
-var listedKinds = []listedKind{
-	gatewayClasses,
-	gateways,
-	{"ListenerSets", "listenersets." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.ListenerSetList{}},
-	{"HTTPRoutes", "httproutes." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.HTTPRouteList{}},
-	{"GRPCRoutes", "grpcroutes." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GRPCRouteList{}},
-	{"ReferenceGrants", "referencegrants." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1beta1.ReferenceGrantList{}},
-	{"TunnelConfigurations", "tunnelconfigurations." + v1alpha1.GroupName, meta.RESTScopeNamespace, &v1alpha1.TunnelConfigurationList{}},
-	tunnels,
-	{"Namespaces", "namespaces", meta.RESTScopeRoot, &corev1.NamespaceList{}},
-	{"Services", "services", meta.RESTScopeNamespace, &corev1.ServiceList{}},
 }
 
 // FromCluster reads the objects that a plan of the cluster requires. It adds the objects
@@ -132,11 +91,11 @@ func newClusterSource(live client.Reader, controller gatewayv1.GatewayController
 
 // GatewayNames returns the names of the Gateways that the controller manages.
 func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, error) {
-	classes, err := c.list(ctx, gatewayClasses)
+	classes, err := c.list(ctx, kinds.GatewayClass)
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.list(ctx, gateways)
+	all, err := c.list(ctx, kinds.Gateway)
 	if err != nil {
 		return nil, err
 	}
@@ -153,20 +112,20 @@ func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, erro
 	return names, nil
 }
 
-// listAll lists every kind. It continues after a missing kind or permission, so that the
+// listAll lists every listed kind. It continues after a missing kind or permission, so that the
 // error names all of them.
 func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	var errs []error
 	var forbidden []string
 	user := ""
-	for _, kind := range listedKinds {
+	for _, kind := range kinds.Select(func(k kinds.Kind) bool { return k.Plan == kinds.Listed }) {
 		found, err := c.list(ctx, kind)
 		switch {
 		case err == nil:
 			all = append(all, found...)
 		case apierrors.IsForbidden(err):
-			forbidden = append(forbidden, kind.resource)
+			forbidden = append(forbidden, kind.Resource().String())
 			user = cmp.Or(user, refusedUser(err))
 		case apierrors.IsNotFound(err):
 			errs = append(errs, err)
@@ -192,21 +151,21 @@ func refusedUser(err error) string {
 }
 
 // list lists all objects of a kind, page by page.
-func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, error) {
+func (c Cluster) list(ctx context.Context, kind kinds.Kind) ([]client.Object, error) {
 	if c.Progress != nil {
-		defer c.Progress("reading " + kind.name + " from the cluster")()
+		defer c.Progress("reading " + kind.Plural + " from the cluster")()
 	}
 	namespace := ""
-	if kind == tunnels {
+	if kind.OwnNamespace {
 		namespace = c.ControllerNamespace
 	}
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		page := kind.list.DeepCopyObject().(client.ObjectList)
+		page := kind.NewList()
 		return page, c.Live.List(ctx, page, &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue})
 	})
 	list, _, err := pages.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, kind.wrapError(err)
+		return nil, listError(kind, err)
 	}
 	var found []client.Object
 	err = meta.EachListItem(list, func(o runtime.Object) error {
@@ -216,13 +175,13 @@ func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, er
 	return found, err
 }
 
-// wrapError adds the kind, and the likely cause of a NotFound error.
-func (k listedKind) wrapError(err error) error {
+// listError adds the kind, and the likely cause of a NotFound error.
+func listError(kind kinds.Kind, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)
+		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", kind.Plural, kind.Resource(), err)
 	default:
-		return fmt.Errorf("read %s from the cluster: %w", k.name, err)
+		return fmt.Errorf("read %s from the cluster: %w", kind.Plural, err)
 	}
 }
 
