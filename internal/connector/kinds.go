@@ -1,25 +1,14 @@
 package connector
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-)
 
-// Object is an API object. Every Object is a client.Object.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
+)
 
 // Kind is a kind of object that runs connectors.
 type Kind struct {
-	// New returns an empty object of the kind.
-	New func() Object
+	kinds.Kind
 	// Select returns the object of the kind, or nil if there is none.
 	Select func(Objects) runtime.ApplyConfiguration
 	// OutlivesPods reports whether the object must exist until the last pod has ended,
@@ -33,25 +22,25 @@ type Kind struct {
 func Kinds() []Kind {
 	return []Kind{
 		{
-			New:          func() Object { return &corev1.ServiceAccount{} },
+			Kind:         kinds.ServiceAccount,
 			Select:       func(o Objects) runtime.ApplyConfiguration { return untyped(o.ServiceAccount) },
 			OutlivesPods: true,
 		},
 		{
-			New:          func() Object { return &networkingv1.NetworkPolicy{} },
+			Kind:         kinds.NetworkPolicy,
 			Select:       func(o Objects) runtime.ApplyConfiguration { return untyped(o.NetworkPolicy) },
 			OutlivesPods: true,
 		},
 		{
-			New:    func() Object { return &appsv1.Deployment{} },
+			Kind:   kinds.Deployment,
 			Select: func(o Objects) runtime.ApplyConfiguration { return untyped(o.Deployment) },
 		},
 		{
-			New:    func() Object { return &policyv1.PodDisruptionBudget{} },
+			Kind:   kinds.PodDisruptionBudget,
 			Select: func(o Objects) runtime.ApplyConfiguration { return untyped(o.PodDisruptionBudget) },
 		},
 		{
-			New:    func() Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+			Kind:   kinds.HorizontalPodAutoscaler,
 			Select: func(o Objects) runtime.ApplyConfiguration { return untyped(o.HorizontalPodAutoscaler) },
 		},
 	}

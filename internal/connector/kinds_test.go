@@ -9,13 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
-
-// Callers pass Objects to a client.
-var _ client.Object = connector.Object(nil)
 
 // TestKindsCoverAllObjects checks that New and Select of each Kind return the same kind of
 // object, and that every field of Objects has a Kind.

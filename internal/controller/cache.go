@@ -18,6 +18,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
 // Scope defines the namespaces that the controller watches. The controller always
@@ -49,7 +50,7 @@ func (s Scope) includes(namespace, kind string) bool {
 		return true
 	case kind == "Secret":
 		return namespace == s.ControllerNamespace || s.ReadsCertificates(namespace)
-	case namespace == s.ControllerNamespace && (kind == kindOf(&v1alpha1.TunnelConfiguration{}) || isManagedKind(kind)):
+	case namespace == s.ControllerNamespace && (kind == kindOf(&v1alpha1.TunnelConfiguration{}) || ownNamespaceKinds[kind]):
 		return true
 	}
 	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
@@ -73,11 +74,11 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 		if err != nil {
 			return nil, err
 		}
-		for _, object := range managedKinds() {
-			by := watchedIn(scope.ControllerNamespace)
+		for _, kind := range kinds.Select(isOwnNamespaceKind) {
+			object, by := kind.New(), watchedIn(scope.ControllerNamespace)
 			// The controller updates some of these objects as a whole.
 			by.Transform = cache.TransformStripManagedFields()
-			if _, isPod := object.(*corev1.Pod); isPod {
+			if kind.GVK() == kinds.Pod.GVK() {
 				by.Label, by.Transform = connectorPods, stripPod
 			}
 			o.ByObject[object] = by
@@ -115,16 +116,17 @@ func watchedIn(first string, rest ...string) cache.ByObject {
 	return cache.ByObject{Namespaces: namespaces}
 }
 
-// isManagedKind reports whether the cache watches the kind only in the controller's
-// own namespace.
-func isManagedKind(kind string) bool {
-	for _, object := range managedKinds() {
-		if kindOf(object) == kind {
-			return true
-		}
+func isOwnNamespaceKind(kind kinds.Kind) bool { return kind.OwnNamespace }
+
+// ownNamespaceKinds are the kinds, in the form of kindOf, that the cache watches only in the
+// controller's own namespace.
+var ownNamespaceKinds = func() map[string]bool {
+	all := map[string]bool{}
+	for _, kind := range kinds.Select(isOwnNamespaceKind) {
+		all[kindOf(kind.New())] = true
 	}
-	return false
-}
+	return all
+}()
 
 // scopedCache is a cache that reports objects outside its scope as not found.
 type scopedCache struct {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
@@ -95,9 +95,8 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 
 // bundleVersions returns the bundle version of each installed Gateway API CRD by name.
 func (r *classReconciler) bundleVersions(ctx context.Context) (map[string]string, error) {
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-	if err := r.client.List(ctx, &list); err != nil {
+	list := kinds.CustomResourceDefinition.NewMetadataList()
+	if err := r.client.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list the CRDs: %w", err)
 	}
 	versions := map[string]string{}

@@ -7,14 +7,13 @@ import (
 	"strings"
 
 	"golang.org/x/mod/semver"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
@@ -23,18 +22,29 @@ import (
 // that are newer than the controller supports.
 const minGatewayAPIVersion = "v1.5.0"
 
-// gatewayCRDs are the plural names of the Gateway API kinds that the controller reads.
-var gatewayCRDs = []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"}
+var (
+	// gatewayCRDs are the names of the CRDs of the Gateway API that the controller requires.
+	gatewayCRDs = crdsOf(gatewayv1.GroupName)
+	// controllerCRDs are the names of the CRDs of the controller's own kinds.
+	controllerCRDs = crdsOf(v1alpha1.GroupName)
+)
 
-// controllerCRDs are the plural names of the controller's own kinds.
-var controllerCRDs = []string{"tunnelconfigurations", "tunnels"}
+// crdsOf returns the names of the required CRDs of an API group.
+func crdsOf(group string) []string {
+	var names []string
+	for _, kind := range kinds.All() {
+		if resource := kind.Resource(); kind.HasCRD() && resource.Group == group {
+			names = append(names, resource.String())
+		}
+	}
+	return names
+}
 
 // CheckCRDs returns an error that names every missing or outdated CRD and explains how
 // to install it. It logs the Gateway API CRDs that have no version.
 func CheckCRDs(ctx context.Context, live client.Reader) error {
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-	if err := live.List(ctx, &list); err != nil {
+	list := kinds.CustomResourceDefinition.NewMetadataList()
+	if err := live.List(ctx, list); err != nil {
 		return fmt.Errorf("list the installed CRDs: %w", err)
 	}
 	bundles, versions := map[string]string{}, map[string]string{}
@@ -59,8 +69,7 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 // accepted and returned.
 func checkGatewayCRDs(versions map[string]string) (unversioned []string, err error) {
 	var wrong []string
-	for _, kind := range gatewayCRDs {
-		name := kind + "." + gatewayv1.GroupName
+	for _, name := range gatewayCRDs {
 		version, installed := versions[name]
 		switch {
 		case !installed:
@@ -98,8 +107,7 @@ func requiredVersions() (map[string]string, error) {
 // missing or older than the required version. A newer CRD contains all required fields.
 func checkControllerCRDs(installed, required map[string]string) error {
 	var errs []error
-	for _, kind := range controllerCRDs {
-		name := kind + "." + v1alpha1.GroupName
+	for _, name := range controllerCRDs {
 		if problem := controllerCRDProblem(installed, name, required[name]); problem != "" {
 			errs = append(errs, fmt.Errorf("the CRD %s %s; install it with the chart (with crds.install=false: with the release that installs the CRDs) "+
 				"or with kubectl apply -k config/crd", name, problem))

@@ -8,14 +8,12 @@ import (
 
 	"golang.org/x/mod/semver"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 func TestMissingOrUnsupportedGatewayCRDsAreReported(t *testing.T) {
 	installed := map[string]string{}
-	for _, kind := range gatewayCRDs {
-		installed[kind+"."+gatewayv1.GroupName] = "v1.6.3"
+	for _, name := range gatewayCRDs {
+		installed[name] = "v1.6.3"
 	}
 	set := func(kind, version string) map[string]string {
 		changed := maps.Clone(installed)
@@ -49,8 +47,8 @@ func TestMissingOrUnsupportedGatewayCRDsAreReported(t *testing.T) {
 
 func TestGatewayCRDsWithoutAVersionAreAccepted(t *testing.T) {
 	versions := map[string]string{}
-	for _, kind := range gatewayCRDs {
-		versions[kind+"."+gatewayv1.GroupName] = "v1.6.3"
+	for _, name := range gatewayCRDs {
+		versions[name] = "v1.6.3"
 	}
 	versions["gateways.gateway.networking.k8s.io"], versions["httproutes.gateway.networking.k8s.io"] = "", "main"
 	unversioned, err := checkGatewayCRDs(versions)
@@ -88,8 +86,8 @@ func TestControllerCRDsHaveVersions(t *testing.T) {
 	if err != nil || len(required) != len(controllerCRDs) {
 		t.Errorf("got %d CRDs, %v, want %d", len(required), err, len(controllerCRDs))
 	}
-	for _, kind := range controllerCRDs {
-		if name := kind + "." + v1alpha1.GroupName; !semver.IsValid(required[name]) {
+	for _, name := range controllerCRDs {
+		if !semver.IsValid(required[name]) {
 			t.Errorf("CRD %s has the invalid version %q", name, required[name])
 		}
 	}

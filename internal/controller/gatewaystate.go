@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -71,9 +71,8 @@ func (r gatewayReader) namespaceGone(ctx context.Context, namespace string) bool
 // The state is unknown if the Gateway CRD does not exist or is being deleted, because
 // Kubernetes deletes all Gateways with the CRD.
 func (r gatewayReader) goneOrUnknown(ctx context.Context) tunnel.GatewayState {
-	crds := &metav1.PartialObjectMetadataList{}
-	crds.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-	err := r.live.List(ctx, crds, client.MatchingFields{metav1.ObjectNameField: "gateways." + gatewayv1.GroupName})
+	crds := kinds.CustomResourceDefinition.NewMetadataList()
+	err := r.live.List(ctx, crds, client.MatchingFields{metav1.ObjectNameField: kinds.Gateway.Resource().String()})
 	if err != nil || len(crds.Items) == 0 || !crds.Items[0].DeletionTimestamp.IsZero() {
 		return tunnel.GatewayUnknown
 	}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
 const (
@@ -40,7 +40,7 @@ type Namespaces struct {
 
 	live    client.Client
 	logger  logr.Logger
-	watched []resource
+	watched []schema.GroupResource
 	listed  []string
 	now     func() time.Time
 }
@@ -50,8 +50,7 @@ type Namespaces struct {
 // controller can work in none of the listed namespaces, because an empty list means all
 // namespaces.
 func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
-	kinds := slices.DeleteFunc(inputKinds(), func(object client.Object) bool { return kindOf(object) == "Secret" })
-	n, causes, err := findNamespaces(ctx, live, logger, listed, kinds)
+	n, causes, err := findNamespaces(ctx, live, logger, listed, kinds.Select(isTenantKind))
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +63,16 @@ func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 	return n, nil
 }
 
+// isTenantKind reports whether the controller must be able to watch the kind to work in a
+// namespace. It needs no Secrets: without them, it does not validate certificates.
+func isTenantKind(kind kinds.Kind) bool {
+	return !kind.ClusterScoped && !kind.OwnNamespace && kind.GVK() != kinds.Secret.GVK()
+}
+
 // FindSecretNamespaces returns the listed namespaces in which the controller can read
 // Secrets. For each other namespace it logs the cause and the solution.
 func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
-	n, causes, err := findNamespaces(ctx, live, logger, listed, []client.Object{secrets.Metadata(types.NamespacedName{})})
+	n, causes, err := findNamespaces(ctx, live, logger, listed, []kinds.Kind{kinds.Secret})
 	if err != nil {
 		return nil, err
 	}
@@ -79,16 +84,10 @@ func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.L
 
 // findNamespaces returns the listed namespaces in which the controller can watch the
 // kinds, and the cause for each other namespace.
-func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string, kinds []client.Object) (*Namespaces, map[string]string, error) {
+func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string, watched []kinds.Kind) (*Namespaces, map[string]string, error) {
 	n := &Namespaces{live: live, logger: logger, listed: listed, now: time.Now}
-	for _, object := range kinds {
-		found, err := resourceOf(object, live.Scheme(), live.RESTMapper())
-		if err != nil {
-			return nil, nil, err
-		}
-		if found.namespaced {
-			n.watched = append(n.watched, found)
-		}
+	for _, kind := range watched {
+		n.watched = append(n.watched, kind.Resource())
 	}
 	causes := map[string]string{}
 	for _, namespace := range listed {

@@ -12,11 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // fakeAuthorizer simulates an API server with namespaces and permissions.
@@ -31,24 +28,6 @@ type fakeAuthorizer struct {
 	webhook map[string]bool
 	// reviews counts the access reviews.
 	reviews int
-}
-
-func (a *fakeAuthorizer) Scheme() *runtime.Scheme { return Scheme() }
-
-func (a *fakeAuthorizer) RESTMapper() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, object := range inputKinds() {
-		gvk, err := apiutil.GVKForObject(object, Scheme())
-		if err != nil {
-			panic(err)
-		}
-		scope := meta.RESTScope(meta.RESTScopeNamespace)
-		if slices.Contains([]string{"GatewayClass", "CustomResourceDefinition", "Namespace"}, gvk.Kind) {
-			scope = meta.RESTScopeRoot
-		}
-		mapper.Add(gvk, scope)
-	}
-	return mapper
 }
 
 // Get returns NotFound unless the Namespace exists.

@@ -7,6 +7,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,7 +18,7 @@ var watchVerbs = []string{"list", "watch"}
 // and that are not granted in the namespace. It requests all rules with one review. If
 // the API server reports the rules as incomplete, because RBAC is not the only
 // authorizer, it also reviews each missing permission individually.
-func missingPermissions(ctx context.Context, c client.Client, namespace string, watched []resource) ([]string, error) {
+func missingPermissions(ctx context.Context, c client.Client, namespace string, watched []schema.GroupResource) ([]string, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if err := c.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("review the permissions in namespace %s: %w", namespace, err)
@@ -41,7 +42,7 @@ func missingPermissions(ctx context.Context, c client.Client, namespace string, 
 }
 
 // isAllowed reports whether the API server grants a single permission.
-func isAllowed(ctx context.Context, c client.Client, namespace, verb string, r resource) (bool, error) {
+func isAllowed(ctx context.Context, c client.Client, namespace, verb string, r schema.GroupResource) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: r.Group, Resource: r.Resource},
 	}}
@@ -52,7 +53,7 @@ func isAllowed(ctx context.Context, c client.Client, namespace, verb string, r r
 }
 
 // ruleAllows reports whether the rule grants the verb for all objects of the resource.
-func ruleAllows(rule authorizationv1.ResourceRule, verb string, r resource) bool {
+func ruleAllows(rule authorizationv1.ResourceRule, verb string, r schema.GroupResource) bool {
 	return len(rule.ResourceNames) == 0 && includesValue(rule.Verbs, verb) && includesValue(rule.APIGroups, r.Group) && includesValue(rule.Resources, r.Resource)
 }
 

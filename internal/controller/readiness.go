@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
 // Readiness reports whether the caches of all watched kinds have synced. The zero value
@@ -52,17 +54,14 @@ func (r *Readiness) recordWatchError(err error) {
 // replica without permission to read a kind neither becomes ready nor becomes leader.
 func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 	r.informers = map[schema.GroupResource]cache.Informer{}
-	for _, object := range append(inputKinds(), managedKinds()...) {
-		found, err := resourceOf(object, m.GetScheme(), m.GetRESTMapper())
+	for _, kind := range kinds.All() {
+		resource := kind.Resource()
+		informer, err := m.GetCache().GetInformer(ctx, kind.NewWatched(), cache.BlockUntilSynced(false))
 		if err != nil {
-			return err
+			return fmt.Errorf("prepare to watch %s: %w", resource, err)
 		}
-		informer, err := m.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("prepare to watch %s: %w", found, err)
-		}
-		r.informers[found.GroupResource] = informer
-		if err := m.AddReadyzCheck("watch-"+found.Resource, r.check(found.GroupResource)); err != nil {
+		r.informers[resource] = informer
+		if err := m.AddReadyzCheck("watch-"+resource.Resource, r.check(resource)); err != nil {
 			return err
 		}
 	}

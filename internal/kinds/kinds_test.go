@@ -11,10 +11,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+)
+
+var (
+	_ client.Object     = kinds.Object(nil)
+	_ client.ObjectList = kinds.List(nil)
 )
 
 func TestTheChartPermitsWatchingExactlyTheKinds(t *testing.T) {
