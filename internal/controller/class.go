@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -16,7 +15,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -34,12 +32,16 @@ type classReconciler struct {
 }
 
 func setupClass(m manager.Manager, r *classReconciler) error {
-	return builder.ControllerManagedBy(m).
-		Named("gatewayclass").
-		For(&gatewayv1.GatewayClass{}).
-		Watches(&v1alpha1.TunnelConfiguration{}, handler.EnqueueRequestsFromMapFunc(r.fromConfiguration)).
-		WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, handler.EnqueueRequestsFromMapFunc(r.allClasses), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Complete(r)
+	controller := builder.ControllerManagedBy(m).Named("gatewayclass").For(&gatewayv1.GatewayClass{})
+	return register(controller, r.watches()).Complete(r)
+}
+
+// watches returns the watches of the kinds that affect a GatewayClass.
+func (r *classReconciler) watches() []watch[reconcile.Request] {
+	return []watch[reconcile.Request]{
+		{kinds.TunnelConfiguration, handler.EnqueueRequestsFromMapFunc(r.fromConfiguration), nil},
+		{kinds.CustomResourceDefinition, handler.EnqueueRequestsFromMapFunc(r.allClasses), predicate.AnnotationChangedPredicate{}},
+	}
 }
 
 // fromConfiguration maps a TunnelConfiguration to the classes that refer to it.

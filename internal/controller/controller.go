@@ -20,20 +20,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
@@ -122,47 +112,6 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: p.accounts.readsSecret}
 	return watchAll(m, o, p, w, requeued)
-}
-
-// watchAll registers the process and its watches of every kind that can affect a
-// Gateway.
-func watchAll(m manager.Manager, o Options, p *process, w watches, requeued chan event.TypedGenericEvent[state.Key]) error {
-	record := p.observer.pending.add
-	controller := builder.TypedControllerManagedBy[state.Key](m).
-		Named("gateway").
-		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
-		WithLogConstructor(logConstructor(m.GetLogger())).
-		Watches(&gatewayv1.Gateway{}, enqueue(record, w.fromGateway)).
-		Watches(&gatewayv1.Gateway{}, enqueue(record, w.fromUncountedGateway), builder.WithPredicates(reducesUsage)).
-		Watches(&gatewayv1.GatewayClass{}, enqueue(record, w.fromClass)).
-		Watches(&gatewayv1.ListenerSet{}, enqueue(record, w.fromListenerSet)).
-		Watches(&gatewayv1.HTTPRoute{}, enqueue(record, w.fromRoute)).
-		Watches(&gatewayv1.GRPCRoute{}, enqueue(record, w.fromRoute)).
-		Watches(&gatewayv1beta1.ReferenceGrant{}, enqueue(record, w.fromGrant)).
-		WatchesMetadata(&corev1.Secret{}, enqueue(record, w.fromSecret)).
-		Watches(&corev1.Namespace{}, enqueue(record, w.fromNamespace), builder.WithPredicates(namespaceChanged)).
-		Watches(&corev1.Service{}, enqueue(record, w.fromService), builder.WithPredicates(serviceChanged)).
-		Watches(&discoveryv1.EndpointSlice{}, enqueue(record, w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
-		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(record, w.fromConfiguration)).
-		Watches(&v1alpha1.Tunnel{}, enqueue(record, w.fromTunnel)).
-		WatchesRawSource(source.TypedChannel(requeued, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
-	for _, kind := range connector.Kinds() {
-		controller = controller.Watches(kind.New(), enqueue(record, w.fromConnectors))
-	}
-	return controller.Complete(p)
-}
-
-// add adds a requeued key to the queue.
-func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueue.TypedRateLimitingInterface[state.Key]) {
-	queue.Add(e.Object)
-}
-
-// maxRetryDelay is the maximum delay of a retry after an error of the API server.
-const maxRetryDelay = time.Minute
-
-// rateLimiter delays retries of reconciles that failed with an error of the API server.
-func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
 }
 
 // unwrittenStatuses returns a function that records the number of statuses that cannot be

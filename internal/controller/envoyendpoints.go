@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -35,14 +36,20 @@ const endpointWorkers = 8
 // setupEndpoints adds a controller that publishes the endpoints of a Service when they change.
 // It runs beside the reconciler of Gateways, whose decisions do not depend on endpoints.
 func setupEndpoints(m manager.Manager, e *envoys) error {
-	return builder.TypedControllerManagedBy[followed](m).
+	controller := builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
-		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers}).
-		Watches(&discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(e.fromEndpointSlice)).
-		Watches(&corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(e.fromConnectorPod), builder.WithPredicates(addressesChanged)).
-		Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {
-			return reconcile.Result{}, e.publishEndpoints(ctx, f)
-		}))
+		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers})
+	return register(controller, e.watches()).Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {
+		return reconcile.Result{}, e.publishEndpoints(ctx, f)
+	}))
+}
+
+// watches returns the watches of the kinds that affect endpoints.
+func (e *envoys) watches() []watch[followed] {
+	return []watch[followed]{
+		{kinds.EndpointSlice, handler.TypedEnqueueRequestsFromMapFunc(e.fromEndpointSlice), nil},
+		{kinds.Pod, handler.TypedEnqueueRequestsFromMapFunc(e.fromConnectorPod), addressesChanged},
+	}
 }
 
 // fromEndpointSlice returns the Gateways whose Envoys connect to the endpoints.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -10,17 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -58,6 +66,61 @@ func enqueue[T client.Object](record func(state.Key), keys mapFunc[T]) handler.T
 		}
 		return found
 	})
+}
+
+// watchAll registers the process and its watches of every kind that can affect a
+// Gateway.
+func watchAll(m manager.Manager, o Options, p *process, w watches, requeued chan event.TypedGenericEvent[state.Key]) error {
+	controller := builder.TypedControllerManagedBy[state.Key](m).
+		Named("gateway").
+		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
+		WithLogConstructor(logConstructor(m.GetLogger())).
+		WatchesRawSource(source.TypedChannel(requeued, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
+	return register(controller, w.all(p.observer.pending.add)).Complete(p)
+}
+
+// watch is a watch of one kind. It adds the keys that a change affects to the queue of a
+// controller.
+type watch[K comparable] struct {
+	kind    kinds.Kind
+	handler handler.TypedEventHandler[client.Object, K]
+	// filter passes the changes that can affect a key. It is nil if all changes can.
+	filter predicate.Predicate
+}
+
+// register adds the watches to a controller.
+func register[K comparable](controller *builder.TypedBuilder[K], all []watch[K]) *builder.TypedBuilder[K] {
+	for _, w := range all {
+		var options []builder.WatchesOption
+		if w.filter != nil {
+			options = append(options, builder.WithPredicates(w.filter))
+		}
+		controller.Watches(w.kind.NewWatched(), w.handler, options...)
+	}
+	return controller
+}
+
+// all returns the watches of every kind that can affect a Gateway. They record the keys.
+func (w watches) all(record func(state.Key)) []watch[state.Key] {
+	all := []watch[state.Key]{
+		{kinds.Gateway, enqueue(record, w.fromGateway), nil},
+		{kinds.Gateway, enqueue(record, w.fromUncountedGateway), reducesUsage},
+		{kinds.GatewayClass, enqueue(record, w.fromClass), nil},
+		{kinds.ListenerSet, enqueue(record, w.fromListenerSet), nil},
+		{kinds.HTTPRoute, enqueue(record, w.fromRoute), nil},
+		{kinds.GRPCRoute, enqueue(record, w.fromRoute), nil},
+		{kinds.ReferenceGrant, enqueue(record, w.fromGrant), nil},
+		{kinds.Secret, enqueue(record, w.fromSecret), nil},
+		{kinds.Namespace, enqueue(record, w.fromNamespace), namespaceChanged},
+		{kinds.Service, enqueue(record, w.fromService), serviceChanged},
+		{kinds.EndpointSlice, enqueue(record, w.fromEndpointSlice), portsChanged},
+		{kinds.TunnelConfiguration, enqueue(record, w.fromConfiguration), nil},
+		{kinds.Tunnel, enqueue(record, w.fromTunnel), nil},
+	}
+	for _, kind := range connector.Kinds() {
+		all = append(all, watch[state.Key]{kind.Kind, enqueue(record, w.fromConnectors), nil})
+	}
+	return all
 }
 
 // fromGateway maps a Gateway to its key. If the Gateway is gone, fromGateway adds the
@@ -250,4 +313,17 @@ func logConstructor(logger logr.Logger) func(*state.Key) logr.Logger {
 		}
 		return logger.WithValues("kind", key.Kind, "namespace", key.Namespace, "name", key.Name)
 	}
+}
+
+// add adds a requeued key to the queue.
+func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueue.TypedRateLimitingInterface[state.Key]) {
+	queue.Add(e.Object)
+}
+
+// maxRetryDelay is the maximum delay of a retry after an error of the API server.
+const maxRetryDelay = time.Minute
+
+// rateLimiter delays retries of reconciles that failed with an error of the API server.
+func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
 }

@@ -6,16 +6,21 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -203,6 +208,42 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 				t.Errorf("keys differ (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// watchedKinds adds the resources of the kinds in a table of watches.
+func watchedKinds[K comparable](found map[string]bool, all []watch[K]) {
+	for _, w := range all {
+		found[w.kind.Resource().String()] = true
+	}
+}
+
+func TestEveryKindIsWatched(t *testing.T) {
+	found := map[string]bool{}
+	watchedKinds(found, watches{}.all(nil))
+	watchedKinds(found, (&classReconciler{}).watches())
+	watchedKinds(found, (&envoys{}).watches())
+	want := map[string]bool{}
+	for _, kind := range kinds.All() {
+		want[kind.Resource().String()] = true
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("kinds (-listed +watched):\n%s", diff)
+	}
+}
+
+func TestEveryWatchAcceptsTheObjectsOfItsKind(t *testing.T) {
+	isTokenSecret := func(types.NamespacedName) bool { return false }
+	w := watches{reader: watchedCluster(t), controllerName: controllerName, isTokenSecret: isTokenSecret}
+	for _, row := range w.all(func(state.Key) {}) {
+		ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { t.Errorf("watch of %s: %s", row.kind.Plural, line) }, funcr.Options{}))
+		object := row.kind.NewWatched()
+		queue := workqueue.NewTypedRateLimitingQueue(rateLimiter())
+		row.handler.Create(ctx, event.CreateEvent{Object: object}, queue)
+		queue.ShutDown()
+		if row.filter != nil {
+			row.filter.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object})
+		}
 	}
 }
 
