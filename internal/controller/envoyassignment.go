@@ -2,11 +2,9 @@ package controller
 
 import (
 	"context"
-	"fmt"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -49,7 +47,7 @@ func (e *envoys) readEndpoints(ctx context.Context, p *publication, clusters []e
 		if !ok {
 			i = len(read.services)
 			indexes[cluster.Service] = i
-			found, err := e.endpointSlices(ctx, cluster.Service)
+			found, err := state.Endpoints(ctx, e.reader, cluster.Service)
 			if err != nil {
 				return read, err
 			}
@@ -58,19 +56,6 @@ func (e *envoys) readEndpoints(ctx context.Context, p *publication, clusters []e
 		read.services[i].clusters = append(read.services[i].clusters, cluster)
 	}
 	return read, nil
-}
-
-// endpointSlices returns the EndpointSlices of a Service. They must not be changed.
-func (e *envoys) endpointSlices(ctx context.Context, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
-	var list discoveryv1.EndpointSliceList
-	if err := e.reader.List(ctx, &list, client.MatchingFields{state.IndexService: service.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", service, err)
-	}
-	found := make([]*discoveryv1.EndpointSlice, len(list.Items))
-	for i := range list.Items {
-		found[i] = &list.Items[i]
-	}
-	return found, nil
 }
 
 // assignment are the endpoints of one cluster.

@@ -15,6 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
@@ -115,15 +116,11 @@ func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.Endpo
 		if _, ok := found[e.Service]; ok {
 			continue
 		}
-		var list discoveryv1.EndpointSliceList
-		err := objects.List(ctx, &list, client.InNamespace(e.Service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: e.Service.Name})
+		endpointSlices, err := state.Endpoints(ctx, objects, e.Service)
 		if err != nil {
-			return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", e.Service, err)
+			return nil, err
 		}
-		found[e.Service] = []*discoveryv1.EndpointSlice{}
-		for i := range list.Items {
-			found[e.Service] = append(found[e.Service], &list.Items[i])
-		}
+		found[e.Service] = endpointSlices
 	}
 	return found, nil
 }

@@ -201,15 +201,15 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object clien
 	return err
 }
 
-// List implements client.Reader. EndpointSlices can be selected only by namespace and
-// labels.
+// List implements client.Reader. EndpointSlices can be selected only by namespace, labels and
+// [IndexService].
 func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	endpointSlices, ok := list.(*discoveryv1.EndpointSliceList)
 	if !ok {
 		return r.Memory.List(ctx, list, opts...)
 	}
 	var found discoveryv1.EndpointSliceList
-	if err := r.live.List(ctx, &found, opts...); err != nil {
+	if err := r.live.List(ctx, &found, serviceByLabel(opts)); err != nil {
 		return err
 	}
 	if err := r.Memory.List(ctx, endpointSlices, opts...); err != nil {
@@ -224,4 +224,19 @@ func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...c
 		}
 	}
 	return nil
+}
+
+// serviceByLabel replaces a selection by [IndexService], which the API server does not have, by
+// the namespace and the label of the Service.
+func serviceByLabel(opts []client.ListOption) *client.ListOptions {
+	o := (&client.ListOptions{}).ApplyOptions(opts)
+	if o.FieldSelector == nil {
+		return o
+	}
+	if service, ok := o.FieldSelector.RequiresExactMatch(IndexService); ok {
+		namespace, name, _ := strings.Cut(service, "/")
+		o.FieldSelector, o.Namespace = nil, namespace
+		client.MatchingLabels{discoveryv1.LabelServiceName: name}.ApplyToList(o)
+	}
+	return o
 }

@@ -1,0 +1,24 @@
+package state
+
+import (
+	"context"
+	"fmt"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Endpoints returns the EndpointSlices of a Service. They must not be changed. The reader must
+// provide the [Indexes].
+func Endpoints(ctx context.Context, r client.Reader, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
+	var list discoveryv1.EndpointSliceList
+	if err := r.List(ctx, &list, client.MatchingFields{IndexService: service.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", service, err)
+	}
+	found := make([]*discoveryv1.EndpointSlice, len(list.Items))
+	for i := range list.Items {
+		found[i] = &list.Items[i]
+	}
+	return found, nil
+}
