@@ -95,10 +95,10 @@ func TestBlockedReadOfASecretDelaysNoOtherGateway(t *testing.T) {
 	pushed := make(chan struct{})
 	go func() {
 		defer close(pushed)
-		w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace, isTokenSecret: h.accounts.readsSecret}
+		w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 		keys, err := w.fromSecret(context.Background(), secrets.Metadata(client.ObjectKey{Namespace: controllerNamespace, Name: "token"}))
-		if err != nil || len(keys) != 2 {
-			t.Errorf("the event of the Secret affects %v, %v, want both Gateways", keys, err)
+		if err != nil || len(keys) != 1 || keys[0] != slow {
+			t.Errorf("the event of the Secret affects %v, %v, want only %s", keys, err, slow)
 		}
 		if _, err := h.Reconcile(context.Background(), h.key); err != nil {
 			t.Error(err)

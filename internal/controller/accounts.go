@@ -3,9 +3,9 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -35,22 +35,12 @@ type accounts struct {
 	mu       sync.Mutex
 	bySource map[credentials.Source]*openAccount
 	useCount int
-	// secretsRead contains the Secrets that the controller tried to read a token from.
-	secretsRead map[types.NamespacedName]bool
 }
 
 func newAccounts(d dependencies, o Options) *accounts {
 	return &accounts{
 		defaults: o.Account, connect: o.Open, metadata: d.metadata, live: d.live, bySource: map[credentials.Source]*openAccount{},
-		secretsRead: map[types.NamespacedName]bool{},
 	}
-}
-
-// readsSecret reports whether the controller reads an API token from the Secret.
-func (a *accounts) readsSecret(secret types.NamespacedName) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.secretsRead[secret]
 }
 
 // openAccount is an account and the token that it was opened with.
@@ -120,9 +110,6 @@ func (a *accounts) cached(source credentials.Source) (openAccount, bool) {
 // fromSecret returns the account, opened with the current token in the Secret. It
 // reads the Secret without holding the mutex.
 func (a *accounts) fromSecret(ctx context.Context, source credentials.Source, last openAccount) (account, error) {
-	a.mu.Lock()
-	a.secretsRead[source.Secret] = true
-	a.mu.Unlock()
 	cached := secrets.Metadata(source.Secret)
 	err := a.metadata.Get(ctx, source.Secret, cached)
 	if err == nil && cached.ResourceVersion == last.resourceVersion {
@@ -163,6 +150,19 @@ func (a *accounts) connectWithToken(source credentials.Source, last openAccount,
 	opened.account = account{id: source.Account, provider: p, version: tokenVersion(provider.Token(token))}
 	a.bySource[source] = opened
 	return opened.account, nil
+}
+
+// retain closes the accounts whose source no Tunnel uses, apart from the default one.
+func (a *accounts) retain(tunnels []v1alpha1.Tunnel) {
+	used := map[credentials.Source]bool{a.defaults.ForSettings(nil): true}
+	for i := range tunnels {
+		if source, ok := a.defaults.ForTunnel(tunnels[i].Spec, tunnels[i].Namespace); ok {
+			used[source] = true
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.bySource, func(s credentials.Source, _ *openAccount) bool { return !used[s] })
 }
 
 // all returns every open account once, with the token that was used last.

@@ -4,15 +4,16 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -35,7 +36,7 @@ func newAccountFixture(t *testing.T) *accountFixture {
 		source: credentials.Source{Account: "account", Secret: client.ObjectKeyFromObject(secret), Key: v1alpha1.DefaultSecretKey},
 	}
 	s.accounts = &accounts{
-		metadata: s.kube, live: s.kube, connect: s.connectAccount, bySource: map[credentials.Source]*openAccount{}, secretsRead: map[types.NamespacedName]bool{},
+		metadata: s.kube, live: s.kube, connect: s.connectAccount, bySource: map[credentials.Source]*openAccount{},
 	}
 	return s
 }
@@ -104,12 +105,21 @@ func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
 	s.wantError("it does not exist")
 }
 
-func TestSecretsWithAPITokensAreTracked(t *testing.T) {
-	// The controller tracks the Secrets from which it reads API tokens, because their
-	// events affect every Gateway.
-	s := newAccountFixture(t)
-	s.wantError("it does not exist")
-	if !s.readsSecret(s.source.Secret) || s.readsSecret(types.NamespacedName{Namespace: "platform", Name: "other"}) {
-		t.Error("readsSecret must return true only for the Secret with the token")
+func TestAccountThatNoTunnelUsesIsClosed(t *testing.T) {
+	h := newHarness(t, newGatewayWithAccount()...)
+	h.key = state.GatewayKey("infra", "slow")
+	wantOpen := func(want int) {
+		t.Helper()
+		if err := h.inventory().checkAccounts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(h.accounts.bySource); got != want {
+			t.Errorf("%d accounts are open, want %d", got, want)
+		}
 	}
+	h.reconcileFor(time.Minute)
+	wantOpen(1)
+	h.delete(h.gateway())
+	h.reconcileFor(5 * time.Minute)
+	wantOpen(0)
 }

@@ -110,7 +110,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := setupEndpoints(m, p.envoys); err != nil {
 		return err
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: p.accounts.readsSecret}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, account: o.Account}
 	return watchAll(m, o, p, w, requeued)
 }
 

@@ -132,7 +132,7 @@ func newCrashHarness(t *testing.T, at int, applied bool) *crashHarness {
 // start starts a controller process.
 func (c *crashHarness) start() {
 	c.restart()
-	c.process.accounts.connect = func(string, string) (provider.Provider, error) { return crashingProvider{c.cloud, c.crash}, nil }
+	c.accounts.connect = func(string, string) (provider.Provider, error) { return crashingProvider{c.cloud, c.crash}, nil }
 }
 
 // reconcileUntil reconciles until the state is reached. It starts a new process when the

@@ -209,10 +209,7 @@ func TestOnlyTheCurrentTunnelIsIdentified(t *testing.T) {
 // A Secret that prevents the certificate of a Tunnel's Envoys affects the Gateway.
 func TestSecretWithTheNameOfACertificateAffectsTheGateway(t *testing.T) {
 	h := newEnvoyHarness(t)
-	w := watches{
-		reader: h.client(), controllerName: controllerName, namespace: controllerNamespace,
-		isTokenSecret: func(types.NamespacedName) bool { return false },
-	}
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	object := h.tunnelObject()
 	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: connector.IdentitySecretName(object)}}
 	keys, err := w.fromSecret(t.Context(), secret)

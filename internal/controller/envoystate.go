@@ -28,23 +28,29 @@ func (e *envoys) state(r *run, object *v1alpha1.Tunnel, change *tunnel.DataPlane
 		found.Wanted = int(object.Status.Connectors.Desired)
 	}
 	switch {
-	case !serves:
-		if change != nil {
-			found.Progress = change.Message
-		}
-	case object != nil && object.Status.DataPlaneChange == nil:
-		if other := r.decision.Other(object); other != nil {
-			found.Excess = other.Excess
-		}
-	}
-	if desired := r.decision.Plane(object).Configuration; serves && desired != nil {
-		exposure := e.exposure(r.key.NamespacedName)
-		found.Access.Kept, found.Access.Closed = exposure.Kept, exposure.Closed
-		if last != nil && !r.decision.Other(object).Has(last.Hash()) {
-			found.Access.Hostnames = ingress.PendingAccess(*desired, *last)
-		}
+	case serves:
+		e.describeServing(r, object, last, found)
+	case change != nil:
+		found.Progress = change.Message
 	}
 	return found
+}
+
+// describeServing adds what concerns only Envoys that serve the Gateway.
+func (e *envoys) describeServing(r *run, object *v1alpha1.Tunnel, last *provider.Configuration, found *gateway.Envoys) {
+	other := r.decision.Other(object)
+	if other != nil && object != nil && object.Status.DataPlaneChange == nil {
+		found.Excess = other.Excess
+	}
+	desired := r.decision.Plane(object).Configuration
+	if desired == nil {
+		return
+	}
+	exposure := e.exposure(r.key.NamespacedName)
+	found.Access.Kept, found.Access.Closed = exposure.Kept, exposure.Closed
+	if last != nil && !other.Has(last.Hash()) {
+		found.Access.Hostnames = ingress.PendingAccess(*desired, *last)
+	}
 }
 
 // servesWithEnvoy reports whether Envoy is the data plane in effect.

@@ -62,8 +62,13 @@ func (i *inventory) nextDelay() time.Duration {
 	return i.interval - time.Duration(rand.Int64N(int64(i.interval)/10+1)) // #nosec G404 -- not for security
 }
 
-// checkAccounts takes the inventory of every open account.
+// checkAccounts closes the accounts that no Tunnel uses, and takes the inventory of the others.
 func (i *inventory) checkAccounts(ctx context.Context) error {
+	tunnels, err := i.process.objects.list(ctx, i.process.objects.client)
+	if err != nil {
+		return err
+	}
+	i.process.accounts.retain(tunnels)
 	var errs []error
 	for _, a := range i.process.accounts.all() {
 		errs = append(errs, i.checkAccount(ctx, a))

@@ -231,41 +231,8 @@ func (w *world) plan() *plan.Plan {
 // want compares the plan with the configurations of the tunnels and the statuses in the cluster.
 func (w *world) want(name string, p *plan.Plan, ignored ...cmp.Option) {
 	w.t.Helper()
-	for i := range p.Gateways {
-		g := &p.Gateways[i]
-		w.key = state.GatewayKey(g.Namespace, g.Name)
-		object := w.tunnelObject()
-		if object == nil || g.Config == nil || object.Status.Configuration.Hash == "" {
-			continue
-		}
-		if got := object.Status.Configuration.Hash; got != g.Config.Hash() && !v1alpha1.RequestsPause(w.gateway()) {
-			w.t.Errorf("%s: Gateway %s: the controller wrote the configuration %s, the plan has %s", name, w.key, got, g.Config.Hash())
-		}
-	}
-	want := map[string]any{}
-	for _, s := range p.Statuses {
-		switch status := s.Status.(type) {
-		case gatewayv1.GatewayStatus:
-			s.Status = &status
-		case gatewayv1.ListenerSetStatus:
-			s.Status = &status
-		}
-		want[s.Kind+" "+s.Namespace+"/"+s.Name] = s.Status
-	}
-	got := map[string]any{}
-	for _, o := range w.list(&gatewayv1.GatewayList{}, &gatewayv1.ListenerSetList{}, &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}) {
-		name := " " + o.GetNamespace() + "/" + o.GetName()
-		switch o := o.(type) {
-		case *gatewayv1.Gateway:
-			got["Gateway"+name] = &o.Status
-		case *gatewayv1.ListenerSet:
-			got["ListenerSet"+name] = &o.Status
-		case *gatewayv1.HTTPRoute:
-			got["HTTPRoute"+name] = &o.Status.RouteStatus
-		case *gatewayv1.GRPCRoute:
-			got["GRPCRoute"+name] = &o.Status.RouteStatus
-		}
-	}
+	w.wantConfigurations(name, p)
+	want, got := plannedStatuses(p), w.statuses()
 	for id := range got {
 		if _, isRoute := got[id].(*gatewayv1.RouteStatus); want[id] == nil && isRoute {
 			want[id] = &gatewayv1.RouteStatus{}
@@ -276,6 +243,58 @@ func (w *world) want(name string, p *plan.Plan, ignored ...cmp.Option) {
 			w.t.Errorf("%s: the status of %s differs (-plan +controller):\n%s", name, id, diff)
 		}
 	}
+}
+
+// wantConfigurations compares the hashes of the configurations, unless a pause or a missing one
+// prevents that.
+func (w *world) wantConfigurations(name string, p *plan.Plan) {
+	w.t.Helper()
+	for i := range p.Gateways {
+		g := &p.Gateways[i]
+		w.key = state.GatewayKey(g.Namespace, g.Name)
+		object := w.tunnelObject()
+		if object == nil || g.Config == nil || object.Status.Configuration.Hash == "" || v1alpha1.RequestsPause(w.gateway()) {
+			continue
+		}
+		if got := object.Status.Configuration.Hash; got != g.Config.Hash() {
+			w.t.Errorf("%s: Gateway %s: the controller wrote the configuration %s, the plan has %s", name, w.key, got, g.Config.Hash())
+		}
+	}
+}
+
+// plannedStatuses returns the statuses in the plan by the kinds and names of their objects.
+func plannedStatuses(p *plan.Plan) map[string]any {
+	all := map[string]any{}
+	for _, s := range p.Statuses {
+		switch status := s.Status.(type) {
+		case gatewayv1.GatewayStatus:
+			s.Status = &status
+		case gatewayv1.ListenerSetStatus:
+			s.Status = &status
+		}
+		all[s.Kind+" "+s.Namespace+"/"+s.Name] = s.Status
+	}
+	return all
+}
+
+// statuses returns the statuses in the cluster by the kinds and names of their objects.
+func (w *world) statuses() map[string]any {
+	w.t.Helper()
+	all := map[string]any{}
+	for _, o := range w.list(&gatewayv1.GatewayList{}, &gatewayv1.ListenerSetList{}, &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}) {
+		name := " " + o.GetNamespace() + "/" + o.GetName()
+		switch o := o.(type) {
+		case *gatewayv1.Gateway:
+			all["Gateway"+name] = &o.Status
+		case *gatewayv1.ListenerSet:
+			all["ListenerSet"+name] = &o.Status
+		case *gatewayv1.HTTPRoute:
+			all["HTTPRoute"+name] = &o.Status.RouteStatus
+		case *gatewayv1.GRPCRoute:
+			all["GRPCRoute"+name] = &o.Status.RouteStatus
+		}
+	}
+	return all
 }
 
 // pausedSince matches the start of a pause in a message.

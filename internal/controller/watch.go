@@ -10,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
@@ -40,8 +40,8 @@ type watches struct {
 	controllerName gatewayv1.GatewayController
 	// namespace is the controller's own namespace.
 	namespace string
-	// isTokenSecret reports whether the controller reads an API token from the Secret.
-	isTokenSecret func(types.NamespacedName) bool
+	// account is the default account, whose token can be in a Secret.
+	account credentials.Default
 }
 
 // mapFunc is a function that returns the keys that an object affects.

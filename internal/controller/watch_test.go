@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -233,8 +232,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 }
 
 func TestEveryWatchAcceptsTheObjectsOfItsKind(t *testing.T) {
-	isTokenSecret := func(types.NamespacedName) bool { return false }
-	w := watches{reader: watchedCluster(t), controllerName: controllerName, isTokenSecret: isTokenSecret}
+	w := watches{reader: watchedCluster(t), controllerName: controllerName}
 	for _, row := range w.all(func(state.Key) {}) {
 		ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { t.Errorf("watch of %s: %s", row.kind.Plural, line) }, funcr.Options{}))
 		object := row.kind.NewWatched()

@@ -19,12 +19,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// fromSecret maps the metadata of a Secret to Gateways. An API token affects every
-// Gateway, a tunnel token and the certificate of Envoys the Gateway of their Tunnel, and a
+// fromSecret maps the metadata of a Secret to Gateways. An API token affects the Gateways of the
+// Tunnels that use it, a tunnel token and the certificate of Envoys the Gateway of their Tunnel, and a
 // certificate of a listener the Gateways whose listeners refer to it.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
-	if w.isTokenSecret(client.ObjectKeyFromObject(secret)) {
-		return w.managedGateways(ctx)
+	users, err := w.fromTunnels(ctx, func(t *v1alpha1.Tunnel) bool {
+		source, ok := w.account.ForTunnel(t.Spec, t.Namespace)
+		return ok && source.Secret == client.ObjectKeyFromObject(secret)
+	})
+	if err != nil {
+		return nil, err
 	}
 	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
 	keys, err := w.fromGateways(ctx, refers)
@@ -36,7 +40,7 @@ func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMet
 		return nil, err
 	}
 	sets, err := w.fromListenerSets(ctx, refers)
-	return append(append(keys, owner...), sets...), err
+	return slices.Concat(users, keys, owner, sets), err
 }
 
 // fromConnectors maps a connector object to the Gateway of its Tunnel. It also maps an

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -119,7 +120,7 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 	h := newHarness(t, g, object, newTunnel("retired", "t-2"))
 	w := watches{
 		reader: h.client(), controllerName: controllerName, namespace: controllerNamespace,
-		isTokenSecret: func(name types.NamespacedName) bool { return name.Name == "cloudflare" },
+		account: credentials.Default{Account: object.Spec.AccountID, Secret: types.NamespacedName{Namespace: controllerNamespace, Name: "cloudflare"}},
 	}
 	metadata := func(namespace, name string) *metav1.PartialObjectMetadata {
 		return secrets.Metadata(types.NamespacedName{Namespace: namespace, Name: name})
@@ -129,7 +130,7 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 		want   []string
 	}{
 		"a certificate":                    {metadata("infra", "certificate"), []string{"secure"}},
-		"an API token":                     {metadata(controllerNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
+		"an API token":                     {metadata(controllerNamespace, "cloudflare"), []string{"retired", "shared"}},
 		"the token of a tunnel":            {ownedBy(object, metadata(controllerNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
 		"a Secret with a conflicting name": {metadata(controllerNamespace, sharedConnectors.Name), []string{"shared"}},
 		"an unrelated Secret":              {metadata("infra", "other"), nil},

@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
@@ -15,8 +16,8 @@ import (
 )
 
 var (
-	gatewayAPI     = api{version: gatewayv1.SchemeGroupVersion, install: gatewayv1.Install, custom: true}
-	gatewayBetaAPI = api{version: gatewayv1beta1.SchemeGroupVersion, install: gatewayv1beta1.Install, custom: true}
+	gatewayAPI     = api{version: schema.GroupVersion(gatewayv1.GroupVersion), install: gatewayv1.Install, custom: true}
+	gatewayBetaAPI = api{version: schema.GroupVersion(gatewayv1beta1.GroupVersion), install: gatewayv1beta1.Install, custom: true}
 	projectAPI     = api{version: v1alpha1.GroupVersion, install: v1alpha1.Install, custom: true}
 	coreAPI        = api{version: corev1.SchemeGroupVersion, install: corev1.AddToScheme}
 	discoveryAPI   = api{version: discoveryv1.SchemeGroupVersion, install: discoveryv1.AddToScheme}

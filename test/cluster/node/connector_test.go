@@ -152,6 +152,6 @@ func eventuallyReports(t *testing.T, deployment *appsv1.Deployment, reason strin
 	t.Helper()
 	NewWithT(t).Eventually(func(g Gomega) {
 		g.Expect(kube.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
-		g.Expect(connector.NewReadiness(deployment, v1alpha1.Connector{}).Reason).To(Equal(reason))
+		g.Expect(connector.NewReadiness(deployment, v1alpha1.Connector{}).Reason.String()).To(Equal(reason))
 	}, timeout, 50*time.Millisecond).Should(Succeed())
 }

@@ -1,0 +1,184 @@
+package controller
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sources parses the files of a package without its tests, by their names.
+func sources(t *testing.T, folder string) (*token.FileSet, map[string]*ast.File) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files in %s: %v", folder, err)
+	}
+	fset, files := token.NewFileSet(), map[string]*ast.File{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if files[filepath.Base(name)], err = parser.ParseFile(fset, name, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fset, files
+}
+
+// A reader of a field sees whose state it is.
+func TestNoStructEmbedsATypeOfThisModule(t *testing.T) {
+	for _, folder := range []string{".", "../decision"} {
+		fset, files := sources(t, folder)
+		for _, file := range files {
+			ast.Inspect(file, func(n ast.Node) bool {
+				s, ok := n.(*ast.StructType)
+				if !ok {
+					return true
+				}
+				for _, field := range s.Fields.List {
+					if len(field.Names) == 0 && isOfThisModule(file, field.Type) {
+						t.Errorf("%s: the struct embeds a type of this module; give the field a name", fset.Position(field.Pos()))
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+// isOfThisModule reports whether the type, or the type that it points to, is declared in this module.
+func isOfThisModule(file *ast.File, expression ast.Expr) bool {
+	switch e := expression.(type) {
+	case *ast.StarExpr:
+		return isOfThisModule(file, e.X)
+	case *ast.Ident:
+		return true
+	case *ast.SelectorExpr:
+		name := e.X.(*ast.Ident).Name
+		return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool {
+			path := strings.Trim(i.Path.Value, `"`)
+			return strings.HasPrefix(path, "github.com/tunnel-gateway/") && (i.Name != nil && i.Name.Name == name || strings.HasSuffix(path, "/"+name))
+		})
+	default:
+		return false
+	}
+}
+
+// What the process remembers about a Gateway is in its memory, where it is forgotten. The other two
+// files compare Gateways with each other.
+func TestOnlyMemoryHasMapsOfGateways(t *testing.T) {
+	allowed := []string{"memory.go", "sharedhostnames.go", "listenersetgateways.go"}
+	fset, files := sources(t, ".")
+	for name, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range s.Fields.List {
+				if m, ok := field.Type.(*ast.MapType); ok && isGatewayKey(m.Key) && !isSetOfServices(field) && !slices.Contains(allowed, name) {
+					t.Errorf("%s: a map of Gateways outside %s", fset.Position(field.Pos()), strings.Join(allowed, ", "))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func isGatewayKey(e ast.Expr) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	return ok && slices.Contains([]string{"Key", "Owner", "NamespacedName"}, s.Sel.Name)
+}
+
+// isSetOfServices reports whether the field is the set of the Services of a publication.
+func isSetOfServices(field *ast.Field) bool { return field.Names[0].Name == "services" }
+
+// Only what newProcess has set is shared by all Gateways.
+func TestOnlyNewProcessSetsTheFieldsOfAProcess(t *testing.T) {
+	fset, files := sources(t, ".")
+	for name, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			assignment, ok := n.(*ast.AssignStmt)
+			if !ok || name == "process.go" {
+				return true
+			}
+			for _, left := range assignment.Lhs {
+				s, ok := left.(*ast.SelectorExpr)
+				if !ok {
+					continue
+				}
+				if isProcess(s.X) {
+					t.Errorf("%s: an assignment to a field of the process", fset.Position(s.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+// isProcess reports whether the expression is the receiver of a process, or the process of a run.
+func isProcess(e ast.Expr) bool {
+	if s, ok := e.(*ast.SelectorExpr); ok {
+		return s.Sel.Name == "process"
+	}
+	ident, ok := e.(*ast.Ident)
+	if !ok || ident.Obj == nil {
+		return false
+	}
+	field, ok := ident.Obj.Decl.(*ast.Field)
+	if !ok {
+		return false
+	}
+	pointer, ok := field.Type.(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	name, ok := pointer.X.(*ast.Ident)
+	return ok && name.Name == "process"
+}
+
+// Only two functions forget what the process remembers about a Gateway.
+func TestOnlyLeaveAndForgetForgetAGateway(t *testing.T) {
+	forgetful := map[string][]string{
+		"p.memories.forget":       {"forget"},
+		"p.writer.Forget":         {"leave"},
+		"p.hostnames.remove":      {"leave"},
+		"p.envoys.remove":         {"forget"},
+		"r.process.envoys.remove": {"publish"}, // the Tunnel was replaced, or its data plane has changed
+	}
+	fset, files := sources(t, ".")
+	for _, file := range files {
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			ast.Inspect(function, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				if callers := forgetful[selector(call.Fun)]; callers != nil && !slices.Contains(callers, function.Name.Name) {
+					t.Errorf("%s: %s calls %s, want only %s", fset.Position(call.Pos()), function.Name.Name, selector(call.Fun), callers)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// selector returns the text of nested selectors, such as a.b.c, or "".
+func selector(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return selector(e.X) + "." + e.Sel.Name
+	default:
+		return ""
+	}
+}
