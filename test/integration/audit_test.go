@@ -11,11 +11,11 @@ import (
 // checkAudit fails if a controller lacked a permission. It also fails if a
 // controller changed an object outside its namespace, except for a status or an
 // event.
-func checkAudit(t *testing.T, part, log, user string) {
+func checkAudit(t *testing.T, log, user string) {
 	t.Helper()
 	requests, err := cluster.ReadAudit(log, user)
 	if err != nil || len(requests) == 0 {
-		t.Errorf("part %q: the audit log contains %d requests of %s: %v", part, len(requests), user, err)
+		t.Errorf("the audit log contains %d requests of %s: %v", len(requests), user, err)
 	}
 	denied, outside := map[string]bool{}, map[string]bool{} // without duplicates
 	for _, r := range requests {
@@ -31,10 +31,10 @@ func checkAudit(t *testing.T, part, log, user string) {
 		found[r.String()] = true
 	}
 	for request := range denied {
-		t.Errorf("part %q: the controller lacks the permission to %s; charts/tunnel-gateway/templates/_rules.tpl lists its permissions", part, request)
+		t.Errorf("the controller lacks the permission to %s; charts/tunnel-gateway/templates/_rules.tpl lists its permissions", request)
 	}
 	for request := range outside {
-		t.Errorf("part %q: the controller changes objects outside its namespace: %s", part, request)
+		t.Errorf("the controller changes objects outside its namespace: %s", request)
 	}
 }
 

@@ -2,13 +2,10 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +26,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
@@ -46,33 +42,6 @@ const (
 // that no spec shortens, so that a change in time shows that the controller does not wait for
 // one of them.
 const timeout = 2 * time.Minute
-
-// The labels divide the specs into parts of similar duration. Each spec has at most one.
-var (
-	// slow is the label of specs that take long, mostly because they wait.
-	slow = Label("slow")
-	// crashes is the label of specs in which the controller crashes or Cloudflare's API fails
-	// during every call.
-	crashes = Label("crashes")
-	// lifecycle is the label of specs about the creation and deletion of
-	// tunnels and connectors.
-	lifecycle = Label("lifecycle")
-	// ownership is the label of specs about which Gateway or program a tunnel belongs to.
-	ownership = Label("ownership")
-	// withEnvoy is the label of specs that run Envoys. They share the port of the xDS
-	// server and the node, so they run in one process.
-	withEnvoy = Label("envoy")
-	// users is the label of specs about guides and commands.
-	users = Label("users")
-)
-
-// parts are label filters. Each part of the suite runs in a separate process with
-// a separate control plane. They run concurrently because most specs wait most of
-// the time, and one part does not affect the counters of another.
-var parts = []string{
-	"envoy", "slow", "crashes", "lifecycle", "ownership", "users",
-	"!envoy && !slow && !crashes && !lifecycle && !ownership && !users",
-}
 
 var (
 	kube       client.WithWatch
@@ -158,64 +127,6 @@ func newScheme() *runtime.Scheme {
 		Expect(add(scheme)).To(Succeed())
 	}
 	return scheme
-}
-
-// runParts runs all parts concurrently.
-func runParts(t *testing.T) {
-	var running sync.WaitGroup
-	for _, part := range parts {
-		running.Go(func() { runPart(t, part) })
-	}
-	running.Wait()
-}
-
-func runPart(t *testing.T, part string) {
-	dir := t.TempDir()
-	log, audited, err := cluster.Audit(dir)
-	if err != nil {
-		t.Errorf("part %q: %v", part, err)
-		return
-	}
-	control, err := cluster.Start(t.Context(), cluster.Options{APIServer: audited})
-	if err != nil {
-		t.Errorf("part %q: %v", part, err)
-		return
-	}
-	defer func() {
-		if err := control.Stop(); err != nil {
-			t.Errorf("part %q: %v", part, err)
-		}
-	}()
-	config, identity := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "identity")
-	user, err := cluster.ControllerIdentity(t.Context(), control.Config, "../../config/rbac", identity)
-	if err := errors.Join(err, control.Kubeconfig(config)); err != nil {
-		t.Errorf("part %q: %v", part, err)
-		return
-	}
-	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)
-	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
-	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity)
-	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
-	out, err := run.CombinedOutput()
-	report(t, part, string(out), err)
-	if !strings.Contains(string(out), "Ran 0 of") { // with a focus on a spec of another part
-		checkAudit(t, part, log, user)
-	}
-}
-
-// report logs the whole output of a part that failed. For a part that passed, it
-// logs only the number of specs and the measurements.
-func report(t *testing.T, part, out string, err error) {
-	if err == nil {
-		for line := range strings.Lines(out) {
-			if strings.Contains(line, "Passed") || strings.Contains(line, "Ran ") || strings.Contains(line, "measured: ") {
-				t.Logf("%s: %s", part, strings.TrimSpace(line))
-			}
-		}
-		return
-	}
-	// Without the indentation, go test reads the lines as results of this process.
-	t.Errorf("part %q: %v\n%s", part, err, "  "+strings.ReplaceAll(out, "\n", "\n  "))
 }
 
 // uniqueName returns the prefix with a random suffix.

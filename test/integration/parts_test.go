@@ -1,0 +1,165 @@
+package integration
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+)
+
+// The labels divide the specs into parts of similar duration. Each spec has at most one.
+var (
+	// slow is the label of specs that take long, mostly because they wait.
+	slow = Label("slow")
+	// crashes is the label of specs in which the controller crashes or Cloudflare's API fails
+	// during every call.
+	crashes = Label("crashes")
+	// lifecycle is the label of specs about the creation and deletion of
+	// tunnels and connectors.
+	lifecycle = Label("lifecycle")
+	// ownership is the label of specs about which Gateway or program a tunnel belongs to.
+	ownership = Label("ownership")
+	// withEnvoy is the label of specs that run Envoys. They share the port of the xDS
+	// server and the node, so they run in one process.
+	withEnvoy = Label("envoy")
+	// users is the label of specs about guides and commands.
+	users = Label("users")
+)
+
+// parts maps the name of each part of the suite to its label filter. Each part runs in a
+// separate process with a separate control plane. They run concurrently because most specs
+// wait most of the time, and one part does not affect the counters of another.
+var parts = map[string]string{
+	"envoy": "envoy", "slow": "slow", "crashes": "crashes", "lifecycle": "lifecycle", "ownership": "ownership", "users": "users",
+	"others": "!envoy && !slow && !crashes && !lifecycle && !ownership && !users",
+}
+
+// logs is the directory with the whole output of each part of the last run.
+const logs = "../../bin/integration"
+
+// shownOutput is the number of lines of output that a failure shows. The rest is in [logs].
+const shownOutput = 40
+
+// runParts runs all parts concurrently, each as a test whose subtests are its specs.
+func runParts(t *testing.T) {
+	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	for name, filter := range parts {
+		running.Go(func() { t.Run(name, func(t *testing.T) { runPart(t, name, filter) }) })
+	}
+	running.Wait()
+}
+
+func runPart(t *testing.T, name, filter string) {
+	dir := t.TempDir()
+	log, audited, err := cluster.Audit(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, err := cluster.Start(t.Context(), cluster.Options{APIServer: audited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := control.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	config, identity, results := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "identity"), filepath.Join(dir, "results.json")
+	user, err := cluster.ControllerIdentity(t.Context(), control.Config, "../../config/rbac", identity)
+	if err := errors.Join(err, control.Kubeconfig(config)); err != nil {
+		t.Fatal(err)
+	}
+	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+filter, "-ginkgo.json-report="+results)
+	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
+	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity)
+	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+	output, err := run.CombinedOutput()
+	ran, failed := reportSpecs(t, results)
+	reportProcess(t, name, string(output), err, failed)
+	if ran > 0 { // none with a focus on a spec of another part
+		checkAudit(t, log, user)
+	}
+}
+
+// reportSpecs reports each spec that ran as a test. It returns how many specs ran, and how many
+// of them failed.
+func reportSpecs(t *testing.T, results string) (ran, failed int) {
+	content, err := os.ReadFile(results) // #nosec G304 -- a file of this test
+	if err != nil {
+		return 0, 0 // the process has crashed
+	}
+	var suites []Report
+	if err := json.Unmarshal(content, &suites); err != nil {
+		t.Error(err)
+	}
+	for _, suite := range suites {
+		for _, spec := range suite.SpecReports {
+			if spec.State.Is(types.SpecStatePassed | types.SpecStateFailureStates) {
+				ran++
+			}
+			if spec.Failed() {
+				failed++
+			}
+			reportSpec(t, spec)
+		}
+	}
+	return ran, failed
+}
+
+// reportSpec reports a spec as a test: one that fails with its message, its location and the end
+// of the controller's log. It ignores the specs of other parts.
+func reportSpec(t *testing.T, spec SpecReport) {
+	isSpec := spec.LeafNodeType == types.NodeTypeIt
+	switch {
+	case spec.Failed():
+		name := spec.FullText()
+		if !isSpec {
+			name = spec.LeafNodeType.String()
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Errorf("%s\n%s\n%s", spec.FailureLocation(), spec.FailureMessage(), end(spec.CapturedGinkgoWriterOutput))
+		})
+	case isSpec && spec.State == types.SpecStatePassed:
+		t.Run(spec.FullText(), func(*testing.T) {})
+	case isSpec && spec.State == types.SpecStateSkipped && spec.Failure.Message != "":
+		t.Run(spec.FullText(), func(t *testing.T) { t.Skip(spec.Failure.Message) })
+	}
+}
+
+// reportProcess writes the output of the process to a file. It fails if the process has failed
+// for another reason than a spec. Otherwise it logs the number of specs and the measurements.
+func reportProcess(t *testing.T, name, output string, err error, failedSpecs int) {
+	path := filepath.Join(logs, name+".log")
+	if err := os.WriteFile(path, []byte(output), 0o600); err != nil {
+		t.Error(err)
+	}
+	if err != nil && failedSpecs == 0 {
+		t.Errorf("%v; the whole output is in %s, and ends with:\n%s", err, path, end(output))
+	}
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, "Passed") || strings.Contains(line, "Ran ") || strings.Contains(line, "measured: ") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// end returns the last lines of an output. It indents them, because otherwise go test reads the
+// results in them as results of this process.
+func end(output string) string {
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	omitted := max(0, len(lines)-shownOutput)
+	return fmt.Sprintf("  (%d lines before these)\n  %s", omitted, strings.Join(lines[omitted:], "\n  "))
+}
