@@ -94,7 +94,10 @@ func (f Facts) hasWritten(hash string) bool {
 
 // replaceConfiguration returns the step for a remote configuration that differs from the
 // desired configuration.
-func replaceConfiguration(f Facts) Step {
+func replaceConfiguration(f Facts) Step { return f.afterAcknowledgement(f.writeConfiguration()) }
+
+// writeConfiguration returns the step that writes the desired configuration, or what it waits for.
+func (f Facts) writeConfiguration() Step {
 	remote, recorded := f.Memory.Remote.Configuration, f.Object.Status
 	next := Step{Action: Configure, Hash: f.Desired.Hash, Configuration: f.Desired.Configuration, Limit: f.Desired.Updates, ReadInterval: f.driftInterval(), Event: f.adoptionEvent()}
 	previous := remote.Hash

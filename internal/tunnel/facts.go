@@ -240,6 +240,9 @@ type Envoys struct {
 	Connected int
 	// Acknowledged reports whether every connected Envoy has acknowledged the publication.
 	Acknowledged bool
+	// Unsettled reports whether hostnames of the publication wait for a change of the
+	// configuration, which leads their requests to another listener.
+	Unsettled bool
 	// Late reports whether a connected Envoy takes unusually long to acknowledge it.
 	Late bool
 	// Rejected is the error of an Envoy that has rejected the publication; empty for none.

@@ -361,6 +361,8 @@ type want struct {
 	Connector provider.ConnectorID
 	// Change is the version of the external change that the step responds to.
 	Change provider.Version
+	// AwaitsEnvoys is the field of the step.
+	AwaitsEnvoys bool
 	// Interval is the ReadInterval of the step. It is not compared if the row omits
 	// it.
 	Interval time.Duration
@@ -431,6 +433,7 @@ func checkSentence(t *testing.T, name, s string) {
 func summarize(f Facts, s Step) want {
 	w := want{
 		Action: s.Action, Wait: s.Delay, Priority: s.Priority, Connector: s.Connector, Change: s.ExternalChange, Interval: s.ReadInterval,
+		AwaitsEnvoys: s.AwaitsEnvoys,
 	}
 	if s.Record != nil {
 		w.Record = recordChanges(f.Object.Status, *s.Record)

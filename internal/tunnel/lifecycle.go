@@ -81,8 +81,9 @@ func (f Facts) objectProblem() *Problem {
 
 // Observe returns the Memory after the Facts were gathered. The controller calls it
 // before each [Decide]. It updates the time since which the Gateway is missing, resets
-// backoffs when the credentials were replaced, begins a requested reconcile, and resets
-// the state of the tunnel when the Tunnel object is gone.
+// backoffs when the credentials were replaced, begins a requested reconcile, notes since when
+// Envoys have not acknowledged their routes, and resets the state of the tunnel when the Tunnel
+// object is gone.
 func Observe(f Facts) Memory {
 	m := f.Memory
 	switch {
@@ -106,7 +107,7 @@ func Observe(f Facts) Memory {
 	case !m.SurplusSince.IsSet():
 		m.SurplusSince = At(f.Uptime)
 	}
-	return m.startRefresh(f)
+	return m.observeEnvoys(f.Envoys, f.Uptime).startRefresh(f)
 }
 
 // WithoutObject returns the Memory after the Tunnel object is gone. The next object must

@@ -72,6 +72,9 @@ type Memory struct {
 	// SurplusSince is the time since which more connectors are connected than pods
 	// run.
 	SurplusSince Instant
+	// UnacknowledgedSince is the time since which a connected Envoy lacks the routes that it
+	// needs before the configuration changes.
+	UnacknowledgedSince Instant
 	// Refresh is the progress of the requested reconcile.
 	Refresh Refresh
 }

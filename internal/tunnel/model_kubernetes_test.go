@@ -105,7 +105,7 @@ func (v view) envoyFacts() (e Envoys) {
 	if e.Connected == 0 {
 		return Envoys{}
 	}
-	e.Acknowledged = v.envoys == envoysAcknowledged
+	e.Acknowledged, e.Unsettled = v.envoys == envoysAcknowledged, v.envoys == envoysSlow
 	if v.envoys == envoysRejected {
 		e.Rejected = "bad route"
 	}

@@ -42,6 +42,7 @@ func firstStep(f Facts, rules ...rule) Step {
 		case step.Action == Wait && (end.Action == None || step.Delay < end.Delay):
 			end.Action, end.Delay = Wait, step.Delay
 		}
+		end.AwaitsEnvoys = end.AwaitsEnvoys || step.AwaitsEnvoys
 		if end.Problem == nil {
 			end.Problem = step.Problem
 		}

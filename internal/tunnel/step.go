@@ -66,6 +66,9 @@ type Step struct {
 	Connector provider.ConnectorID
 	// Delay is the duration of a Wait.
 	Delay time.Duration
+	// AwaitsEnvoys reports whether a Wait is for Envoys that are about to acknowledge their
+	// routes: the reconcile continues after it, and has no outcome yet.
+	AwaitsEnvoys bool
 	// ReadInterval is the time after which to repeat the read.
 	ReadInterval time.Duration
 	// Configuration is the configuration that Configure writes, and Hash is its hash.

@@ -1,0 +1,30 @@
+package tunnel
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWriteWaitsUntilEnvoysServeHostnamesOnBothListeners(t *testing.T) {
+	write := want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"}
+	awaiting := func(d time.Duration) change {
+		return combine(withEnvoy, everyPodHasEnvoy, routesChanged, func(f *Facts) {
+			f.Envoys.Unsettled, f.Envoys.Acknowledged = true, false
+			f.Memory.UnacknowledgedSince = At(f.Uptime - d)
+		})
+	}
+	testDecide(t, []row{
+		{"a write waits for an Envoy that has not acknowledged", awaiting(0), waitsForEnvoys(2 * time.Second)},
+		{"the first observation starts the wait", combine(awaiting(0), func(f *Facts) { f.Memory.UnacknowledgedSince = Instant{} }), waitsForEnvoys(2 * time.Second)},
+		{"the wait goes on while other routes change", awaiting(1500 * time.Millisecond), waitsForEnvoys(500 * time.Millisecond)},
+		{"an Envoy that acknowledges nothing delays a write for two seconds", awaiting(2 * time.Second), write},
+		{"a write follows the acknowledgement", combine(awaiting(time.Second), func(f *Facts) { f.Envoys.Acknowledged = true }), write},
+		{"no write waits if no hostname changes its listener", combine(awaiting(time.Second), func(f *Facts) { f.Envoys.Unsettled = false }), write},
+		{"no write waits for Envoys that are not connected", combine(awaiting(time.Second), func(f *Facts) { f.Envoys.Connected = 0 }), write},
+		{"a configuration that is in effect waits for nothing", combine(withEnvoy, everyPodHasEnvoy, func(f *Facts) { f.Envoys.Unsettled, f.Envoys.Acknowledged = true, false }), idle()},
+		{"another step does not wait", combine(awaiting(time.Second), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors}},
+	})
+}
+
+// waitsForEnvoys is the wait of a write for acknowledgements.
+func waitsForEnvoys(d time.Duration) want { return want{Action: Wait, Wait: d, AwaitsEnvoys: true} }
