@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -73,14 +74,52 @@ func TestHostnameThatGetsAccessStaysOpenForFiveMinutes(t *testing.T) {
 	}
 
 	h.annotate(v1alpha1.PausedAnnotation, "false")
-	h.xds.waits = nil
 	h.reconcileFor(driftInterval / 2)
-	if len(h.xds.waits) == 0 {
-		t.Error("the push did not wait until Envoys had the routes on both listeners")
-	}
 	h.wantListeners("after the push", "", "", "a.example.com", "")
 	if problem := want("DataPlaneReady", h.dataPlaneReady(), "True Ready"); problem != "" {
 		t.Error(problem)
+	}
+}
+
+// The configuration changes after every connected Envoy has the routes on both listeners. The
+// wait holds no worker, and no status changes during it.
+func TestChangeOfAccessWaitsForAcknowledgements(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		acknowledges bool
+	}{{"an Envoy acknowledges", true}, {"an Envoy acknowledges nothing", false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newEnvoyHarness(t)
+			h.xds.state, h.xds.unacknowledged = xds.State{Connected: 1, Known: true, Published: true}, true
+			h.requireAccessFor("tag", "*.example.com")
+			h.drainWrites()
+			h.recordChange()
+			h.reconcileOnce()
+			h.wantListeners("before the acknowledgement", "a.example.com", "", "a.example.com", "")
+			h.wantCalls()
+			h.wantWrites()
+			if !h.xds.last(t).Awaited {
+				t.Error("the acknowledgements are not awaited")
+			}
+			if got, want := h.requeueAfter, 2*time.Second; got != want {
+				t.Errorf("the reconcile continues after %s, want %s", got, want)
+			}
+			if h.memories.find(h.key).queued.IsZero() {
+				t.Error("the change is not pending")
+			}
+
+			if tt.acknowledges {
+				h.xds.unacknowledged = false
+			} else {
+				h.advance(h.requeueAfter)
+			}
+			h.reconcileOnce()
+			h.wantCalls(fakeprovider.OpConfigure)
+			h.wantListeners("after the push", "", "", "a.example.com", "")
+			if !h.memories.find(h.key).queued.IsZero() {
+				t.Error("the change is still pending")
+			}
+		})
 	}
 }
 

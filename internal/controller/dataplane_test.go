@@ -74,8 +74,8 @@ func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	if len(routes) != 1 || routes[0].GetMatch().GetPath() != "/changed" {
 		t.Errorf("published the routes %v, want one route for /changed", routes)
 	}
-	if len(h.xds.waits) != 0 {
-		t.Error("the reconcile waited for an acknowledgement")
+	if h.xds.last(t).Awaited {
+		t.Error("the reconcile waits for an acknowledgement")
 	}
 }
 

@@ -24,9 +24,6 @@ import (
 type xdsServer interface {
 	Publish(xds.Publication) error
 	PublishEndpoints(gateway types.NamespacedName, tunnel types.UID, a envoy.Assignments)
-	// Await returns when every connected Envoy has acknowledged the last publication, and
-	// after two seconds at the latest.
-	Await(ctx context.Context, gateway types.NamespacedName)
 	// IsAcknowledged reports whether every connected Envoy has acknowledged the last
 	// publication.
 	IsAcknowledged(gateway types.NamespacedName) bool
@@ -93,7 +90,8 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	defer p.mu.Unlock()
 	p.keep(ctx, found)
 	err = e.server.Publish(xds.Publication{
-		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Resources: p.next, Assignments: p.assignments(p.next),
+		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Awaited: !next.exposure.IsSettled() || isStarting(object),
+		Resources: p.next, Assignments: p.assignments(p.next),
 	})
 	if err != nil {
 		p.complete(p.resources)

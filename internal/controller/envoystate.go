@@ -66,17 +66,14 @@ func isStarting(object *v1alpha1.Tunnel) bool {
 	return object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
 }
 
-// expectsAcknowledgements reports whether a change to Envoy waits for acknowledgements that are
-// expected soon.
-func (e *envoys) expectsAcknowledgements(r *run, object *v1alpha1.Tunnel) bool {
-	s := e.server.State(r.key.NamespacedName)
-	return isStarting(object) && !r.state.Paused && s.Rejected == "" && !s.Late
-}
-
 // facts returns the state of the Gateway's Envoys for decisions about the data plane.
 func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
 	s := e.server.State(gateway)
-	return tunnel.Envoys{Connected: s.Connected, Late: s.Late, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway)}
+	exposure := e.exposure(gateway)
+	return tunnel.Envoys{
+		Connected: s.Connected, Late: s.Late, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway),
+		Unsettled: !exposure.IsSettled(),
+	}
 }
 
 // acknowledges reports whether the sequence covers the present listeners of the Gateway.

@@ -21,9 +21,7 @@ type fakeXDS struct {
 	endpoints    []envoy.Assignments
 	removed      []string
 	withheld     []string
-	// waits is the number of publications at each wait for acknowledgements.
-	waits []int
-	state xds.State
+	state        xds.State
 	// unacknowledged means that an Envoy does not acknowledge the last publication.
 	unacknowledged bool
 	// err refuses every publication.
@@ -41,10 +39,6 @@ func (f *fakeXDS) Publish(p xds.Publication) error {
 
 func (f *fakeXDS) PublishEndpoints(_ types.NamespacedName, _ types.UID, a envoy.Assignments) {
 	f.endpoints = append(f.endpoints, a)
-}
-
-func (f *fakeXDS) Await(context.Context, types.NamespacedName) {
-	f.waits = append(f.waits, len(f.publications))
 }
 
 func (f *fakeXDS) IsAcknowledged(types.NamespacedName) bool { return !f.unacknowledged }

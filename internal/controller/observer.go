@@ -40,6 +40,8 @@ type reconcileSummary struct {
 	// requiresAction means that the controller cannot push changes until a user fixes a
 	// problem.
 	requiresAction bool
+	// awaitsEnvoys means that the reconcile continues when Envoys have acknowledged their routes.
+	awaitsEnvoys bool
 	// configurationHash is the hash of the desired configuration, or "".
 	configurationHash string
 	// unmanaged means that the key has neither a managed Gateway nor a Tunnel.
@@ -135,6 +137,9 @@ func (s *reconcileSummary) pausedSince() time.Time {
 // action. Many watch events do not change the configuration, such as the initial list
 // after a start or the statuses that the controller writes.
 func (s *reconcileSummary) pending() bool {
+	if s.awaitsEnvoys {
+		return true
+	}
 	if s.report == nil || s.paused || s.requiresAction || s.managed == nil || s.outcome.Push.State == gateway.PushSucceeded {
 		return false
 	}

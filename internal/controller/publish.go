@@ -40,9 +40,6 @@ func (r *run) publish(ctx context.Context, object *v1alpha1.Tunnel) (done publis
 	ctx, end := r.process.observer.span(ctx, "publish", r.key)
 	done.tunnel = object.UID
 	done.settled, err = r.process.envoys.publish(ctx, r, plane, object, observe(plane, object, r.tunnel.memory))
-	if !done.settled || r.process.envoys.expectsAcknowledgements(r, object) {
-		r.process.envoys.server.Await(ctx, r.key.NamespacedName)
-	}
 	end(err, attribute.Bool("envoy.settled", done.settled))
 	return done, err
 }

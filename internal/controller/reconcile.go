@@ -116,7 +116,8 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 	interim := r.outcome(ctx, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, object)
 	outcome, requeueAfter, err := r.manageTunnel(ctx, func() gateway.Report { return result.Report(interim) })
 	if outcome == nil {
-		return 0, err
+		summary.awaitsEnvoys = requeueAfter > 0
+		return requeueAfter, err
 	}
 	if err := r.publishAgain(ctx, first); err != nil {
 		return 0, err

@@ -51,7 +51,8 @@ const throttledPace = time.Second
 
 // manage makes and executes decisions until no step can be executed now. It returns the
 // outcome for the Gateway's conditions and the delay of the next reconcile; 0 means to
-// wait for a change. The outcome is nil when the run did not finish.
+// wait for a change. The outcome is nil when the run did not finish: with a delay, it waits for
+// Envoys.
 func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error) {
 	m := r.tunnel
 	if found := r.process.memories.takeFinding(r.key); found != nil {
@@ -67,6 +68,9 @@ func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error
 		m.memory = tunnel.Observe(facts)
 		facts.Memory = m.memory
 		step := tunnel.Decide(facts)
+		if step.AwaitsEnvoys {
+			return nil, step.Delay, nil
+		}
 		if step.Ends() {
 			err := r.finish(ctx, facts, step.Problem)
 			facts.Object = m.object // with the beginning of a pause

@@ -23,6 +23,8 @@ type gateway struct {
 	tunnel    types.UID
 	sequence  int64
 	published *snapshot
+	// awaited reports whether the caller of Publish waits for the acknowledgements.
+	awaited bool
 	// refused explains why the newest publication is not valid. It is empty if that publication
 	// is valid.
 	refused string
@@ -95,7 +97,7 @@ func newGateway(name types.NamespacedName) *gateway {
 
 // replaceTunnel forgets everything about the last Tunnel.
 func (g *gateway) replaceTunnel(tunnel types.UID) {
-	g.tunnel, g.sequence, g.progress, g.published, g.target = tunnel, 0, 0, nil, nil
+	g.tunnel, g.sequence, g.progress, g.published, g.target, g.awaited = tunnel, 0, 0, nil, nil, false
 	g.acknowledged, g.acknowledgedClusters = map[string]acknowledged{}, nil
 	g.rejected = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
 }

@@ -18,7 +18,10 @@ type Publication struct {
 	Tunnel types.UID
 	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never decreases
 	// while the Tunnel stays the same.
-	Sequence  int64
+	Sequence int64
+	// Awaited reports whether the caller waits until every connected Envoy has acknowledged the
+	// publication, which the server then reports once with [Options.Changed].
+	Awaited   bool
 	Resources *envoy.Resources
 	// Assignments has the endpoints of the clusters in Resources.Endpoints. A missing cluster
 	// has no endpoints.
@@ -53,6 +56,7 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 			g.replaceTunnel(p.Tunnel)
 		}
 		g.accept(next, p.Sequence)
+		g.awaited = p.Awaited && !g.isAcknowledged()
 		s.recordConnected(g)
 	}), nil
 }

@@ -61,6 +61,25 @@ func (s *Server) state(g *gateway) State {
 	return state
 }
 
+// IsAcknowledged reports whether every connected Envoy of the Gateway has acknowledged the last
+// publication.
+func (s *Server) IsAcknowledged(name types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.gateways[name]
+	return g == nil || g.isAcknowledged()
+}
+
+// isAcknowledged is [Server.IsAcknowledged]. The caller holds the lock.
+func (g *gateway) isAcknowledged() bool {
+	for st := range g.streams {
+		if g.published != nil && st.completed != g.published.edition {
+			return false
+		}
+	}
+	return true
+}
+
 // findLate compares the streams with the last call, which was one [sweepInterval] ago.
 func (g *gateway) findLate() {
 	for st := range g.streams {
@@ -86,14 +105,16 @@ func (s *Server) settle(g *gateway) (report func()) {
 	// The caller of Publish knows that it has published.
 	changed := state
 	changed.Published = g.reported.Published
-	if changed == g.reported {
+	arrived := g.awaited && g.isAcknowledged()
+	if changed == g.reported && !arrived {
 		g.reported = state
 		return func() {}
 	}
-	isProgress := state.Acknowledged > g.progress
+	isProgress := arrived || state.Acknowledged > g.progress
 	if s.gateways[g.name] != g || !isProgress && !g.reports.Allow() {
 		return func() {}
 	}
+	g.awaited = g.awaited && !arrived
 	g.reported, g.progress = state, max(g.progress, state.Acknowledged)
 	return func() { s.options.Changed(g.name) }
 }

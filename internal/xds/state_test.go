@@ -66,6 +66,38 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 	})
 }
 
+// The acknowledgements of an awaited publication are reported once, however often Envoys connect
+// later.
+func TestAcknowledgementsOfAnAwaitedPublicationAreReportedOnce(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1", "a"))
+		first, second := b.started(t), b.started(t)
+		defer first.close()
+		b.changes()
+		awaited := publication(1, "v2", "a")
+		awaited.Awaited = true
+		b.publish(t, awaited)
+		first.settle()
+		if n := b.changes(); n != 0 {
+			t.Errorf("Changed was called %d times before every Envoy had acknowledged", n)
+		}
+		second.settle()
+		if n := b.changes(); n != 1 {
+			t.Errorf("Changed was called %d times for the acknowledgements, want once", n)
+		}
+		if !b.IsAcknowledged(shared) {
+			t.Error("the publication is not acknowledged")
+		}
+		b.publish(t, awaited) // Envoys have its content
+		second.close()
+		b.changes()
+		defer b.started(t).close()
+		if n := b.changes(); n != 2 {
+			t.Errorf("Changed was called %d times for a connection and its acknowledgement, want 2", n)
+		}
+	})
+}
+
 // A sequence is acknowledged when every connected Envoy has acknowledged it.
 func TestEveryEnvoyAcknowledges(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
