@@ -45,7 +45,7 @@ func (w write) String() string {
 // apiServer simulates the API server. It records the controller's writes, and tests can
 // make requests fail and the cache stale.
 type apiServer struct {
-	t *testing.T
+	t testing.TB
 	// kube is the client of the tests. Its writes are not recorded.
 	kube client.WithWatch
 	// injectError is called before each write. It returns whether the write is applied
@@ -61,7 +61,7 @@ type apiServer struct {
 	staleCache client.Reader
 }
 
-func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
+func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 	builder := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(gatewayCRD()).WithObjects(objects...).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithStatusSubresource(&v1alpha1.Tunnel{}, &gatewayv1.Gateway{}, &gatewayv1.ListenerSet{}, &gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{})
 	for _, index := range state.Indexes(controllerName) {
@@ -168,7 +168,7 @@ func (a *apiServer) apply(ctx context.Context, c client.WithWatch, o runtime.App
 	return json.Unmarshal(text, o)
 }
 
-func toUnstructured(t *testing.T, o runtime.ApplyConfiguration) *unstructured.Unstructured {
+func toUnstructured(t testing.TB, o runtime.ApplyConfiguration) *unstructured.Unstructured {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -265,7 +265,7 @@ func (a *apiServer) connectorObjects() []client.Object {
 }
 
 // gvkOf returns the only GroupVersionKind of the scheme with this kind.
-func gvkOf(t *testing.T, kind string) (gvk schema.GroupVersionKind) {
+func gvkOf(t testing.TB, kind string) (gvk schema.GroupVersionKind) {
 	t.Helper()
 	for registered := range Scheme().AllKnownTypes() {
 		if registered.Kind == kind {

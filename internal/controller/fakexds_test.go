@@ -54,7 +54,7 @@ func (f *fakeXDS) Withhold(gateway types.NamespacedName) {
 func (f *fakeXDS) State(types.NamespacedName) xds.State { return f.state }
 
 // last returns the last publication.
-func (f *fakeXDS) last(t *testing.T) xds.Publication {
+func (f *fakeXDS) last(t testing.TB) xds.Publication {
 	t.Helper()
 	if len(f.publications) == 0 {
 		t.Fatal("nothing was published")

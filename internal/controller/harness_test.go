@@ -60,7 +60,7 @@ type harness struct {
 
 // newHarness returns a harness with a Gateway of class "tunnel", one listener for
 // a.example.com and one route. The class runs no connectors.
-func newHarness(t *testing.T, objects ...client.Object) *harness {
+func newHarness(t testing.TB, objects ...client.Object) *harness {
 	t.Helper()
 	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "tunnel"}}
 	configuration.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
@@ -76,7 +76,7 @@ func newHarness(t *testing.T, objects ...client.Object) *harness {
 }
 
 // newCluster returns a harness with the objects.
-func newCluster(t *testing.T, objects ...client.Object) *harness {
+func newCluster(t testing.TB, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{
 		apiServer: newAPIServer(t, objects...), cloud: fakeprovider.New(), events: events.NewFakeRecorder(1000),
