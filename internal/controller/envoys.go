@@ -24,9 +24,6 @@ import (
 type xdsServer interface {
 	Publish(xds.Publication) error
 	PublishEndpoints(gateway types.NamespacedName, tunnel types.UID, a envoy.Assignments)
-	// IsAcknowledged reports whether every connected Envoy has acknowledged the last
-	// publication.
-	IsAcknowledged(gateway types.NamespacedName) bool
 	Remove(gateway types.NamespacedName)
 	// Withhold forgets the publication. The streams of the Envoys stay open without an answer.
 	Withhold(gateway types.NamespacedName)

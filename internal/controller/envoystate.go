@@ -71,8 +71,7 @@ func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
 	s := e.server.State(gateway)
 	exposure := e.exposure(gateway)
 	return tunnel.Envoys{
-		Connected: s.Connected, Late: s.Late, Rejected: s.Rejected, Acknowledged: s.Published && e.server.IsAcknowledged(gateway),
-		Unsettled: !exposure.IsSettled(),
+		Connected: s.Connected, Late: s.Late, Rejected: s.Rejected, Acknowledged: s.Complete, Unsettled: !exposure.IsSettled(),
 	}
 }
 

@@ -41,8 +41,6 @@ func (f *fakeXDS) PublishEndpoints(_ types.NamespacedName, _ types.UID, a envoy.
 	f.endpoints = append(f.endpoints, a)
 }
 
-func (f *fakeXDS) IsAcknowledged(types.NamespacedName) bool { return !f.unacknowledged }
-
 func (f *fakeXDS) Remove(gateway types.NamespacedName) {
 	f.removed = append(f.removed, gateway.String())
 }
@@ -51,7 +49,11 @@ func (f *fakeXDS) Withhold(gateway types.NamespacedName) {
 	f.withheld = append(f.withheld, gateway.String())
 }
 
-func (f *fakeXDS) State(types.NamespacedName) xds.State { return f.state }
+func (f *fakeXDS) State(types.NamespacedName) xds.State {
+	state := f.state
+	state.Complete = state.Published && state.Connected > 0 && !f.unacknowledged
+	return state
+}
 
 // last returns the last publication.
 func (f *fakeXDS) last(t testing.TB) xds.Publication {

@@ -1,31 +1,54 @@
 package tunnel
 
-import "time"
+import (
+	"time"
 
-// maxUnacknowledged is the time for which a write of the configuration waits for Envoys: an
-// Envoy that acknowledges nothing must not delay a change of Access.
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// maxUnacknowledged is the time for which a change of the configuration waits for Envoys: an Envoy
+// that acknowledges nothing must not delay a change of Access.
 const maxUnacknowledged = 2 * time.Second
 
 // observeEnvoys returns the Memory with the time since which a connected Envoy lacks the routes
-// that it needs before the configuration changes.
-func (m Memory) observeEnvoys(e Envoys, uptime time.Duration) Memory {
+// that it needs before the configuration changes. An Envoy that is late, or that has rejected its
+// routes, is not expected to get them.
+func (f Facts) observeEnvoys(m Memory) Memory {
+	e := f.Envoys
 	switch {
-	case !e.Unsettled || e.Connected == 0 || e.Acknowledged:
+	case !e.Unsettled && !f.isAddingEnvoy(), e.Connected == 0, e.Acknowledged, e.Late, e.Rejected != "":
 		m.UnacknowledgedSince = Instant{}
 	case !m.UnacknowledgedSince.IsSet():
-		m.UnacknowledgedSince = At(uptime)
+		m.UnacknowledgedSince = At(f.Uptime)
 	}
 	return m
 }
 
-// afterAcknowledgement returns the step, or a wait before it writes the configuration. The write
-// changes the listener of hostnames, so both listeners of every Envoy must serve them first.
-func (f Facts) afterAcknowledgement(step Step) Step {
+// isAddingEnvoy reports whether the data plane changes to Envoy.
+func (f Facts) isAddingEnvoy() bool {
+	return f.Object != nil && f.Object.Status.DataPlaneChange != nil && f.Object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
+}
+
+// awaitEnvoys returns a wait for the acknowledgements of Envoys, or the zero Step if none is
+// expected.
+func (f Facts) awaitEnvoys() Step {
 	since := f.Memory.UnacknowledgedSince
-	if step.Action != Configure || !since.IsSet() || since.Since(f.Uptime) >= maxUnacknowledged {
+	if !since.IsSet() || since.Since(f.Uptime) >= maxUnacknowledged {
+		return Step{}
+	}
+	step := waitFor(maxUnacknowledged - since.Since(f.Uptime))
+	step.AwaitsEnvoys = true
+	return step
+}
+
+// afterAcknowledgement returns the step, or a wait before it writes the configuration. If the write
+// changes the listener of hostnames, both listeners of every Envoy must serve them first.
+func (f Facts) afterAcknowledgement(step Step) Step {
+	if step.Action != Configure || !f.Envoys.Unsettled {
 		return step
 	}
-	w := waitFor(maxUnacknowledged - since.Since(f.Uptime))
-	w.AwaitsEnvoys = true
-	return w
+	if wait := f.awaitEnvoys(); wait.Action != "" {
+		return wait
+	}
+	return step
 }

@@ -16,6 +16,9 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	if s.ExternalChange != 0 {
 		m.Drift = m.Drift.add(r.Uptime, s.ExternalChange)
 	}
+	if s.Action == Configure {
+		m.UnacknowledgedSince = Instant{} // the next write waits again
+	}
 	if s.Record != nil && s.Record.Deleting {
 		m.Deleted = At(r.Uptime)
 	}

@@ -191,7 +191,10 @@ func TestTrafficDoesNotReachEnvoyBeforeEveryConnectorIsReady(t *testing.T) {
 		{"a pod that is not ready", combine(podWithoutEnvoy, func(f *Facts) { f.Connectors.NotReady = "Pod a is not ready yet." }), rollout},
 		{"a replica that is not available", func(f *Facts) { f.Connectors.Ready = 1 }, rollout},
 		{"no connected Envoy", func(f *Facts) { f.Envoys = Envoys{} }, rollout},
-		{"an Envoy that has not acknowledged", func(f *Facts) { f.Envoys.Acknowledged = false }, waitsFor(acknowledgementInterval, noReason)},
+		{"an Envoy that is about to acknowledge", func(f *Facts) { f.Envoys.Acknowledged = false }, waitsForEnvoys(maxUnacknowledged)},
+		{"an Envoy that has not acknowledged for two seconds", func(f *Facts) {
+			f.Envoys.Acknowledged, f.Memory.UnacknowledgedSince = false, At(f.Uptime-maxUnacknowledged)
+		}, waitsFor(acknowledgementInterval, noReason)},
 		{"an Envoy that is late", func(f *Facts) { f.Envoys.Acknowledged, f.Envoys.Late = false, true }, rollout},
 		{"an Envoy that has rejected the configuration", func(f *Facts) { f.Envoys = Envoys{Connected: 2, Rejected: "bad route"} }, waitsFor(blockedChangeInterval, conditions.ReasonDataPlaneBlocked)},
 		{"no list of the connectors", func(f *Facts) { f.Memory.Remote.Connections = RemoteConnections{} }, list},

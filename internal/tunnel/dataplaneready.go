@@ -68,7 +68,11 @@ func untilAcknowledged(f Facts) progress {
 	case e.Connected > 0 && !e.Acknowledged && e.Late:
 		return waiting(rolloutInterval, "A connected Envoy does not acknowledge the configuration, so the ingress rules keep serving. Check the pods of the connectors.")
 	case e.Connected > 0 && !e.Acknowledged:
-		return waiting(acknowledgementInterval, "The ingress rules keep serving until every connected Envoy has acknowledged the configuration.")
+		p := waiting(acknowledgementInterval, "The ingress rules keep serving until every connected Envoy has acknowledged the configuration.")
+		if step := f.awaitEnvoys(); step.Action != "" {
+			p.step = step
+		}
+		return p
 	}
 	return progress{}
 }

@@ -107,7 +107,7 @@ func Observe(f Facts) Memory {
 	case !m.SurplusSince.IsSet():
 		m.SurplusSince = At(f.Uptime)
 	}
-	return m.observeEnvoys(f.Envoys, f.Uptime).startRefresh(f)
+	return f.observeEnvoys(m).startRefresh(f)
 }
 
 // WithoutObject returns the Memory after the Tunnel object is gone. The next object must

@@ -23,8 +23,10 @@ type gateway struct {
 	tunnel    types.UID
 	sequence  int64
 	published *snapshot
-	// awaited reports whether the caller of Publish waits for the acknowledgements.
-	awaited bool
+	// awaited is the edition whose acknowledgements the caller of Publish waits for, or 0. arrived
+	// is the last edition whose acknowledgements need no report. It never decreases, so that
+	// clients that connect again and again cause no reports.
+	awaited, arrived uint64
 	// refused explains why the newest publication is not valid. It is empty if that publication
 	// is valid.
 	refused string
@@ -97,7 +99,7 @@ func newGateway(name types.NamespacedName) *gateway {
 
 // replaceTunnel forgets everything about the last Tunnel.
 func (g *gateway) replaceTunnel(tunnel types.UID) {
-	g.tunnel, g.sequence, g.progress, g.published, g.target, g.awaited = tunnel, 0, 0, nil, nil, false
+	g.tunnel, g.sequence, g.progress, g.published, g.target, g.awaited = tunnel, 0, 0, nil, nil, 0
 	g.acknowledged, g.acknowledgedClusters = map[string]acknowledged{}, nil
 	g.rejected = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
 }
@@ -118,6 +120,17 @@ func (g *gateway) accept(s *snapshot, sequence int64) {
 	g.published, g.sequence = s, sequence
 	g.forgetRejections()
 	g.compose()
+}
+
+// await begins to wait for the acknowledgements of the publication, or ends that.
+func (g *gateway) await(isAwaited bool) {
+	g.awaited = 0
+	if isAwaited {
+		g.awaited = g.published.edition
+	}
+	if g.isComplete() {
+		g.arrived = max(g.arrived, g.published.edition)
+	}
 }
 
 // replaceEndpoints replaces the endpoints without a new edition.

@@ -56,7 +56,7 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 			g.replaceTunnel(p.Tunnel)
 		}
 		g.accept(next, p.Sequence)
-		g.awaited = p.Awaited && !g.isAcknowledged()
+		g.await(p.Awaited)
 		s.recordConnected(g)
 	}), nil
 }

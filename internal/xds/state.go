@@ -21,6 +21,9 @@ type State struct {
 	// Acknowledged is the newest Sequence of which every connected Envoy has acknowledged
 	// all resources, or 0. Later publications of the same sequence do not lower it.
 	Acknowledged int64
+	// Complete reports whether an Envoy is connected, and every connected Envoy has acknowledged the
+	// last publication. Only for an awaited publication, it is a change that the server reports.
+	Complete bool
 	// Late reports whether a connected Envoy has acknowledged nothing for at least five seconds,
 	// although it does not have the last publication.
 	Late bool
@@ -50,6 +53,7 @@ func (s *Server) state(g *gateway) State {
 	state := State{
 		Connected: len(g.streams), Known: s.isKnown || g.hasConnected,
 		Published: g.published != nil || g.refused != "", Rejected: cmp.Or(g.refused, g.rejected.problem),
+		Complete: g.isComplete(),
 	}
 	if g.published != nil && state.Connected > 0 {
 		state.Acknowledged = math.MaxInt64
@@ -61,19 +65,13 @@ func (s *Server) state(g *gateway) State {
 	return state
 }
 
-// IsAcknowledged reports whether every connected Envoy of the Gateway has acknowledged the last
-// publication.
-func (s *Server) IsAcknowledged(name types.NamespacedName) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.gateways[name]
-	return g == nil || g.isAcknowledged()
-}
-
-// isAcknowledged is [Server.IsAcknowledged]. The caller holds the lock.
-func (g *gateway) isAcknowledged() bool {
+// isComplete returns [State.Complete]. The caller holds the lock.
+func (g *gateway) isComplete() bool {
+	if g.published == nil || len(g.streams) == 0 {
+		return false
+	}
 	for st := range g.streams {
-		if g.published != nil && st.completed != g.published.edition {
+		if st.completed != g.published.edition {
 			return false
 		}
 	}
@@ -102,10 +100,10 @@ func (g *gateway) acknowledgedBy(st *stream) int64 {
 // the caller calls without the lock.
 func (s *Server) settle(g *gateway) (report func()) {
 	state := s.state(g)
+	arrived := g.hasArrived(state)
 	// The caller of Publish knows that it has published.
 	changed := state
-	changed.Published = g.reported.Published
-	arrived := g.awaited && g.isAcknowledged()
+	changed.Published, changed.Complete = g.reported.Published, g.reported.Complete
 	if changed == g.reported && !arrived {
 		g.reported = state
 		return func() {}
@@ -114,7 +112,15 @@ func (s *Server) settle(g *gateway) (report func()) {
 	if s.gateways[g.name] != g || !isProgress && !g.reports.Allow() {
 		return func() {}
 	}
-	g.awaited = g.awaited && !arrived
+	if arrived {
+		g.arrived = g.awaited
+	}
 	g.reported, g.progress = state, max(g.progress, state.Acknowledged)
 	return func() { s.options.Changed(g.name) }
+}
+
+// hasArrived reports whether the acknowledgements that the caller of Publish awaits are complete,
+// and were not reported yet.
+func (g *gateway) hasArrived(state State) bool {
+	return g.awaited > g.arrived && g.published != nil && g.awaited == g.published.edition && state.Complete
 }

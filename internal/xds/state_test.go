@@ -67,9 +67,15 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 }
 
 // The acknowledgements of an awaited publication are reported once, however often Envoys connect
-// later.
+// and the publication is repeated.
 func TestAcknowledgementsOfAnAwaitedPublicationAreReportedOnce(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
+		wantChanges := func(want int, after string) {
+			t.Helper()
+			if n := b.changes(); n != want {
+				t.Errorf("Changed was called %d times after %s, want %d", n, after, want)
+			}
+		}
 		b.publish(t, publication(1, "v1", "a"))
 		first, second := b.started(t), b.started(t)
 		defer first.close()
@@ -78,22 +84,37 @@ func TestAcknowledgementsOfAnAwaitedPublicationAreReportedOnce(t *testing.T) {
 		awaited.Awaited = true
 		b.publish(t, awaited)
 		first.settle()
-		if n := b.changes(); n != 0 {
-			t.Errorf("Changed was called %d times before every Envoy had acknowledged", n)
+		wantChanges(0, "the acknowledgement of one of two Envoys")
+		if b.State(shared).Complete {
+			t.Error("the publication is complete before every Envoy has acknowledged it")
 		}
 		second.settle()
-		if n := b.changes(); n != 1 {
-			t.Errorf("Changed was called %d times for the acknowledgements, want once", n)
+		wantChanges(1, "the acknowledgements")
+		if !b.State(shared).Complete {
+			t.Error("the publication is not complete")
 		}
-		if !b.IsAcknowledged(shared) {
-			t.Error("the publication is not acknowledged")
+		for range 3 {
+			b.publish(t, awaited) // with the content that Envoys have
+			second.close()
+			second = b.envoy(t)
+			second.subscribe(clusters)
+			wantChanges(2, "the end of a connection and a new one")
 		}
-		b.publish(t, awaited) // Envoys have its content
 		second.close()
-		b.changes()
-		defer b.started(t).close()
-		if n := b.changes(); n != 2 {
-			t.Errorf("Changed was called %d times for a connection and its acknowledgement, want 2", n)
+	})
+}
+
+// Without an Envoy, no publication is complete.
+func TestNothingIsCompleteWithoutAnEnvoy(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		awaited := publication(1, "v1", "a")
+		awaited.Awaited = true
+		b.publish(t, awaited)
+		if b.State(shared).Complete || b.State(other).Complete {
+			t.Error("a publication is complete without an Envoy")
+		}
+		if n := b.changes(); n != 0 {
+			t.Errorf("Changed was called %d times", n)
 		}
 	})
 }
