@@ -152,8 +152,9 @@ func (a *accounts) connectWithToken(source credentials.Source, last openAccount,
 	return opened.account, nil
 }
 
-// retain closes the accounts whose source no Tunnel uses, apart from the default one.
-func (a *accounts) retain(tunnels []v1alpha1.Tunnel) {
+// retain closes the accounts whose source no Tunnel uses, apart from the default one and those to
+// keep, by ID.
+func (a *accounts) retain(tunnels []v1alpha1.Tunnel, kept map[string]bool) {
 	used := map[credentials.Source]bool{a.defaults.ForSettings(nil): true}
 	for i := range tunnels {
 		if source, ok := a.defaults.ForTunnel(tunnels[i].Spec, tunnels[i].Namespace); ok {
@@ -162,7 +163,7 @@ func (a *accounts) retain(tunnels []v1alpha1.Tunnel) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.DeleteFunc(a.bySource, func(s credentials.Source, _ *openAccount) bool { return !used[s] })
+	maps.DeleteFunc(a.bySource, func(s credentials.Source, o *openAccount) bool { return !used[s] && !kept[o.account.id] })
 }
 
 // all returns every open account once, with the token that was used last.

@@ -105,12 +105,15 @@ func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
 	s.wantError("it does not exist")
 }
 
+// An account that no Tunnel uses is closed after an inventory that finds no orphaned tunnel in it.
+// Nothing remains of it, so that no alert fires for ever.
 func TestAccountThatNoTunnelUsesIsClosed(t *testing.T) {
 	h := newHarness(t, newGatewayWithAccount()...)
 	h.key = state.GatewayKey("infra", "slow")
+	i := h.inventory()
 	wantOpen := func(want int) {
 		t.Helper()
-		if err := h.inventory().checkAccounts(t.Context()); err != nil {
+		if err := i.checkAccounts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := len(h.accounts.bySource); got != want {
@@ -120,6 +123,20 @@ func TestAccountThatNoTunnelUsesIsClosed(t *testing.T) {
 	h.reconcileFor(time.Minute)
 	wantOpen(1)
 	h.delete(h.gateway())
+	orphan := h.createUnmanagedTunnel("west.infra.gone")
 	h.reconcileFor(5 * time.Minute)
+	wantOpen(1)
+	wantOpen(1)
+	h.wantMetrics(map[string]float64{"orphaned_tunnels": 1})
+
+	if err := h.cloud.DeleteTunnel(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
 	wantOpen(0)
+	if got := h.metric("orphaned_tunnels"); got != -1 {
+		t.Errorf("%v orphaned tunnels are reported in a closed account", got)
+	}
+	if len(i.orphanCandidates) > 0 {
+		t.Errorf("the inventory remembers %v", i.orphanCandidates)
+	}
 }

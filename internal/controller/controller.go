@@ -95,10 +95,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		return err
 	}
 	p := newProcess(d, o)
-	inventory := &inventory{
-		process: p, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
-	}
-	for _, runnable := range []manager.Runnable{p.writer, inventory} {
+	for _, runnable := range []manager.Runnable{p.writer, newInventory(p, o, requeue)} {
 		if err := m.Add(runnable); err != nil {
 			return err
 		}

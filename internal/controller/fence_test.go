@@ -5,15 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -184,10 +181,7 @@ func TestTunnelOfANewerVersionIsNoOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.reconcileOnce()
-	i := &inventory{
-		process: h.process, requeue: func(state.Key) {}, metrics: metrics.New(prometheus.NewRegistry()),
-		orphanCandidates: map[string]map[provider.TunnelID]bool{},
-	}
+	i := h.inventory()
 	for range 2 {
 		if err := i.checkAccount(t.Context(), account{id: fakeprovider.AccountID, provider: h.cloud}); err != nil {
 			t.Fatal(err)

@@ -34,6 +34,13 @@ type inventory struct {
 	orphanCandidates map[string]map[provider.TunnelID]bool
 }
 
+// newInventory returns the inventory of the process.
+func newInventory(p *process, o Options, requeue func(state.Key)) *inventory {
+	return &inventory{
+		process: p, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
+	}
+}
+
 // inventoryRetryDelay is the maximum delay after a failed inventory.
 const inventoryRetryDelay = time.Minute
 
@@ -62,18 +69,37 @@ func (i *inventory) nextDelay() time.Duration {
 	return i.interval - time.Duration(rand.Int64N(int64(i.interval)/10+1)) // #nosec G404 -- not for security
 }
 
-// checkAccounts closes the accounts that no Tunnel uses, and takes the inventory of the others.
+// checkAccounts takes the inventory of every account, and then closes the accounts that no Tunnel
+// uses, unless an account may contain orphaned tunnels.
 func (i *inventory) checkAccounts(ctx context.Context) error {
+	var errs []error
+	opened, kept := i.process.accounts.all(), map[string]bool{}
+	for _, a := range opened {
+		err := i.checkAccount(ctx, a)
+		kept[a.id] = len(i.orphanCandidates[a.id]) > 0 || err != nil && !errors.Is(err, provider.ErrUnauthorized)
+		errs = append(errs, err)
+	}
 	tunnels, err := i.process.objects.list(ctx, i.process.objects.client)
 	if err != nil {
-		return err
+		return errors.Join(append(errs, err)...)
 	}
-	i.process.accounts.retain(tunnels)
-	var errs []error
-	for _, a := range i.process.accounts.all() {
-		errs = append(errs, i.checkAccount(ctx, a))
-	}
+	i.process.accounts.retain(tunnels, kept)
+	i.forgetClosed(opened)
 	return errors.Join(errs...)
+}
+
+// forgetClosed forgets the accounts that are no longer open.
+func (i *inventory) forgetClosed(opened []account) {
+	open := map[string]bool{}
+	for _, a := range i.process.accounts.all() {
+		open[a.id] = true
+	}
+	for _, a := range opened {
+		if !open[a.id] {
+			delete(i.orphanCandidates, a.id)
+			i.metrics.DeleteAccount(a.id)
+		}
+	}
 }
 
 // checkAccount takes the inventory of one account.

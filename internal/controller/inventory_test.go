@@ -14,10 +14,7 @@ import (
 
 // inventory returns an inventory of the controller process.
 func (h *harness) inventory() *inventory {
-	return &inventory{
-		process: h.process, interval: time.Hour, metrics: h.observer.metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
-		requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
-	}
+	return newInventory(h.process, Options{Metrics: h.observer.metrics}, func(key state.Key) { h.requeued = append(h.requeued, key.Name) })
 }
 
 // takeInventory takes an inventory and compares the Gateways that it requeues.

@@ -198,6 +198,12 @@ func (m *Metrics) SetAccount(account string, tunnels, orphans int) {
 	m.orphanedTunnels.WithLabelValues(account).Set(float64(orphans))
 }
 
+// DeleteAccount deletes the metrics of an account that the controller no longer uses.
+func (m *Metrics) DeleteAccount(account string) {
+	m.accountTunnels.DeleteLabelValues(account)
+	m.orphanedTunnels.DeleteLabelValues(account)
+}
+
 // histogram registers a histogram.
 func (m *Metrics) histogram(registry prometheus.Registerer, d Metric) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.Name, Help: d.Help, Buckets: d.Buckets}, d.LabelNames())
