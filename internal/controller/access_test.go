@@ -98,8 +98,8 @@ func TestChangeOfAccessWaitsForAcknowledgements(t *testing.T) {
 			h.wantListeners("before the acknowledgement", "a.example.com", "", "a.example.com", "")
 			h.wantCalls()
 			h.wantWrites()
-			if !h.xds.last(t).Awaited {
-				t.Error("the acknowledgements are not awaited")
+			if !h.xds.last(t).WantsAcknowledgement {
+				t.Error("the acknowledgements are not wanted")
 			}
 			if got, want := h.requeueAfter, 2*time.Second; got != want {
 				t.Errorf("the reconcile continues after %s, want %s", got, want)

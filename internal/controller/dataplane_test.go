@@ -74,7 +74,7 @@ func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	if len(routes) != 1 || routes[0].GetMatch().GetPath() != "/changed" {
 		t.Errorf("published the routes %v, want one route for /changed", routes)
 	}
-	if h.xds.last(t).Awaited {
+	if h.xds.last(t).WantsAcknowledgement {
 		t.Error("the reconcile waits for an acknowledgement")
 	}
 }

@@ -85,7 +85,7 @@ func (e *envoys) closeOverdue(ctx context.Context, gateway types.NamespacedName)
 	changes, exposure := p.changes.Close(p.exposure, e.uptime())
 	resources := p.resources.Close(exposure.Closed)
 	err := e.server.Publish(xds.Publication{
-		Gateway: gateway, Tunnel: p.tunnel, Sequence: p.sequence, Awaited: !exposure.IsSettled(), Resources: resources, Assignments: p.assignments(resources),
+		Gateway: gateway, Tunnel: p.tunnel, Sequence: p.sequence, WantsAcknowledgement: !exposure.IsSettled(), Resources: resources, Assignments: p.assignments(resources),
 	})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "failed to close hostnames that require Access", "hostnames", exposure.Closed)

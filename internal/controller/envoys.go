@@ -87,7 +87,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	defer p.mu.Unlock()
 	p.keep(ctx, found)
 	err = e.server.Publish(xds.Publication{
-		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, Awaited: !next.exposure.IsSettled() || isStarting(object),
+		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, WantsAcknowledgement: !next.exposure.IsSettled() || isStarting(object),
 		Resources: p.next, Assignments: p.assignments(p.next),
 	})
 	if err != nil {

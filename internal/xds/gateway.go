@@ -23,10 +23,10 @@ type gateway struct {
 	tunnel    types.UID
 	sequence  int64
 	published *snapshot
-	// awaited is the edition whose acknowledgements the caller of Publish waits for, or 0. arrived
+	// wanted is the edition whose acknowledgements the caller of Publish waits for, or 0. arrived
 	// is the last edition whose acknowledgements need no report. It never decreases, so that
 	// clients that connect again and again cause no reports.
-	awaited, arrived uint64
+	wanted, arrived uint64
 	// refused explains why the newest publication is not valid. It is empty if that publication
 	// is valid.
 	refused string
@@ -99,7 +99,7 @@ func newGateway(name types.NamespacedName) *gateway {
 
 // replaceTunnel forgets everything about the last Tunnel.
 func (g *gateway) replaceTunnel(tunnel types.UID) {
-	g.tunnel, g.sequence, g.progress, g.published, g.target, g.awaited = tunnel, 0, 0, nil, nil, 0
+	g.tunnel, g.sequence, g.progress, g.published, g.target, g.wanted = tunnel, 0, 0, nil, nil, 0
 	g.acknowledged, g.acknowledgedClusters = map[string]acknowledged{}, nil
 	g.rejected = rejections{routes: map[string]string{}, leaked: map[string]struct{}{}}
 }
@@ -122,11 +122,11 @@ func (g *gateway) accept(s *snapshot, sequence int64) {
 	g.compose()
 }
 
-// await begins to wait for the acknowledgements of the publication, or ends that.
-func (g *gateway) await(isAwaited bool) {
-	g.awaited = 0
-	if isAwaited {
-		g.awaited = g.published.edition
+// want begins to wait for the acknowledgements of the publication, or ends that.
+func (g *gateway) want(isWanted bool) {
+	g.wanted = 0
+	if isWanted {
+		g.wanted = g.published.edition
 	}
 	if g.isComplete() {
 		g.arrived = max(g.arrived, g.published.edition)

@@ -19,10 +19,10 @@ type Publication struct {
 	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never decreases
 	// while the Tunnel stays the same.
 	Sequence int64
-	// Awaited reports whether the caller waits until every connected Envoy has acknowledged the
+	// WantsAcknowledgement reports whether the caller waits until every connected Envoy has the
 	// publication, which the server then reports once with [Options.Changed].
-	Awaited   bool
-	Resources *envoy.Resources
+	WantsAcknowledgement bool
+	Resources            *envoy.Resources
 	// Assignments has the endpoints of the clusters in Resources.Endpoints. A missing cluster
 	// has no endpoints.
 	Assignments envoy.Assignments
@@ -56,7 +56,7 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 			g.replaceTunnel(p.Tunnel)
 		}
 		g.accept(next, p.Sequence)
-		g.await(p.Awaited)
+		g.want(p.WantsAcknowledgement)
 		s.recordConnected(g)
 	}), nil
 }

@@ -22,7 +22,7 @@ type State struct {
 	// all resources, or 0. Later publications of the same sequence do not lower it.
 	Acknowledged int64
 	// Complete reports whether an Envoy is connected, and every connected Envoy has acknowledged the
-	// last publication. Only for an awaited publication, it is a change that the server reports.
+	// last publication. It is a change that the server reports only if the caller wants the acknowledgements.
 	Complete bool
 	// Late reports whether a connected Envoy has acknowledged nothing for at least five seconds,
 	// although it does not have the last publication.
@@ -113,7 +113,7 @@ func (s *Server) settle(g *gateway) (report func()) {
 		return func() {}
 	}
 	if arrived {
-		g.arrived = g.awaited
+		g.arrived = g.wanted
 	}
 	g.reported, g.progress = state, max(g.progress, state.Acknowledged)
 	return func() { s.options.Changed(g.name) }
@@ -122,5 +122,5 @@ func (s *Server) settle(g *gateway) (report func()) {
 // hasArrived reports whether the acknowledgements that the caller of Publish awaits are complete,
 // and were not reported yet.
 func (g *gateway) hasArrived(state State) bool {
-	return g.awaited > g.arrived && g.published != nil && g.awaited == g.published.edition && state.Complete
+	return g.wanted > g.arrived && g.published != nil && g.wanted == g.published.edition && state.Complete
 }

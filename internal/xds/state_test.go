@@ -66,9 +66,9 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 	})
 }
 
-// The acknowledgements of an awaited publication are reported once, however often Envoys connect
+// The acknowledgements that the caller wants are reported once, however often Envoys connect
 // and the publication is repeated.
-func TestAcknowledgementsOfAnAwaitedPublicationAreReportedOnce(t *testing.T) {
+func TestWantedAcknowledgementsAreReportedOnce(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		wantChanges := func(want int, after string) {
 			t.Helper()
@@ -80,9 +80,9 @@ func TestAcknowledgementsOfAnAwaitedPublicationAreReportedOnce(t *testing.T) {
 		first, second := b.started(t), b.started(t)
 		defer first.close()
 		b.changes()
-		awaited := publication(1, "v2", "a")
-		awaited.Awaited = true
-		b.publish(t, awaited)
+		next := publication(1, "v2", "a")
+		next.WantsAcknowledgement = true
+		b.publish(t, next)
 		first.settle()
 		wantChanges(0, "the acknowledgement of one of two Envoys")
 		if b.State(shared).Complete {
@@ -94,7 +94,7 @@ func TestAcknowledgementsOfAnAwaitedPublicationAreReportedOnce(t *testing.T) {
 			t.Error("the publication is not complete")
 		}
 		for range 3 {
-			b.publish(t, awaited) // with the content that Envoys have
+			b.publish(t, next) // with the content that Envoys have
 			second.close()
 			second = b.envoy(t)
 			second.subscribe(clusters)
@@ -107,9 +107,9 @@ func TestAcknowledgementsOfAnAwaitedPublicationAreReportedOnce(t *testing.T) {
 // Without an Envoy, no publication is complete.
 func TestNothingIsCompleteWithoutAnEnvoy(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
-		awaited := publication(1, "v1", "a")
-		awaited.Awaited = true
-		b.publish(t, awaited)
+		next := publication(1, "v1", "a")
+		next.WantsAcknowledgement = true
+		b.publish(t, next)
 		if b.State(shared).Complete || b.State(other).Complete {
 			t.Error("a publication is complete without an Envoy")
 		}
