@@ -58,7 +58,7 @@ demo: build ## Run the controller, a control plane and a simulated Cloudflare on
 test: control-plane ## Run all tests of the main module; TEST=<packages> selects packages, RACE= disables the race detector
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
-	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
+	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 30m $(TEST)
 
 .PHONY: render
 render: ## Print the objects that the chart installs by default

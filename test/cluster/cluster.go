@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
@@ -19,6 +20,10 @@ import (
 // ServiceCIDR is the default range of the ClusterIPs. In a network namespace of package
 // netns, its addresses belong to the machine.
 const ServiceCIDR = "10.96.0.0/12"
+
+// maxWait is the time for which each program may start or stop, and the CRDs may be installed. It
+// only ends a wait that would never end: how long a program takes depends on how busy the machine is.
+const maxWait = 2 * time.Minute
 
 // Options configures a cluster. The zero value installs all CRDs and reports no
 // progress.
@@ -96,7 +101,10 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
 	existing := false
-	environment := &envtest.Environment{CRDs: crds, UseExistingCluster: &existing}
+	environment := &envtest.Environment{
+		CRDs: crds, UseExistingCluster: &existing, CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: maxWait},
+		ControlPlaneStartTimeout: maxWait, ControlPlaneStopTimeout: maxWait,
+	}
 	environment.ControlPlane.APIServer = &envtest.APIServer{
 		Path: workspace.programs[binaries.APIServer], CertDir: workspace.certificates(),
 	}

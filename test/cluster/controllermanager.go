@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// controllerManagerTimeout is the timeout for starting and for stopping the
-	// controllers. envtest uses the same timeout for the API server.
-	controllerManagerTimeout = 20 * time.Second
 	// controllerManagerPoll is how often Start checks whether the controllers work.
 	controllerManagerPoll = 50 * time.Millisecond
 )
@@ -123,7 +120,7 @@ func (c *controllerManager) wait(ctx context.Context, admin *rest.Config) error 
 		return err
 	}
 	key := client.ObjectKey{Namespace: "default", Name: "default"}
-	err = wait.PollUntilContextTimeout(ctx, controllerManagerPoll, controllerManagerTimeout, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, controllerManagerPoll, maxWait, true, func(ctx context.Context) (bool, error) {
 		if err := c.exitError(); err != nil {
 			return false, err
 		}
@@ -148,8 +145,8 @@ func (c *controllerManager) stop() error {
 	select {
 	case <-c.ended:
 		return nil
-	case <-time.After(controllerManagerTimeout):
-		err := fmt.Errorf("killed because it did not stop within %s", controllerManagerTimeout)
+	case <-time.After(maxWait):
+		err := fmt.Errorf("killed because it did not stop within %s", maxWait)
 		err = errors.Join(err, c.process.Process.Kill())
 		<-c.ended
 		return err
