@@ -221,19 +221,3 @@ func (p *process) writeDelay(key state.Key) time.Duration {
 	uptime := p.clock.uptime()
 	return max(m.tunnel.memory.Pacing(uptime), m.tunnel.notBefore-uptime)
 }
-
-// leave forgets what the statuses and events of the Gateway were, because another controller may
-// manage it now.
-func (p *process) leave(key state.Key) {
-	p.writer.Forget(key)
-	p.hostnames.remove(key.NamespacedName)
-	if m := p.memories.find(key); m != nil {
-		m.warned = nil
-	}
-}
-
-// forget forgets a Gateway that has no Tunnel.
-func (p *process) forget(key state.Key) {
-	p.envoys.remove(key.NamespacedName)
-	p.memories.forget(key)
-}

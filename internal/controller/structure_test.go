@@ -141,15 +141,21 @@ func isProcess(e ast.Expr) bool {
 	return ok && name.Name == "process"
 }
 
-// Only two functions forget what the process remembers about a Gateway.
+// Only leave and forget forget what the process remembers about a Gateway.
 func TestOnlyLeaveAndForgetForgetAGateway(t *testing.T) {
-	forgetful := map[string][]string{
-		"p.memories.forget":       {"forget"},
-		"p.writer.Forget":         {"leave"},
-		"p.hostnames.remove":      {"leave"},
-		"p.envoys.remove":         {"forget"},
-		"r.process.envoys.remove": {"publish"}, // the Tunnel was replaced, or its data plane has changed
+	callers := map[string][]string{
+		"memories.forget":  {"forget"},
+		"writer.Forget":    {"leave"},
+		"hostnames.remove": {"leave"},
+		// Also if the Tunnel was replaced, or if its data plane has changed.
+		"envoys.remove": {"forget", "publish"},
+		// The Envoys of a Gateway keep their streams while a newer controller serves it.
+		"e.forget":                 {"remove", "withhold"},
+		"memories.takePublication": {"forget"},
+		"server.Remove":            {"remove"},
+		"sets.forget":              {"reconcileListenerSet"}, // a ListenerSet
 	}
+	seen := map[string]bool{}
 	fset, files := sources(t, ".")
 	for _, file := range files {
 		for _, declaration := range file.Decls {
@@ -162,13 +168,56 @@ func TestOnlyLeaveAndForgetForgetAGateway(t *testing.T) {
 				if !ok {
 					return true
 				}
-				if callers := forgetful[selector(call.Fun)]; callers != nil && !slices.Contains(callers, function.Name.Name) {
-					t.Errorf("%s: %s calls %s, want only %s", fset.Position(call.Pos()), function.Name.Name, selector(call.Fun), callers)
+				name := method(call.Fun)
+				seen[name] = true
+				if permitted := callers[name]; permitted != nil && !slices.Contains(permitted, function.Name.Name) {
+					t.Errorf("%s: %s calls %s, want only %s", fset.Position(call.Pos()), function.Name.Name, name, permitted)
 				}
 				return true
 			})
 		}
 	}
+	for name := range callers {
+		if !seen[name] {
+			t.Errorf("nothing calls %s, so this test cannot fail", name)
+		}
+	}
+}
+
+// Only one function reads the annotation of a pause, so that all callers agree on its values.
+func TestOnlyRequestsPauseReadsTheAnnotation(t *testing.T) {
+	folders, err := filepath.Glob("../*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers := 0
+	for _, folder := range append(folders, "../../api/v1alpha1") {
+		if names, err := filepath.Glob(filepath.Join(folder, "*.go")); err != nil || len(names) == 0 {
+			continue
+		}
+		fset, files := sources(t, folder)
+		for name, file := range files {
+			ast.Inspect(file, func(n ast.Node) bool {
+				index, ok := n.(*ast.IndexExpr)
+				if !ok || !strings.HasSuffix("."+selector(index.Index), ".PausedAnnotation") {
+					return true
+				}
+				if readers++; name != "annotations.go" {
+					t.Errorf("%s: use v1alpha1.RequestsPause", fset.Position(index.Pos()))
+				}
+				return true
+			})
+		}
+	}
+	if readers == 0 {
+		t.Error("nothing reads the annotation, so this test cannot fail")
+	}
+}
+
+// method returns the last two names of a selector, such as b.c of a.b.c.
+func method(e ast.Expr) string {
+	names := strings.Split(selector(e), ".")
+	return strings.Join(names[max(0, len(names)-2):], ".")
 }
 
 // selector returns the text of nested selectors, such as a.b.c, or "".
