@@ -30,9 +30,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// The plan of a cluster predicts what the controller writes: the specs of the Tunnels, the
-// configurations of the tunnels, and the statuses. After the controller has written them, the
-// plan is the same.
+// The plan of a cluster predicts what the controller writes: the configurations of the tunnels, and
+// the statuses. After the controller has written them, with the records in the Tunnels, the plan is
+// the same.
 func TestPlanPredictsTheController(t *testing.T) {
 	cases := goldenCases(t)
 	for seed := range uint64(100) {
