@@ -186,7 +186,7 @@ var _ = Describe("the cost of a change", slow, func() {
 		Eventually(routeAccepted(one, "g07")).Should(Equal("True Accepted"))
 		env.waitUntilIdle(ctx)
 		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(Equal(1))
-		// Each configuration that is read back meanwhile costs a reconcile.
+		// Each check for external changes meanwhile costs a reconcile.
 		read := env.cloudflare.Count(http.MethodGet, configurationPath)
 		Expect(reconciles()-reconcilesBefore-read).To(BeNumerically("<", 10), "reconciles")
 

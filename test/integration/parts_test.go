@@ -95,11 +95,12 @@ func runPart(t *testing.T, name, filter string) {
 }
 
 // reportSpecs reports each spec that ran as a test. It returns how many specs ran, and how many
-// of them failed.
+// specs and set-ups failed.
 func reportSpecs(t *testing.T, results string) (ran, failed int) {
 	content, err := os.ReadFile(results) // #nosec G304 -- a file of this test
 	if err != nil {
-		return 0, 0 // the process has crashed
+		t.Errorf("the process has written no results: %v", err)
+		return 0, 0
 	}
 	var suites []Report
 	if err := json.Unmarshal(content, &suites); err != nil {
@@ -107,7 +108,7 @@ func reportSpecs(t *testing.T, results string) (ran, failed int) {
 	}
 	for _, suite := range suites {
 		for _, spec := range suite.SpecReports {
-			if spec.State.Is(types.SpecStatePassed | types.SpecStateFailureStates) {
+			if isSpec(spec) && spec.State.Is(types.SpecStatePassed|types.SpecStateFailureStates) {
 				ran++
 			}
 			if spec.Failed() {
@@ -119,25 +120,27 @@ func reportSpecs(t *testing.T, results string) (ran, failed int) {
 	return ran, failed
 }
 
-// reportSpec reports a spec as a test: one that fails with its message, its location and the end
-// of the controller's log. It ignores the specs of other parts.
+// reportSpec reports a spec as a test. A failure shows the location, the message and the last log
+// lines. It ignores the specs of other parts.
 func reportSpec(t *testing.T, spec SpecReport) {
-	isSpec := spec.LeafNodeType == types.NodeTypeIt
 	switch {
 	case spec.Failed():
 		name := spec.FullText()
-		if !isSpec {
+		if !isSpec(spec) {
 			name = spec.LeafNodeType.String()
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Errorf("%s\n%s\n%s", spec.FailureLocation(), spec.FailureMessage(), end(spec.CapturedGinkgoWriterOutput))
 		})
-	case isSpec && spec.State == types.SpecStatePassed:
+	case isSpec(spec) && spec.State == types.SpecStatePassed:
 		t.Run(spec.FullText(), func(*testing.T) {})
-	case isSpec && spec.State == types.SpecStateSkipped && spec.Failure.Message != "":
+	case isSpec(spec) && spec.State == types.SpecStateSkipped && spec.Failure.Message != "":
 		t.Run(spec.FullText(), func(t *testing.T) { t.Skip(spec.Failure.Message) })
 	}
 }
+
+// isSpec reports whether the report is about a spec, not about the set-up of the suite.
+func isSpec(spec SpecReport) bool { return spec.LeafNodeType == types.NodeTypeIt }
 
 // reportProcess writes the output of the process to a file. It fails if the process has failed
 // for another reason than a spec. Otherwise it logs the number of specs and the measurements.
