@@ -36,7 +36,7 @@ func TestIngressRulesDoNotWaitForALateEnvoy(t *testing.T) {
 	h.reconcileFor(time.Minute)
 	h.xds.state.Late, h.xds.unacknowledged = true, true
 	h.setHostname("b.example.com")
-	h.reconcileFor(time.Minute)
+	h.reconcileOnce()
 	if got := h.servedHostname(); got != "b.example.com" {
 		t.Errorf("the ingress rules serve %q, want b.example.com", got)
 	}

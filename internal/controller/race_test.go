@@ -2,5 +2,5 @@
 
 package controller
 
-// gatewaysPerRound is smaller with the race detector, which makes the test ten times as slow.
+// gatewaysPerRound is smaller with the race detector, which slows the test down.
 const gatewaysPerRound = 25

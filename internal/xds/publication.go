@@ -19,8 +19,8 @@ type Publication struct {
 	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never decreases
 	// while the Tunnel stays the same.
 	Sequence int64
-	// WantsAcknowledgement reports whether the caller waits until every connected Envoy has the
-	// publication, which the server then reports once with [Options.Changed].
+	// WantsAcknowledgement reports whether the caller waits until every connected Envoy has
+	// acknowledged the publication. The server then calls [Options.Changed] once.
 	WantsAcknowledgement bool
 	Resources            *envoy.Resources
 	// Assignments has the endpoints of the clusters in Resources.Endpoints. A missing cluster

@@ -22,7 +22,7 @@ type State struct {
 	// all resources, or 0. Later publications of the same sequence do not lower it.
 	Acknowledged int64
 	// Complete reports whether an Envoy is connected, and every connected Envoy has acknowledged the
-	// last publication. It is a change that the server reports only if the caller wants the acknowledgements.
+	// last publication. A change of it counts only for [Publication.WantsAcknowledgement].
 	Complete bool
 	// Late reports whether a connected Envoy has acknowledged nothing for at least five seconds,
 	// although it does not have the last publication.
@@ -122,5 +122,5 @@ func (s *Server) settle(g *gateway) (report func()) {
 // hasArrived reports whether the acknowledgements that the caller of Publish awaits are complete,
 // and were not reported yet.
 func (g *gateway) hasArrived(state State) bool {
-	return g.wanted > g.arrived && g.published != nil && g.wanted == g.published.edition && state.Complete
+	return state.Complete && g.wanted > g.arrived && g.wanted == g.published.edition
 }
