@@ -65,7 +65,7 @@ func addEnvoy(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 // that a different configuration replaces the pods.
 func envoyContainer(in Input) (*corev1ac.ContainerApplyConfiguration, error) {
 	settings := ptr.Deref(in.Settings.Envoy, v1alpha1.EnvoyProxy{})
-	bootstrap, err := envoy.EncodeBootstrap(envoy.BootstrapOptions{Controller: in.Envoy.Controller, ServesMetrics: !onLoopback(in.Settings)})
+	bootstrap, err := envoy.EncodeBootstrap(envoy.BootstrapOptions{Controller: in.Envoy.Controller, ServesMetrics: ServesMetrics(in.Settings)})
 	if err != nil {
 		return nil, err
 	}

@@ -140,6 +140,9 @@ func protocol(in Input) v1alpha1.Protocol {
 	return configured
 }
 
+// ServesMetrics reports whether other pods can read the metrics of a connector and its Envoy.
+func ServesMetrics(settings v1alpha1.Connector) bool { return !onLoopback(settings) }
+
 // onLoopback reports whether the metrics port is reachable only from within the pod.
 func onLoopback(settings v1alpha1.Connector) bool {
 	return ptr.Deref(settings.Metrics, v1alpha1.MetricsPod) == v1alpha1.MetricsLoopback

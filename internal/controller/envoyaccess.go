@@ -10,6 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
@@ -85,7 +86,8 @@ func (e *envoys) closeOverdue(ctx context.Context, gateway types.NamespacedName)
 	changes, exposure := p.changes.Close(p.exposure, e.uptime())
 	resources := p.resources.Close(exposure.Closed)
 	err := e.server.Publish(xds.Publication{
-		Gateway: gateway, Tunnel: p.tunnel, Sequence: p.sequence, WantsAcknowledgement: !exposure.IsSettled(), Resources: resources, Assignments: p.assignments(resources),
+		Gateway: gateway, Tunnel: p.tunnel, Sequence: p.sequence, WantsAcknowledgement: !exposure.IsSettled(),
+		Listeners: envoy.Listeners(p.servesMetrics), Resources: resources, Assignments: p.assignments(resources),
 	})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "failed to close hostnames that require Access", "hostnames", exposure.Closed)

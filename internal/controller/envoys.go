@@ -13,6 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -61,6 +62,8 @@ type publication struct {
 	// acknowledged the first publication for the present listeners.
 	sequence  int64
 	listeners string
+	// servesMetrics reports whether other pods can read the metrics of the Envoys.
+	servesMetrics bool
 	// changes and exposure describe the hostnames whose Access changes.
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
@@ -86,16 +89,17 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keep(ctx, found)
+	servesMetrics := connector.ServesMetrics(connectorSettings(r.decision.Settings()))
 	err = e.server.Publish(xds.Publication{
 		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, WantsAcknowledgement: !next.exposure.IsSettled() || isStarting(object),
-		Resources: p.next, Assignments: p.assignments(p.next),
+		Listeners: envoy.Listeners(servesMetrics), Resources: p.next, Assignments: p.assignments(p.next),
 	})
 	if err != nil {
 		p.complete(p.resources)
 		log.FromContext(ctx).Error(err, "the configuration of Envoy is not valid; Envoys keep the previous configuration")
 		return true, nil
 	}
-	p.tunnel, p.resources, p.changes, p.exposure = object.UID, p.next, next.changes, next.exposure
+	p.tunnel, p.servesMetrics, p.resources, p.changes, p.exposure = object.UID, servesMetrics, p.next, next.changes, next.exposure
 	p.complete(p.resources)
 	e.follow(p, p.resources)
 	return next.exposure.IsSettled(), nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -90,6 +93,30 @@ func TestDataPlaneStaysReadyWhenAnEnvoyConnects(t *testing.T) {
 	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False Pending"); problem != "" {
 		t.Error(problem)
 	}
+}
+
+// The port for probes serves the metrics if the settings allow it, also after hostnames were closed
+// while the Gateway is invalid.
+func TestListenersFollowTheSettings(t *testing.T) {
+	h := newEnvoyHarness(t)
+	wantServed := func(servesMetrics bool) {
+		t.Helper()
+		if diff := cmp.Diff(envoy.Listeners(servesMetrics), h.xds.last(t).Listeners, protocmp.Transform()); diff != "" {
+			t.Errorf("the published listeners differ (-want +got):\n%s", diff)
+		}
+	}
+	wantServed(true)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.Connector = &v1alpha1.Connector{Metrics: ptr.To(v1alpha1.MetricsLoopback)}
+	})
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.requireAccessFor("tag", "a.example.com")
+	h.reconcileOnce()
+	wantServed(false)
+	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}} })
+	h.reconcileFor(maxOpenOfHostnames)
+	h.wantListeners("after five minutes", "", "a.example.com", "a.example.com", "")
+	wantServed(false)
 }
 
 // A publication that is not valid is reported, and everything else about the Gateway goes on.

@@ -7,7 +7,6 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
 	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
@@ -24,7 +23,8 @@ import (
 
 // The ports of an Envoy.
 const (
-	// PortOpen and PortProtected are the ports of the two listeners, on the loopback address.
+	// PortOpen and PortProtected are the ports of the two listeners for requests, on the loopback
+	// address.
 	PortOpen      = 10080
 	PortProtected = 10081
 	// PortReady serves /ready, and also /stats/prometheus unless only the loopback address
@@ -75,7 +75,7 @@ func Bootstrap(o BootstrapOptions) *bootstrapv3.Bootstrap {
 		CdsConfig: adsSource(),
 	}
 	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{
-		Listeners: []*listenerv3.Listener{openListener(dynamicRoutes(ListenerOpen)), protectedListener(dynamicRoutes(ListenerProtected)), readyListener(o.ServesMetrics)},
+		Listeners: Listeners(o.ServesMetrics),
 		Clusters:  []*clusterv3.Cluster{adminCluster(), xdsCluster(o.Controller)},
 		Secrets:   []*tlsv3.Secret{systemCA()},
 	}
@@ -87,9 +87,7 @@ func Bootstrap(o BootstrapOptions) *bootstrapv3.Bootstrap {
 // in [Resources.Endpoints], by name.
 func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignment) *bootstrapv3.Bootstrap {
 	b := newBootstrap()
-	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{
-		Listeners: []*listenerv3.Listener{openListener(staticRoutes(r.Open)), protectedListener(staticRoutes(r.Protected))},
-	}
+	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Listeners: trafficListeners(staticRoutes(r.Open), staticRoutes(r.Protected))}
 	for _, cluster := range r.Clusters {
 		if cluster.GetType() == clusterv3.Cluster_EDS {
 			cluster = staticCluster(cluster, assignments[cluster.Name])

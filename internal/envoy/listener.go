@@ -21,6 +21,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
+// The names of the listeners, and of the RouteConfiguration of each of the first two.
+const (
+	// ListenerOpen serves the hostnames that require no Access.
+	ListenerOpen = "open"
+	// ListenerProtected serves the hostnames that require Access. Only ingress rules with
+	// access lead to it.
+	ListenerProtected = "protected"
+	// ListenerReady answers the kubelet and Prometheus.
+	ListenerReady = "ready"
+)
+
+// Listeners returns the listeners of an Envoy beside a connector. servesMetrics reports whether
+// other pods can read the metrics.
+func Listeners(servesMetrics bool) []*listenerv3.Listener {
+	return append(trafficListeners(dynamicRoutes(ListenerOpen), dynamicRoutes(ListenerProtected)), readyListener(servesMetrics))
+}
+
+// trafficListeners returns the listeners for requests.
+func trafficListeners(open, protected setRoutes) []*listenerv3.Listener {
+	return []*listenerv3.Listener{openListener(open), protectedListener(protected)}
+}
+
 // setRoutes sets where a listener gets its routes from.
 type setRoutes func(*hcmv3.HttpConnectionManager)
 
@@ -54,9 +76,10 @@ func protectedListener(set setRoutes) *listenerv3.Listener {
 	return newListener(ListenerProtected, "127.0.0.1", PortProtected, m)
 }
 
-// readyListener answers the kubelet and, if permitted, Prometheus. Envoy binds the port once it
-// has its configuration, so that every answer means ready. The listener does not use /ready of
-// the admin interface, whose thread is busy while Envoy builds a large table.
+// readyListener answers the kubelet and, if permitted, Prometheus. An Envoy gets it after it has
+// acknowledged the other listeners and their routes, so that every answer means ready. The
+// listener does not use /ready of the admin interface, whose thread is busy while Envoy builds a
+// large table.
 func readyListener(servesMetrics bool) *listenerv3.Listener {
 	get := func(path string) *routev3.RouteMatch {
 		return &routev3.RouteMatch{
@@ -65,7 +88,7 @@ func readyListener(servesMetrics bool) *listenerv3.Listener {
 		}
 	}
 	ready := &routev3.DirectResponseAction{Status: 200, Body: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "ready\n"}}}
-	host := &routev3.VirtualHost{Name: "ready", Domains: []string{"*"}, Routes: []*routev3.Route{
+	host := &routev3.VirtualHost{Name: ListenerReady, Domains: []string{"*"}, Routes: []*routev3.Route{
 		{Match: get("/ready"), Action: &routev3.Route_DirectResponse{DirectResponse: ready}},
 	}}
 	if servesMetrics {
@@ -73,10 +96,10 @@ func readyListener(servesMetrics bool) *listenerv3.Listener {
 		host.Routes = append(host.Routes, &routev3.Route{Match: get("/stats/prometheus"), Action: &routev3.Route_Route{Route: admin}})
 	}
 	m := &hcmv3.HttpConnectionManager{
-		StatPrefix: "ready", NormalizePath: boolValue(true), HttpFilters: []*hcmv3.HttpFilter{httpFilter(filterRouter, &routerv3.Router{})},
+		StatPrefix: ListenerReady, NormalizePath: boolValue(true), HttpFilters: []*hcmv3.HttpFilter{httpFilter(filterRouter, &routerv3.Router{})},
 	}
 	staticRoutes(&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{host}})(m)
-	return newListener("ready", "0.0.0.0", PortReady, m)
+	return newListener(ListenerReady, "0.0.0.0", PortReady, m)
 }
 
 func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
@@ -88,7 +111,7 @@ func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager)
 	}
 }
 
-// connectionManager returns the settings of both listeners of the connectors. Only routes, the
+// connectionManager returns the settings of both listeners for requests. Only routes, the
 // connectors and Cloudflare limit the time of requests.
 func connectionManager(name string, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
 	none := durationpb.New(0)

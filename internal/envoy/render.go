@@ -8,15 +8,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// The names of the two listeners, and of the RouteConfiguration of each.
-const (
-	// ListenerOpen serves the hostnames that require no Access.
-	ListenerOpen = "open"
-	// ListenerProtected serves the hostnames that require Access. Only ingress rules with
-	// access lead to it.
-	ListenerProtected = "protected"
-)
-
 // Resources contain everything that Envoy needs to serve a routing table. They share memory,
 // and must not be changed.
 type Resources struct {

@@ -75,6 +75,7 @@ type XDSResources string
 const (
 	XDSClusters  XDSResources = "clusters"
 	XDSEndpoints XDSResources = "endpoints"
+	XDSListeners XDSResources = "listeners"
 	XDSRoutes    XDSResources = "routes"
 )
 
@@ -163,7 +164,8 @@ var (
 	labelXDSResources = Label{Name: "resources", Help: "the type of the resources", Values: []Value{
 		{string(XDSClusters), "clusters, without their endpoints"},
 		{string(XDSEndpoints), "the endpoints of clusters that follow EndpointSlices"},
-		{string(XDSRoutes), "the routes of the two listeners"},
+		{string(XDSListeners), "the listeners for requests, and the listener for probes and metrics"},
+		{string(XDSRoutes), "the routes of the two listeners for requests"},
 	}}
 	labelCertificate = Label{Name: "certificate", Help: "the certificate", Values: []Value{
 		{certificateEnvoy, "the client certificate of an Envoy that expires first"},

@@ -29,6 +29,7 @@ import (
 const (
 	clusters  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	endpoints = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	listeners = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routes    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 )
 
@@ -54,7 +55,7 @@ type client struct {
 // connect opens a stream with the certificate. The stream may fail later.
 func (b *bed) connect(t *testing.T, certificates ...tls.Certificate) *client {
 	t.Helper()
-	c := &client{t: t, resumed: make(chan struct{}), versions: map[string]map[string]string{clusters: {}, endpoints: {}, routes: {}}}
+	c := &client{t: t, resumed: make(chan struct{}), versions: map[string]map[string]string{clusters: {}, endpoints: {}, listeners: {}, routes: {}}}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: envoy.ServerName, RootCAs: b.pool(), Certificates: certificates}
 	conn, err := grpc.NewClient("passthrough:///server", append(b.dialOptions,
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
@@ -195,7 +196,7 @@ func (c *client) wantNothing() {
 func describe(responses []*discoveryv3.DeltaDiscoveryResponse) string {
 	var all []string
 	for _, r := range responses {
-		text := map[string]string{clusters: "clusters", endpoints: "endpoints", routes: "routes"}[r.TypeUrl]
+		text := map[string]string{clusters: "clusters", endpoints: "endpoints", listeners: "listeners", routes: "routes"}[r.TypeUrl]
 		for _, resource := range r.Resources {
 			text += " " + resource.Name
 		}
@@ -207,8 +208,8 @@ func describe(responses []*discoveryv3.DeltaDiscoveryResponse) string {
 	return strings.Join(all, "; ")
 }
 
-// run subscribes like a starting or reconnecting Envoy, and acknowledges everything until
-// nothing more arrives. It returns what arrived.
+// run subscribes like a starting or reconnecting Envoy whose bootstrap contains the listeners, and
+// acknowledges everything until nothing more arrives. It returns what arrived.
 func (c *client) run() string {
 	c.t.Helper()
 	c.subscribe(clusters)

@@ -1,5 +1,5 @@
 // Package xds serves the configuration of the Envoys beside the connectors: clusters,
-// endpoints and routes, over one aggregated stream of the incremental xDS protocol.
+// endpoints, listeners and routes, over one aggregated stream of the incremental xDS protocol.
 //
 // [Server.Publish] keeps the resources of a Gateway and returns. Each stream follows the newest
 // publication of its Gateway in its own goroutine, so that a slow Envoy does not delay the

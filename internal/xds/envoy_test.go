@@ -231,7 +231,7 @@ func rendered(sequence int64, b routing.Backend) xds.Publication {
 		Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 	}}}}}
-	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
+	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(true), Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
 }
 
 func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAssignment {
@@ -278,12 +278,11 @@ func TestEnvoyFollowsPublications(t *testing.T) {
 // know. It keeps its stream, and gets everything else.
 func TestEnvoyWithANewerBootstrapKeepsItsStream(t *testing.T) {
 	bootstrap := envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1", ServesMetrics: true})
-	listeners, ok := proto.Clone(bootstrap.DynamicResources.CdsConfig).(*corev3.ConfigSource)
-	if !ok {
-		t.Fatal("the source has another type")
-	}
-	listeners.InitialFetchTimeout = durationpb.New(100 * time.Millisecond)
-	bootstrap.DynamicResources.LdsConfig = listeners
+	source := proto.CloneOf(bootstrap.DynamicResources.CdsConfig)
+	source.InitialFetchTimeout = durationpb.New(100 * time.Millisecond)
+	bootstrap.LayeredRuntime.Layers = append(bootstrap.LayeredRuntime.Layers, &bootstrapv3.RuntimeLayer{
+		Name: "newer", LayerSpecifier: &bootstrapv3.RuntimeLayer_RtdsLayer_{RtdsLayer: &bootstrapv3.RuntimeLayer_RtdsLayer{Name: "newer", RtdsConfig: source}},
+	})
 	s := newSidecarWith(t, bootstrap)
 	blue, _ := backend(t, "blue")
 	s.publish(t, rendered(1, blue))

@@ -106,8 +106,7 @@ func (g *gateway) replaceTunnel(tunnel types.UID) {
 
 // accept makes the snapshot the published one.
 func (g *gateway) accept(s *snapshot, sequence int64) {
-	last := g.published
-	if last != nil && haveEqualVersions(last.byKind[clusters], s.byKind[clusters]) && haveEqualVersions(last.byKind[routes], s.byKind[routes]) {
+	if g.published != nil && g.published.hasSameEdition(s) {
 		g.sequence = sequence
 		g.replaceEndpoints(s.byKind[endpoints])
 		return
@@ -190,6 +189,7 @@ func (g *gateway) compose() {
 	}
 	g.editions++
 	t := &snapshot{edition: g.editions, isPartial: true}
+	t.byKind[listeners] = g.published.byKind[listeners]
 	for _, k := range []kind{clusters, endpoints} {
 		t.byKind[k] = maps.Clone(base.byKind[k])
 	}
@@ -242,7 +242,7 @@ func (g *gateway) acknowledge(k kind, r *response) {
 		for _, added := range r.added {
 			g.acknowledgeRoutes(added, r.snapshot)
 		}
-	default: // the last endpoints stay in effect
+	default: // the server keeps no earlier endpoints and listeners
 	}
 }
 
@@ -302,7 +302,7 @@ func (g *gateway) reject(k kind, r *response, problem string) {
 		g.rejectClusters(versions)
 	case routes:
 		g.rejectRoutes(versions)
-	default: // the last endpoints stay in effect
+	default: // the last endpoints and listeners stay in effect
 	}
 }
 

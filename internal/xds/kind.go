@@ -9,6 +9,7 @@ type kind int
 const (
 	clusters kind = iota
 	endpoints
+	listeners
 	routes
 	kinds // their number
 )
@@ -17,6 +18,7 @@ const (
 var typeURLs = [kinds]string{
 	clusters:  "type.googleapis.com/envoy.config.cluster.v3.Cluster",
 	endpoints: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+	listeners: "type.googleapis.com/envoy.config.listener.v3.Listener",
 	routes:    "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
 }
 
@@ -32,5 +34,5 @@ func kindOf(typeURL string) (kind, bool) {
 
 // label returns the kind as the label of a metric.
 func (k kind) label() metrics.XDSResources {
-	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSRoutes}[k]
+	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes}[k]
 }

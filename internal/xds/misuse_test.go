@@ -70,7 +70,7 @@ func TestUnknownTypesAreIgnored(t *testing.T) {
 			names[i] = fmt.Sprint(i)
 		}
 		for range 30 {
-			c.subscribe("type.googleapis.com/envoy.config.listener.v3.Listener")
+			c.subscribe("type.googleapis.com/envoy.service.runtime.v3.Runtime")
 			c.more("type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration", names...)
 			elapse(time.Second) // for the limit of requests
 			c.wantNothing()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -22,7 +23,9 @@ type Publication struct {
 	// WantsAcknowledgement reports whether the caller waits until every connected Envoy has
 	// acknowledged the publication. The server then calls [Options.Changed] once.
 	WantsAcknowledgement bool
-	Resources            *envoy.Resources
+	// Listeners are those of [envoy.Listeners].
+	Listeners []*listenerv3.Listener
+	Resources *envoy.Resources
 	// Assignments has the endpoints of the clusters in Resources.Endpoints. A missing cluster
 	// has no endpoints.
 	Assignments envoy.Assignments
@@ -32,8 +35,8 @@ type Publication struct {
 // without waiting for an Envoy. The server keeps the previous publication when the new one
 // is not valid, and reports that in [State.Rejected]. A new Tunnel UID ends the streams of the old one.
 func (s *Server) Publish(p Publication) error {
-	if p.Tunnel == "" || p.Resources == nil || p.Resources.Open == nil || p.Resources.Protected == nil {
-		return errors.New("publish Envoy's configuration: the Tunnel or the resources are missing")
+	if p.Tunnel == "" || p.Resources == nil || p.Resources.Open == nil || p.Resources.Protected == nil || len(p.Listeners) == 0 {
+		return errors.New("publish Envoy's configuration: the Tunnel, the listeners or the resources are missing")
 	}
 	g := s.ensureGateway(p.Gateway)
 	report, err := s.publish(g, &p)

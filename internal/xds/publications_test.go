@@ -8,6 +8,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +22,7 @@ import (
 // endpoints. open is a text in the routes of the open listener.
 func publication(sequence int64, open string, names ...string) xds.Publication {
 	p := xds.Publication{
-		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Assignments: envoy.Assignments{},
+		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: newListeners("v1"), Assignments: envoy.Assignments{},
 		Resources: &envoy.Resources{Open: routeConfiguration(envoy.ListenerOpen, open), Protected: routeConfiguration(envoy.ListenerProtected, "")},
 	}
 	for _, name := range names {
@@ -34,6 +35,15 @@ func publication(sequence int64, open string, names ...string) xds.Publication {
 		p.Resources.Clusters = append(p.Resources.Clusters, c)
 	}
 	return p
+}
+
+// newListeners returns the listeners with a text.
+func newListeners(text string) []*listenerv3.Listener {
+	var all []*listenerv3.Listener
+	for _, name := range []string{envoy.ListenerOpen, envoy.ListenerProtected, envoy.ListenerReady} {
+		all = append(all, &listenerv3.Listener{Name: name, StatPrefix: text})
+	}
+	return all
 }
 
 func routeConfiguration(name, text string) *routev3.RouteConfiguration {

@@ -24,7 +24,7 @@ const (
 // session is the state of one stream. It decides what to send next. It does no I/O.
 //
 // Clusters and endpoints precede the routes that use them, and clusters are removed when
-// routes no longer use them.
+// routes no longer use them. Listeners precede routes, too, except the listener for probes.
 type session struct {
 	// latest is the newest snapshot for the client, or nil if it is unknown. It replaces
 	// target when the client has the target.
@@ -32,7 +32,7 @@ type session struct {
 	types          [kinds]subscription
 	// pending are the clusters whose endpoints precede the routes.
 	pending map[string]struct{}
-	// deadline is when routes no longer wait for clusters and endpoints.
+	// deadline is when routes no longer wait for clusters, endpoints and listeners.
 	deadline time.Time
 	// leaked are the clusters of rejected responses. Envoy may have applied some of them.
 	leaked map[string]struct{}
@@ -142,7 +142,7 @@ type step struct {
 	// wait is the time after which to decide again; 0 if only a request or another snapshot can
 	// change the decision.
 	wait time.Duration
-	// isHeld reports whether routes wait for clusters or endpoints.
+	// isHeld reports whether routes wait for clusters, endpoints or listeners.
 	isHeld bool
 	// isSettled reports whether the client has acknowledged all resources of the target.
 	isSettled bool
@@ -207,11 +207,22 @@ func (s *session) towardsTarget(now time.Time) step {
 	}
 	next := s.clustersAndRoutes(now)
 	if next.response == nil && !next.isHeld {
-		isSettled := s.isSettled()
-		next = s.removals(isSettled)
-		next.isSettled = isSettled && !s.isIncomplete()
+		next = s.afterRoutes()
 	}
 	next.wait = shorter(next.wait, first.wait)
+	return next
+}
+
+// afterRoutes returns what follows the routes of the target.
+func (s *session) afterRoutes() step {
+	isSettled := s.isSettled()
+	if isSettled {
+		if next := s.lastListeners(); next.response != nil {
+			return next
+		}
+	}
+	next := s.removals(isSettled)
+	next.isSettled = isSettled && !s.isIncomplete()
 	return next
 }
 
@@ -261,7 +272,8 @@ func (s *session) holdRoutes(now time.Time) {
 	}
 }
 
-// clustersAndRoutes sends the clusters and routes of the target that the client does not have.
+// clustersAndRoutes sends the clusters, listeners and routes of the target that the client does not
+// have.
 func (s *session) clustersAndRoutes(now time.Time) step {
 	sub := &s.types[clusters]
 	if !sub.isStarted {
@@ -281,7 +293,7 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	if remaining := s.deadline.Sub(now); remaining > 0 && (len(added) > 0 || s.isSendingClusters() || len(s.pending) > 0) {
 		return step{wait: remaining, isHeld: true}
 	}
-	return s.routes()
+	return s.listenersAndRoutes(now)
 }
 
 // awaitEndpoints makes the routes wait for the endpoints of new clusters, too.
@@ -293,72 +305,32 @@ func (s *session) awaitEndpoints(added []*resource) {
 	}
 }
 
-// routes sends each changed RouteConfiguration in a response of its own, so that a
-// rejection concerns only one.
+// routes sends the changed RouteConfigurations.
 func (s *session) routes() step {
-	sub := &s.types[routes]
-	if !sub.isStarted {
-		return step{}
-	}
 	all := s.target.byKind[routes]
-	for _, r := range sub.missing(all) {
-		if !sub.isOnItsWay(r.Name) {
-			s.hasSentRoutes = true
-			return step{kind: routes, response: &response{added: []*resource{r}}}
-		}
+	if next := s.one(routes, all); next.response != nil {
+		s.hasSentRoutes = true
+		return next
 	}
-	if absent := sub.absent(all); len(absent) > 0 && s.target.isComplete() {
+	if absent := s.types[routes].absent(all); len(absent) > 0 && s.target.isComplete() {
 		return step{kind: routes, response: &response{removed: absent}}
 	}
 	return step{}
 }
 
-// isSendingClusters reports whether new clusters are on their way.
-func (s *session) isSendingClusters() bool {
-	return slices.ContainsFunc(s.types[clusters].outstanding, func(r *response) bool { return len(r.added) > 0 || len(r.removed) == 0 })
-}
-
-// refusesClusters reports whether the client has rejected clusters of the target.
-func (s *session) refusesClusters() bool {
-	all := s.target.byKind[clusters]
-	for name, version := range s.types[clusters].refused {
-		if r, ok := all[name]; ok && r.Version == version {
-			return true
+// one sends a resource that the client does not have in a response of its own, so that a
+// rejection concerns only one.
+func (s *session) one(k kind, all resources) step {
+	sub := &s.types[k]
+	if !sub.isStarted {
+		return step{}
+	}
+	for _, r := range sub.missing(all) {
+		if !sub.isOnItsWay(r.Name) {
+			return step{kind: k, response: &response{added: []*resource{r}}}
 		}
 	}
-	return false
-}
-
-// isSending reports whether clusters or routes are on their way.
-func (s *session) isSending() bool {
-	return len(s.types[clusters].outstanding)+len(s.types[routes].outstanding) > 0
-}
-
-// isSettled reports whether the client uses only the routes of the target.
-func (s *session) isSettled() bool {
-	if s.target == nil || !s.target.isComplete() {
-		return false
-	}
-	for _, r := range s.target.byKind[routes] {
-		if !s.types[routes].has(r) {
-			return false
-		}
-	}
-	return true
-}
-
-// isIncomplete reports whether the client has not acknowledged some cluster of the target,
-// or endpoints to which it subscribes.
-func (s *session) isIncomplete() bool {
-	if s.isSendingClusters() || s.refusesClusters() {
-		return true
-	}
-	for name := range s.pending {
-		if s.types[endpoints].wants(name) {
-			return true
-		}
-	}
-	return false
+	return step{}
 }
 
 // removals removes the clusters that no route uses after the routes have settled. It also

@@ -25,8 +25,8 @@ type resources map[string]*resource
 
 // snapshot contains the resources that the Envoys of a Gateway should have. It never changes.
 type snapshot struct {
-	// edition identifies the clusters and the routes of the snapshot. A newer snapshot with
-	// other clusters or routes has a greater edition.
+	// edition identifies the clusters, listeners and routes of the snapshot. A newer snapshot in
+	// which one of them differs has a greater edition.
 	edition uint64
 	// byKind has the resources of each kind.
 	byKind [kinds]resources
@@ -36,6 +36,16 @@ type snapshot struct {
 
 // isComplete reports whether the snapshot has the routes of both listeners.
 func (s *snapshot) isComplete() bool { return len(s.byKind[routes]) == 2 }
+
+// hasSameEdition reports whether the other snapshot differs at most in its endpoints.
+func (s *snapshot) hasSameEdition(other *snapshot) bool {
+	for _, k := range []kind{clusters, listeners, routes} {
+		if !haveEqualVersions(s.byKind[k], other.byKind[k]) {
+			return false
+		}
+	}
+	return true
+}
 
 // haveEqualVersions reports whether both have the same resources.
 func haveEqualVersions(a, b resources) bool {
@@ -62,6 +72,7 @@ func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 	v.next = make(map[digest]struct{}, len(v.last))
 	s.byKind[clusters] = make(resources, len(p.Resources.Clusters))
 	s.byKind[endpoints] = make(resources, len(p.Resources.Endpoints))
+	s.byKind[listeners] = make(resources, len(p.Listeners))
 	s.byKind[routes] = make(resources, 2)
 	var errs []error
 	for _, c := range p.Resources.Clusters {
@@ -69,6 +80,9 @@ func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 	}
 	for _, e := range p.Resources.Endpoints {
 		errs = append(errs, v.add(s.byKind[endpoints], e.Cluster, assignment(p.Assignments, e.Cluster)))
+	}
+	for _, l := range p.Listeners {
+		errs = append(errs, v.add(s.byKind[listeners], l.Name, l))
 	}
 	for _, c := range []*routev3.RouteConfiguration{p.Resources.Open, p.Resources.Protected} {
 		errs = append(errs, v.addRoutes(s.byKind[routes], c))

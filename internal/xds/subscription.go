@@ -63,7 +63,7 @@ func (s *subscription) start(k kind, r *discoveryv3.DeltaDiscoveryRequest) error
 		}
 		s.held[name] = version
 	}
-	if k == clusters && len(r.ResourceNamesSubscribe) == 0 {
+	if (k == clusters || k == listeners) && len(r.ResourceNamesSubscribe) == 0 {
 		s.isWildcard = true
 	}
 	s.needsAnswer = (s.isWildcard || slices.Contains(r.ResourceNamesSubscribe, wildcard)) && len(s.held) == 0

@@ -1,0 +1,54 @@
+package xds
+
+import (
+	"maps"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// Listeners depend on the version of the controller and on the settings of the class, not on
+// tenants. When an Envoy rejects one, for example because it cannot bind the port, it keeps the
+// last one, and the other Envoys get the new one.
+//
+// An Envoy whose bootstrap comes from a version before subscribes to no listeners, because its
+// bootstrap contains them. It gets everything else.
+
+// listenersAndRoutes sends the changed listeners for requests, and then the routes. The routes wait
+// for the acknowledgement, because they can rely on a change of a listener.
+func (s *session) listenersAndRoutes(now time.Time) step {
+	if next := s.one(listeners, s.listenersForRequests()); next.response != nil {
+		s.holdRoutes(now)
+		return next
+	}
+	if remaining := s.deadline.Sub(now); remaining > 0 && len(s.types[listeners].outstanding) > 0 {
+		return step{wait: remaining, isHeld: true}
+	}
+	return s.routes()
+}
+
+// lastListeners sends the listener for probes when the client has acknowledged the listeners for
+// requests and their routes, so that its port means that Envoy serves. It then removes listeners
+// that no longer exist.
+func (s *session) lastListeners() step {
+	sub, all := &s.types[listeners], s.target.byKind[listeners]
+	for _, r := range s.listenersForRequests() {
+		if !sub.has(r) {
+			return step{}
+		}
+	}
+	if next := s.one(listeners, all); next.response != nil {
+		return next
+	}
+	if removed := sub.heldBeyond(all); len(removed) > 0 {
+		return step{kind: listeners, response: &response{removed: removed}}
+	}
+	return step{}
+}
+
+// listenersForRequests returns the listeners of the target without the listener for probes.
+func (s *session) listenersForRequests() resources {
+	all := maps.Clone(s.target.byKind[listeners])
+	delete(all, envoy.ListenerReady)
+	return all
+}

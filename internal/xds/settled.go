@@ -1,0 +1,66 @@
+package xds
+
+import "slices"
+
+// isSendingClusters reports whether new clusters are on their way.
+func (s *session) isSendingClusters() bool {
+	return slices.ContainsFunc(s.types[clusters].outstanding, func(r *response) bool { return len(r.added) > 0 || len(r.removed) == 0 })
+}
+
+// refusesClusters reports whether the client has rejected clusters of the target.
+func (s *session) refusesClusters() bool {
+	all := s.target.byKind[clusters]
+	for name, version := range s.types[clusters].refused {
+		if r, ok := all[name]; ok && r.Version == version {
+			return true
+		}
+	}
+	return false
+}
+
+// isSending reports whether clusters, listeners or routes are on their way.
+func (s *session) isSending() bool {
+	return len(s.types[clusters].outstanding)+len(s.types[listeners].outstanding)+len(s.types[routes].outstanding) > 0
+}
+
+// isSettled reports whether the client uses only the routes of the target.
+func (s *session) isSettled() bool {
+	if s.target == nil || !s.target.isComplete() {
+		return false
+	}
+	for _, r := range s.target.byKind[routes] {
+		if !s.types[routes].has(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// isIncomplete reports whether the client has not acknowledged some cluster or listener of the
+// target, or endpoints to which it subscribes.
+func (s *session) isIncomplete() bool {
+	if s.isSendingClusters() || s.refusesClusters() || s.lacksListeners() {
+		return true
+	}
+	for name := range s.pending {
+		if s.types[endpoints].wants(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacksListeners reports whether the client subscribes to listeners and has not acknowledged some
+// listener of the target.
+func (s *session) lacksListeners() bool {
+	sub := &s.types[listeners]
+	if !sub.isStarted {
+		return false
+	}
+	for _, r := range s.target.byKind[listeners] {
+		if !sub.has(r) {
+			return true
+		}
+	}
+	return false
+}
