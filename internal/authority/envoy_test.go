@@ -106,7 +106,7 @@ func wantNext(t *testing.T, clients <-chan Identity, want Identity) {
 // startEnvoy starts an Envoy with the bootstrap of connectors and the files in the folder.
 func startEnvoy(t *testing.T, binary, folder string, port int) {
 	t.Helper()
-	text, err := protojson.Marshal(envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1"}))
+	text, err := protojson.Marshal(envoy.Bootstrap("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +116,9 @@ func startEnvoy(t *testing.T, binary, folder string, port int) {
 	}
 	text = compact.Bytes()
 	for from, to := range map[string]string{
-		`"/run/envoy/admin.sock"`:                          fmt.Sprintf("%q", filepath.Join(t.TempDir(), "a.sock")),
-		`"` + envoy.CertificatesPath:                       `"` + folder,
-		fmt.Sprintf(`"portValue":%d`, envoy.PortXDS):       fmt.Sprintf(`"portValue":%d`, port),
-		fmt.Sprintf(`"portValue":%d`, envoy.PortOpen):      `"portValue":0`,
-		fmt.Sprintf(`"portValue":%d`, envoy.PortProtected): `"portValue":0`,
-		fmt.Sprintf(`"portValue":%d`, envoy.PortReady):     `"portValue":0`,
+		`"/run/envoy/admin.sock"`:                    fmt.Sprintf("%q", filepath.Join(t.TempDir(), "a.sock")),
+		`"` + envoy.CertificatesPath:                 `"` + folder,
+		fmt.Sprintf(`"portValue":%d`, envoy.PortXDS): fmt.Sprintf(`"portValue":%d`, port),
 	} {
 		if !bytes.Contains(text, []byte(from)) {
 			t.Fatalf("the bootstrap does not contain %s", from)

@@ -65,7 +65,7 @@ func addEnvoy(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 // that a different configuration replaces the pods.
 func envoyContainer(in Input) (*corev1ac.ContainerApplyConfiguration, error) {
 	settings := ptr.Deref(in.Settings.Envoy, v1alpha1.EnvoyProxy{})
-	bootstrap, err := envoy.EncodeBootstrap(envoy.BootstrapOptions{Controller: in.Envoy.Controller, ServesMetrics: ServesMetrics(in.Settings)})
+	bootstrap, err := envoy.EncodeBootstrap(in.Envoy.Controller)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func envoyContainer(in Input) (*corev1ac.ContainerApplyConfiguration, error) {
 		).
 		WithPorts(corev1ac.ContainerPort().
 			WithName(envoyName).WithContainerPort(envoy.PortReady).WithProtocol(corev1.ProtocolTCP)).
-		// Envoy binds the port once it has its first configuration from the controller. The
-		// kubelet restarts an Envoy that has none after ten minutes.
+		// The listener for probes is the last part of the first configuration from the controller.
+		// The kubelet restarts an Envoy that has none after ten minutes.
 		WithStartupProbe(envoyProbe().WithPeriodSeconds(1).WithFailureThreshold(600)).
 		WithReadinessProbe(envoyProbe().WithPeriodSeconds(5).WithFailureThreshold(2)).
 		WithSecurityContext(restricted()).

@@ -46,15 +46,16 @@ func TestEnvoyAcceptsItsArguments(t *testing.T) {
 	}
 }
 
-// Envoy serves its metrics unless the metrics are for the loopback address only.
-func TestConfigurationOfEnvoyDependsOnTheSettings(t *testing.T) {
-	for input, servesMetrics := range map[string]bool{"testdata/envoy.in.yaml": true, "testdata/envoy-loopback.in.yaml": false} {
-		want, err := envoy.EncodeBootstrap(envoy.BootstrapOptions{
-			Controller: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.", ServesMetrics: servesMetrics,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+// The configuration of Envoy contains no listener, so that a change of the listeners replaces no pod.
+func TestConfigurationOfEnvoyContainsNoListener(t *testing.T) {
+	want, err := envoy.EncodeBootstrap("tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(want, []byte(`"listeners"`)) {
+		t.Errorf("the configuration contains listeners: %s", want)
+	}
+	for _, input := range []string{"testdata/envoy.in.yaml", "testdata/envoy-loopback.in.yaml"} {
 		arguments := envoyArguments(t, input)
 		if arguments[0] != "--config-yaml" {
 			t.Fatalf("%s: the first argument is %s", input, arguments[0])
@@ -70,6 +71,15 @@ func TestArgumentsOfEnvoyContainNoReferences(t *testing.T) {
 	for _, argument := range envoyArguments(t, "testdata/envoy.in.yaml") {
 		if strings.Contains(argument, "$") {
 			t.Errorf("the argument contains $: %s", argument)
+		}
+	}
+}
+
+// Envoy serves its metrics unless the metrics are for the loopback address only.
+func TestMetricsDependOnTheSettings(t *testing.T) {
+	for input, want := range map[string]bool{"testdata/envoy.in.yaml": true, "testdata/envoy-loopback.in.yaml": false} {
+		if got := connector.ServesMetrics(read(t, input).Settings); got != want {
+			t.Errorf("%s: Envoy serves its metrics: %t, want %t", input, got, want)
 		}
 	}
 }

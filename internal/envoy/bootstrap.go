@@ -48,17 +48,10 @@ const (
 	CAPath = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// BootstrapOptions are the values in which the bootstraps of Gateways differ.
-type BootstrapOptions struct {
-	// Controller is the absolute DNS name of the controller's Service.
-	Controller string
-	// ServesMetrics reports whether other pods can read the metrics.
-	ServesMetrics bool
-}
-
-// Bootstrap returns the configuration with which an Envoy beside a connector starts. It
-// gets its routes, clusters and endpoints from the controller.
-func Bootstrap(o BootstrapOptions) *bootstrapv3.Bootstrap {
+// Bootstrap returns the configuration with which an Envoy beside a connector starts. It gets
+// everything that depends on a Gateway from the controller, and also its listeners, so that a change
+// of them replaces no pod. controller is the absolute DNS name of the controller's Service.
+func Bootstrap(controller string) *bootstrapv3.Bootstrap {
 	b := newBootstrap()
 	b.Node = &corev3.Node{Id: "connector", Cluster: "tunnel"} // the controller identifies an Envoy by its certificate
 	b.Admin = &bootstrapv3.Admin{Address: pipe(adminSocket)}
@@ -73,11 +66,11 @@ func Bootstrap(o BootstrapOptions) *bootstrapv3.Bootstrap {
 			}}}},
 		},
 		CdsConfig: adsSource(),
+		LdsConfig: adsSource(),
 	}
 	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{
-		Listeners: Listeners(o.ServesMetrics),
-		Clusters:  []*clusterv3.Cluster{adminCluster(), xdsCluster(o.Controller)},
-		Secrets:   []*tlsv3.Secret{systemCA()},
+		Clusters: []*clusterv3.Cluster{adminCluster(), xdsCluster(controller)},
+		Secrets:  []*tlsv3.Secret{systemCA()},
 	}
 	return b
 }

@@ -6,9 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -23,12 +23,12 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const golden = "testdata/bootstrap.golden.yaml"
 
-var bootstrapOptions = envoy.BootstrapOptions{Controller: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.", ServesMetrics: true}
+const controllerName = "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local."
 
 // The bootstrap is the one in testdata/bootstrap.golden.yaml. Run make golden to update the
 // file, and read the diff.
 func TestGoldenBootstrap(t *testing.T) {
-	checkGolden(t, golden, asYAML(t, envoy.Bootstrap(bootstrapOptions)))
+	checkGolden(t, golden, asYAML(t, envoy.Bootstrap(controllerName)))
 }
 
 // checkGolden compares the content with the golden file.
@@ -62,17 +62,6 @@ func asYAML(t *testing.T, m proto.Message) []byte {
 	return content
 }
 
-// Without permission, the metrics cannot be read through the port of the readiness probe.
-func TestBootstrapServesMetricsOnlyWithPermission(t *testing.T) {
-	for _, serves := range []bool{false, true} {
-		o := bootstrapOptions
-		o.ServesMetrics = serves
-		if got := strings.Contains(string(asYAML(t, envoy.Bootstrap(o))), "path: /stats/prometheus"); got != serves {
-			t.Errorf("the bootstrap serves the metrics: %t, want %t", got, serves)
-		}
-	}
-}
-
 // envoyBinary returns the path of Envoy. It downloads Envoy if necessary.
 func envoyBinary(t *testing.T) string {
 	t.Helper()
@@ -83,7 +72,7 @@ func envoyBinary(t *testing.T) string {
 	return path
 }
 
-// Envoy accepts the bootstrap.
+// Envoy accepts the bootstrap, and the listeners in place of those that it gets from the controller.
 func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 	binary, certificates := envoyBinary(t), t.TempDir()
 	for _, name := range []string{"sds-cert.yaml", "sds-ca.yaml"} { // Envoy rejects paths that do not exist
@@ -91,11 +80,13 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, serves := range []bool{false, true} {
-		o := bootstrapOptions
-		o.ServesMetrics = serves
+	for name, listeners := range map[string][]*listenerv3.Listener{
+		"the bootstrap": nil, "the listeners": envoy.Listeners(true), "the listeners without metrics": envoy.Listeners(false),
+	} {
+		bootstrap := envoy.Bootstrap(controllerName)
+		bootstrap.StaticResources.Listeners = listeners
 		file := filepath.Join(t.TempDir(), "bootstrap.json")
-		text, err := protojson.Marshal(envoy.Bootstrap(o))
+		text, err := protojson.Marshal(bootstrap)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +96,7 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 		}
 		output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput()
 		if err != nil {
-			t.Errorf("Envoy rejects the bootstrap: %v\n%s", err, output)
+			t.Errorf("Envoy rejects %s: %v\n%s", name, err, output)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // EncodeBootstrap returns the configuration of [Bootstrap] as JSON in one line, which is the
-// same for the same options.
-func EncodeBootstrap(o BootstrapOptions) ([]byte, error) { return encode(Bootstrap(o)) }
+// same for the same controller.
+func EncodeBootstrap(controller string) ([]byte, error) { return encode(Bootstrap(controller)) }
 
 // EncodeStatic returns the configuration of [Static] as JSON, which an Envoy can run.
 func EncodeStatic(r *Resources, a Assignments) ([]byte, error) {

@@ -13,12 +13,13 @@ import (
 // Raise it with every change after which a controller of the release before would
 //   - serve a hostname that this version protects, or misread a field of the Tunnel's status: a
 //     new value, a new phase, or a field whose loss matters;
-//   - not serve the Envoys of this version: a change of the bootstrap, of the listeners, or of the
-//     names or types of the resources that they subscribe to.
+//   - not serve the Envoys of this version: a change of the bootstrap, or of the names or types of
+//     the resources that they subscribe to. The listeners are such resources, and a change of one
+//     alone does not raise it.
 //
 // A new version reads the records of all versions before, and serves their pods with the bootstrap
-// of before until they are replaced.
-const SchemaVersion int32 = 1
+// of before until they are replaced. Version 2 serves the listeners, which were in the bootstrap.
+const SchemaVersion int32 = 2
 
 // IsNewer reports whether a newer version of the controller serves the Tunnel, whose schema this
 // version does not support. t can be nil.

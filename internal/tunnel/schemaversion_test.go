@@ -54,19 +54,19 @@ func TestOlderVersionChangesNothing(t *testing.T) {
 }
 
 func TestNewerVersionIsRecordedFirst(t *testing.T) {
-	recorded := want{Action: Record, Record: "schemaVersion=1"}
+	recorded := want{Action: Record, Record: "schemaVersion=2"}
 	testDecide(t, []row{
 		{"nothing else has to change", olderVersion, recorded},
 		{
 			"with the record that precedes a write of the routes", combine(olderVersion, routesChanged),
-			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired schemaVersion=1"},
+			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired schemaVersion=2"},
 		},
 		{"before the spec is written", combine(olderVersion, withOtherSpec), recorded},
 		{"before connectors are written", combine(olderVersion, func(f *Facts) { f.Connectors.Current = false }), recorded},
 		{"while the Gateway is paused, because the routes of Envoys change", combine(olderVersion, paused), recorded},
 		{"while the state of the Gateway is unknown", combine(olderVersion, gatewayIs(GatewayUnknown)), recorded},
 		{"before the tunnel of a Gateway that is gone is read", combine(olderVersion, retiring(func(f *Facts) { f.Memory.Remote = Remote{} })), recorded},
-		{"together with another record", combine(olderVersion, otherUID), want{Action: Record, Record: "gatewayUID=uid-2 schemaVersion=1"}},
+		{"together with another record", combine(olderVersion, otherUID), want{Action: Record, Record: "gatewayUID=uid-2 schemaVersion=2"}},
 		{
 			"not in a Tunnel of another cluster",
 			combine(olderVersion, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: conditions.ReasonOtherCluster},

@@ -61,7 +61,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	t.Run("a new Gateway gets a tunnel, and the record is written before the create", func(t *testing.T) {
 		runSequence(t, serving(noObject), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
-			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=1"}},
+			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=2"}},
 			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: tunnel}},
@@ -156,7 +156,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	t.Run("a Tunnel object that was deleted by mistake is created again and finds its tunnel by name", func(t *testing.T) {
 		runSequence(t, serving(func(f *Facts) { f.Object, f.Token.State, f.Connectors = nil, TokenMissing, Connectors{} }), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
-			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=1"}},
+			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=2"}},
 			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
 			{want: want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound}},

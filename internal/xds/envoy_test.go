@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -32,7 +32,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
@@ -53,14 +52,14 @@ type sidecar struct {
 	metrics *recorder
 	address string // of the server
 	stop    func()
-	// open and ready are the addresses of two of Envoy's listeners.
-	open, ready string
+	// open, protected and ready are the addresses of Envoy's listeners.
+	open, protected, ready string
 }
 
 // newSidecar starts a server without a publication, and Envoy.
 func newSidecar(t *testing.T) *sidecar {
 	t.Helper()
-	return newSidecarWith(t, envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1", ServesMetrics: true}))
+	return newSidecarWith(t, envoy.Bootstrap("127.0.0.1"))
 }
 
 // newSidecarWith starts a server without a publication, and Envoy with the bootstrap.
@@ -70,7 +69,7 @@ func newSidecarWith(t *testing.T, bootstrap *bootstrapv3.Bootstrap) *sidecar {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sidecar{ca: newCA(t), dir: t.TempDir(), address: freeAddress(t), open: freeAddress(t), ready: freeAddress(t)}
+	s := &sidecar{ca: newCA(t), dir: t.TempDir(), address: freeAddress(t), open: freeAddress(t), protected: freeAddress(t), ready: freeAddress(t)}
 	s.startServer(t)
 	t.Cleanup(func() { s.stop() })
 	s.writeCertificates(t)
@@ -97,9 +96,11 @@ func (s *sidecar) startServer(t *testing.T) {
 	}
 }
 
+// freeAddress returns an address on which nothing listens. Clients do not use its IP address, so
+// that none of them takes the port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,21 +134,20 @@ func (s *sidecar) writeCertificates(t *testing.T) {
 	}
 }
 
-// startEnvoy starts Envoy with the bootstrap of a sidecar and other ports and paths.
+// startEnvoy starts Envoy with the bootstrap of a sidecar and other addresses and paths.
 func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.Bootstrap) {
 	t.Helper()
+	bootstrap.StaticResources.Listeners = s.local(t, bootstrap.StaticResources.Listeners)
+	for _, c := range bootstrap.StaticResources.Clusters {
+		if c.Name == "xds" {
+			setAddress(t, c.LoadAssignment.Endpoints[0].LbEndpoints[0].GetEndpoint().Address, s.address)
+		}
+	}
 	text, err := protojson.Marshal(bootstrap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	configuration := string(text)
-	for port, address := range map[int]string{envoy.PortXDS: s.address, envoy.PortOpen: s.open, envoy.PortReady: s.ready, envoy.PortProtected: freeAddress(t)} {
-		_, other, err := net.SplitHostPort(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		configuration = regexp.MustCompile(fmt.Sprintf(`("portValue":\s*)%d\b`, port)).ReplaceAllString(configuration, "${1}"+other)
-	}
 	configuration = strings.ReplaceAll(configuration, `"`+envoy.CertificatesPath, `"`+s.dir)
 	configuration = strings.ReplaceAll(configuration, `"/run/envoy`, `"`+s.dir)
 	command := exec.Command(path, "--config-yaml", configuration, "--concurrency", "2", "--disable-hot-restart", "-l", "warn")
@@ -163,6 +163,38 @@ func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.B
 			t.Logf("The log of Envoy:\n%s", log.String())
 		}
 	})
+}
+
+// local returns the listeners with addresses of this machine.
+func (s *sidecar) local(t *testing.T, all []*listenerv3.Listener) []*listenerv3.Listener {
+	t.Helper()
+	addresses := map[string]string{envoy.ListenerOpen: s.open, envoy.ListenerProtected: s.protected, envoy.ListenerReady: s.ready}
+	local := make([]*listenerv3.Listener, len(all))
+	for i, l := range all {
+		local[i] = proto.CloneOf(l)
+		setAddress(t, local[i].Address, addresses[l.Name])
+	}
+	return local
+}
+
+func setAddress(t *testing.T, address *corev3.Address, hostAndPort string) {
+	t.Helper()
+	resolved, err := net.ResolveTCPAddr("tcp", hostAndPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := address.GetSocketAddress()
+	socket.Address, socket.PortSpecifier = resolved.IP.String(), &corev3.SocketAddress_PortValue{PortValue: uint32(resolved.Port)} //nolint:gosec // a port
+}
+
+// listens reports whether a listener of Envoy accepts connections.
+func listens(address string) bool {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // await waits for a condition.
@@ -240,8 +272,10 @@ func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAss
 	return a
 }
 
+// publish publishes the publication with addresses of this machine.
 func (s *sidecar) publish(t *testing.T, p xds.Publication) {
 	t.Helper()
+	p.Listeners = s.local(t, p.Listeners)
 	if err := s.Publish(p); err != nil {
 		t.Fatal(err)
 	}
@@ -256,13 +290,15 @@ func (s *sidecar) awaitAcknowledged(t *testing.T, sequence int64) {
 func TestEnvoyFollowsPublications(t *testing.T) {
 	s := newSidecar(t)
 	await(t, "stream", func() bool { return s.State(shared).Connected == 1 })
-	if conn, err := net.Dial("tcp", s.ready); err == nil {
-		_ = conn.Close()
+	if listens(s.ready) {
 		t.Error("Envoy is ready without a publication")
 	}
 	blue, _ := backend(t, "blue")
 	s.publish(t, rendered(1, blue))
-	t.Logf("the first publication is served after %s", s.awaitAnswer(t, "200 blue"))
+	t.Logf("Envoy is ready %s after the first publication", await(t, "port for probes", func() bool { return listens(s.ready) }))
+	if got, err := s.get(); got != "200 blue" || !listens(s.protected) {
+		t.Errorf("when Envoy is ready, it answers %q, %v", got, err)
+	}
 	s.awaitAcknowledged(t, 1)
 
 	green, _ := backend(t, "green")
@@ -277,7 +313,7 @@ func TestEnvoyFollowsPublications(t *testing.T) {
 // An Envoy whose bootstrap comes from a newer controller asks for types that this server does not
 // know. It keeps its stream, and gets everything else.
 func TestEnvoyWithANewerBootstrapKeepsItsStream(t *testing.T) {
-	bootstrap := envoy.Bootstrap(envoy.BootstrapOptions{Controller: "127.0.0.1", ServesMetrics: true})
+	bootstrap := envoy.Bootstrap("127.0.0.1")
 	source := proto.CloneOf(bootstrap.DynamicResources.CdsConfig)
 	source.InitialFetchTimeout = durationpb.New(100 * time.Millisecond)
 	bootstrap.LayeredRuntime.Layers = append(bootstrap.LayeredRuntime.Layers, &bootstrapv3.RuntimeLayer{
@@ -370,8 +406,8 @@ func TestEnvoyReconnects(t *testing.T) {
 	s.awaitAcknowledged(t, 1)
 	failed()
 	s.metrics.change(func() {
-		if n := s.metrics.pushes[metrics.XDSClusters] + s.metrics.pushes[metrics.XDSEndpoints] + s.metrics.pushes[metrics.XDSRoutes]; n != 0 {
-			t.Errorf("%d responses were sent after the reconnect, want none: %v", n, s.metrics.pushes)
+		if len(s.metrics.pushes) != 0 {
+			t.Errorf("responses were sent after the reconnect, want none: %v", s.metrics.pushes)
 		}
 	})
 	green, _ := backend(t, "green")

@@ -105,7 +105,7 @@ func identity(t *testing.T, namespace string, ca []byte) *corev1.Secret {
 // asks Envoy.
 func withEnvoy(t *testing.T, namespace, nodeName string, change func(*bootstrapv3.Bootstrap)) *corev1.Pod {
 	t.Helper()
-	bootstrap := envoy.Bootstrap(envoy.BootstrapOptions{Controller: "tunnel-gateway-xds.tunnel-gateway.svc.cluster.local."})
+	bootstrap := envoy.Bootstrap("tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.")
 	if change != nil {
 		change(bootstrap)
 	}
@@ -136,8 +136,8 @@ func withEnvoy(t *testing.T, namespace, nodeName string, change func(*bootstrapv
 func withoutController(b *bootstrapv3.Bootstrap) {
 	b.DynamicResources = nil
 	static := b.StaticResources
-	static.Listeners = static.Listeners[2:] // that answers the probes
-	static.Clusters = static.Clusters[:1]   // the admin interface
+	static.Listeners = envoy.Listeners(false)[2:] // that answers the probes
+	static.Clusters = static.Clusters[:1]         // the admin interface
 }
 
 func TestContainerWaitsForAnEnvoyWithoutAConfiguration(t *testing.T) {

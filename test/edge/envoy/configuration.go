@@ -7,17 +7,16 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// The ports and names in the configuration of a deployed Envoy.
+// The names in the configuration of a deployed Envoy.
 const (
-	openPort      = 10080
-	protectedPort = 10081
-	readyPort     = 2001
 	// xdsCluster is the name of the cluster that is the controller.
 	xdsCluster = "xds"
-	// imageCAFile is the file with the certificate authorities of the image.
-	imageCAFile = "/etc/ssl/certs/ca-certificates.crt"
 	// programSizeLimit is the limit above which Envoy rejects expressions.
 	programSizeLimit = "re2.max_program_size.error_level"
 )
@@ -34,7 +33,7 @@ type replacements struct {
 
 func newReplacements(getenv func(string) string) (replacements, error) {
 	r := replacements{ports: map[int]int{}, caFile: getenv("CA_FILE")}
-	for port, variable := range map[int]string{openPort: "OPEN_PORT", protectedPort: "PROTECTED_PORT", readyPort: "READY_PORT"} {
+	for port, variable := range map[int]string{envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT"} {
 		number, err := strconv.ParseUint(getenv(variable), 10, 16)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", variable, err)
@@ -70,12 +69,10 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 	if err := decoder.Decode(&root); err != nil {
 		return nil, err
 	}
-	static := root.object("staticResources")
-	for _, listener := range static.objects("listeners") {
-		if err := r.adaptListener(listener); err != nil {
-			return nil, err
-		}
+	if err := r.adaptListeners(root); err != nil {
+		return nil, err
 	}
+	static := root.object("staticResources")
 	for _, cluster := range static.objects("clusters") {
 		if cluster["name"] != xdsCluster {
 			continue
@@ -85,7 +82,7 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 		}
 	}
 	for _, secret := range static.objects("secrets") {
-		if ca := secret.object("validationContext").object("trustedCa"); ca["filename"] == imageCAFile {
+		if ca := secret.object("validationContext").object("trustedCa"); ca["filename"] == envoy.CAPath {
 			ca["filename"] = r.caFile
 		}
 	}
@@ -95,6 +92,43 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 		}
 	}
 	return json.Marshal(root)
+}
+
+// staticListeners returns the listeners that Envoy would get from the controller. The Envoys of
+// several Pods cannot bind the same ports of one machine, and a listener of the controller does not
+// replace a static one with its name: Envoy acknowledges it without effect.
+func staticListeners() ([]any, error) {
+	var all []any
+	for _, listener := range envoy.Listeners(true) {
+		text, err := protojson.Marshal(listener)
+		if err != nil {
+			return nil, err
+		}
+		var decoded map[string]any
+		if err := json.Unmarshal(text, &decoded); err != nil {
+			return nil, err
+		}
+		all = append(all, decoded)
+	}
+	return all, nil
+}
+
+// adaptListeners replaces the ports of the static listeners.
+func (r replacements) adaptListeners(root object) error {
+	static := root.object("staticResources")
+	if root.object("dynamicResources")["ldsConfig"] != nil {
+		listeners, err := staticListeners()
+		if err != nil {
+			return err
+		}
+		static["listeners"] = listeners
+	}
+	for _, listener := range static.objects("listeners") {
+		if err := r.adaptListener(listener); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r replacements) adaptListener(listener object) error {

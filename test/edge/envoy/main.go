@@ -10,7 +10,8 @@
 // It reads these environment variables:
 //
 //   - ENVOY is the absolute path of Envoy.
-//   - OPEN_PORT, PROTECTED_PORT and READY_PORT replace the ports of the listeners.
+//   - OPEN_PORT, PROTECTED_PORT and READY_PORT replace the ports of the listeners, which are static
+//     here: Envoys that share this machine cannot have the listeners of the controller.
 //   - XDS_ADDRESS, as host:port, replaces the address of the controller.
 //   - CA_FILE replaces the file with the certificate authorities of the image.
 //   - MAX_PROGRAM_SIZE, if set, limits the compiled size of expressions, as in an Envoy that

@@ -25,7 +25,18 @@ func deployed(configuration string, more ...string) []string {
 // bootstrap returns the configuration of a deployed Envoy.
 func bootstrap(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../../../internal/envoy/testdata/bootstrap.golden.yaml")
+	return read(t, "envoy/testdata/bootstrap.golden.yaml")
+}
+
+// bootstrapWithListeners returns the configuration of an Envoy of version 1 of the schema.
+func bootstrapWithListeners(t *testing.T) []byte {
+	t.Helper()
+	return read(t, "xds/testdata/bootstrap-with-listeners.yaml")
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../../../internal/" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +52,7 @@ func TestConfigurationIsAdaptedToTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := bootstrap(t)
+	before := bootstrapWithListeners(t)
 	adapted, err := r.adapt(before)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +72,29 @@ func TestConfigurationIsAdaptedToTheMachine(t *testing.T) {
 	}
 	if diff := cmp.Diff(decode(t, []byte(want)), decode(t, adapted)); diff != "" {
 		t.Errorf("the configuration differs (-want +got):\n%s", diff)
+	}
+}
+
+// The listeners of the controller become static, with the ports of the machine.
+func TestListenersOfTheControllerAreAdaptedToTheMachine(t *testing.T) {
+	r, err := newReplacements(getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapted, err := r.adapt(bootstrap(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root object
+	if err := json.Unmarshal(adapted, &root); err != nil {
+		t.Fatal(err)
+	}
+	ports := map[string]any{}
+	for _, l := range root.object("staticResources").objects("listeners") {
+		ports[l["name"].(string)] = l.object("address").object("socketAddress")["portValue"]
+	}
+	if diff := cmp.Diff(map[string]any{"open": 20001.0, "protected": 20002.0, "ready": 20003.0}, ports); diff != "" {
+		t.Errorf("the ports differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -102,7 +136,7 @@ func TestUnexpectedArgumentsAreRejected(t *testing.T) {
 		"a further argument":         {deployed(configuration, "other"), `unexpected argument "other"`},
 		"no configuration":           {deployed(""), "--config-yaml is required"},
 		"no JSON":                    {deployed("admin: {}"), "--config-yaml: "},
-		"a listener with a port":     {deployed(strings.Replace(configuration, "10080", "10082", 1)), "the listener open has the unknown port 10082"},
+		"a listener with a port":     {deployed(strings.Replace(string(bootstrapWithListeners(t)), "10080", "10082", 1)), "the listener open has the unknown port 10082"},
 		"all cores":                  {deployed(configuration, "--concurrency", "0"), "--concurrency must be at least 1"},
 		"an unknown log level":       {deployed(configuration, "--log-level", "loud"), "--log-level must be one of"},
 		"hot restart":                {deployed(configuration, "--disable-hot-restart=false"), "--disable-hot-restart is required"},

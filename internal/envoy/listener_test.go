@@ -1,0 +1,36 @@
+package envoy_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// The listeners are those in testdata/listeners.golden.yaml. A change of them replaces no pod.
+func TestGoldenListeners(t *testing.T) {
+	var documents [][]byte
+	for _, l := range envoy.Listeners(true) {
+		documents = append(documents, asYAML(t, l))
+	}
+	checkGolden(t, "testdata/listeners.golden.yaml", bytes.Join(documents, []byte("---\n")))
+}
+
+// Without permission, the metrics cannot be read through the port of the readiness probe.
+func TestListenersServeMetricsOnlyWithPermission(t *testing.T) {
+	for _, serves := range []bool{false, true} {
+		var paths []string
+		for _, l := range envoy.Listeners(serves) {
+			for line := range strings.Lines(string(asYAML(t, l))) {
+				if path, ok := strings.CutPrefix(strings.TrimSpace(line), "path: "); ok {
+					paths = append(paths, path)
+				}
+			}
+		}
+		if got := slices.Contains(paths, "/stats/prometheus"); got != serves {
+			t.Errorf("the listeners serve %q, want the metrics: %t", paths, serves)
+		}
+	}
+}
