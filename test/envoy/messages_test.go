@@ -116,6 +116,38 @@ func TestVisitorsCannotControlEnvoy(t *testing.T) {
 	}
 }
 
+// TestSchemeOfVisitors compares the lines of X-Forwarded-Proto that arrive with those that were sent,
+// on both listeners. Cloudflare's edge always writes one line, and a request without it counts as
+// https. Wrong: a request without it counts as http.
+func TestSchemeOfVisitors(t *testing.T) {
+	b := start(t)
+	schemeLines := func(lines []string) []string {
+		return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+			return !strings.HasPrefix(strings.ToLower(line), "x-forwarded-proto:")
+		})
+	}
+	for _, test := range []struct{ sent, want []string }{
+		{nil, []string{"x-forwarded-proto: http"}},
+		{[]string{"X-Forwarded-Proto: https"}, []string{"X-Forwarded-Proto: https"}},
+		{[]string{"X-Forwarded-Proto: http"}, []string{"X-Forwarded-Proto: http"}},
+		{[]string{"x-forwarded-proto: HTTP"}, []string{"x-forwarded-proto: HTTP"}},
+		{[]string{"X-Forwarded-Proto: ftp"}, []string{"X-Forwarded-Proto: ftp"}},
+		{[]string{"X-Forwarded-Proto: http", "X-Forwarded-Proto: https"}, []string{"X-Forwarded-Proto: http,https"}},
+	} {
+		for _, listener := range []struct{ address, host string }{{b.open, "messages.example.com"}, {b.protected, "admin.example.com"}} {
+			lines := slices.Concat([]string{"GET / HTTP/1.1", "Host: " + listener.host, "X-Forwarded-For: 203.0.113.7"}, test.sent)
+			o := send(t, listener.address, strings.Join(lines, "\r\n")+"\r\n\r\n")
+			if o.arrival == nil {
+				t.Errorf("%s, sent %q: status %d", listener.host, test.sent, o.status)
+				continue
+			}
+			if diff := cmp.Diff(test.want, schemeLines(o.arrival.Lines)); diff != "" {
+				t.Errorf("%s, sent %q: header lines (-want +got):\n%s", listener.host, test.sent, diff)
+			}
+		}
+	}
+}
+
 // TestLimitsOfHeaders shows what Envoy refuses: 1,001 headers, and more than 128 KiB.
 func TestLimitsOfHeaders(t *testing.T) {
 	b := start(t)
