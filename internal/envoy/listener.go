@@ -123,7 +123,7 @@ func connectionManager(name string, filters ...*hcmv3.HttpFilter) *hcmv3.HttpCon
 		XffNumTrustedHops:             1,
 		SkipXffAppend:                 true,
 		InternalAddressConfig:         &hcmv3.HttpConnectionManager_InternalAddressConfig{},
-		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{stripEnvoyHeaders()},
+		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{prepareHeaders()},
 		NormalizePath:                 boolValue(true),
 		MergeSlashes:                  true,
 		ServerHeaderTransformation:    hcmv3.HttpConnectionManager_PASS_THROUGH,
@@ -165,15 +165,22 @@ func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
 	return options
 }
 
-// stripEnvoyHeaders removes the headers by which a visitor could control Envoy. Envoy removes
-// only some of them by default.
-func stripEnvoyHeaders() *corev3.TypedExtensionConfig {
-	remove := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{
+// prepareHeaders removes the headers by which a visitor could control Envoy, which Envoy removes
+// itself only in part. Cloudflare's edge writes the visitor's scheme into X-Forwarded-Proto; a request
+// without it counts as https, where Envoy would write http.
+func prepareHeaders() *corev3.TypedExtensionConfig {
+	strip := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{
 		RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{KeyMatcher: &matcherv3.StringMatcher{
 			MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "x-envoy-"}, IgnoreCase: true,
 		}},
 	}}
-	return &corev3.TypedExtensionConfig{Name: "strip", TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: []*mutationrulesv3.HeaderMutation{remove}})}
+	scheme := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+		Header:       &corev3.HeaderValue{Key: "x-forwarded-proto", Value: "https"},
+		AppendAction: corev3.HeaderValueOption_ADD_IF_ABSENT,
+	}}}
+	return &corev3.TypedExtensionConfig{
+		Name: "prepare", TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: []*mutationrulesv3.HeaderMutation{strip, scheme}}),
+	}
 }
 
 // canonicalHost is an expression for the hosts that the connector and Envoy compare in the same

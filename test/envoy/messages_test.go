@@ -118,7 +118,7 @@ func TestVisitorsCannotControlEnvoy(t *testing.T) {
 
 // TestSchemeOfVisitors compares the lines of X-Forwarded-Proto that arrive with those that were sent,
 // on both listeners. Cloudflare's edge always writes one line, and a request without it counts as
-// https. Wrong: a request without it counts as http.
+// https.
 func TestSchemeOfVisitors(t *testing.T) {
 	b := start(t)
 	schemeLines := func(lines []string) []string {
@@ -127,7 +127,7 @@ func TestSchemeOfVisitors(t *testing.T) {
 		})
 	}
 	for _, test := range []struct{ sent, want []string }{
-		{nil, []string{"x-forwarded-proto: http"}},
+		{nil, []string{"x-forwarded-proto: https"}},
 		{[]string{"X-Forwarded-Proto: https"}, []string{"X-Forwarded-Proto: https"}},
 		{[]string{"X-Forwarded-Proto: http"}, []string{"X-Forwarded-Proto: http"}},
 		{[]string{"x-forwarded-proto: HTTP"}, []string{"x-forwarded-proto: HTTP"}},
