@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
@@ -24,7 +25,9 @@ type pod struct {
 	answer     chan string // the body, or the error
 }
 
-func startPod(t *testing.T, arguments string) *pod {
+// startPod starts a connector with the arguments, and an edge that notices changes after the
+// lag.
+func startPod(t *testing.T, arguments string, lag simulator.Lag) *pod {
 	t.Helper()
 	p := &pod{release: make(chan struct{}), answer: make(chan string, 1)}
 	began := make(chan struct{})
@@ -41,6 +44,7 @@ func startPod(t *testing.T, arguments string) *pod {
 	}))
 	t.Cleanup(origin.Close)
 	p.cloudflare = newCloudflareWith(t, simulator.Options{
+		Lag: func() simulator.Lag { return lag },
 		DialConnector: func(ctx context.Context, connector, network, _ string) (net.Conn, error) {
 			if connector != "pod-1" {
 				t.Errorf("the edge connects to the pod %q", connector)
@@ -72,6 +76,9 @@ func (p *pod) get(path string) string {
 	return string(body)
 }
 
+// withoutGracePeriod are arguments of a connector that ends a second after SIGTERM.
+var withoutGracePeriod = strings.Replace(deployedArguments, "30s", "0s", 1)
+
 // signal sends SIGTERM and waits until the connector gets no new requests.
 func (p *pod) signal(t *testing.T) {
 	t.Helper()
@@ -87,7 +94,7 @@ func (p *pod) signal(t *testing.T) {
 
 func TestConnectorCompletesRequestsInFlight(t *testing.T) {
 	t.Parallel()
-	p := startPod(t, deployedArguments)
+	p := startPod(t, deployedArguments, simulator.Lag{})
 	p.signal(t)
 	p.wantReady(t, http.StatusServiceUnavailable, 0)
 	close(p.release)
@@ -100,7 +107,7 @@ func TestConnectorCompletesRequestsInFlight(t *testing.T) {
 
 func TestGracePeriodEndsRequestsInFlight(t *testing.T) {
 	t.Parallel()
-	p := startPod(t, strings.Replace(deployedArguments, "30s", "0s", 1))
+	p := startPod(t, withoutGracePeriod, simulator.Lag{})
 	p.signal(t)
 	p.waitForLog(t, "in flight at the end of the grace period")
 	if got := <-p.answer; !strings.Contains(got, "the connector has disconnected") {
@@ -113,4 +120,39 @@ func TestGracePeriodEndsRequestsInFlight(t *testing.T) {
 	}
 	p.cloudflare.edge.Close() // waits until the connection has ended
 	p.cloudflare.wantReplicas(t)
+}
+
+func TestConnectorServesAfterItHasUnregistered(t *testing.T) {
+	t.Parallel()
+	p := startPod(t, deployedArguments, simulator.Lag{Unregistered: time.Hour})
+	close(p.release)
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for status := http.StatusOK; status != http.StatusServiceUnavailable; {
+		response, err := http.Get(p.metrics + "/ready")
+		if err != nil {
+			t.Fatal(err)
+		}
+		status = response.StatusCode
+		_ = response.Body.Close()
+	}
+	if got := p.get("/"); got != "" {
+		t.Errorf("a request after SIGTERM was answered %q", got)
+	}
+}
+
+func TestRequestsFailIfTheGracePeriodIsShorterThanTheLag(t *testing.T) {
+	t.Parallel()
+	p := startPod(t, withoutGracePeriod, simulator.Lag{Unregistered: time.Hour})
+	close(p.release)
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.waitForLog(t, "failed to unregister")
+	for !strings.Contains(p.get("/"), "the connector has disconnected") {
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +50,9 @@ type refusal struct {
 // those of [Server.Connect].
 //
 // The body of the request stays open and empty. The connector unregisters by
-// closing the body. It then gets no new requests, and when its requests in flight
-// have ended, the edge removes the replica and closes the response. If the connection
+// closing the body. When the data path has noticed this (see [Options.Lag]), it sends no new
+// requests. When the requests in flight have ended, the edge removes the replica and closes
+// the response. If the connection
 // breaks before, the requests in flight are aborted. If it breaks before the connector
 // has unregistered, the API lists the replica with is_pending_reconnect, see
 // [Options.PendingReconnect]. The edge disconnects a connector by closing the
@@ -93,7 +95,7 @@ func (s *Server) handleConnect(w http.ResponseWriter, r *http.Request) {
 		_, err = io.Copy(io.Discard, r.Body) // the connector closes the body to unregister
 	}
 	if err == nil {
-		s.drain(r.Context(), added)
+		s.drain(r.Context(), t, added)
 	}
 	s.unregister(t, added, err == nil)
 }
@@ -112,24 +114,47 @@ func (s *Server) registerConnector(header http.Header, closeConnection func()) (
 	if err != nil {
 		return nil, nil, refusal{http.StatusBadRequest, "Connector-Id must be a UUID"}
 	}
-	return t, t.addReplica(id.String(), header.Get("Connector-Host"), closeConnection), refusal{}
+	added = t.addReplica(id.String(), header.Get("Connector-Host"), closeConnection)
+	added.lag = s.options.Lag()
+	return t, added, refusal{}
 }
 
-// drain waits until the requests that the replica carries have ended. It returns early
-// if its connection breaks.
-func (s *Server) drain(connection context.Context, r *replica) {
-	s.mu.Lock()
-	r.draining = true
-	s.mu.Unlock()
+// drain waits until the data path has noticed that the replica has unregistered, and the
+// requests that the replica carries have ended. It returns early if its connection breaks.
+func (s *Server) drain(connection context.Context, t *tunnel, r *replica) {
+	noticed := s.startDraining(t, r)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		<-noticed
 		r.requests.Wait() // no request can begin
 	}()
 	select {
 	case <-ended:
 	case <-connection.Done():
 	}
+}
+
+// startDraining records that the replica has unregistered. The returned channel is closed when
+// the data path has noticed it.
+func (s *Server) startDraining(t *tunnel, r *replica) <-chan struct{} {
+	noticed := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	carried := r.carries()
+	r.draining = true
+	if !carried || r.lag.Unregistered == 0 {
+		close(noticed)
+		return noticed
+	}
+	t.unregistered = append(t.unregistered, r)
+	time.AfterFunc(r.lag.Unregistered, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.unregistered = slices.DeleteFunc(t.unregistered, func(other *replica) bool { return other == r })
+		close(noticed)
+	})
+	return noticed
 }
 
 // unregister removes a replica. If graceful is false, the API keeps listing it as

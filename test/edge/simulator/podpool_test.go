@@ -36,6 +36,12 @@ type pods struct {
 // the handler, which finds the host name of its pod in the header Pod.
 func newPods(t *testing.T, handler http.HandlerFunc) *pods {
 	t.Helper()
+	return newPodsWith(t, handler, simulator.Options{})
+}
+
+// newPodsWith is like newPods, with further options of the simulator.
+func newPodsWith(t *testing.T, handler http.HandlerFunc, o simulator.Options) *pods {
+	t.Helper()
 	p := &pods{}
 	origins := map[string]string{}
 	for _, name := range []string{"one", "two"} {
@@ -47,18 +53,17 @@ func newPods(t *testing.T, handler http.HandlerFunc) *pods {
 		t.Cleanup(origin.Close)
 		origins[name] = origin.Listener.Addr().String()
 	}
-	p.server, p.client = newAPI(t, simulator.Options{
-		Dial: simulator.NamedOrigins(func(address string) string { return address }),
-		DialConnector: func(ctx context.Context, connector, network, address string) (net.Conn, error) {
-			p.mu.Lock()
-			p.dialed = append(p.dialed, connector)
-			p.mu.Unlock()
-			if address != "127.0.0.1:10080" {
-				return nil, fmt.Errorf("nothing listens on %s", address)
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, origins[connector])
-		},
-	})
+	o.Dial = simulator.NamedOrigins(func(address string) string { return address })
+	o.DialConnector = func(ctx context.Context, connector, network, address string) (net.Conn, error) {
+		p.mu.Lock()
+		p.dialed = append(p.dialed, connector)
+		p.mu.Unlock()
+		if address != "127.0.0.1:10080" {
+			return nil, fmt.Errorf("nothing listens on %s", address)
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, origins[connector])
+	}
+	p.server, p.client = newAPI(t, o)
 	p.tunnel = p.client.create(t, "one").ID
 	p.token = p.client.tunnelToken(t, p.tunnel)
 	p.edge = httptest.NewServer(p.server.Edge())

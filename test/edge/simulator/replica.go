@@ -18,7 +18,8 @@ type replica struct {
 	lostAt          time.Time // when it disconnected without unregistering, or zero
 	reconnecting    bool      // the API has disconnected it, and it has not reconnected yet
 	closeConnection func()    // closes its connection to the edge; nil if it has none
-	draining        bool      // it has unregistered and gets no new requests
+	lag             Lag
+	draining        bool // it has unregistered
 	requests        sync.WaitGroup
 	connection      context.Context // ends when it disconnects, and aborts its requests
 	disconnect      context.CancelFunc
@@ -28,8 +29,11 @@ func (r *replica) lost() bool { return !r.lostAt.IsZero() }
 
 func (r *replica) connected() bool { return !r.lost() && !r.reconnecting }
 
-// carries reports whether the replica carries requests to origins in its pod.
-func (r *replica) carries() bool { return r.host != "" && r.connected() && !r.draining }
+// carries reports whether the data path knows that the replica is connected, and sends
+// requests to its pod.
+func (r *replica) carries() bool {
+	return r.host != "" && r.connected() && !r.draining && time.Since(r.startedAt) >= r.lag.Connected
+}
 
 // close closes the replica's connection, if it has one, and aborts its requests.
 func (r *replica) close() {
@@ -65,10 +69,11 @@ func (t *tunnel) connect(count int) {
 }
 
 // carrier returns the replica that carries the next request to an origin in a pod, or
-// nil if none is connected. The caller calls Done of its requests when the request has
+// nil if the data path knows of none. The caller calls Done of its requests when the request has
 // ended.
 func (t *tunnel) carrier() *replica {
 	candidates := slices.DeleteFunc(slices.Clone(t.replicas), func(r *replica) bool { return !r.carries() })
+	candidates = append(candidates, t.unregistered...)
 	if len(candidates) == 0 {
 		return nil
 	}

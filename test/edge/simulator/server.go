@@ -40,6 +40,10 @@ type Options struct {
 	// that sent one in turn, for requests to all origins, and answers 530 if none is
 	// connected. Nil selects Dial, which needs no connectors.
 	DialConnector func(ctx context.Context, connector, network, address string) (net.Conn, error)
+	// Lag is called for each connector that connects to [Server.Edge], and returns how late
+	// the data path notices that it has connected and unregistered. It must not call the
+	// server. Nil means that the data path notices both at once.
+	Lag func() Lag
 	// AccountID is the only account that exists. If it is empty, every account
 	// exists.
 	AccountID string
@@ -59,6 +63,17 @@ type Options struct {
 	// PendingReconnect is how long the API lists a connector that disconnected
 	// without unregistering, with is_pending_reconnect. 0 selects three minutes.
 	PendingReconnect time.Duration
+}
+
+// Lag is how late the data path notices changes of a connector that carries requests. The API
+// lists the connector without a lag.
+type Lag struct {
+	// Connected is the time for which it sends no requests to a connector that has
+	// connected.
+	Connected time.Duration
+	// Unregistered is the time for which it keeps sending requests to a connector that has
+	// unregistered. They fail once the connection of the connector has ended.
+	Unregistered time.Duration
 }
 
 // defaultPendingReconnect is three minutes: the documentation of the API states
@@ -89,6 +104,9 @@ type Server struct {
 func New(o Options) *Server {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
+	}
+	if o.Lag == nil {
+		o.Lag = func() Lag { return Lag{} }
 	}
 	if o.PendingReconnect == 0 {
 		o.PendingReconnect = defaultPendingReconnect

@@ -41,9 +41,10 @@ type tunnel struct {
 	dataPath      *dataPath
 	activeVersion int64
 	replicas      []*replica
-	carried       int  // number of requests that connectors have carried
-	everConnected bool // a replica has connected at least once
-	hasRoutes     bool // has private network routes
+	unregistered  []*replica // have unregistered, but the data path has not noticed it yet
+	carried       int        // number of requests that connectors have carried
+	everConnected bool       // a replica has connected at least once
+	hasRoutes     bool       // has private network routes
 }
 
 func newTunnel(account, name, configSrc, secret string) *tunnel {
