@@ -66,6 +66,13 @@ type Connector struct {
 	// +optional
 	Protocol *Protocol `json:"protocol,omitempty"`
 
+	// EdgeIPVersion is the version of the IP addresses of Cloudflare's edge to which a
+	// connector connects. Auto uses the version that the resolver of the pod prefers, and
+	// falls back to the other one. Default: Auto.
+	//
+	// +optional
+	EdgeIPVersion *EdgeIPVersion `json:"edgeIPVersion,omitempty"`
+
 	// LogLevel is the minimum severity of the messages that a connector and the Envoy
 	// beside it log. Default: info.
 	//
@@ -173,15 +180,27 @@ type Connector struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) >= duration('24h')",message="must be at least 24h"
 	TokenRotation *Duration `json:"tokenRotation,omitempty"`
 
-	// GracePeriod is the time that a terminating connector waits for requests in
-	// flight. The maximum is 3m, which is the limit of cloudflared. Default: 30s.
+	// ReadyDelay is the time after the start of a connector before its readiness is
+	// checked. Cloudflare's edge takes up to ten seconds until it sends requests to a new
+	// connector, and Kubernetes stops earlier connectors as soon as new ones are ready.
+	// The maximum is 2m. Default: 15s.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) <= duration('2m')",message="must be at most 2m"
+	ReadyDelay *Delay `json:"readyDelay,omitempty"`
+
+	// GracePeriod is the time for which a terminating connector serves requests that are
+	// in flight or still arrive. Cloudflare's edge sends requests to a terminating
+	// connector for up to ten seconds, so a shorter time can lose requests. The maximum is
+	// 3m, which is the limit of cloudflared. Default: 30s.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) <= duration('3m')",message="must be at most 3m, which is the limit of cloudflared"
 	GracePeriod *Duration `json:"gracePeriod,omitempty"`
 
 	// PodDisruptionBudget limits how many connectors are evicted at the same time,
-	// for example when nodes are drained. Default: none.
+	// for example when nodes are drained. Default: maxUnavailable 1 if there can be two
+	// connectors or more, otherwise none.
 	//
 	// +optional
 	PodDisruptionBudget *PodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
@@ -310,6 +329,21 @@ const (
 	ProtocolHTTP2 Protocol = "http2"
 	// ProtocolQUIC is QUIC over UDP.
 	ProtocolQUIC Protocol = "quic"
+)
+
+// EdgeIPVersion is a version of the IP addresses of Cloudflare's edge.
+//
+// +kubebuilder:validation:Enum=Auto;"4";"6"
+type EdgeIPVersion string
+
+const (
+	// EdgeIPVersionAuto uses both versions, and prefers the version that the resolver
+	// prefers.
+	EdgeIPVersionAuto EdgeIPVersion = "Auto"
+	// EdgeIPVersion4 uses only IPv4.
+	EdgeIPVersion4 EdgeIPVersion = "4"
+	// EdgeIPVersion6 uses only IPv6.
+	EdgeIPVersion6 EdgeIPVersion = "6"
 )
 
 // LogLevel is a minimum severity of log messages.

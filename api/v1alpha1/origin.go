@@ -133,12 +133,28 @@ type Duration string
 // Seconds returns the duration in seconds. It returns an error if the duration is
 // not valid, which the validation of the CustomResourceDefinition prevents.
 func (d Duration) Seconds() (int64, error) {
+	seconds, err := Delay(d).Seconds()
+	if err == nil && seconds == 0 {
+		err = fmt.Errorf("parse duration: %q is not positive", string(d))
+	}
+	return seconds, err
+}
+
+// Delay is a number of whole seconds like a [Duration], and can be 0s.
+//
+// +kubebuilder:validation:MaxLength=18
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}[hms]){1,3}$')",message="must be a number of whole seconds, written in hours, minutes and seconds, such as 0s, 15s or 1m30s"
+type Delay string
+
+// Seconds returns the delay in seconds. It returns an error if the delay is not valid, which
+// the validation of the CustomResourceDefinition prevents.
+func (d Delay) Seconds() (int64, error) {
 	parsed, err := time.ParseDuration(string(d))
 	if err != nil {
 		return 0, fmt.Errorf("parse duration: %w", err)
 	}
-	if parsed <= 0 || parsed%time.Second != 0 {
-		return 0, fmt.Errorf("parse duration: %q is not a positive number of whole seconds", string(d))
+	if parsed < 0 || parsed%time.Second != 0 {
+		return 0, fmt.Errorf("parse duration: %q is not a number of whole seconds", string(d))
 	}
 	return int64(parsed / time.Second), nil
 }

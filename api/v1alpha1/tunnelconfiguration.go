@@ -144,7 +144,7 @@ type TunnelConfigurationSpec struct {
 
 // GatewayField is the name of a field of a TunnelConfiguration.
 //
-// +kubebuilder:validation:Enum=originRequest;listenerConfigurations;tunnel.deletionPolicy;tunnel.existing;connector.enabled;connector.replicas;connector.autoscaling;connector.protocol;connector.logLevel;connector.resources;connector.nodeSelector;connector.tolerations;connector.affinity;connector.topologySpreadConstraints;connector.podAnnotations;connector.podLabels;connector.gracePeriod;connector.podDisruptionBudget;connector.tokenRotation
+// +kubebuilder:validation:Enum=originRequest;listenerConfigurations;tunnel.deletionPolicy;tunnel.existing;connector.enabled;connector.replicas;connector.autoscaling;connector.protocol;connector.edgeIPVersion;connector.logLevel;connector.resources;connector.nodeSelector;connector.tolerations;connector.affinity;connector.topologySpreadConstraints;connector.podAnnotations;connector.podLabels;connector.readyDelay;connector.gracePeriod;connector.podDisruptionBudget;connector.tokenRotation
 type GatewayField string
 
 // Hostnames determine which hostnames a namespace may use.

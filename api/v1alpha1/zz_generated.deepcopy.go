@@ -179,6 +179,11 @@ func (in *Connector) DeepCopyInto(out *Connector) {
 		*out = new(Protocol)
 		**out = **in
 	}
+	if in.EdgeIPVersion != nil {
+		in, out := &in.EdgeIPVersion, &out.EdgeIPVersion
+		*out = new(EdgeIPVersion)
+		**out = **in
+	}
 	if in.LogLevel != nil {
 		in, out := &in.LogLevel, &out.LogLevel
 		*out = new(LogLevel)
@@ -249,6 +254,11 @@ func (in *Connector) DeepCopyInto(out *Connector) {
 	if in.TokenRotation != nil {
 		in, out := &in.TokenRotation, &out.TokenRotation
 		*out = new(Duration)
+		**out = **in
+	}
+	if in.ReadyDelay != nil {
+		in, out := &in.ReadyDelay, &out.ReadyDelay
+		*out = new(Delay)
 		**out = **in
 	}
 	if in.GracePeriod != nil {

@@ -136,10 +136,69 @@ func TestPodGracePeriodExceedsThatOfTheConnector(t *testing.T) {
 	}
 }
 
-func TestPodDisruptionBudgetIsOptional(t *testing.T) {
-	if got := buildSettings(t, v1alpha1.Connector{}).PodDisruptionBudget; got != nil {
-		t.Errorf("not set: %v, want none", got)
+func TestReadinessIsCheckedAfterTheDelay(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  v1alpha1.Connector
+		want *int32
+	}{
+		"default":  {v1alpha1.Connector{}, ptr.To[int32](15)},
+		"set":      {v1alpha1.Connector{ReadyDelay: ptr.To[v1alpha1.Delay]("1m")}, ptr.To[int32](60)},
+		"none":     {v1alpha1.Connector{ReadyDelay: ptr.To[v1alpha1.Delay]("0s")}, nil},
+		"loopback": {v1alpha1.Connector{Metrics: ptr.To(v1alpha1.MetricsLoopback)}, ptr.To[int32](15)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			container := buildSettings(t, c.set).Deployment.Spec.Template.Spec.Containers[0]
+			if diff := cmp.Diff(c.want, container.ReadinessProbe.InitialDelaySeconds); diff != "" {
+				t.Errorf("delay of the readiness probe (-want +got):\n%s", diff)
+			}
+			if got := container.LivenessProbe.InitialDelaySeconds; got != nil {
+				t.Errorf("delay of the liveness probe: %d, want none", *got)
+			}
+		})
 	}
+	in := inputOf("web")
+	in.Settings.ReadyDelay = ptr.To[v1alpha1.Delay]("soon")
+	if _, err := connector.Build(in); err == nil || !strings.Contains(err.Error(), "readyDelay") {
+		t.Errorf("readyDelay soon: got %v, want an error that names the field", err)
+	}
+}
+
+func TestEdgeIPVersionIsThatOfTheSettings(t *testing.T) {
+	for want, set := range map[string]*v1alpha1.EdgeIPVersion{
+		"auto": nil, "4": ptr.To(v1alpha1.EdgeIPVersion4), "6": ptr.To(v1alpha1.EdgeIPVersion6),
+	} {
+		if got := argument(t, buildSettings(t, v1alpha1.Connector{EdgeIPVersion: set}), "--edge-ip-version"); got != want {
+			t.Errorf("--edge-ip-version %s, want %s", got, want)
+		}
+	}
+}
+
+func TestOneConnectorCanBeEvictedAtATimeByDefault(t *testing.T) {
+	autoscaled := func(maximum int32) v1alpha1.Connector {
+		return v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1), MaxReplicas: &maximum}}
+	}
+	for _, c := range []struct {
+		name string
+		set  v1alpha1.Connector
+		want bool
+	}{
+		{"the default number", v1alpha1.Connector{}, true},
+		{"two", v1alpha1.Connector{Replicas: ptr.To[int32](2)}, true},
+		{"one", v1alpha1.Connector{Replicas: ptr.To[int32](1)}, false},
+		{"none", v1alpha1.Connector{Replicas: ptr.To[int32](0)}, false},
+		{"one to two", autoscaled(2), true},
+		{"one to one", autoscaled(1), false},
+	} {
+		budget := buildSettings(t, c.set).PodDisruptionBudget
+		if (budget != nil) != c.want {
+			t.Errorf("%s: budget %v, want one: %t", c.name, budget, c.want)
+		} else if c.want && *budget.Spec.MaxUnavailable != intstr.FromInt32(1) {
+			t.Errorf("%s: %v can be unavailable, want 1", c.name, budget.Spec.MaxUnavailable)
+		}
+	}
+}
+
+func TestPodDisruptionBudgetIsThatOfTheSettings(t *testing.T) {
 	for _, set := range []v1alpha1.PodDisruptionBudget{
 		{MinAvailable: ptr.To(intstr.FromString("50%"))},
 		{MaxUnavailable: ptr.To(intstr.FromInt32(0))},

@@ -43,8 +43,8 @@ const (
 )
 
 // addEnvoy adds Envoy to the pod as a sidecar. The kubelet starts the connector after the
-// startup probe of Envoy has succeeded, and stops Envoy after the connector has ended. Envoy
-// itself ends at once and does not wait for requests.
+// startup probe of Envoy has succeeded, and stops Envoy after the connector has ended, so that
+// a stopping connector can serve. Envoy itself ends at once and does not wait for requests.
 func addEnvoy(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	container, err := envoyContainer(in)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -44,8 +45,11 @@ const (
 	// a user name.
 	user int64 = 65532
 
-	// defaultGrace is the default grace period of cloudflared, in seconds.
-	defaultGrace int64 = 30
+	// defaultReadyDelay and defaultGrace are the default ready delay and the default grace
+	// period, in seconds. Both are above the ten seconds in which Cloudflare's edge notices
+	// that a connector has connected or unregistered.
+	defaultReadyDelay int64 = 15
+	defaultGrace      int64 = 30
 	// exitTime is the time in seconds between the end of the grace period and the time at
 	// which the kubelet kills the connector.
 	exitTime int64 = 15
@@ -63,8 +67,9 @@ func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 		// The environment variables of a Service with the name "tunnel" would begin with
 		// TUNNEL_, and cloudflared uses such variables as settings.
 		WithEnableServiceLinks(false).
-		// A preStop hook is not required: on SIGTERM, cloudflared stops accepting requests
-		// and completes the requests in flight.
+		// A preStop hook would only delay the end: on SIGTERM, cloudflared unregisters at once
+		// and answers /ready with 503, but serves the requests that the edge still sends
+		// until the grace period ends. Then it closes its connections.
 		WithTerminationGracePeriodSeconds(grace + exitTime).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).
@@ -78,7 +83,7 @@ func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 			return nil, err
 		}
 	}
-	container, err := container(in, grace)
+	container, err := connectorContainer(in, grace)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +102,24 @@ func gracePeriod(settings v1alpha1.Connector) (int64, error) {
 	return seconds, nil
 }
 
-// container returns the container that runs cloudflared.
-func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, error) {
+// readyDelay returns the ready delay in seconds.
+func readyDelay(settings v1alpha1.Connector) (int64, error) {
+	if settings.ReadyDelay == nil {
+		return defaultReadyDelay, nil
+	}
+	seconds, err := settings.ReadyDelay.Seconds()
+	if err != nil {
+		return 0, fmt.Errorf("readyDelay: %w", err)
+	}
+	return seconds, nil
+}
+
+// connectorContainer returns the container that runs cloudflared.
+func connectorContainer(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, error) {
+	delay, err := readyDelay(in.Settings)
+	if err != nil {
+		return nil, err
+	}
 	c := corev1ac.Container().
 		WithName(containerName).
 		WithImage(ptr.Deref(in.Settings.Image, DefaultImage())).
@@ -106,13 +127,14 @@ func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, er
 			"tunnel", "--no-autoupdate",
 			"--metrics", metricsAddress(in.Settings),
 			"--protocol", string(protocol(in)),
+			"--edge-ip-version", edgeIPVersion(in.Settings),
 			"--loglevel", string(ptr.Deref(in.Settings.LogLevel, v1alpha1.LogLevelInfo)),
 			"--grace-period", strconv.FormatInt(grace, 10)+"s",
 			"run",
 		).
 		WithEnv(corev1ac.EnvVar().WithName("TUNNEL_TOKEN").WithValueFrom(corev1ac.EnvVarSource().
-			WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(name(in.Tunnel)).WithKey(TokenKey)))).
-		WithReadinessProbe(readiness(in.Settings)).
+										WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(name(in.Tunnel)).WithKey(TokenKey)))).
+		WithReadinessProbe(readiness(in.Settings, int32(delay))). // #nosec G115 -- validated
 		WithLivenessProbe(liveness(in)).
 		WithSecurityContext(restricted())
 	if !onLoopback(in.Settings) {
@@ -143,14 +165,21 @@ func protocol(in Input) v1alpha1.Protocol {
 // ServesMetrics reports whether other pods can read the metrics of a connector and its Envoy.
 func ServesMetrics(settings v1alpha1.Connector) bool { return !onLoopback(settings) }
 
+// edgeIPVersion returns the value of cloudflared's flag. Without the flag, cloudflared uses
+// only IPv4.
+func edgeIPVersion(settings v1alpha1.Connector) string {
+	return strings.ToLower(string(ptr.Deref(settings.EdgeIPVersion, v1alpha1.EdgeIPVersionAuto)))
+}
+
 // onLoopback reports whether the metrics port is reachable only from within the pod.
 func onLoopback(settings v1alpha1.Connector) bool {
 	return ptr.Deref(settings.Metrics, v1alpha1.MetricsPod) == v1alpha1.MetricsLoopback
 }
 
-// metricsAddress returns the address on which cloudflared serves the metrics port.
+// metricsAddress returns the address on which cloudflared serves the metrics port: by default
+// on all IPv4 and IPv6 addresses.
 func metricsAddress(settings v1alpha1.Connector) string {
-	host := "0.0.0.0"
+	host := ""
 	if onLoopback(settings) {
 		host = "127.0.0.1"
 	}
@@ -159,13 +188,18 @@ func metricsAddress(settings v1alpha1.Connector) string {
 
 // readiness returns the readiness probe. It detects within ten seconds that a connector has
 // lost its connection to Cloudflare's edge. No Service uses the result, but rolling updates,
-// the PodDisruptionBudget and the ConnectorsReady condition do.
-func readiness(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
+// the PodDisruptionBudget and the ConnectorsReady condition do. The PodDisruptionBudget would
+// ignore minReadySeconds, so the probe begins after the delay instead.
+func readiness(settings v1alpha1.Connector, delay int32) *corev1ac.ProbeApplyConfiguration {
 	timeout := int32(2)
 	if onLoopback(settings) {
 		timeout = 5 // includes the start of a process, which takes longer under a CPU limit
 	}
-	return probe(settings).WithPeriodSeconds(5).WithTimeoutSeconds(timeout).WithFailureThreshold(2)
+	p := probe(settings).WithPeriodSeconds(5).WithTimeoutSeconds(timeout).WithFailureThreshold(2)
+	if delay > 0 { // the API server omits 0
+		p.WithInitialDelaySeconds(delay)
+	}
+	return p
 }
 
 // liveness returns the liveness probe. It restarts a connector that has not been connected to

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
@@ -62,12 +63,15 @@ func Replicas(settings v1alpha1.Connector) (minReplicas, maxReplicas int32) {
 	return replicas, replicas
 }
 
-// podDisruptionBudget returns the PodDisruptionBudget of the connectors, or nil if it is not
-// set.
+// podDisruptionBudget returns the PodDisruptionBudget of the connectors. By default, one
+// connector can be evicted at a time, and a single connector has none.
 func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	budget := in.Settings.PodDisruptionBudget
 	if budget == nil {
-		return nil
+		if _, maxReplicas := Replicas(in.Settings); maxReplicas < 2 {
+			return nil
+		}
+		budget = &v1alpha1.PodDisruptionBudget{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
 	}
 	// During an outage of Cloudflare no connector is ready. Connectors that serve no
 	// requests must not prevent the draining of a node.

@@ -148,7 +148,7 @@ func (h *harness) wantConnectorWrites(want ...string) {
 func TestConnectorsAreAppliedOnce(t *testing.T) {
 	h := newConnectorHarness(t)
 	h.reconcileOnce()
-	h.wantConnectorWrites("apply Secret", "apply ServiceAccount", "apply NetworkPolicy", "apply Deployment")
+	h.wantConnectorWrites("apply Secret", "apply ServiceAccount", "apply NetworkPolicy", "apply Deployment", "apply PodDisruptionBudget")
 
 	for _, object := range h.connectorObjects() {
 		owner := metav1.GetControllerOf(object)
@@ -171,7 +171,7 @@ func TestConnectorsAreAppliedOnce(t *testing.T) {
 
 	h.restart()
 	h.reconcileOnce()
-	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment")
+	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment", "apply PodDisruptionBudget")
 	if d := h.deployment(); d.Generation != 1 {
 		t.Errorf("the Deployment has generation %d after a restart, want 1", d.Generation)
 	}
@@ -210,7 +210,7 @@ func TestDisabledConnectorsAreDeleted(t *testing.T) {
 	h.drainWrites()
 	h.reconcileFor(time.Second)
 	h.wantKinds("Secret") // users run their connectors with the token
-	h.wantConnectorWrites("delete ServiceAccount", "delete NetworkPolicy", "delete Deployment")
+	h.wantConnectorWrites("delete ServiceAccount", "delete NetworkPolicy", "delete Deployment", "delete PodDisruptionBudget")
 	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
 }
@@ -243,7 +243,7 @@ func TestAutoscalerOwnsTheReplicaCount(t *testing.T) {
 		s.Connector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](4)}
 	})
 	h.reconcileFor(time.Second)
-	h.wantKinds("Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "Secret", "ServiceAccount")
+	h.wantKinds("Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "Secret", "ServiceAccount")
 	h.drainWrites()
 	d := &appsv1.Deployment{}
 	h.change(sharedConnectors.Namespace, sharedConnectors.Name, d, func() { d.Spec.Replicas, d.Generation = ptr.To[int32](4), d.Generation+1 })
@@ -251,7 +251,7 @@ func TestAutoscalerOwnsTheReplicaCount(t *testing.T) {
 	if got := h.deployment().Spec.Replicas; ptr.Deref(got, 0) != 4 {
 		t.Errorf("the controller changed the number of replicas to %v, want 4", got)
 	}
-	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment", "apply HorizontalPodAutoscaler")
+	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment", "apply PodDisruptionBudget", "apply HorizontalPodAutoscaler")
 	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
 }

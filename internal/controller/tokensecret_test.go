@@ -107,7 +107,7 @@ func TestDeletedTunnelObjectIsRecreated(t *testing.T) {
 		t.Errorf("the Gateway has tunnel %s of %+v, want only %s", h.tunnelID(), h.cloud.LiveTunnels(), id)
 	}
 	h.wantCurrentToken()
-	h.wantKinds("Deployment", "NetworkPolicy", "Secret", "ServiceAccount")
+	h.wantKinds("Deployment", "NetworkPolicy", "PodDisruptionBudget", "Secret", "ServiceAccount")
 	if after := h.tunnelObject(); after.UID == before.UID || metav1.GetControllerOf(h.deployment()).UID != after.UID {
 		t.Error("the connectors do not belong to the new Tunnel")
 	}

@@ -46,7 +46,7 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		rotation    = "must be at least 24h"
 		prefix      = "connector.allowedMetadataPrefixes: Invalid value: allowedMetadataPrefixes has tunnelgateway.dev, kubernetes.io, k8s.io, gateway.networking.k8s.io or a subdomain of one of them: remove it"
 
-		gatewayFields = `"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing", "connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.logLevel", "connector.resources", "connector.nodeSelector", "connector.tolerations", "connector.affinity", "connector.topologySpreadConstraints", "connector.podAnnotations", "connector.podLabels", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation"`
+		gatewayFields = `"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing", "connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.edgeIPVersion", "connector.logLevel", "connector.resources", "connector.nodeSelector", "connector.tolerations", "connector.affinity", "connector.topologySpreadConstraints", "connector.podAnnotations", "connector.podLabels", "connector.readyDelay", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation"`
 		audTag        = "must be the AUD tag of an Access application, as the Cloudflare dashboard shows it: letters and digits only"
 	)
 	tests := map[string]struct {
@@ -189,6 +189,9 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		},
 		"token rotation below the minimum":      {"{connector: {tokenRotation: 23h59m59s}}", []string{`connector.tokenRotation: Invalid value: "23h59m59s": ` + rotation}},
 		"token rotation that is not a duration": {"{connector: {tokenRotation: daily}}", []string{`connector.tokenRotation: Invalid value: "daily": ` + duration}},
+		"unsupported version of IP addresses":   {"{connector: {edgeIPVersion: auto}}", []string{`connector.edgeIPVersion: Unsupported value: "auto": supported values: "Auto", "4", "6"`}},
+		"ready delay above the maximum":         {"{connector: {readyDelay: 2m1s}}", []string{`connector.readyDelay: Invalid value: "2m1s": must be at most 2m`}},
+		"ready delay that is not a duration":    {"{connector: {readyDelay: long}}", []string{`connector.readyDelay: Invalid value: "long": must be a number of whole seconds, written in hours, minutes and seconds, such as 0s, 15s or 1m30s`}},
 		"grace period above the maximum":        {"{connector: {gracePeriod: 3m1s}}", []string{`connector.gracePeriod: Invalid value: "3m1s": must be at most 3m, which is the limit of cloudflared`}},
 		"grace period of zero":                  {"{connector: {gracePeriod: 0s}}", []string{`connector.gracePeriod: Invalid value: "0s": ` + duration}},
 		"grace period that is not a duration":   {"{connector: {gracePeriod: long}}", []string{`connector.gracePeriod: Invalid value: "long": ` + duration}},

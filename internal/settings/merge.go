@@ -78,6 +78,7 @@ func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
 		Image:          cmp.Or(first.Image, second.Image),
 		Envoy:          cmp.Or(first.Envoy, second.Envoy),
 		Protocol:       cmp.Or(first.Protocol, second.Protocol),
+		EdgeIPVersion:  cmp.Or(first.EdgeIPVersion, second.EdgeIPVersion),
 		LogLevel:       cmp.Or(first.LogLevel, second.LogLevel),
 		Metrics:        cmp.Or(first.Metrics, second.Metrics),
 		MetricsFrom:    firstNonEmpty(first.MetricsFrom, second.MetricsFrom),
@@ -88,6 +89,7 @@ func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
 		PodAnnotations: mergeMaps(first.PodAnnotations, second.PodAnnotations),
 		PodLabels:      mergeMaps(first.PodLabels, second.PodLabels),
 		TokenRotation:  cmp.Or(first.TokenRotation, second.TokenRotation),
+		ReadyDelay:     cmp.Or(first.ReadyDelay, second.ReadyDelay),
 		GracePeriod:    cmp.Or(first.GracePeriod, second.GracePeriod),
 
 		AllowedMetadataPrefixes: firstNonEmpty(first.AllowedMetadataPrefixes, second.AllowedMetadataPrefixes),

@@ -60,6 +60,7 @@ var fieldValues = map[string]spec{
 	"connector.image":                     connector(func(c *v1alpha1.Connector) { c.Image = new("i") }),
 	"connector.envoy":                     connector(setConnectorField("Envoy")),
 	"connector.protocol":                  connector(func(c *v1alpha1.Connector) { c.Protocol = new(v1alpha1.ProtocolQUIC) }),
+	"connector.edgeIPVersion":             connector(func(c *v1alpha1.Connector) { c.EdgeIPVersion = new(v1alpha1.EdgeIPVersion6) }),
 	"connector.logLevel":                  connector(func(c *v1alpha1.Connector) { c.LogLevel = new(v1alpha1.LogLevelWarn) }),
 	"connector.resources":                 connector(setConnectorField("Resources")),
 	"connector.nodeSelector":              connector(func(c *v1alpha1.Connector) { c.NodeSelector = map[string]string{"a": "b"} }),
@@ -73,6 +74,7 @@ var fieldValues = map[string]spec{
 		c.MetricsFrom = []v1alpha1.MetricsPeer{{PodSelector: &metav1.LabelSelector{}}}
 	}),
 	"connector.allowedMetadataPrefixes": connector(func(c *v1alpha1.Connector) { c.AllowedMetadataPrefixes = []string{"example.com"} }),
+	"connector.readyDelay":              connector(func(c *v1alpha1.Connector) { c.ReadyDelay = new(v1alpha1.Delay("0s")) }),
 	"connector.gracePeriod":             connector(func(c *v1alpha1.Connector) { c.GracePeriod = new(v1alpha1.Duration("1m")) }),
 	"connector.podDisruptionBudget": connector(func(c *v1alpha1.Connector) {
 		setConnectorField("PodDisruptionBudget")(c)

@@ -43,9 +43,9 @@ func inputOf(class, gateway *v1alpha1.TunnelConfiguration) settings.Input {
 // gatewayFields are all fields that a class can permit for its Gateways.
 var gatewayFields = []v1alpha1.GatewayField{
 	"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing",
-	"connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.logLevel", "connector.resources",
+	"connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.edgeIPVersion", "connector.logLevel", "connector.resources",
 	"connector.nodeSelector", "connector.tolerations", "connector.affinity", "connector.topologySpreadConstraints",
-	"connector.podAnnotations", "connector.podLabels", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation",
+	"connector.podAnnotations", "connector.podLabels", "connector.readyDelay", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation",
 }
 
 func TestResolveMergesBothLevels(t *testing.T) {
@@ -99,6 +99,9 @@ func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 		"an empty podDisruptionBudget":                 {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{}}), "podDisruptionBudget"},
 		"a podDisruptionBudget with both fields":       {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one, MaxUnavailable: &one}}), "podDisruptionBudget"},
 		"a podDisruptionBudget with one field":         {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one}}), ""},
+		"a readyDelay above the maximum":               {connector(v1alpha1.Connector{ReadyDelay: new(v1alpha1.Delay("2m1s"))}), "readyDelay"},
+		"a negative readyDelay":                        {connector(v1alpha1.Connector{ReadyDelay: new(v1alpha1.Delay("-1s"))}), "readyDelay"},
+		"a readyDelay of zero":                         {connector(v1alpha1.Connector{ReadyDelay: new(v1alpha1.Delay("0s"))}), ""},
 		"a gracePeriod above the maximum":              {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m1s"))}), "gracePeriod"},
 		"the maximum gracePeriod":                      {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m"))}), ""},
 		"an empty entry in metricsFrom":                {connector(v1alpha1.Connector{MetricsFrom: []v1alpha1.MetricsPeer{{}}}), "metricsFrom"},

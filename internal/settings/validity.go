@@ -27,6 +27,7 @@ var specChecks = []specCheck{
 	checkAutoscalingFields,
 	checkResources,
 	checkPodDisruptionBudget,
+	checkReadyDelay,
 	checkGracePeriod,
 	checkMetricsFrom,
 	func(spec *v1alpha1.TunnelConfigurationSpec) string {
@@ -110,6 +111,18 @@ func checkPodDisruptionBudget(spec *v1alpha1.TunnelConfigurationSpec) string {
 	}
 	if b := spec.Connector.PodDisruptionBudget; (b.MinAvailable == nil) == (b.MaxUnavailable == nil) {
 		return "spec.connector.podDisruptionBudget must set exactly one of minAvailable and maxUnavailable."
+	}
+	return ""
+}
+
+const maxReadyDelaySeconds = 120
+
+func checkReadyDelay(spec *v1alpha1.TunnelConfigurationSpec) string {
+	if spec.Connector == nil || spec.Connector.ReadyDelay == nil {
+		return ""
+	}
+	if seconds, err := spec.Connector.ReadyDelay.Seconds(); err != nil || seconds > maxReadyDelaySeconds {
+		return "spec.connector.readyDelay must be a duration in whole seconds of at most 2m."
 	}
 	return ""
 }

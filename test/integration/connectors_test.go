@@ -83,7 +83,7 @@ var _ = Describe("connectors", func() {
 		env.start()
 		env.create(env.gateway("shared", "a.example.com"))
 		before := env.deployment()
-		Expect(before.Spec.Template.Spec.Containers[0].Args).To(ContainElement("0.0.0.0:2000"))
+		Expect(before.Spec.Template.Spec.Containers[0].Args).To(ContainElement(":2000"))
 
 		settings := env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{Metrics: ptr.To(v1alpha1.MetricsLoopback)}})
 		env.create(settings)

@@ -80,6 +80,7 @@ func parseArguments(arguments []string) (settings, error) {
 	flags.Bool("no-autoupdate", false, "")
 	flags.StringVar(&s.metrics, "metrics", "", "")
 	flags.Func("protocol", "", oneOf("auto", "http2", "quic"))
+	flags.Func("edge-ip-version", "", oneOf("auto", "4", "6"))
 	flags.Func("loglevel", "", oneOf("debug", "info", "warn", "error", "fatal"))
 	flags.Func("grace-period", "", func(value string) (err error) {
 		s.grace, err = time.ParseDuration(value)

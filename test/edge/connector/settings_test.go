@@ -9,7 +9,7 @@ import (
 )
 
 // deployedArguments is the command line that the controller starts connectors with.
-const deployedArguments = "tunnel --no-autoupdate --metrics 0.0.0.0:2000 --protocol auto --loglevel info --grace-period 30s run"
+const deployedArguments = "tunnel --no-autoupdate --metrics :2000 --protocol auto --edge-ip-version auto --loglevel info --grace-period 30s run"
 
 // encodeToken returns the tunnel token for the credentials, which are JSON.
 func encodeToken(credentials string) string {
@@ -42,28 +42,29 @@ func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 		grace       time.Duration // 0 selects 30 seconds
 		wantErr     string
 	}{
-		"deployed command line": {arguments: deployedArguments, metrics: "0.0.0.0:2000"},
+		"deployed command line": {arguments: deployedArguments, metrics: ":2000"},
 		"METRICS_PORT":          {arguments: deployedArguments, environment: map[string]string{"METRICS_PORT": "1"}, metrics: "127.0.0.1:1"},
 		"metrics on loopback": {
-			arguments: strings.Replace(deployedArguments, "0.0.0.0", "127.0.0.1", 1), metrics: "127.0.0.1:2000",
+			arguments: strings.Replace(deployedArguments, ":2000", "127.0.0.1:2000", 1), metrics: "127.0.0.1:2000",
 		},
 		"a pod with a host name": {
-			arguments: deployedArguments, environment: map[string]string{"HOSTNAME": "pod"}, metrics: "0.0.0.0:2000", host: "pod",
+			arguments: deployedArguments, environment: map[string]string{"HOSTNAME": "pod"}, metrics: ":2000", host: "pod",
 		},
-		"a grace period":          {arguments: strings.Replace(deployedArguments, "30s", "5s", 1), metrics: "0.0.0.0:2000", grace: 5 * time.Second},
-		"without a grace period":  {arguments: strings.Replace(deployedArguments, "--grace-period 30s", "", 1), metrics: "0.0.0.0:2000"},
+		"a grace period":          {arguments: strings.Replace(deployedArguments, "30s", "5s", 1), metrics: ":2000", grace: 5 * time.Second},
+		"without a grace period":  {arguments: strings.Replace(deployedArguments, "--grace-period 30s", "", 1), metrics: ":2000"},
 		"a probe without a token": {arguments: probeArguments, environment: map[string]string{"TUNNEL_TOKEN": ""}, metrics: "127.0.0.1:2000"},
 		"a probe with METRICS_PORT": {
 			arguments: probeArguments, environment: map[string]string{"METRICS_PORT": "1"}, metrics: "127.0.0.1:1",
 		},
 		"a probe without metrics": {arguments: "tunnel ready", wantErr: "--metrics"},
-		"HTTP/2":                  {arguments: strings.Replace(deployedArguments, "auto ", "http2 ", 1), metrics: "0.0.0.0:2000"},
+		"HTTP/2":                  {arguments: strings.Replace(deployedArguments, "auto ", "http2 ", 1), metrics: ":2000"},
 		"no command":              {arguments: "", wantErr: "must be tunnel"},
 		"another command":         {arguments: "access " + deployedArguments, wantErr: "must be tunnel"},
 		"no run":                  {arguments: strings.TrimSuffix(deployedArguments, " run"), wantErr: "run"},
 		"an argument after run":   {arguments: deployedArguments + " name", wantErr: "run"},
 		"a flag after run":        {arguments: deployedArguments + " --no-autoupdate", wantErr: "run"},
-		"an unknown flag":         {arguments: "tunnel --edge-ip-version 4 run", wantErr: "-edge-ip-version"},
+		"an unknown flag":         {arguments: "tunnel --region us run", wantErr: "-region"},
+		"an unknown IP version":   {arguments: strings.Replace(deployedArguments, "version auto", "version Auto", 1), wantErr: "-edge-ip-version"},
 		"an unknown protocol":     {arguments: strings.Replace(deployedArguments, "auto ", "tcp ", 1), wantErr: "-protocol"},
 		"an unknown level":        {arguments: strings.Replace(deployedArguments, "info", "trace", 1), wantErr: "-loglevel"},
 		"grace without a unit":    {arguments: strings.Replace(deployedArguments, "30s", "30", 1), wantErr: "-grace-period"},
