@@ -116,7 +116,7 @@ func configurationOf(p plane) *v1alpha1.TunnelConfiguration {
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: p.class},
 		Spec: v1alpha1.TunnelConfigurationSpec{
 			DataPlane: &p.name,
-			Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1), Envoy: &v1alpha1.EnvoyProxy{Concurrency: ptr.To[int32](1)}},
+			Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1), ReadyDelay: ptr.To[v1alpha1.Delay]("0s"), Envoy: &v1alpha1.EnvoyProxy{Concurrency: ptr.To[int32](1)}},
 			Limits: &v1alpha1.Limits{
 				TunnelsPerNamespace:   ptr.To[int32](1000),
 				RulesPerTunnel:        ptr.To[int32](10000),

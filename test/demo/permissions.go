@@ -54,12 +54,6 @@ func checkPermissions(ctx context.Context, c client.Client, address string) erro
 
 // demandPermissions configures the GatewayClass and annotates the namespaces.
 func demandPermissions(ctx context.Context, c client.Client) error {
-	from := v1alpha1.HostnamesFromNamespaceAnnotation
-	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "permissions"}}
-	configuration.Spec.Hostnames = &v1alpha1.Hostnames{From: &from}
-	if err := c.Create(ctx, configuration); err != nil {
-		return err
-	}
 	for name, permitted := range permissions {
 		namespace := &corev1.Namespace{}
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
@@ -70,14 +64,12 @@ func demandPermissions(ctx context.Context, c client.Client) error {
 			return err
 		}
 	}
-	class := &gatewayv1.GatewayClass{}
-	if err := c.Get(ctx, client.ObjectKey{Name: "cloudflare-tunnel"}, class); err != nil {
+	configuration := &v1alpha1.TunnelConfiguration{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "platform", Name: "cloudflare-tunnel"}, configuration); err != nil {
 		return err
 	}
-	class.Spec.ParametersRef = &gatewayv1.ParametersReference{
-		Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: new(gatewayv1.Namespace(configuration.Namespace)), Name: configuration.Name,
-	}
-	return c.Update(ctx, class)
+	configuration.Spec.Hostnames = &v1alpha1.Hostnames{From: new(v1alpha1.HostnamesFromNamespaceAnnotation)}
+	return c.Update(ctx, configuration)
 }
 
 // waitUntilNotPermitted waits until the controller refuses the hostname of team A to

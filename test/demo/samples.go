@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
@@ -24,7 +25,7 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range set.Objects {
+	for _, object := range withoutReadyDelay(set.Objects) {
 		err := c.Create(ctx, object)
 		if _, ok := object.(*corev1.Namespace); ok && apierrors.IsAlreadyExists(err) {
 			continue // other samples have the same namespace
@@ -34,6 +35,38 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 		}
 	}
 	return nil
+}
+
+// withoutReadyDelay returns the objects with settings by which connectors become ready at once,
+// because the simulated edge has no lag. A class without settings gets its own.
+func withoutReadyDelay(objects []client.Object) []client.Object {
+	var changed []client.Object
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *v1alpha1.TunnelConfiguration:
+			setReadyDelay(o)
+		case *gatewayv1.GatewayClass:
+			if o.Spec.ParametersRef != nil {
+				break
+			}
+			configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: o.Name}}
+			setReadyDelay(configuration)
+			o.Spec.ParametersRef = &gatewayv1.ParametersReference{
+				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration",
+				Namespace: new(gatewayv1.Namespace(configuration.Namespace)), Name: configuration.Name,
+			}
+			changed = append(changed, configuration)
+		}
+		changed = append(changed, object)
+	}
+	return changed
+}
+
+func setReadyDelay(c *v1alpha1.TunnelConfiguration) {
+	if c.Spec.Connector == nil {
+		c.Spec.Connector = &v1alpha1.Connector{}
+	}
+	c.Spec.Connector.ReadyDelay = new(v1alpha1.Delay("0s"))
 }
 
 // waitUntilProgrammed waits until every Gateway is programmed, its connectors are ready,
