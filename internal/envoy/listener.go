@@ -99,8 +99,13 @@ func readyListener(servesMetrics bool) *listenerv3.Listener {
 		StatPrefix: ListenerReady, NormalizePath: boolValue(true), HttpFilters: []*hcmv3.HttpFilter{httpFilter(filterRouter, &routerv3.Router{})},
 	}
 	staticRoutes(&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{host}})(m)
-	return newListener(ListenerReady, "0.0.0.0", PortReady, m)
+	listener := newListener(ListenerReady, allAddresses, PortReady, m)
+	listener.GetAddress().GetSocketAddress().Ipv4Compat = true
+	return listener
 }
+
+// allAddresses are all IPv6 addresses, and with Ipv4Compat all IPv4 addresses too.
+const allAddresses = "::"
 
 func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
 	return &listenerv3.Listener{

@@ -2,10 +2,12 @@ package node_test
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,13 +33,46 @@ const connectorNodeName = "connectors"
 func TestConnectorWithMetricsOnLoopbackBecomesReadyAndUnready(t *testing.T) {
 	t.Parallel()
 	cloudflare := newCloudflare(t)
-	startConnectorNode(t, cloudflare.edge.URL)
-	deployment := applyConnectors(t, v1alpha1.Connector{Replicas: new(int32(1)), Metrics: new(v1alpha1.MetricsLoopback)}, cloudflare.token)
+	startConnectorNode(t, cloudflare.edge.URL, node.Options{Name: connectorNodeName})
+	deployment := applyConnectors(t, connectorNodeName, v1alpha1.Connector{Metrics: new(v1alpha1.MetricsLoopback)}, cloudflare.token)
 
 	eventuallyReports(t, deployment, "Ready")
 	cloudflare.server.RotateToken(cloudflare.tunnel)
 	cloudflare.disconnectAll(t) // the edge refuses the old token
 	eventuallyReports(t, deployment, "Unavailable")
+}
+
+func TestConnectorWithAnIPv6AddressAloneBecomesReady(t *testing.T) {
+	t.Parallel()
+	cloudflare := newCloudflare(t)
+	const name = "ipv6"
+	startConnectorNode(t, cloudflare.edge.URL, node.Options{Name: name, IPv6: true}, "METRICS_HOST=::1")
+	deployment := applyConnectors(t, name, v1alpha1.Connector{}, cloudflare.token)
+	eventuallyReports(t, deployment, "Ready")
+}
+
+// The connectors of the default settings listen on the IPv4 and the IPv6 addresses of their pods.
+func TestMetricsAddressOfConnectorsCoversIPv6(t *testing.T) {
+	t.Parallel()
+	arguments := connectorObjects(t, types.NamespacedName{Namespace: "infra", Name: "shared"}, v1alpha1.Connector{}).Deployment.Spec.Template.Spec.Containers[0].Args
+	address := strings.Replace(arguments[slices.Index(arguments, "--metrics")+1], "2000", "0", 1)
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // the test ends
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		connection, err := net.Dial("tcp", net.JoinHostPort(host, port))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_ = connection.Close()
+	}
 }
 
 // cloudflare is the simulator with one tunnel.
@@ -89,19 +124,20 @@ func (c *cloudflare) disconnectAll(t *testing.T) {
 }
 
 // startConnectorNode starts a node that replaces cloudflared, until the test ends.
-func startConnectorNode(t *testing.T, edge string) {
+func startConnectorNode(t *testing.T, edge string, o node.Options, environment ...string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "connector")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/tunnel-gateway/tunnel-gateway/test/edge/connector")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the connector: %v\n%s", err, output)
 	}
-	n, err := node.Start(t.Context(), testCluster.Config, node.Options{Name: connectorNodeName, OnlyNamed: true, Images: map[string]node.Image{
+	o.OnlyNamed, o.Images = true, map[string]node.Image{
 		"docker.io/cloudflare/cloudflared": {
 			Command: []string{program}, Program: "cloudflared",
-			Environment: []string{"TUNNEL_EDGE=" + edge}, Ports: map[int32]string{2000: "METRICS_PORT"},
+			Environment: append([]string{"TUNNEL_EDGE=" + edge}, environment...), Ports: map[int32]string{2000: "METRICS_PORT"},
 		},
-	}})
+	}
+	n, err := node.Start(t.Context(), testCluster.Config, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +148,9 @@ func startConnectorNode(t *testing.T, edge string) {
 	})
 }
 
-// applyConnectors creates the objects that run connectors on the node, and returns
-// the Deployment. A short period of the probe makes the test faster.
-func applyConnectors(t *testing.T, settings v1alpha1.Connector, token string) *appsv1.Deployment {
+// connectorObjects returns the objects that run the connectors of a Gateway.
+func connectorObjects(t *testing.T, gateway types.NamespacedName, settings v1alpha1.Connector) connector.Objects {
 	t.Helper()
-	gateway := types.NamespacedName{Namespace: namespace(t), Name: "shared"}
 	objects, err := connector.Build(connector.Input{
 		Tunnel: &v1alpha1.Tunnel{
 			ObjectMeta: metav1.ObjectMeta{Namespace: gateway.Namespace, Name: tunnel.ObjectName(gateway), UID: "0b3c"},
@@ -127,12 +161,22 @@ func applyConnectors(t *testing.T, settings v1alpha1.Connector, token string) *a
 	if err != nil {
 		t.Fatal(err)
 	}
+	return objects
+}
+
+// applyConnectors creates the objects that run a connector on the node, and returns
+// the Deployment. Without a ready delay and with a short period of the probe, the test is faster.
+func applyConnectors(t *testing.T, nodeName string, settings v1alpha1.Connector, token string) *appsv1.Deployment {
+	t.Helper()
+	gateway := types.NamespacedName{Namespace: namespace(t), Name: "shared"}
+	settings.Replicas, settings.ReadyDelay = new(int32(1)), new(v1alpha1.Delay("0s"))
+	objects := connectorObjects(t, gateway, settings)
 	name := tunnel.ConnectorName(gateway)
 	create(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gateway.Namespace, Name: name},
 		StringData: map[string]string{connector.TokenKey: token},
 	})
-	pod := objects.Deployment.Spec.Template.Spec.WithNodeName(connectorNodeName)
+	pod := objects.Deployment.Spec.Template.Spec.WithNodeName(nodeName)
 	pod.Containers[0].ReadinessProbe.WithPeriodSeconds(1)
 	// No Tunnel exists, so the garbage collector would delete the objects.
 	objects.ServiceAccount.OwnerReferences, objects.Deployment.OwnerReferences = nil, nil

@@ -30,6 +30,12 @@ const envoyNodeName = "envoys"
 // test ends. controller is the address of the xDS server.
 func startEnvoyNode(t *testing.T, name, controller string) *node.Node {
 	t.Helper()
+	return startEnvoyNodeWith(t, node.Options{Name: name}, controller)
+}
+
+// startEnvoyNodeWith is like startEnvoyNode, with further options of the node.
+func startEnvoyNodeWith(t *testing.T, o node.Options, controller string) *node.Node {
+	t.Helper()
 	program, err := binaries.Envoy(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +51,8 @@ func startEnvoyNode(t *testing.T, name, controller string) *node.Node {
 		Environment: []string{"ENVOY=" + program, "XDS_ADDRESS=" + controller, "CA_FILE=" + caFile(t)},
 		Ports:       map[int32]string{envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT"},
 	}
-	n, err := node.Start(t.Context(), testCluster.Config, node.Options{Name: name, OnlyNamed: true, Images: images})
+	o.OnlyNamed, o.Images = true, images
+	n, err := node.Start(t.Context(), testCluster.Config, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +197,21 @@ func TestKilledEnvoyIsReadyBeforeTheContainerRestarts(t *testing.T) {
 }
 
 // TestEnvoyUsesTheIdentityInTheSecret accepts Envoy's connections as the controller does.
+func TestEnvoyWithAnIPv6AddressAloneIsReady(t *testing.T) {
+	t.Parallel()
+	const name = "ipv6-" + envoyNodeName
+	startEnvoyNodeWith(t, node.Options{Name: name, IPv6: true}, "127.0.0.1:1")
+	ns := namespace(t)
+	authority, _ := keyPair(t)
+	pod := withEnvoy(t, ns, name, withoutController)
+	create(t, identity(t, ns, authority), pod)
+	eventually(t, pod, func(g Gomega) {
+		g.Expect(pod.Status.PodIP).To(ContainSubstring(":"))
+		g.Expect(pod.Status.InitContainerStatuses).To(HaveEach(HaveField("Ready", true)))
+		g.Expect(pod.Status.InitContainerStatuses).NotTo(BeEmpty())
+	})
+}
+
 func TestEnvoyUsesTheIdentityInTheSecret(t *testing.T) {
 	t.Parallel()
 	certificate, key := keyPair(t)

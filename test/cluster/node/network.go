@@ -23,12 +23,18 @@ const (
 	portOffset = 512
 )
 
-// podCIDR is the range of the addresses of Pods. Kubernetes rejects loopback
+// podCIDR4 and podCIDR6 are the ranges of the addresses of Pods. Kubernetes rejects loopback
 // addresses in EndpointSlices.
-var podCIDR = netip.MustParsePrefix("10.244.0.0/16")
+var (
+	podCIDR4 = netip.MustParsePrefix("10.244.0.0/16")
+	podCIDR6 = netip.MustParsePrefix("fd00:10:244::/112")
+)
 
 // network allocates the addresses and the ports of Pods, and connects to them.
 type network struct {
+	podCIDR  netip.Prefix
+	loopback string // address of the processes on this machine
+
 	mu       sync.Mutex
 	pods     map[netip.Addr]*podPorts
 	lastIP   netip.Addr
@@ -41,28 +47,29 @@ type podPorts struct {
 	ports map[int32]int // real port of each container port with a running process
 }
 
-func newNetwork() *network {
-	return &network{
-		pods:     map[netip.Addr]*podPorts{},
-		lastIP:   podCIDR.Addr(),
-		counters: map[string]int{},
+func newNetwork(ipv6 bool) *network {
+	n := &network{podCIDR: podCIDR4, loopback: "127.0.0.1", pods: map[netip.Addr]*podPorts{}, counters: map[string]int{}}
+	if ipv6 {
+		n.podCIDR, n.loopback = podCIDR6, "::1"
 	}
+	n.lastIP = n.podCIDR.Addr()
+	return n
 }
 
 // allocateIP allocates an address for a Pod. It does not reuse an address soon.
 func (n *network) allocateIP(pod string) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for range 1 << (podCIDR.Addr().BitLen() - podCIDR.Bits()) {
-		if n.lastIP = n.lastIP.Next(); !podCIDR.Contains(n.lastIP) {
-			n.lastIP = podCIDR.Addr().Next()
+	for range 1 << (n.podCIDR.Addr().BitLen() - n.podCIDR.Bits()) {
+		if n.lastIP = n.lastIP.Next(); !n.podCIDR.Contains(n.lastIP) {
+			n.lastIP = n.podCIDR.Addr().Next()
 		}
 		if n.pods[n.lastIP] == nil {
 			n.pods[n.lastIP] = &podPorts{pod: pod, ports: map[int32]int{}}
 			return n.lastIP, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("all addresses of %s are in use", podCIDR)
+	return netip.Addr{}, fmt.Errorf("all addresses of %s are in use", n.podCIDR)
 }
 
 func (n *network) releaseIP(ip netip.Addr) {
@@ -142,12 +149,12 @@ func (n *network) nextIndex(service string) int {
 // outside the Pod network.
 func (n *network) dial(ctx context.Context, network string, ip netip.Addr, port int32) (net.Conn, error) {
 	address := net.JoinHostPort(ip.String(), strconv.Itoa(int(port)))
-	if podCIDR.Contains(ip) {
+	if n.podCIDR.Contains(ip) {
 		local, err := n.translate(ip, port)
 		if err != nil {
 			return nil, err
 		}
-		address = localAddress(local)
+		address = n.localAddress(local)
 	}
 	var dialer net.Dialer
 	return dialer.DialContext(ctx, network, address)
@@ -176,4 +183,6 @@ func (n *network) translate(ip netip.Addr, port int32) (int, error) {
 }
 
 // localAddress returns the address of a real port on this machine.
-func localAddress(port int) string { return net.JoinHostPort(hostIP, strconv.Itoa(port)) }
+func (n *network) localAddress(port int) string {
+	return net.JoinHostPort(n.loopback, strconv.Itoa(port))
+}

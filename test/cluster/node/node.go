@@ -71,6 +71,9 @@ type Options struct {
 	// cannot listen on an address of this machine, it writes the error to the standard
 	// error and tries again.
 	ServeAddresses bool
+	// IPv6 gives the Pods IPv6 addresses alone, and connects to their processes through ::1
+	// alone.
+	IPv6 bool
 }
 
 // Node is a running node.
@@ -103,7 +106,7 @@ type Node struct {
 // of the Pods are killed and their files are removed.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Node, error) {
 	n := &Node{
-		name: cmp.Or(o.Name, "node"), binds: !o.OnlyNamed, network: newNetwork(), pods: map[types.UID]*pod{},
+		name: cmp.Or(o.Name, "node"), binds: !o.OnlyNamed, network: newNetwork(o.IPv6), pods: map[types.UID]*pod{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if o.ServeAddresses {

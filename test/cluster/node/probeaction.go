@@ -26,9 +26,9 @@ type attempt struct {
 	port realPort // the port that must accept connections before the first success; nil if there is none
 }
 
-// realPort returns the current real port of a container port, which changes when its
-// process restarts, and whether there is one.
-type realPort func() (int, bool)
+// realPort returns the address of the current real port of a container port, which changes when
+// its process restarts, and whether there is one.
+type realPort func() (address string, ok bool)
 
 // succeeds runs the action.
 func (a attempt) succeeds(ctx context.Context, timeout time.Duration) bool {
@@ -43,8 +43,8 @@ func (b *prober) attempt(action corev1.ProbeHandler) attempt {
 	case action.HTTPGet != nil:
 		port := b.podPort(action.HTTPGet.Port)
 		return attempt{port: port, do: func(ctx context.Context) bool {
-			number, ok := port()
-			return ok && probeHTTP(ctx, action.HTTPGet, number)
+			address, ok := port()
+			return ok && probeHTTP(ctx, action.HTTPGet, address)
 		}}
 	case action.TCPSocket != nil:
 		port := b.podPort(action.TCPSocket.Port)
@@ -62,21 +62,23 @@ func (b *prober) attempt(action corev1.ProbeHandler) attempt {
 // container: the containers of a Pod share one network.
 func (b *prober) podPort(port intstr.IntOrString) realPort {
 	number, _ := b.container.portNumber(port)
-	return func() (int, bool) {
-		local, err := b.container.pod.node.network.translate(b.container.pod.ip, number)
-		return local, err == nil
+	network := b.container.pod.node.network
+	return func() (string, bool) {
+		local, err := network.translate(b.container.pod.ip, number)
+		return network.localAddress(local), err == nil
 	}
 }
 
 // firstPort returns the real port of the first port in the container's
 // specification that has one, or else of the lowest container port.
-func (b *prober) firstPort() (int, bool) {
+func (b *prober) firstPort() (string, bool) {
+	network := b.container.pod.node.network
 	for _, p := range b.container.spec.Ports {
 		if port, ok := b.spec.ports[p.ContainerPort]; ok {
-			return port, true
+			return network.localAddress(port), true
 		}
 	}
-	return b.spec.ports[slices.Min(slices.Collect(maps.Keys(b.spec.ports)))], true
+	return network.localAddress(b.spec.ports[slices.Min(slices.Collect(maps.Keys(b.spec.ports)))]), true
 }
 
 // portNumber returns the container port that a probe refers to by number or name.
@@ -150,12 +152,12 @@ func (c *container) setReady(ready bool) {
 
 // isListening reports whether the port accepts connections.
 func isListening(ctx context.Context, port realPort) bool {
-	number, ok := port()
+	address, ok := port()
 	if !ok {
 		return false
 	}
 	var dialer net.Dialer
-	connection, err := dialer.DialContext(ctx, "tcp", localAddress(number))
+	connection, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return false
 	}
@@ -190,9 +192,9 @@ func probeExec(ctx context.Context, spec *processSpec, arguments []string) bool 
 // probeHTTP sends one probe and reports whether the status is from 200 to 399, as
 // the Kubernetes documentation of probes specifies. As in Kubernetes, it does not
 // verify a certificate.
-func probeHTTP(ctx context.Context, action *corev1.HTTPGetAction, port int) bool {
+func probeHTTP(ctx context.Context, action *corev1.HTTPGetAction, address string) bool {
 	scheme := strings.ToLower(cmp.Or(string(action.Scheme), "http"))
-	url := scheme + "://" + localAddress(port) + "/" + strings.TrimPrefix(action.Path, "/")
+	url := scheme + "://" + address + "/" + strings.TrimPrefix(action.Path, "/")
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false

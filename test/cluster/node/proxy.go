@@ -159,14 +159,15 @@ func (c *container) serveAddresses(ctx context.Context, ports map[int32]int) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for port, local := range ports {
+		process := c.pod.node.network.localAddress(local)
 		serving.Go(func() {
-			if !waitForPort(ctx, func() (int, bool) { return local, true }) {
+			if !waitForPort(ctx, func() (string, bool) { return process, true }) {
 				return
 			}
 			address := netip.AddrPortFrom(c.pod.ip, uint16(port)) //nolint:gosec // G115: a port
 			listener, err := p.serve(address, func(ctx context.Context) (net.Conn, error) {
 				var dialer net.Dialer
-				return dialer.DialContext(ctx, "tcp", localAddress(local))
+				return dialer.DialContext(ctx, "tcp", process)
 			})
 			if err == nil {
 				<-ctx.Done()

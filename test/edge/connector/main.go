@@ -16,10 +16,10 @@
 //   - TUNNEL_EDGE is the http:// URL of the simulator's edge.
 //   - HOSTNAME is the host name of the connector's pod, as in every container.
 //   - METRICS_PORT, if set, replaces the address of --metrics with this port on
-//     127.0.0.1, so that several connectors can run on one machine. 0 selects any
-//     free port, and the log contains its number.
+//     METRICS_HOST, which is 127.0.0.1 by default, so that several connectors can run on one
+//     machine. 0 selects any free port, and the log contains its number.
 //
-// The command ready reads only METRICS_PORT.
+// The command ready reads only METRICS_PORT and METRICS_HOST.
 package main
 
 import (

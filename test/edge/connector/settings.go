@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,7 @@ func parse(arguments []string, getenv func(string) string) (settings, error) {
 		return settings{}, fmt.Errorf("--metrics: %w", err)
 	}
 	if port := getenv("METRICS_PORT"); port != "" {
-		s.metrics = net.JoinHostPort("127.0.0.1", port)
+		s.metrics = net.JoinHostPort(cmp.Or(getenv("METRICS_HOST"), "127.0.0.1"), port)
 	}
 	if s.command == readyCommand {
 		return s, nil

@@ -44,6 +44,7 @@ func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 	}{
 		"deployed command line": {arguments: deployedArguments, metrics: ":2000"},
 		"METRICS_PORT":          {arguments: deployedArguments, environment: map[string]string{"METRICS_PORT": "1"}, metrics: "127.0.0.1:1"},
+		"METRICS_HOST":          {arguments: deployedArguments, environment: map[string]string{"METRICS_HOST": "::1", "METRICS_PORT": "1"}, metrics: "[::1]:1"},
 		"metrics on loopback": {
 			arguments: strings.Replace(deployedArguments, ":2000", "127.0.0.1:2000", 1), metrics: "127.0.0.1:2000",
 		},
