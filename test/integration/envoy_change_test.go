@@ -15,7 +15,7 @@ import (
 
 var _ = Describe("under load, a change of the data plane", withEnvoy, func() {
 	It("loses no request in either direction, and waits for a pod that cannot be scheduled", func(ctx SpecContext) {
-		env := newFaultEnvironment(0)
+		env := newFaultEnvironment(0, nil)
 		env.changeClass(func(c *v1alpha1.TunnelConfigurationSpec) { c.DataPlane = ptr.To(v1alpha1.DataPlaneIngressRules) })
 		env.serveLoad()
 		Expect(env.dataPlane()).To(Equal("IngressRules, DataPlaneApplied True Applied"))

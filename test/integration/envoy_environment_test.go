@@ -44,7 +44,7 @@ import (
 const xdsAddress = "127.0.0.1:18000"
 
 // concurrentEnvironments is the number of environments with Envoys that a spec can have.
-const concurrentEnvironments = 4
+const concurrentEnvironments = 8
 
 // xdsAddressOf returns the address on which the controllers of an environment serve Envoys.
 func xdsAddressOf(number int) string { return fmt.Sprintf("127.0.0.%d:18000", number+1) }
@@ -168,11 +168,18 @@ var startBed = sync.OnceValue(func() *bed {
 // through the simulator to the Envoys of the connectors' pods, and from there to real servers.
 func newEnvoyEnvironment() *environment {
 	GinkgoHelper()
+	return newLaggingEnvironment(nil)
+}
+
+// newLaggingEnvironment is like newEnvoyEnvironment, for an edge with the lag. Without a lag,
+// connectors become ready at once.
+func newLaggingEnvironment(lag func() simulator.Lag) *environment {
+	GinkgoHelper()
 	netns.Require(GinkgoTB())
 	env := &environment{}
 	b := startBed()
 	env.prepare(simulator.Options{
-		Dial: b.Dial,
+		Lag: lag, Dial: b.Dial,
 		DialConnector: func(ctx context.Context, connector, _, address string) (net.Conn, error) {
 			return b.DialLoopback(ctx, types.NamespacedName{Namespace: env.controllerNamespace, Name: connector}, address)
 		},
@@ -186,9 +193,11 @@ func newEnvoyEnvironment() *environment {
 		env.deletePods()
 		b.edges.remove(env.cloudflare)
 	})
-	env.create(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{
-		DataPlane: ptr.To(v1alpha1.DataPlaneEnvoy), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](2)},
-	}))
+	connector := &v1alpha1.Connector{Replicas: ptr.To[int32](2)}
+	if lag == nil {
+		connector.ReadyDelay = ptr.To[v1alpha1.Delay]("0s")
+	}
+	env.create(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{DataPlane: ptr.To(v1alpha1.DataPlaneEnvoy), Connector: connector}))
 	env.useClassSettings("envoy")
 	return env
 }

@@ -26,21 +26,25 @@ type loadFault struct {
 }
 
 var _ = Describe("with the data plane Envoy and under load", withEnvoy, func() {
-	It("no request is lost while the controller, the API server, certificates or routes change", func(ctx SpecContext) {
-		runs := []func(context.Context, *faultEnvironment){loseConnectors, loseController, loseAPIServer, changeOften}
+	It("no request is lost while the controller, the API server, certificates, routes or connectors change", func(ctx SpecContext) {
 		var faults []loadFault
-		for number, run := range runs {
-			env := newFaultEnvironment(number)
-			faults = append(faults, loadFault{env, run})
+		for _, run := range []func(context.Context, *faultEnvironment){loseConnectors, loseController, loseAPIServer, changeOften} {
+			faults = append(faults, loadFault{newFaultEnvironment(len(faults), anyLag), run})
+		}
+		for _, run := range []func(context.Context, *faultEnvironment){replaceConnectors, rotateToken, evictConnectors, changeDataPlanes} {
+			faults = append(faults, loadFault{newRolloutEnvironment(len(faults)), run})
 		}
 		proxy := newAPIProxy()
 		for number, f := range faults {
 			if number == 2 {
 				f.proxy = proxy
-				f.serveLoad("--kubeconfig=" + proxy.kubeconfig)
+				f.startServing("--kubeconfig=" + proxy.kubeconfig)
 			} else {
-				f.serveLoad()
+				f.startServing()
 			}
+		}
+		for _, f := range faults {
+			f.awaitServing()
 		}
 		runConcurrently(faults, func(f loadFault) { f.run(ctx, f.faultEnvironment) })
 	})
