@@ -25,6 +25,7 @@ func Capabilities() routing.Capabilities {
 		FollowsEndpoints: true,
 		NeedsClusterIP:   true,
 		RepeatsEntries:   true,
+		KnowsScheme:      true,
 		Cost:             entryCost,
 	}
 }

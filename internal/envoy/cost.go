@@ -19,14 +19,15 @@ const (
 // use up the memory of the controller and of Envoy with the largest values that the API
 // accepts.
 func entryCost(m *routing.Match, a *routing.Action) int {
-	size := matchSize(m) + changesSize(a.Response) + corsSize(a.CORS)
+	size, routes := matchSize(m)+changesSize(a.Response)+corsSize(a.CORS), countRoutes(m)
 	if a.Redirect != nil {
+		routes *= countRedirects(a.Redirect)
 		size += len(a.Redirect.Hostname) + pathSize(a.Redirect.Path)
 	}
 	if a.Forward != nil {
 		size += forwardSize(a.Forward)
 	}
-	return countRoutes(m) * (1 + size/sizePerRule)
+	return routes * (1 + size/sizePerRule)
 }
 
 func matchSize(m *routing.Match) int {

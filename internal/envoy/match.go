@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -17,15 +18,27 @@ type routeMatch struct {
 	prefix string
 }
 
-// routeMatches returns the matches that together match the requests of m: one, or two when
+// routeMatches returns the matches that together match the requests of an entry: one, or two when
 // the path contains escapes with letters. Envoy compares escapes with regard to case, but
 // "%c3" and "%C3" are the same path (RFC 3986, section 6.2.2.1).
-func routeMatches(m *routing.Match) []routeMatch {
-	matches := []routeMatch{newRouteMatch(m, m.Path.Value)}
-	if lower := lowerForm(m.Path); lower != m.Path.Value {
-		matches = append(matches, newRouteMatch(m, lower))
+func routeMatches(e *routing.Entry) []routeMatch {
+	matches := []routeMatch{newRouteMatch(e.Match, e.Match.Path.Value)}
+	if lower := lowerForm(e.Match.Path); lower != e.Match.Path.Value {
+		matches = append(matches, newRouteMatch(e.Match, lower))
+	}
+	if e.Scheme != "" {
+		for i := range matches {
+			matches[i] = matches[i].with(schemeMatcher(e.Scheme))
+		}
 	}
 	return matches
+}
+
+// with returns the match with another condition for a header.
+func (m routeMatch) with(h *routev3.HeaderMatcher) routeMatch {
+	match := &routev3.RouteMatch{PathSpecifier: m.PathSpecifier, QueryParameters: m.QueryParameters}
+	match.Headers = append(slices.Clip(m.Headers), h)
+	return routeMatch{match, m.prefix}
 }
 
 // countRoutes returns the number of routes of a match.

@@ -96,6 +96,7 @@ type actionKey struct {
 // virtualHost returns the virtual host that serves a hostname.
 func (r *renderer) virtualHost(h *routing.Host) *routev3.VirtualHost {
 	host := emptyVirtualHost(h.Hostname)
+	var answered routing.Schemes
 	for _, e := range h.Entries {
 		host.Routes = append(host.Routes, r.routesOf(e, h.Hostname)...)
 		if e.Source.Route.Kind == routing.KindGRPCRoute && host.ResponseHeadersToRemove == nil {
@@ -103,6 +104,9 @@ func (r *renderer) virtualHost(h *routing.Host) *routev3.VirtualHost {
 			host.ResponseHeadersToRemove = []string{"content-length"}
 		}
 		if e.Match.MatchesAll() {
+			answered = answered.With(e.Scheme)
+		}
+		if answered.HasBoth() {
 			break // no request reaches the other entries
 		}
 	}
@@ -124,10 +128,13 @@ func (r *renderer) routesOf(e *routing.Entry, hostname string) []*routev3.Route 
 	if routes, ok := r.routes[e]; ok {
 		return routes
 	}
-	matches := routeMatches(e.Match)
-	routes := make([]*routev3.Route, len(matches))
-	for i, m := range matches {
-		routes[i] = r.route(e, hostname, m)
+	var routes []*routev3.Route
+	for _, m := range routeMatches(e) {
+		if e.Action.Redirect != nil {
+			routes = append(routes, redirectRoutes(e, hostname, m)...)
+		} else {
+			routes = append(routes, r.route(e, m))
+		}
 	}
 	if isRepeated := e.Hostname != hostname || isWide(e.Hostname); isRepeated && !dependsOnHostname(e) {
 		r.routes[e] = routes

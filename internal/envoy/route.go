@@ -14,21 +14,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// route returns one route of an entry.
-func (r *renderer) route(e *routing.Entry, hostname string, m routeMatch) *routev3.Route {
+// route returns one route of an entry without a redirect.
+func (r *renderer) route(e *routing.Entry, m routeMatch) *routev3.Route {
 	route := &routev3.Route{Match: m.RouteMatch}
 	a := e.Action
-	switch {
-	case a.Forward != nil:
+	if a.Forward != nil {
 		route.Action = &routev3.Route_Route{Route: r.routeAction(e, m)}
-	case a.Redirect != nil:
-		route.Action = &routev3.Route_Redirect{Redirect: redirectAction(a.Redirect, hostname, m.prefix)}
-	default:
+	} else {
 		route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: uint32(a.Status)}} //nolint:gosec // an HTTP status
-	}
-	if a.Forward == nil {
-		response := compose(a.Response)
-		route.ResponseHeadersToAdd, route.ResponseHeadersToRemove = response.add, response.remove
+		setResponse(route, a)
 	}
 	if a.CORS != nil {
 		route.TypedPerFilterConfig = map[string]*anypb.Any{filterCORS: pack(corsPolicy(a.CORS))}
@@ -36,37 +30,10 @@ func (r *renderer) route(e *routing.Entry, hostname string, m routeMatch) *route
 	return route
 }
 
-// redirectAction returns the action of a redirect. It always names the host where it is
-// known, because the host of a request can have a port.
-func redirectAction(redirect *routing.Redirect, hostname, prefix string) *routev3.RedirectAction {
-	action := &routev3.RedirectAction{HostRedirect: redirect.Hostname, ResponseCode: redirectCodes[redirect.Status]}
-	if action.HostRedirect == "" && !isWide(hostname) {
-		action.HostRedirect = hostname
-	}
-	if redirect.Scheme != "" {
-		action.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: redirect.Scheme}
-	}
-	action.PortRedirect = uint32(redirect.LocationPort()) //nolint:gosec // the CRD limits ports to 65535
-	if redirect.Path == nil {
-		return action
-	}
-	switch path := rewritePath(redirect.Path, prefix); {
-	case !redirect.Path.Prefix:
-		action.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: path.literal}
-	case path.expression != nil:
-		action.PathRewriteSpecifier = &routev3.RedirectAction_RegexRewrite{RegexRewrite: path.expression}
-	default:
-		action.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: path.literal}
-	}
-	return action
-}
-
-var redirectCodes = map[int]routev3.RedirectAction_RedirectResponseCode{
-	301: routev3.RedirectAction_MOVED_PERMANENTLY,
-	302: routev3.RedirectAction_FOUND,
-	303: routev3.RedirectAction_SEE_OTHER,
-	307: routev3.RedirectAction_TEMPORARY_REDIRECT,
-	308: routev3.RedirectAction_PERMANENT_REDIRECT,
+// setResponse adds the changes of the headers of responses that Envoy sends itself.
+func setResponse(route *routev3.Route, a *routing.Action) {
+	response := compose(a.Response)
+	route.ResponseHeadersToAdd, route.ResponseHeadersToRemove = response.add, response.remove
 }
 
 // pathRewrite replaces a path, or its matched prefix, by a literal or by an expression.

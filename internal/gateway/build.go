@@ -193,7 +193,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 	d.access = newAccess(d.Settings)
 	d.permitted = newPermittedHostnames(s)
 	d.limiter = newLimiter(s, in, d.DataPlane)
-	d.limiter.repeats, d.limiter.access = capabilities.RepeatsEntries, d.access
+	d.limiter.repeats, d.limiter.knowsScheme, d.limiter.access = capabilities.RepeatsEntries, capabilities.KnowsScheme, d.access
 	d.translator = translator{
 		capabilities: capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused, unsupported: capabilities.Expression},
@@ -217,6 +217,9 @@ func (d *decision) decideListeners() {
 	for _, l := range d.Listeners {
 		d.references.resolve(l)
 	}
+	if !d.translator.capabilities.KnowsScheme {
+		markAfterHTTPS(d.Listeners)
+	}
 	d.Rejected = d.gatewayProblem(d.snapshot, d.invalid)
 	d.parents = newParents(d.snapshot, d.listeners, d.Sets)
 }
@@ -235,12 +238,21 @@ func (d *decision) translateRoutes() {
 // table.
 func (d *decision) attachRoutes() map[string]*group {
 	attachRoutes(d.Routes, d.parents)
-	groups := groupsOf(d.Listeners)
+	groups := d.groups()
 	if d.limiter.repeats {
 		return groups
 	}
 	for hostname, separate := range routing.SeparateHostnames(groups, d.access) {
 		groups[hostname].separate = separate
+	}
+	return groups
+}
+
+// groups returns the groups of the served listeners.
+func (r *Result) groups() map[string]*group {
+	groups := groupsOf(r.Listeners)
+	if r.translator.capabilities.KnowsScheme {
+		linkSchemes(groups, gatewayOwner(r.gateway))
 	}
 	return groups
 }
@@ -269,7 +281,7 @@ func (d *decision) removeRefused(groups map[string]*group) {
 	}
 	for _, l := range d.Listeners {
 		for _, route := range l.routes {
-			if d.shares.of(route).isRefused() && !route.isFullyDropped() {
+			if d.shares.of(route).isRefused() && route.countsAt(l) {
 				l.AttachedRoutes--
 			}
 		}
@@ -277,7 +289,13 @@ func (d *decision) removeRefused(groups map[string]*group) {
 	}
 	for _, g := range groups {
 		g.routes = d.shares.withoutRefused(g.routes)
+		g.schemes.redirects = nil // it can have refused routes
 	}
+}
+
+// countsAt reports whether the route counts as attached to the listener, unless it is refused.
+func (r *Route) countsAt(l *Listener) bool {
+	return slices.ContainsFunc(r.Parents, func(p Parent) bool { return slices.Contains(p.Listeners, l) && !r.isFullyDropped(p.Dropped) })
 }
 
 // confineRoutes passes to the routing table which routes are confined.

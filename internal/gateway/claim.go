@@ -16,14 +16,15 @@ type claimIndex struct {
 	// hostnames with one claimant, which are the most.
 	byAddress map[address][2]*Listener
 	limiter   *limiter
+	// knowsScheme reports whether the data plane knows the scheme of a request.
+	knowsScheme bool
 }
 
 // claimedHostname are the listeners that claim one hostname. All have the same owner.
 type claimedHostname struct {
 	first *Listener
-	// ports are the ports of the accepted listeners. It is empty when first is the only
-	// claimant.
-	ports []gatewayv1.PortNumber
+	// accepted are the accepted listeners. It is empty when first is the only claimant.
+	accepted []*Listener
 }
 
 type address struct {
@@ -80,17 +81,20 @@ func (c *claimIndex) claimantOf(l *Listener) *Listener {
 }
 
 // setSharedPorts sets, for the accepted listeners of one owner, the other ports on which
-// the owner uses the hostname. The listeners on these ports share their routes.
+// the owner uses the hostname. The listeners on these ports share their routes, if they have the
+// same protocol or the data plane does not know the scheme of a request.
 func (c *claimIndex) setSharedPorts(listeners []*Listener) {
 	for _, l := range listeners {
 		if claimed := c.byHostname[l.Hostname()]; l.Rejected == nil && c.isShared(claimed) {
-			claimed.ports = append(claimed.ports, l.Spec.Port)
+			claimed.accepted = append(claimed.accepted, l)
 			c.byHostname[l.Hostname()] = claimed
 		}
 	}
 	for _, l := range listeners {
 		if l.Rejected == nil {
-			l.sharedPorts = describeOtherPorts(c.byHostname[l.Hostname()].ports, l.Spec.Port)
+			l.sharedPorts = describePorts(slices.DeleteFunc(slices.Clone(c.byHostname[l.Hostname()].accepted), func(other *Listener) bool {
+				return other == l || c.knowsScheme && other.Spec.Protocol != l.Spec.Protocol
+			}))
 		}
 	}
 }
@@ -101,18 +105,15 @@ func (c *claimIndex) isShared(claimed claimedHostname) bool {
 	return ok
 }
 
-// describeOtherPorts lists at most five of the ports except the given port. The ports
-// are different, and the given port is one of them.
-func describeOtherPorts(ports []gatewayv1.PortNumber, except gatewayv1.PortNumber) string {
+// describePorts lists at most five of the different ports of the listeners.
+func describePorts(listeners []*Listener) string {
 	const limit = 5
 	var parts []string
-	for _, port := range ports {
+	for _, l := range listeners {
 		if len(parts) == limit {
-			return fmt.Sprintf("%s, and %d more", strings.Join(parts, ", "), len(ports)-1-limit)
+			return fmt.Sprintf("%s, and %d more", strings.Join(parts, ", "), len(listeners)-limit)
 		}
-		if port != except {
-			parts = append(parts, fmt.Sprint(port))
-		}
+		parts = append(parts, fmt.Sprint(l.Spec.Port))
 	}
 	return strings.Join(parts, ", ")
 }

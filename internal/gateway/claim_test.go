@@ -129,14 +129,16 @@ func randomListeners(r *rand.Rand) []*Listener {
 	return listeners
 }
 
-func TestMessageListsFiveOtherPorts(t *testing.T) {
-	ports := []gatewayv1.PortNumber{1, 2, 3, 4, 5, 6, 7, 8}
-	for own, want := range map[gatewayv1.PortNumber]string{8: "1, 2, 3, 4, 5, and 2 more", 3: "1, 2, 4, 5, 6, and 2 more"} {
-		if got := describeOtherPorts(ports, own); got != want {
-			t.Errorf("other ports than %d: %s, want %s", own, got, want)
+func TestMessageListsFivePorts(t *testing.T) {
+	for count, want := range map[int]string{0: "", 5: "1, 2, 3, 4, 5", 7: "1, 2, 3, 4, 5, and 2 more"} {
+		var listeners []*Listener
+		for i := range count {
+			l := &Listener{}
+			l.Spec.Port = gatewayv1.PortNumber(1 + i) //nolint:gosec // a small number
+			listeners = append(listeners, l)
 		}
-	}
-	if got, want := describeOtherPorts(ports[:6], 1), "2, 3, 4, 5, 6"; got != want {
-		t.Errorf("other ports than 1: %s, want %s", got, want)
+		if got := describePorts(listeners); got != want {
+			t.Errorf("%d ports: %s, want %s", count, got, want)
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // conflict with each other all lose.
 func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	claims := newClaimIndex()
-	claims.limiter = l
+	claims.limiter, claims.knowsScheme = l, l.knowsScheme
 	claims.addOwner(gatewayListeners)
 	for _, set := range sets {
 		claims.addOwner(set.Listeners)

@@ -31,6 +31,29 @@ func (r *Route) cost() int {
 	return cost
 }
 
+// cost returns the number of rules for which the matches of a route count for one hostname of the
+// group. A redirect to https that answers no request of the group does not count.
+func (g *group) cost(route *Route) int {
+	cost := 0
+	for i := range route.matches {
+		if m := &route.matches[i]; g.answers(route, m) {
+			cost += m.cost
+		}
+	}
+	return cost
+}
+
+// repetitionCost returns the number of rules for which one repetition of the route counts.
+func (g *group) repetitionCost(route *Route) int {
+	cost := 0
+	for i := range route.matches {
+		if m := &route.matches[i]; g.answers(route, m) {
+			cost += m.repetitionCost()
+		}
+	}
+	return cost
+}
+
 // countBackends returns the number of different backends and mirrors of the rules with a match,
 // or 0 if each match can have one of its own.
 func (r *Route) countBackends() int {

@@ -27,7 +27,18 @@ type DroppedRule struct {
 	// LeftOut reports whether Matches are all matches of the rule, so that the rule
 	// answers no request.
 	LeftOut bool
+	// Redirect is why a rule that only redirects to https answers no request, or empty.
+	Redirect string
+	// AfterHTTPS reports whether the rule answers no request instead of the Status, because the
+	// hostname also has HTTPS listeners.
+	AfterHTTPS bool
 }
+
+// The reasons why a redirect to https answers no request.
+const (
+	redirectSchemeUnknown = "ingress rules do not know the scheme of a request"
+	redirectOfHTTPS       = "only HTTPS listeners admit the route here"
+)
 
 // OmittedMatch is a match that the data plane cannot express.
 type OmittedMatch struct {
@@ -47,6 +58,9 @@ const (
 	wordingMatchesOmitted = "%s are omitted, and their requests go to the next matching rule"
 	wordingRuleFails      = "the rule answers %d (%s)"
 	wordingRuleLeftOut    = "the rule is left out because of %s, and its requests go to the next matching rule"
+	// The next two concern the scheme of requests.
+	wordingRedirectLeftOut = "the redirect to https is left out, because %s"
+	wordingRuleAfterHTTPS  = "the rule is left out in favor of the HTTPS listener (%s)"
 )
 
 // describe returns the rule and its outcome: "the message for this condition MUST start
@@ -61,8 +75,10 @@ func (d DroppedRule) outcome(size int) string {
 	for _, m := range d.Matches {
 		matches.Add("match %d (%s)", m.Match, describeUnsupportedParts(m.Fields, m.EnvoySupports, size/4))
 	}
-	omitted, fails := matches.String(), fmt.Sprintf(wordingRuleFails, d.Status, describeUnsupportedParts(d.Actions, d.EnvoySupportsActions, size/4))
+	omitted, fails := matches.String(), d.describeFailure(size/4)
 	switch {
+	case d.Redirect != "":
+		return fmt.Sprintf(wordingRedirectLeftOut, d.Redirect)
 	case matches.Len() == 0:
 		return fails
 	case d.LeftOut && len(d.Actions) > 0:
@@ -80,6 +96,15 @@ func (d DroppedRule) outcome(size int) string {
 	return outcome
 }
 
+// describeFailure describes what a rule does whose action is not supported.
+func (d DroppedRule) describeFailure(size int) string {
+	parts := describeUnsupportedParts(d.Actions, d.EnvoySupportsActions, size)
+	if d.AfterHTTPS {
+		return fmt.Sprintf(wordingRuleAfterHTTPS, parts)
+	}
+	return fmt.Sprintf(wordingRuleFails, d.Status, parts)
+}
+
 // describeUnsupportedParts lists the unsupported parts. A part that Envoy would support is
 // not supported by ingress rules.
 func describeUnsupportedParts(parts []string, envoySupports bool, size int) string {
@@ -90,8 +115,38 @@ func describeUnsupportedParts(parts []string, envoySupports bool, size int) stri
 	return describeItems(list, parts)
 }
 
-// remedyEnvoy follows the description of a feature that Envoy would support.
-const remedyEnvoy = "The platform team can set dataPlane: Envoy"
+// The remedies for what the data plane cannot express.
+const (
+	remedyEnvoy       = "The platform team can set dataPlane: Envoy"
+	remedyAlwaysHTTPS = "Use Always Use HTTPS of the zone at Cloudflare instead"
+	remedyListener    = "Attach the route to an HTTP listener, or use Always Use HTTPS of the zone at Cloudflare"
+)
+
+// remedy returns the sentence that follows the description of the rules, or an empty string.
+func remedy(rules []DroppedRule) string {
+	has := func(redirect string) bool {
+		return slices.ContainsFunc(rules, func(d DroppedRule) bool { return d.Redirect == redirect })
+	}
+	envoy := slices.ContainsFunc(rules, DroppedRule.envoySupportsMore)
+	switch {
+	case has(redirectOfHTTPS):
+		return " " + remedyListener + "."
+	case has(redirectSchemeUnknown) && envoy:
+		return " " + remedyAlwaysHTTPS + ", or ask the platform team to set dataPlane: Envoy."
+	case has(redirectSchemeUnknown):
+		return " " + remedyAlwaysHTTPS + "."
+	case envoy:
+		return " " + remedyEnvoy + "."
+	default:
+		return ""
+	}
+}
+
+// envoySupportsMore reports whether Envoy would support a part of the rule that ingress rules do
+// not.
+func (d DroppedRule) envoySupportsMore() bool {
+	return d.EnvoySupportsActions || slices.ContainsFunc(d.Matches, func(m OmittedMatch) bool { return m.EnvoySupports })
+}
 
 // hasIncompatibleFilters reports whether the rule is not served only because its filters
 // exclude each other.
@@ -99,20 +154,14 @@ func (d DroppedRule) hasIncompatibleFilters() bool {
 	return len(d.Matches) == 0 && len(d.Actions) == 1 && d.Actions[0] == routing.IncompatibleFilters
 }
 
-// DescribeDropped describes the rules in one sentence. A second sentence names the remedy if
-// Envoy would support a part of them.
+// DescribeDropped describes the rules in one sentence. A second sentence names a remedy outside of
+// the route.
 func DescribeDropped(rules ...DroppedRule) string {
 	return describeDropped(message.MaxSize, rules...)
 }
 
 func describeDropped(size int, rules ...DroppedRule) string {
-	remedy := ""
-	for _, d := range rules {
-		if d.EnvoySupportsActions || slices.ContainsFunc(d.Matches, func(m OmittedMatch) bool { return m.EnvoySupports }) {
-			remedy = " " + remedyEnvoy + "."
-		}
-	}
-	list := message.List{Separator: "; ", After: "." + remedy, MaxSize: size}
+	list := message.List{Separator: "; ", After: "." + remedy(rules), MaxSize: size}
 	for _, d := range rules {
 		if list.Full() {
 			list.Count(1)
@@ -121,4 +170,33 @@ func describeDropped(size int, rules ...DroppedRule) string {
 		list.Add("%s", d.describe(size))
 	}
 	return list.String()
+}
+
+// droppedAt returns the rules that are not served as written through the listeners.
+func (r *Route) droppedAt(listeners []*Listener) []DroppedRule {
+	if len(listeners) == 0 || len(r.Dropped) == 0 && !slices.ContainsFunc(r.matches, isToHTTPS) {
+		return r.Dropped // most routes
+	}
+	onlyHTTPS := !slices.ContainsFunc(listeners, func(l *Listener) bool { return l.scheme() == routing.SchemeHTTP })
+	afterHTTPS := !slices.ContainsFunc(listeners, func(l *Listener) bool { return !l.afterHTTPS })
+	dropped := slices.Clone(r.Dropped)
+	for i := range dropped {
+		d := &dropped[i]
+		d.AfterHTTPS = afterHTTPS && len(d.Actions) > 0
+		d.EnvoySupportsActions = d.EnvoySupportsActions && (d.Redirect == "" || !onlyHTTPS)
+	}
+	for i := range r.matches {
+		rule := r.matches[i].rule
+		if r.matches[i].toHTTPS && onlyHTTPS && !slices.ContainsFunc(dropped, func(d DroppedRule) bool { return d.Rule == rule }) {
+			dropped = append(dropped, DroppedRule{Rule: rule, LeftOut: true, Redirect: redirectOfHTTPS})
+		}
+	}
+	slices.SortStableFunc(dropped, func(a, b DroppedRule) int { return a.Rule - b.Rule })
+	return dropped
+}
+
+// isFullyDropped reports whether the dropped rules are all rules of the route, so that none is
+// served as written.
+func (r *Route) isFullyDropped(dropped []DroppedRule) bool {
+	return len(dropped) > 0 && len(dropped) == len(r.Rules)
 }

@@ -44,6 +44,9 @@ func (m envoyMatcher) describeAnswer(r routing.Request) string {
 	}
 	switch route := host.Routes[i]; action := route.Action.(type) {
 	case *routev3.Route_DirectResponse:
+		if action.DirectResponse.Status == http.StatusNotFound {
+			return noMatch
+		}
 		return fmt.Sprintf("status %d", action.DirectResponse.Status)
 	case *routev3.Route_Redirect:
 		return fmt.Sprintf("redirect %d", redirectStatus[action.Redirect.ResponseCode])
@@ -101,10 +104,15 @@ func matchesPath(m *routev3.RouteMatch, path string) bool {
 // matchesHeader compares each line of the header by itself.
 func matchesHeader(h *routev3.HeaderMatcher, r routing.Request) bool {
 	values := r.Headers[http.CanonicalHeaderKey(h.Name)]
-	if h.Name == ":method" {
+	switch h.Name {
+	case ":method":
 		values = []string{cmp.Or(r.Method, "GET")}
+	case ":authority":
+		values = []string{r.Host}
+	case "x-forwarded-proto":
+		values = []string{string(cmp.Or(r.Scheme, routing.SchemeHTTPS))}
 	}
-	return slices.ContainsFunc(values, func(value string) bool { return matchesText(h.GetStringMatch(), value) })
+	return h.InvertMatch != slices.ContainsFunc(values, func(value string) bool { return matchesText(h.GetStringMatch(), value) })
 }
 
 // matchesParameter compares the first value of the parameter, as it is in the URL.
@@ -120,7 +128,7 @@ func matchesParameter(q *routev3.QueryParameterMatcher, r routing.Request) bool 
 func matchesText(m *matcherv3.StringMatcher, value string) bool {
 	switch p := m.MatchPattern.(type) {
 	case *matcherv3.StringMatcher_Exact:
-		return value == p.Exact
+		return value == p.Exact || m.IgnoreCase && strings.EqualFold(value, p.Exact)
 	case *matcherv3.StringMatcher_SafeRegex:
 		return matchesExpression(p.SafeRegex, value)
 	default:

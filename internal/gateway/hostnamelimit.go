@@ -15,6 +15,7 @@ import (
 // A route of a tenant that is repeated for a hostname which only other tenants name is foreign
 // there: it costs no tenant a route, and is confined if there is no room for it.
 type hostnameLists struct {
+	group   *group
 	limiter *limiter
 	shares  shares
 	// unreliable are the tenants with refused routes. Their matches of every request do not count as
@@ -22,6 +23,9 @@ type hostnameLists struct {
 	unreliable map[limits.Tenant]bool
 	byName     map[string]*hostnameList
 	byRoute    map[*share][]*hostnameList
+	// borrowed are the numbers of rules for the redirects of tenants that answer http first, by
+	// their hostname.
+	borrowed map[string]int
 }
 
 // hostnameList are the routes for one hostname.
@@ -31,7 +35,8 @@ type hostnameList struct {
 	// confined routes.
 	costs, confined  map[limits.Tenant]int
 	all, allConfined int
-	matchesAll       bool
+	// answered are the schemes whose requests a route answers all.
+	answered routing.Schemes
 }
 
 // limitHostnames refuses the routes for hostnames above limits.routesPerHostname. The result
@@ -59,7 +64,7 @@ func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, un
 		for i, s := range routes {
 			demands[i] = limits.Demand{Tenant: s.tenant, Amount: amounts[s]}
 		}
-		limit := limits.Limit{Total: l.class.RoutesPerHostname, First: l.first}
+		limit := limits.Limit{Total: max(0, l.class.RoutesPerHostname-lists.redirects(hostname)), First: l.first}
 		for i, verdict := range limit.Allocate(nil, demands).Verdicts {
 			if verdict != limits.Admitted {
 				routes[i].refused, routes[i].aboveHostname = l.hostnameRoutesProblem(hostname, demands[i].Amount), true
@@ -82,7 +87,7 @@ func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 			var demands []limits.Demand
 			routes := lists.foreign(hostname)
 			for _, s := range routes {
-				demands = append(demands, limits.Demand{Tenant: s.tenant, Amount: s.route.cost()})
+				demands = append(demands, limits.Demand{Tenant: s.tenant, Amount: lists.group.cost(s.route)})
 			}
 			for i, verdict := range (limits.Limit{Total: rest, First: l.first}).Allocate(nil, demands).Verdicts {
 				if verdict != limits.Admitted {
@@ -95,20 +100,23 @@ func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 
 // newHostnameLists returns the lists of a group, or none if no hostname can be above the limit.
 func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
-	if !l.mayExceedHostname(all, g) {
+	if !l.mayExceedHostname(all, g, groups) {
 		return hostnameLists{limiter: l} // most groups
 	}
 	return l.allHostnameLists(all, g, groups, unreliable)
 }
 
 func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
-	lists := hostnameLists{l, all, unreliable, map[string]*hostnameList{}, map[*share][]*hostnameList{}}
+	lists := hostnameLists{g, l, all, unreliable, map[string]*hostnameList{}, map[*share][]*hostnameList{}, l.borrowedRules(all, g, groups)}
 	for _, route := range g.routes {
 		s := all.of(route)
-		if s.isRefused() || len(route.matches) == 0 {
+		if s.isRefused() || g.cost(route) == 0 {
 			continue // it has no entries
 		}
-		matchesAll := !unreliable[s.tenant] && slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.MatchesAll() })
+		var answered routing.Schemes
+		if !unreliable[s.tenant] {
+			answered = g.answered(route)
+		}
 		for hostname := range g.servedHostnames(route, groups) {
 			list := lists.byName[hostname.served]
 			if list == nil {
@@ -116,9 +124,9 @@ func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*grou
 				lists.byName[hostname.served] = list
 			}
 			list.routes = append(list.routes, s)
-			list.add(s, 1)
+			list.add(s, g.cost(route))
 			lists.byRoute[s] = append(lists.byRoute[s], list)
-			list.matchesAll = list.matchesAll || matchesAll
+			list.answered |= answered
 		}
 	}
 	return lists
@@ -126,8 +134,11 @@ func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*grou
 
 // mayExceedHostname reports whether all routes of the group for one hostname would be above the
 // limit.
-func (l *limiter) mayExceedHostname(all shares, g *group) bool {
+func (l *limiter) mayExceedHostname(all shares, g *group, groups map[string]*group) bool {
 	cost := 0
+	for _, rules := range l.borrowedRules(all, g, groups) {
+		cost += rules
+	}
 	for _, route := range g.routes {
 		if !all.of(route).isRefused() {
 			cost += route.cost() * max(1, len(route.Hostnames))
@@ -150,7 +161,8 @@ func (x hostnameLists) above(cost func(hostnameLists, string) int) []string {
 
 // wider calls do with the lists for wider hostnames whose routes are repeated for the hostname.
 func (x hostnameLists) wider(hostname string, do func(*hostnameList)) {
-	if x.byName[hostname].matchesAll {
+	answered := x.byName[hostname].answered
+	if answered.HasBoth() {
 		return
 	}
 	for name := range routing.WiderHostnames(hostname) {
@@ -159,10 +171,22 @@ func (x hostnameLists) wider(hostname string, do func(*hostnameList)) {
 			continue
 		}
 		do(list)
-		if list.matchesAll {
+		if answered |= list.answered; answered.HasBoth() {
 			return
 		}
 	}
+}
+
+// redirects returns the number of rules for redirects of tenants that answer http for the hostname.
+func (x hostnameLists) redirects(hostname string) int {
+	if len(x.borrowed) == 0 {
+		return 0 // most groups
+	}
+	rules := x.borrowed[hostname]
+	for wide := range routing.WiderHostnames(hostname) {
+		rules += x.borrowed[wide]
+	}
+	return rules
 }
 
 // isForeign reports whether the routes of a tenant for a wider hostname are foreign for the
@@ -175,7 +199,7 @@ func (x hostnameLists) isForeign(tenant limits.Tenant, hostname string) bool {
 // costWithoutForeign returns the number of rules for a hostname without foreign ones.
 func (x hostnameLists) costWithoutForeign(hostname string) int {
 	own := x.byName[hostname]
-	cost := own.all
+	cost := own.all + x.redirects(hostname)
 	x.wider(hostname, func(wide *hostnameList) {
 		if _, names := own.costs[x.limiter.first]; !names {
 			cost += wide.costs[x.limiter.first]
@@ -223,13 +247,13 @@ func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 	amounts := map[*share]int{}
 	for _, s := range x.byName[hostname].routes {
 		if !s.isRefused() {
-			amounts[s] += s.route.cost()
+			amounts[s] += x.group.cost(s.route)
 		}
 	}
 	x.wider(hostname, func(wide *hostnameList) {
 		for _, s := range wide.routes {
 			if !s.isRefused() && !x.isForeign(s.tenant, hostname) {
-				amounts[s] += s.route.cost()
+				amounts[s] += x.group.cost(s.route)
 			}
 		}
 	})
@@ -244,7 +268,7 @@ func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 // remove removes the costs of a route that is refused.
 func (x hostnameLists) remove(s *share) {
 	for _, list := range x.byRoute[s] {
-		list.add(s, -1)
+		list.add(s, -x.group.cost(s.route))
 	}
 }
 
@@ -252,14 +276,13 @@ func (x hostnameLists) remove(s *share) {
 func (x hostnameLists) confine(s *share) {
 	s.confined = hostnameConfinedMessage(x.limiter.class.RoutesPerHostname)
 	for _, list := range x.byRoute[s] {
-		list.confined[s.tenant] += s.route.cost()
-		list.allConfined += s.route.cost()
+		list.confined[s.tenant] += x.group.cost(s.route)
+		list.allConfined += x.group.cost(s.route)
 	}
 }
 
-// add adds the costs of a route, or removes them if the factor is negative.
-func (h *hostnameList) add(s *share, factor int) {
-	cost := factor * s.route.cost()
+// add adds the costs of a route, which are negative to remove it.
+func (h *hostnameList) add(s *share, cost int) {
 	h.costs[s.tenant] += cost
 	h.all += cost
 	if s.isConfined() {

@@ -20,10 +20,13 @@ import (
 
 // largestHost returns the hostname with the most routes of Envoy, and their number.
 func largestHost(t *routing.Table) (hostname string, most int) {
+	uncounted := uncountedEntries(t)
 	for _, host := range t.Hosts() {
 		rules := 0
 		for _, e := range host.Entries {
-			rules += envoy.Capabilities().Cost(e.Match, e.Action)
+			if !uncounted[e] {
+				rules += envoy.Capabilities().Cost(e.Match, e.Action)
+			}
 		}
 		if rules > most {
 			hostname, most = host.Hostname, rules

@@ -30,10 +30,10 @@ func (l *Listener) hasConflictingKind(route *Route) bool {
 	return false
 }
 
-// add adds the hostnames of a route on the listener. A fully
-// dropped route conflicts with no other route, because it serves no request.
+// add adds the hostnames of a route on the listener. A route whose rules are all
+// dropped there conflicts with no other route, because it serves no request.
 func (k attachedKinds) add(route *Route, l *Listener) {
-	if route.isFullyDropped() {
+	if route.isFullyDropped(route.droppedAt([]*Listener{l})) {
 		return
 	}
 	if k[route.Kind] == nil {

@@ -15,7 +15,7 @@ import (
 // conflictsByDefinition compares the route with every attached route.
 func conflictsByDefinition(l *Listener, route *Route) bool {
 	return slices.ContainsFunc(l.routes, func(other *Route) bool {
-		return other.Kind != route.Kind && !other.isFullyDropped() && shareHostname(l.Hostname(), route, other)
+		return other.Kind != route.Kind && !other.isFullyDropped(other.Dropped) && shareHostname(l.Hostname(), route, other)
 	})
 }
 

@@ -20,7 +20,9 @@ type limiter struct {
 	// repeats reports whether the data plane repeats entries for each hostname, and answers
 	// with the status 404 without a rule.
 	repeats bool
-	access  routing.Access
+	// knowsScheme reports whether the data plane knows the scheme of a request.
+	knowsScheme bool
+	access      routing.Access
 	// notFound limits the rules that answer 404. It is nil until the rules of all
 	// tenants are known to exceed a limit.
 	notFound *notFoundBudget
@@ -97,6 +99,7 @@ func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares,
 	all = l.newShares(routes)
 	all.countHostnames(groups)
 	if l.repeats {
+		l.countBorrowed(all, groups)
 		l.limitRepeated(all, groups)
 		l.confine(all, groups)
 		return all, nil

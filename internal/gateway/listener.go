@@ -54,9 +54,13 @@ type Listener struct {
 	certificateWarnings string
 	messageSize         int // the maximum size of a list in a message
 	routeNamespaces     namespaceRule
-	routes              []*Route      // that the listener admits
-	lastAttached        *Route        // prevents counting a route twice
-	kinds               attachedKinds // nil while all routes have one kind
+	routes              []*Route // that the listener admits
+	// lastAttached and lastCounted prevent adding and counting a route twice.
+	lastAttached, lastCounted *Route
+	// afterHTTPS reports whether the listener is an HTTP listener of a hostname that also has served
+	// HTTPS listeners, and the data plane does not know the scheme of a request.
+	afterHTTPS bool
+	kinds      attachedKinds // nil while all routes have one kind
 }
 
 // Hostname returns the hostname of the listener. It is empty when the listener

@@ -19,6 +19,8 @@ type ruleMatch struct {
 	instructions int
 	// cost is the number of rules for which each entry with the match counts.
 	cost int
+	// toHTTPS reports whether the rule only redirects to https.
+	toHTTPS bool
 	routing.Match
 }
 
@@ -34,7 +36,7 @@ func (t translator) match(route *Route, rule, index int) (ruleMatch, []string) {
 	if unsupported = append(unsupported, t.capabilities.Match(match)...); len(unsupported) > 0 {
 		return ruleMatch{}, unsupported
 	}
-	m := ruleMatch{rule: rule, match: index, instructions: size}
+	m := ruleMatch{rule: rule, match: index, instructions: size, toHTTPS: isHTTPSRedirect(&route.Rules[rule])}
 	m.Path, m.Method, m.Call = path, string(ptr.Deref(match.Method, "")), call
 	for _, h := range match.Headers {
 		isExpression := ptr.Deref(h.Type, gatewayv1.HeaderMatchExact) == gatewayv1.HeaderMatchRegularExpression

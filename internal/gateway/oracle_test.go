@@ -380,7 +380,7 @@ func (o *oracle) intersects(c *claim, route *specRoute) bool {
 // hostname.
 func (o *oracle) admits(c *claim, route *specRoute) bool {
 	return o.permits(c, route) && !slices.ContainsFunc(o.attached[c], func(other *specRoute) bool {
-		return other.kind != route.kind && compareRouteAge(other, route) < 0 && o.isPartlySupported(other) && o.haveCommonHostname(c, other, route)
+		return other.kind != route.kind && compareRouteAge(other, route) < 0 && o.isPartlySupported(other, c) && o.haveCommonHostname(c, other, route)
 	})
 }
 
@@ -410,6 +410,7 @@ func (o *oracle) attachRoutes() {
 // routeReason returns the reason of the Accepted condition for a parentRef.
 func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *specRoute) string {
 	selected := o.selected(ref, route.Namespace)
+	admitting := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.admits(c, route) })
 	reaches := func(step func(*claim, *specRoute) bool) bool {
 		return slices.ContainsFunc(selected, func(c *claim) bool { return step(c, route) })
 	}
@@ -426,7 +427,7 @@ func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *specRoute) st
 		return "HostnameNotPermitted"
 	case !reaches(o.admits):
 		return "RouteKindConflict"
-	case !o.isPartlySupported(route):
+	case !o.isPartlySupported(route, admitting...):
 		return "UnsupportedValue"
 	default:
 		return "Accepted"

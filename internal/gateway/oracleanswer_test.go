@@ -140,44 +140,12 @@ func (o *oracle) describeAnswer(r routing.Request) string {
 	return best.String() + ": " + o.action(best.route, best.route.rules[best.rule]).String()
 }
 
-// best returns the match that answers the request, or nil.
-func (o *oracle) best(r routing.Request) *candidate {
-	group, found := o.groupOf(r.Host)
-	if !found {
-		return nil
-	}
-	var best *candidate
-	for _, route := range o.routes {
-		via := o.listenerInGroup(route, group)
-		if via == nil {
-			continue
-		}
-		for _, c := range o.candidates(route, o.servedOn(via, route), r) {
-			if best == nil || c.before(best) {
-				best = c
-			}
-		}
-	}
-	return best
-}
-
-// listenerInGroup returns a served listener with the hostname to which the route is
-// attached, or nil.
-func (o *oracle) listenerInGroup(route *specRoute, hostname string) *claim {
-	i := slices.IndexFunc(o.claims, func(c *claim) bool {
-		return c.serves() && c.hostname() == hostname && slices.Contains(o.attached[c], route)
-	})
-	if i < 0 {
-		return nil
-	}
-	return o.claims[i]
-}
-
 // candidate is a match of a route's rule that matches the request.
 type candidate struct {
 	route       *specRoute
 	rule, match int
 	precedence  []int // the larger number at the first difference takes precedence
+	via         []*claim
 }
 
 // String names the match.
@@ -208,9 +176,12 @@ func (o *oracle) candidates(route *specRoute, hostnames []string, r routing.Requ
 	}
 	var found []*candidate
 	for i, rule := range route.rules {
+		if !o.everything && isSpecRedirectToHTTPS(rule) {
+			continue
+		}
 		for j, match := range rule.matches {
 			if o.isMatchSupported(match) && o.matches(match, r) {
-				found = append(found, &candidate{route, i, j, append([]int{hostname}, o.precedence(match)...)})
+				found = append(found, &candidate{route: route, rule: i, match: j, precedence: append([]int{hostname}, o.precedence(match)...)})
 			}
 		}
 	}
@@ -546,10 +517,9 @@ func (o *oracle) isRuleSupported(rule specRule) bool {
 	return o.isActionSupported(rule) && !slices.ContainsFunc(rule.matches, func(match specMatch) bool { return !o.isMatchSupported(match) })
 }
 
-// isPartlySupported reports whether the data plane serves a rule of the route as
-// written.
-func (o *oracle) isPartlySupported(route *specRoute) bool {
-	return slices.ContainsFunc(route.rules, o.isRuleSupported)
+// isPartlySupported reports whether the listeners serve a rule of the route as written.
+func (o *oracle) isPartlySupported(route *specRoute, listeners ...*claim) bool {
+	return slices.ContainsFunc(route.rules, func(rule specRule) bool { return o.isRuleSupported(rule) && o.mayRedirect(rule, listeners) })
 }
 
 // backend returns the URL of the service, and false when it does not resolve.

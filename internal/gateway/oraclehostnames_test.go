@@ -49,12 +49,17 @@ func (o *oracle) routeMayUse(c *claim, route *specRoute, hostname string) bool {
 // servedOn returns the hostnames of the route that are supported, that intersect with
 // the listener, and whose intersection the route may use.
 func (o *oracle) servedOn(c *claim, route *specRoute) []string {
+	return o.servedFor(c, route, c.hostname())
+}
+
+// servedFor does the same for a narrower hostname, which the listener answers for another one.
+func (o *oracle) servedFor(c *claim, route *specRoute, hostname string) []string {
 	return slices.DeleteFunc(slices.Clone(route.hostnames), func(written string) bool {
 		served := written
-		if hostMatches(written, c.hostname()) {
-			served = c.hostname()
+		if hostMatches(written, hostname) {
+			served = hostname
 		}
-		return isUnsupportedHostname(written) || !hostnamesIntersect(c.hostname(), written) || !o.routeMayUse(c, route, served)
+		return isUnsupportedHostname(written) || !hostnamesIntersect(hostname, written) || !o.routeMayUse(c, route, served)
 	})
 }
 

@@ -27,6 +27,8 @@ var everything = routing.Capabilities{
 	},
 	Protocols: []routing.Protocol{routing.ProtocolHTTP, routing.ProtocolHTTPS, routing.ProtocolH2C},
 	Path:      url.PathUnescape,
+
+	KnowsScheme: true,
 }
 
 // routesSnapshot returns a Gateway with one listener for every hostname, and the

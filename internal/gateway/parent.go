@@ -23,6 +23,8 @@ type Parent struct {
 	Listeners []*Listener
 	// Rejected is why the route is not accepted, or nil when it is accepted.
 	Rejected *Problem
+	// Dropped lists the rules that are not served as written through the Listeners.
+	Dropped []DroppedRule
 
 	// notPermitted are the hostnames on the selected listeners under which the route is
 	// not served, because they are not permitted.
@@ -66,13 +68,14 @@ func attachRoutes(routes []*Route, p parents) {
 // that the listener admits but that is not accepted does not count as attached,
 // but its rules still answer 500.
 func (l *Listener) addRoute(route *Route, accepted bool) {
+	if accepted && l.lastCounted != route {
+		l.lastCounted = route
+		l.AttachedRoutes++
+	}
 	if l.lastAttached == route {
 		return
 	}
 	l.lastAttached = route
-	if accepted {
-		l.AttachedRoutes++
-	}
 	l.routes = append(l.routes, route)
 	if l.kinds != nil {
 		l.kinds.add(route, l)
@@ -82,7 +85,7 @@ func (l *Listener) addRoute(route *Route, accepted bool) {
 // attach tries to attach the route to each listener of the owner. When no listener admits the
 // route, the reason describes the furthest step that the route reached at any listener.
 func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) Parent {
-	parent := Parent{Ref: ref, Owner: owner}
+	parent := Parent{Ref: ref, Owner: owner, Dropped: route.Dropped}
 	if p.notAllowed != nil {
 		cause := p.notAllowed.Message
 		switch {
@@ -107,9 +110,13 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		}
 		furthest = max(furthest, step)
 	}
-	if furthest == stepNone {
+	switch furthest {
+	case stepNone:
 		parent.Rejected = noMatchingParent(route, ref, owner, p.listeners)
-	} else {
+	case stepAdmitted:
+		parent.Dropped = route.droppedAt(parent.Listeners)
+		parent.Rejected = route.unsupportedProblem(parent.Dropped)
+	default:
 		parent.Rejected = route.problemAtStep(furthest, ref, selected)
 	}
 	return parent
@@ -148,11 +155,8 @@ func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step 
 }
 
 // problemAtStep returns why the route is not accepted, given the furthest step
-// that it reached at one of the listeners. It returns nil for an accepted route.
+// that it reached at one of the listeners, none of which admits it.
 func (r *Route) problemAtStep(furthest step, ref gatewayv1.ParentReference, listeners []*Listener) *Problem {
-	if furthest == stepAdmitted {
-		return r.unsupportedProblem()
-	}
 	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, ref) != furthest })
 	switch furthest {
 	case stepUnsupported:
@@ -178,16 +182,16 @@ func selects(ref gatewayv1.ParentReference, l *Listener) bool {
 
 // unsupportedProblem returns a problem when no rule of the route is served as
 // written, or nil.
-func (r *Route) unsupportedProblem() *Problem {
-	if !r.isFullyDropped() {
+func (r *Route) unsupportedProblem(dropped []DroppedRule) *Problem {
+	if !r.isFullyDropped(dropped) {
 		return nil
 	}
 	reason := conditions.ReasonUnsupportedValue
-	if !slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
+	if !slices.ContainsFunc(dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
 		reason = conditions.ReasonIncompatibleFilters
 	}
 	const first = "The controller serves no rule of the route as written. "
-	return &Problem{Reason: reason, Message: first + describeDropped(r.messageSize-len(first), r.Dropped...)}
+	return &Problem{Reason: reason, Message: first + describeDropped(r.messageSize-len(first), dropped...)}
 }
 
 // noMatchingParent returns the problem of a parentRef that selects no listener.

@@ -537,7 +537,8 @@ func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *specRout
 	}
 	if want["Accepted"] == "False Accepted" {
 		want["Accepted"] = "True Accepted"
-		if slices.ContainsFunc(route.rules, func(rule specRule) bool { return !o.isRuleSupported(rule) }) {
+		admitting := slices.DeleteFunc(o.selected(ref, route.Namespace), func(c *claim) bool { return !o.admits(c, route) })
+		if slices.ContainsFunc(route.rules, func(rule specRule) bool { return !o.isRuleSupported(rule) || !o.mayRedirect(rule, admitting) }) {
 			want["PartiallyInvalid"] = "True UnsupportedValue"
 		}
 	}

@@ -378,6 +378,10 @@ func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule 
 	} else if d.chance(8) {
 		header := &gatewayv1.HTTPHeaderFilter{Remove: []string{"X-Secret"}}
 		rule.Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: header}}
+	} else if d.chance(8) {
+		rule.Filters = []gatewayv1.HTTPRouteFilter{{
+			Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: &gatewayv1.HTTPRequestRedirectFilter{Scheme: new("https")},
+		}}
 	}
 	switch d.IntN(40) {
 	case 0:

@@ -132,7 +132,13 @@ func (d *randomizer) filters(service types.NamespacedName) []gatewayv1.HTTPRoute
 	case 1:
 		f = gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterResponseHeaderModifier, ResponseHeaderModifier: changes}
 	case 2, 3:
-		redirect := &gatewayv1.HTTPRequestRedirectFilter{StatusCode: pick(d, nil, new(301), new(308))}
+		redirect := &gatewayv1.HTTPRequestRedirectFilter{
+			Scheme: pick(d, nil, new("https"), new("https"), new("http")), StatusCode: pick(d, nil, new(301), new(308)),
+			Port: pick(d, nil, nil, nil, new(gatewayv1.PortNumber(443)), new(gatewayv1.PortNumber(80))),
+		}
+		if d.chance(20) {
+			redirect.Hostname = new(gatewayv1.PreciseHostname("to.example.com"))
+		}
 		f = gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: redirect}
 	case 4:
 		rewrite := &gatewayv1.HTTPURLRewriteFilter{Hostname: new(gatewayv1.PreciseHostname("rewritten.example.com"))}
@@ -157,7 +163,7 @@ func (d *randomizer) randomRequests(s *gateway.Snapshot, n int) []routing.Reques
 	hosts, paths := hostsAround(s), pathsAround(s)
 	requests := make([]routing.Request, n)
 	for i := range requests {
-		requests[i] = routing.Request{Host: pick(d, hosts...), Path: pick(d, paths...)}
+		requests[i] = routing.Request{Scheme: pick(d, "", routing.SchemeHTTP), Host: pick(d, hosts...), Path: pick(d, paths...)}
 		if d.everything {
 			d.extendRequest(&requests[i], len(s.GRPCRoutes) > 0)
 		}

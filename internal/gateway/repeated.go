@@ -66,6 +66,7 @@ func (r repetitions) count() {
 
 // hostRules are the rules of one group by the hostname for which they are served.
 type hostRules struct {
+	group      *group
 	byHostname map[string]*rulesOfHostname
 }
 
@@ -79,10 +80,10 @@ type rulesOfHostname struct {
 	// for which their repetition counts. others are the other routes.
 	platform, others []*share
 	platformCost     int
-	// tenants are the tenants of the other routes, without repetition.
+	// tenants are the tenants of all routes, without repetition.
 	tenants []limits.Tenant
-	// matchesAll reports whether a rule matches every request.
-	matchesAll bool
+	// answered are the schemes whose requests a rule answers all.
+	answered routing.Schemes
 	// lists is the number of narrower hostnames of routes for which the rules are repeated, and
 	// ownLists the number of these hostnames that each tenant names. platformLists is the
 	// number for which the rules of the Gateway's owner count for this owner.
@@ -95,13 +96,17 @@ type rulesOfHostname struct {
 }
 
 func (r repetitions) newHostRules(g *group) hostRules {
-	b := hostRules{map[string]*rulesOfHostname{}}
+	b := hostRules{g, map[string]*rulesOfHostname{}}
+	for route, hostname := range g.namesOfOtherListeners(r.groups) {
+		s := r.shares.of(route)
+		b.name(hostname, s).setFirst(s, s.tenant == r.limiter.first)
+	}
 	for _, route := range g.routes {
 		s := r.shares.of(route)
-		if s.isRefused() || len(route.matches) == 0 {
+		if s.isRefused() || g.cost(route) == 0 {
 			continue // it has no entries
 		}
-		isPlatform := s.tenant == r.limiter.first
+		isPlatform, answered := s.tenant == r.limiter.first, g.answered(route)
 		for hostname := range g.servedHostnames(route, r.groups) {
 			rules := b.add(hostname.served, s, isPlatform)
 			if r.unreliable[s.tenant] {
@@ -109,24 +114,30 @@ func (r repetitions) newHostRules(g *group) hostRules {
 				continue
 			}
 			rules.setFirst(s, isPlatform)
-			rules.matchesAll = rules.matchesAll || slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.MatchesAll() })
+			rules.answered |= answered
 		}
 	}
 	return b
 }
 
 func (b hostRules) add(hostname string, s *share, isPlatform bool) *rulesOfHostname {
+	rules := b.name(hostname, s)
+	if isPlatform {
+		rules.platform = append(rules.platform, s)
+		rules.platformCost += b.group.repetitionCost(s.route)
+	} else {
+		rules.others = append(rules.others, s)
+	}
+	return rules
+}
+
+// name adds the hostname of a route.
+func (b hostRules) name(hostname string, s *share) *rulesOfHostname {
 	rules := b.byHostname[hostname]
 	if rules == nil {
 		rules = &rulesOfHostname{}
 		b.byHostname[hostname] = rules
 	}
-	if isPlatform {
-		rules.platform = append(rules.platform, s)
-		rules.platformCost += s.route.repetitionCost()
-		return rules
-	}
-	rules.others = append(rules.others, s)
 	if !slices.Contains(rules.tenants, s.tenant) {
 		rules.tenants = append(rules.tenants, s.tenant)
 	}
@@ -139,13 +150,9 @@ func (r *rulesOfHostname) setFirst(s *share, isPlatform bool) {
 	}
 }
 
-// repetitionCost is the number of rules for which one repetition of the route counts.
-func (r *Route) repetitionCost() int {
-	cost := 0
-	for i := range r.matches {
-		cost += r.matches[i].cost * (1 + repeatedExpressionCost*r.matches[i].expressions())
-	}
-	return cost
+// repetitionCost is the number of rules for which one repetition of the match counts.
+func (m *ruleMatch) repetitionCost() int {
+	return m.cost * (1 + repeatedExpressionCost*m.expressions())
 }
 
 // expressions returns the number of regular expressions in the match.
@@ -167,7 +174,8 @@ func (m *ruleMatch) expressions() int {
 // repeat counts the list of rules for a hostname that routes name.
 func (b hostRules) repeat(hostname string) {
 	own := b.byHostname[hostname]
-	if own.matchesAll {
+	answered := own.answered
+	if answered.HasBoth() {
 		return // most hostnames
 	}
 	for wide := range routing.WiderHostnames(hostname) {
@@ -177,7 +185,7 @@ func (b hostRules) repeat(hostname string) {
 		}
 		rules.addList(own.tenants)
 		b.repeatPlatform(own, rules)
-		if rules.matchesAll {
+		if answered |= rules.answered; answered.HasBoth() {
 			return
 		}
 	}
@@ -199,6 +207,7 @@ func (b hostRules) repeatPlatform(own, rules *rulesOfHostname) {
 
 // repeatUnnamed counts the list of rules for a hostname that no route is sure to name.
 func (b hostRules) repeatUnnamed(hostname string) {
+	var answered routing.Schemes
 	for wide := range routing.WiderHostnames(hostname) {
 		rules := b.byHostname[wide]
 		if rules == nil {
@@ -206,7 +215,7 @@ func (b hostRules) repeatUnnamed(hostname string) {
 		}
 		rules.unnamedLists++
 		rules.platformLists++
-		if rules.matchesAll {
+		if answered |= rules.answered; answered.HasBoth() {
 			return
 		}
 	}
@@ -230,12 +239,12 @@ func (b hostRules) charge() {
 			continue // most hostnames
 		}
 		for _, s := range rules.others {
-			own, cost := rules.ownLists[s.tenant], s.route.repetitionCost()
+			own, cost := rules.ownLists[s.tenant], b.group.repetitionCost(s.route)
 			s.repeated += (own + rules.unnamedLists) * cost
 			s.foreign += (rules.lists - own) * cost
 		}
 		for _, s := range rules.platform {
-			s.repeated += rules.platformLists * s.route.repetitionCost()
+			s.repeated += rules.platformLists * b.group.repetitionCost(s.route)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -35,8 +36,10 @@ func TestRepeatedRulesCount(t *testing.T) {
 			own -= len(g.Entries)
 		}
 		foreign += result.Usage.Repeated
-		// A route also counts as one rule for each backend.
-		if counted := result.Usage.Rules + result.Usage.Repeated; counted < rules || counted > rules+furtherBackends(s) {
+		// A route also counts as one rule for each backend. The hostnames of entries in the place of
+		// others are not known exactly before the table exists.
+		counted, isExact := result.Usage.Rules+result.Usage.Repeated, !slices.ContainsFunc(slices.Collect(maps.Values(uncountedEntries(result.Table))), isTrue)
+		if counted < rules || isExact && counted > rules+furtherBackends(s) {
 			t.Errorf("counted %d rules, %d of them for other tenants; Envoy gets %d", counted, result.Usage.Repeated, rules)
 		}
 	})
@@ -44,6 +47,8 @@ func TestRepeatedRulesCount(t *testing.T) {
 		t.Errorf("the clusters do not have every case: %d repeated rules, %d for hostnames of other tenants", own, foreign)
 	}
 }
+
+func isTrue(b bool) bool { return b }
 
 // furtherBackends returns the number of backends except the first of each rule.
 func furtherBackends(s *gateway.Snapshot) int {
@@ -60,9 +65,13 @@ func furtherBackends(s *gateway.Snapshot) int {
 // its regular expressions.
 func costOfRules(t *routing.Table) int {
 	rules := 0
+	uncounted := uncountedEntries(t)
 	for _, host := range t.Hosts() {
 		for _, e := range host.Entries {
 			cost := 1
+			if uncounted[e] {
+				continue
+			}
 			if e.Hostname != host.Hostname {
 				cost += 10 * expressionsOf(e.Match)
 			}
@@ -70,6 +79,22 @@ func costOfRules(t *routing.Table) int {
 		}
 	}
 	return rules
+}
+
+// uncountedEntries returns the entries that count for no tenant because they answer in the place of
+// another listener.
+func uncountedEntries(t *routing.Table) map[*routing.Entry]bool {
+	uncounted := map[*routing.Entry]bool{}
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		for j := range g.Redirects {
+			uncounted[&g.Redirects[j]] = g.Redirects[j].Source.Route.Namespace == "infra" // that of the Gateway
+		}
+		for j := range g.Entries {
+			uncounted[&g.Entries[j]] = g.Entries[j].InsteadOf.Route != nil
+		}
+	}
+	return uncounted
 }
 
 func expressionsOf(m *routing.Match) int {

@@ -254,16 +254,12 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 
 func (r *Result) routeStatus(route *Route) RouteStatus {
 	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
-	dropped := ""
-	if len(route.Dropped) > 0 {
-		dropped = describeDropped(route.messageSize, route.Dropped...)
-	}
 	for _, parent := range route.Parents {
 		c := conditionList{generation: route.generation}
 		c.check(conditions.TypeAccepted, parent.Rejected, conditions.ReasonAccepted, route.acceptedMessage(&parent))
 		c.check(conditions.TypeResolvedRefs, route.Unresolved, conditions.ReasonResolvedRefs, route.resolvedMessage())
-		if parent.Rejected == nil && dropped != "" {
-			c.set(conditions.TypePartiallyInvalid, true, conditions.ReasonUnsupportedValue, dropped)
+		if parent.Rejected == nil && len(parent.Dropped) > 0 {
+			c.set(conditions.TypePartiallyInvalid, true, conditions.ReasonUnsupportedValue, describeDropped(route.messageSize, parent.Dropped...))
 		}
 		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
 			ParentRef:      parent.Ref,

@@ -177,8 +177,13 @@ func (r *Route) addUnresolved(problems []*Problem, list *message.List) {
 }
 
 // appendMatches appends the matches of a rule that the data plane can express.
-// It adds the rule to r.Dropped when a match or an action is not supported.
+// It adds the rule to r.Dropped when a match or an action is not supported. A redirect to https has
+// no matches if the data plane does not know the scheme of a request.
 func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t translator) []ruleMatch {
+	if !t.capabilities.KnowsScheme && isHTTPSRedirect(&r.Rules[rule]) {
+		r.Dropped = append(r.Dropped, DroppedRule{Rule: rule, LeftOut: true, Redirect: redirectSchemeUnknown, EnvoySupportsActions: a.envoySupports})
+		return matches
+	}
 	dropped := DroppedRule{Rule: rule, Actions: a.unsupported, EnvoySupportsActions: a.envoySupports, Status: a.action.Status}
 	for j, match := range matchesOf(&r.Rules[rule]) {
 		if r.skipsExpressions && matchExpressionsLength(&match, r.call(rule, j)) > 0 {
@@ -198,9 +203,9 @@ func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t tra
 	return matches
 }
 
-// isFullyDropped reports whether no rule of the route is served as written.
-func (r *Route) isFullyDropped() bool {
-	return len(r.Dropped) > 0 && len(r.Dropped) == len(r.Rules)
+// isUnsupported reports whether the data plane cannot express the action of a rule.
+func (r *Route) isUnsupported(rule int) bool {
+	return slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return d.Rule == rule && len(d.Actions) > 0 })
 }
 
 // matchesOf returns the matches of a rule: "If no matches are specified, the

@@ -11,11 +11,15 @@ import (
 type share struct {
 	route  *Route
 	tenant limits.Tenant
-	// hostnames is the number of hostnames for which the groups serve the route.
-	hostnames int
+	// hostnames is the number of hostnames for which the groups serve the route, and omitted the
+	// number of rules that it does not need there because of their scheme.
+	hostnames, omitted int
 	// repeated is the number of rules that are repeated because of the route, and foreign the
 	// number of its rules that are repeated for hostnames of other tenants.
 	repeated, foreign int
+	// borrowed is the number of rules for the redirects of the route that answer http for hostnames
+	// of other listeners.
+	borrowed int
 	// refused is why the route exceeds a limit, or nil. aboveHostname reports whether it is
 	// refused because a hostname has too many routes.
 	refused       *Problem
@@ -71,9 +75,9 @@ func (s *share) mayReturn() bool {
 // at least as many rules as backends.
 func (s *share) rules() int {
 	if s.hostnames == 0 {
-		return s.repeated
+		return s.repeated + s.borrowed
 	}
-	return max(s.hostnames*s.route.cost(), s.route.backends) + s.repeated
+	return max(s.hostnames*s.route.cost()-s.omitted, s.route.backends) + s.repeated + s.borrowed
 }
 
 // instructions returns the size of the expressions in all rules of the route.
@@ -91,8 +95,11 @@ func (s shares) countHostnames(groups map[string]*group) {
 	for _, g := range groups {
 		separate := separateCounter{g.separate, map[string]int{}}
 		for _, route := range g.routes {
+			needed, omitted := s.of(route), route.cost()-g.cost(route)
 			for hostname := range g.servedHostnames(route, groups) {
-				s.of(route).hostnames += 1 + separate.below(hostname.served)
+				lists := 1 + separate.below(hostname.served)
+				needed.hostnames += lists
+				needed.omitted += lists * omitted
 			}
 		}
 	}

@@ -19,6 +19,7 @@ type group struct {
 	repeats  bool // whether a route can be in routes several times
 	// separate are the hostnames below the hostname with separate Access.
 	separate []string
+	schemes  groupSchemes
 	// notFound is the number of 404 rules that count for the owner of the listeners.
 	notFound int
 }
@@ -30,8 +31,11 @@ func newTable(groups map[string]*group, configured overrides, access routing.Acc
 	for i, hostname := range sortedHostnames(groups) {
 		g, first := groups[hostname], len(entries)
 		entries = g.appendEntries(entries, groups, configured.byRoute(hostname))
-		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.owner.Namespace, Entries: appendedSince(entries, first)}
-		routing.Sort(t.Groups[i].Entries)
+		own := appendedSince(entries, first)
+		routing.Sort(own)
+		t.Groups[i] = routing.Group{
+			Hostname: hostname, Namespace: g.owner.Namespace, Redirects: g.redirects(groups), Entries: g.answerHTTPS(own, groups, configured),
+		}
 	}
 	return t
 }
@@ -58,6 +62,7 @@ func groupsOf(listeners []*Listener) map[string]*group {
 			groups[g.hostname] = g
 		}
 		if l.Serves() {
+			g.addScheme(l)
 			g.add(l.routes)
 		}
 	}
@@ -98,8 +103,14 @@ func (g *group) isCovered(hostname string, groups map[string]*group) bool {
 
 // servedHostnames returns the hostnames of a route for which the group serves it.
 func (g *group) servedHostnames(route *Route, groups map[string]*group) iter.Seq[servedHostname] {
+	return g.hostnamesThrough(g.owner, route, groups)
+}
+
+// hostnamesThrough returns the hostnames of a route of a listener of the owner for which the group
+// would serve it.
+func (g *group) hostnamesThrough(owner Owner, route *Route, groups map[string]*group) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
-		for hostname := range route.hostnamesOnListener(g.owner, g.hostname) {
+		for hostname := range route.hostnamesOnListener(owner, g.hostname) {
 			if g.isCovered(hostname.served, groups) || route.hasMoreSpecific(hostname, g.hostname) {
 				continue
 			}
@@ -114,16 +125,26 @@ func (g *group) servedHostnames(route *Route, groups map[string]*group) iter.Seq
 // order.
 func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []routing.Entry {
 	for _, route := range g.routes {
+		afterHTTPS := g.isAfterHTTPS(route)
 		for hostname := range g.servedHostnames(route, groups) {
 			for i := range route.matches {
 				m := &route.matches[i]
-				entries = append(entries, routing.Entry{
-					Hostname: hostname.served, RouteHostname: hostname.written, Match: &m.Match, Action: &route.actions[m.rule],
-					Source:        routing.Source{Route: &route.source, Rule: m.rule, Match: m.match},
-					OriginRequest: overrides[route],
-				})
+				scheme, answers := g.schemeOf(route, m)
+				if !answers || afterHTTPS && route.isUnsupported(m.rule) {
+					continue
+				}
+				e := newEntry(route, m, hostname)
+				e.Scheme, e.AfterHTTPS, e.OriginRequest = scheme, afterHTTPS, overrides[route]
+				entries = append(entries, e)
 			}
 		}
 	}
 	return entries
+}
+
+func newEntry(route *Route, m *ruleMatch, hostname servedHostname) routing.Entry {
+	return routing.Entry{
+		Hostname: hostname.served, RouteHostname: hostname.written, Match: &m.Match, Action: &route.actions[m.rule],
+		Source: routing.Source{Route: &route.source, Rule: m.rule, Match: m.match},
+	}
 }

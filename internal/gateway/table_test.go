@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func TestEveryMatchAndActionGetsTheSpecifiedAnswer(t *testing.T) {
 		for _, request := range requestsFor(s, seed, true, 150) {
 			answer, _ := table.Answer(request)
 			want := o.describeAnswer(request)
-			if got := describeAnswer(answer); got != want {
+			if got := describeAnswer(answer); got != want && !(got == noMatch && o.mayRefuse(request)) {
 				t.Errorf("%s, headers %v: the table answers with %s, want %s", request, request.Headers, got, want)
 			}
 			if got := answerOfHosts(hosts, request); got != answer {
@@ -95,11 +96,13 @@ func kindOfAnswer(description string) string {
 	return kind
 }
 
+const noMatch = "no match"
+
 // describeAnswer names the match of the entry and its action, like
 // [oracle.describeAnswer].
 func describeAnswer(e *routing.Entry) string {
-	if e == nil {
-		return "no match"
+	if e == nil || e.Action.Status == http.StatusNotFound {
+		return noMatch
 	}
 	return sourceOf(e) + ": " + describeAction(e.Action)
 }
@@ -138,7 +141,7 @@ func answerOfHosts(hosts []routing.Host, request routing.Request) *routing.Entry
 	if best == nil {
 		return nil
 	}
-	i := slices.IndexFunc(best.Entries, func(e *routing.Entry) bool { return e.Match.Matches(request) })
+	i := slices.IndexFunc(best.Entries, func(e *routing.Entry) bool { return e.Matches(request) })
 	if i < 0 {
 		return nil
 	}

@@ -19,14 +19,17 @@ type Trace struct {
 	// served or not: the most specific hostname first, then in order of
 	// precedence.
 	Listeners []*Listener
-	// Claimants are the listeners to which the request belongs: of the Listeners that claim
-	// their hostname, the listeners with the most specific hostname, on any port.
+	// Claimants are the listeners to which the hostname of the request belongs: of the Listeners
+	// that claim their hostname, the listeners with the most specific hostname, on any port.
 	Claimants []*Listener
+	// Receivers are the Claimants that receive the request. If they have both protocols, and the
+	// data plane knows the scheme of a request, these are the listeners for its scheme.
+	Receivers []*Listener
 	// Answer is the entry that answers the request. It is nil when the request gets
 	// the status 404, and when the Gateway is not accepted.
 	Answer *routing.Entry
-	// Via are the Claimants through which the route of the entry is attached and
-	// that are served.
+	// Via are the served listeners through which the route of the entry is attached: of the
+	// Receivers, or else of the listeners for a wider hostname that answer for them.
 	Via []*Listener
 	// Shadowed are the other entries that match the request, in the order in which
 	// they would answer it.
@@ -66,12 +69,13 @@ func (r *Result) Trace(request routing.Request) *Trace {
 	}
 	slices.SortStableFunc(t.Listeners, func(a, b *Listener) int { return routing.CompareGroups(a.Hostname(), b.Hostname()) })
 	t.Claimants = claimants(t.Listeners)
+	t.Receivers = r.receivers(t.Claimants, request)
 	served := r.findAnswer(t)
 	for _, route := range r.Routes {
 		t.Unserved = append(t.Unserved, r.unservedAt(route, t, served[&route.source])...)
 	}
 	if t.Answer == nil && r.Table != nil {
-		r.findOtherRoutes(t)
+		r.findOtherRoutes(t, served)
 	}
 	return t
 }
@@ -85,7 +89,7 @@ func (r *Result) findAnswer(t *Trace) map[*routing.Route]bool {
 	case table == nil && r.Usage == nil:
 		return nil // without limits, the table could be too large
 	case table == nil:
-		table = newTable(groupsOf(r.Listeners), nil, nil)
+		table = newTable(r.groups(), nil, nil)
 	}
 	answer, shadowed := table.Answer(t.Request)
 	served := map[*routing.Route]bool{}
@@ -102,11 +106,37 @@ func (r *Result) findAnswer(t *Trace) map[*routing.Route]bool {
 	}
 	t.Answer, t.Shadowed = answer, shadowed
 	if answer != nil {
-		t.Via = slices.DeleteFunc(slices.Clone(t.Claimants), func(l *Listener) bool {
+		t.Via = via(t, answer)
+	}
+	return served
+}
+
+// receivers returns the claimants that receive the request.
+func (r *Result) receivers(claimants []*Listener, request routing.Request) []*Listener {
+	var served routing.Schemes
+	for _, l := range claimants {
+		if l.Serves() {
+			served = served.With(l.scheme())
+		}
+	}
+	if !r.translator.capabilities.KnowsScheme || !served.HasBoth() {
+		return claimants
+	}
+	return slices.DeleteFunc(slices.Clone(claimants), func(l *Listener) bool { return l.scheme() != cmp.Or(request.Scheme, routing.SchemeHTTPS) })
+}
+
+// via returns the listeners through which the route of the answer is attached.
+func via(t *Trace, answer *routing.Entry) []*Listener {
+	attached := func(listeners []*Listener) []*Listener {
+		return slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool {
 			return !l.Serves() || !slices.ContainsFunc(l.routes, func(route *Route) bool { return &route.source == answer.Source.Route })
 		})
 	}
-	return served
+	if found := attached(t.Receivers); len(found) > 0 {
+		return found
+	}
+	wider := slices.DeleteFunc(attached(t.Listeners), func(l *Listener) bool { return !answer.Scheme.Covers(l.scheme()) })
+	return slices.DeleteFunc(wider, func(l *Listener) bool { return l.Hostname() != wider[0].Hostname() })
 }
 
 // claimants returns the listeners that claim the first hostname with a claim.
@@ -122,10 +152,10 @@ func claimants(listeners []*Listener) []*Listener {
 }
 
 // findOtherRoutes adds the routes that are attached to the Claimants but do not
-// match the request.
-func (r *Result) findOtherRoutes(t *Trace) {
+// match the request, in neither scheme.
+func (r *Result) findOtherRoutes(t *Trace, served map[*routing.Route]bool) {
 	for _, route := range r.Routes {
-		attached := slices.ContainsFunc(t.Claimants, func(l *Listener) bool { return slices.Contains(l.routes, route) })
+		attached := !served[&route.source] && slices.ContainsFunc(t.Claimants, func(l *Listener) bool { return slices.Contains(l.routes, route) })
 		if attached && !slices.ContainsFunc(t.Unserved, func(u UnservedRoute) bool { return u.Route == route }) {
 			t.Others = append(t.Others, r.otherRoute(route, t.Request))
 		}
@@ -171,7 +201,11 @@ func (r *Result) unservedAt(route *Route, t *Trace, served bool) []UnservedRoute
 			problems = route.parentProblems(parent, t)
 		}
 		if slices.ContainsFunc(parent.Listeners, func(l *Listener) bool { return slices.Contains(t.Claimants, l) }) {
-			problems = append(problems, r.omittedMatchProblems(route, t.Request)...)
+			omitted := r.omittedMatchProblems(route, parent.Dropped, t.Request)
+			if !served && len(problems)+len(omitted) == 0 {
+				omitted = route.redirectProblems(t.Request)
+			}
+			problems = append(problems, omitted...)
 		}
 		for _, problem := range problems {
 			if next := (UnservedRoute{Route: route, Parent: parent.Owner, Problem: problem}); !slices.Contains(all, next) {
@@ -231,22 +265,45 @@ func (r *Route) listenerProblem(parent *Parent, l *Listener, host string) *Probl
 // mayMatch reports whether a match of the route matches the request, or could match
 // it but is omitted.
 func (r *Result) mayMatch(route *Route, request routing.Request) bool {
-	return slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.Matches(request) }) || len(r.omittedMatchProblems(route, request)) > 0
+	return slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.Matches(request) }) || len(r.omittedMatchProblems(route, route.Dropped, request)) > 0
 }
 
-// omittedMatchProblems returns a problem for each omitted match that matches the
-// path of the request, or whose path the data plane cannot express.
-func (r *Result) omittedMatchProblems(route *Route, request routing.Request) []Problem {
+// redirectProblems returns a problem for each redirect to https that matches the request, but that no
+// HTTP listener for its hostname admits.
+func (r *Route) redirectProblems(request routing.Request) []Problem {
 	var problems []Problem
-	for _, dropped := range route.Dropped {
-		for _, omitted := range dropped.Matches {
-			match := matchesOf(&route.Rules[dropped.Rule])[omitted.Match]
-			path, _, err := r.translator.path(match.Path, route.call(dropped.Rule, omitted.Match))
-			if err == nil && !path.Matches(request.Path) {
-				continue
+	for i := range r.matches {
+		if m := &r.matches[i]; m.toHTTPS && m.Matches(request) {
+			d := DroppedRule{Rule: m.rule, LeftOut: true, Redirect: redirectOfHTTPS}
+			problems = append(problems, Problem{Reason: conditions.ReasonUnsupportedValue, Message: DescribeDropped(d)})
+		}
+	}
+	return problems
+}
+
+// omittedMatchProblems returns a problem for each omitted match, and each rule that is left out
+// because of its scheme, that matches the path of the request, or whose path the data plane cannot express.
+func (r *Result) omittedMatchProblems(route *Route, all []DroppedRule, request routing.Request) []Problem {
+	var problems []Problem
+	add := func(d DroppedRule, matches ...int) {
+		mayMatch := func(match int) bool {
+			path, _, err := r.translator.path(matchesOf(&route.Rules[d.Rule])[match].Path, route.call(d.Rule, match))
+			return err != nil || path.Matches(request.Path)
+		}
+		if slices.ContainsFunc(matches, mayMatch) {
+			problems = append(problems, Problem{Reason: conditions.ReasonUnsupportedValue, Message: DescribeDropped(d)})
+		}
+	}
+	for _, dropped := range all {
+		if dropped.Redirect != "" || dropped.AfterHTTPS {
+			matches := make([]int, len(matchesOf(&route.Rules[dropped.Rule])))
+			for i := range matches {
+				matches[i] = i
 			}
-			one := DroppedRule{Rule: dropped.Rule, Matches: []OmittedMatch{omitted}, LeftOut: dropped.LeftOut}
-			problems = append(problems, Problem{Reason: conditions.ReasonUnsupportedValue, Message: DescribeDropped(one)})
+			add(dropped, matches...)
+		}
+		for _, omitted := range dropped.Matches {
+			add(DroppedRule{Rule: dropped.Rule, Matches: []OmittedMatch{omitted}, LeftOut: dropped.LeftOut}, omitted.Match)
 		}
 	}
 	return problems

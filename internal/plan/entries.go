@@ -147,7 +147,7 @@ func describeRedirect(r *routing.Redirect) string {
 	if r.Hostname != "" {
 		parts = append(parts, "host "+r.Hostname)
 	}
-	if port := r.LocationPort(); port != 0 {
+	if port := r.LocationPort(""); port != 0 {
 		parts = append(parts, fmt.Sprintf("port %d", port))
 	}
 	if r.Path != nil {
@@ -184,7 +184,7 @@ func (g *Gateway) writeEntries(out *columns) {
 	}
 	for i := range rows {
 		row := &rows[i]
-		terminal.Printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(row.Hostname), row.Match, row.Action)
+		terminal.Printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(row.Hostname), row.matchWithScheme(), row.Action)
 		if protected {
 			team := ""
 			if row.Access != nil {
@@ -211,7 +211,7 @@ func (r *tableRow) source() string {
 
 // line describes a row in one line, with everything on which its requests depend.
 func (r *tableRow) line() string {
-	text := fmt.Sprintf("%s %s -> %s", orStar(r.Hostname), r.Match, r.Action)
+	text := fmt.Sprintf("%s %s -> %s", orStar(r.Hostname), r.matchWithScheme(), r.Action)
 	if r.Access != nil {
 		text += fmt.Sprintf("; Access of team %s, AUD tag %s", r.Access.TeamName, strings.Join(r.Access.AUDTag, " or "))
 	}

@@ -60,7 +60,8 @@ type Rejection struct {
 type MatchingListener struct {
 	Listener
 	// ReceivesRequest reports whether the listener receives the request: it has the
-	// most specific hostname of the listeners that claim their hostname.
+	// most specific hostname of the listeners that claim their hostname, and its protocol
+	// is that of the request where the data plane tells the protocols apart.
 	ReceivesRequest bool `json:"receivesRequest"`
 	// Message describes the problem of the listener; empty if there is none.
 	Message string `json:"message,omitempty"`
@@ -104,7 +105,9 @@ type Entry struct {
 	Hostname string `json:"hostname"`
 	// Match describes the condition for requests with the hostname.
 	Match string `json:"match"`
-	Route Owner  `json:"route"`
+	// Scheme is the scheme of the requests that the entry answers; empty for both.
+	Scheme routing.Scheme `json:"scheme,omitempty"`
+	Route  Owner          `json:"route"`
 	// Rule is the index of the rule in the route, and MatchIndex the index of the match
 	// in the rule, both from 0.
 	Rule       int `json:"rule"`
@@ -166,7 +169,7 @@ func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities)
 	}
 	for i, l := range found.Listeners {
 		row := g.Listeners[slices.Index(g.resultListeners(), l)]
-		t.Listeners[i] = MatchingListener{Listener: row, ReceivesRequest: slices.Contains(found.Claimants, l), Message: messageOf(l)}
+		t.Listeners[i] = MatchingListener{Listener: row, ReceivesRequest: slices.Contains(found.Receivers, l), Message: messageOf(l)}
 	}
 	if g.result.Table != nil {
 		t.Answer = newAnswer(found, g.result.Table, capabilities)
@@ -225,7 +228,7 @@ func bypassThrough(host string, table *routing.Table, gaps []routing.AccessGap) 
 func newEntry(e *routing.Entry) Entry {
 	route := e.Source.Route
 	return Entry{
-		Hostname: e.Hostname, Match: e.Match.String(), Route: Owner{route.Kind, route.Namespace, route.Name},
+		Hostname: e.Hostname, Match: e.Match.String(), Scheme: e.Scheme, Route: Owner{route.Kind, route.Namespace, route.Name},
 		Rule: e.Source.Rule, MatchIndex: e.Source.Match,
 	}
 }

@@ -162,5 +162,13 @@ func (s *ShadowedMatch) write(out io.Writer) { terminal.Printf(out, "  %s: %s\n"
 
 // String returns the route, the indexes, the hostname and the match of the entry.
 func (e *Entry) String() string {
-	return fmt.Sprintf("%s rule %d match %d (%s, %s)", e.Route, e.Rule, e.MatchIndex, orStar(e.Hostname), e.Match)
+	return fmt.Sprintf("%s rule %d match %d (%s, %s)", e.Route, e.Rule, e.MatchIndex, orStar(e.Hostname), e.matchWithScheme())
+}
+
+// matchWithScheme describes the match, and the scheme if the entry answers only one.
+func (e *Entry) matchWithScheme() string {
+	if e.Scheme == "" {
+		return e.Match
+	}
+	return e.Match + ", scheme " + string(e.Scheme)
 }

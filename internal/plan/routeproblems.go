@@ -17,14 +17,28 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	for _, problem := range parentProblems(route) {
 		terminal.Printf(out, "%s at %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
 	}
-	for _, dropped := range route.Dropped {
-		if !slices.ContainsFunc(route.Parents, namesDroppedRules) {
-			terminal.Printf(out, "%s: %s"+problemMark+"\n", name, gateway.DescribeDropped(dropped))
-		}
+	for _, text := range droppedRules(route) {
+		terminal.Printf(out, "%s: %s"+problemMark+"\n", name, text)
 	}
 	if route.Unresolved != nil {
 		terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
 	}
+}
+
+// droppedRules describes the dropped rules of a route, unless the problem of a parent does.
+func droppedRules(route *gateway.Route) []string {
+	if slices.ContainsFunc(route.Parents, namesDroppedRules) {
+		return nil
+	}
+	var texts []string
+	for _, parent := range route.Parents {
+		for _, dropped := range parent.Dropped {
+			if text := gateway.DescribeDropped(dropped); !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
 }
 
 // namesDroppedRules reports whether the parent rejects the route because no rule is

@@ -1,6 +1,9 @@
 package routing
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Shadowed is an entry that matches a request without answering it.
 type Shadowed struct {
@@ -12,8 +15,8 @@ type Shadowed struct {
 }
 
 // Answer returns the entry that answers the request, or nil when the request gets
-// the status 404. It also returns all other entries that match the request, in the
-// order in which they would answer if the entries before them did not exist.
+// the status 404. It also returns all other entries that match the request in one of the
+// schemes, in the order in which they would answer if the entries before them did not exist.
 func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 	var answer *Entry
 	var shadowed []Shadowed
@@ -24,22 +27,63 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 		if !Covers(g.Hostname, r.Host) {
 			continue
 		}
-		for j := range g.Entries {
-			switch e := &g.Entries[j]; {
-			case !Covers(e.Hostname, r.Host) || !e.Match.Matches(r):
+		for e := range g.all() {
+			switch {
+			case !e.matchesAnyScheme(r):
 			case g != owner:
 				shadowed = append(shadowed, Shadowed{e, g.Hostname, explainIsolation(owner, g)})
+			case !e.Matches(r):
+				shadowed = append(shadowed, Shadowed{e, g.Hostname, explainScheme(e)})
 			case answer == nil && skips(e):
 				shadowed = append(shadowed, Shadowed{e, g.Hostname, explanationConfined})
 			case answer == nil:
 				answer = e
 			default:
-				shadowed = append(shadowed, Shadowed{e, g.Hostname, explain(answer, e)})
+				shadowed = append(shadowed, Shadowed{e, g.Hostname, g.explain(answer, e)})
 			}
 		}
 	}
 	return answer, shadowed
 }
+
+// all returns the Redirects and the Entries, in the order in which they are tried.
+func (g *Group) all() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for _, entries := range [][]Entry{g.Redirects, g.Entries} {
+			for i := range entries {
+				if !yield(&entries[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// explain describes why an entry of the group comes after the answer.
+func (g *Group) explain(answer, e *Entry) string {
+	switch {
+	case g.borrows(answer) && !g.borrows(e):
+		return "a redirect to https answers requests with http first"
+	case answer.InsteadOf == e.InsteadOf:
+		return explain(answer, e)
+	case answer.InsteadOf.Route != nil:
+		return "an HTTPS listener answers first, in the place of a redirect to https"
+	default:
+		return "it only answers in the place of a redirect to https that comes later"
+	}
+}
+
+// borrows reports whether the entry is one of the Redirects.
+func (g *Group) borrows(e *Entry) bool {
+	for i := range g.Redirects {
+		if &g.Redirects[i] == e {
+			return true
+		}
+	}
+	return false
+}
+
+func explainScheme(e *Entry) string { return "it only answers requests with " + string(e.Scheme) }
 
 const explanationConfined = "a route of another namespace names a narrower hostname, and the Gateway has no room to repeat the rule there"
 

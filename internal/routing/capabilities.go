@@ -53,6 +53,8 @@ type Capabilities struct {
 	// RepeatsEntries reports whether the data plane has one list of entries for each hostname,
 	// as [Table.Hosts] returns them.
 	RepeatsEntries bool
+	// KnowsScheme reports whether the data plane knows the scheme of a request.
+	KnowsScheme bool
 	// Cost returns the number of rules for which an entry with the match and the action counts.
 	// It is nil when every entry counts as one rule, and the backends of routes do not count.
 	Cost func(*Match, *Action) int

@@ -30,8 +30,8 @@ func (t *Table) Hosts(also ...string) []Host {
 		g := &t.Groups[i]
 		groups[g.Hostname] = g.Index()
 		hostnames[g.Hostname] = struct{}{}
-		for j := range g.Entries {
-			hostnames[g.Entries[j].Hostname] = struct{}{}
+		for e := range g.all() {
+			hostnames[e.Hostname] = struct{}{}
 		}
 	}
 	for _, hostname := range slices.AppendSeq(also, maps.Keys(t.Access)) {
@@ -51,6 +51,7 @@ func (t *Table) Hosts(also ...string) []Host {
 type Index struct {
 	group      *Group
 	byHostname map[string]*indexed
+	redirects  map[string][]int // the positions of the Redirects by hostname
 }
 
 // indexed are the entries for one hostname, by their positions.
@@ -59,32 +60,48 @@ type indexed struct {
 	// tenant.
 	all      []int
 	confined map[string][]int
-	// tenants are the tenants of all entries, without repetition.
+	// tenants are the tenants of all entries and Redirects, without repetition.
 	tenants []string
-	// matchesAll reports whether an entry matches every request.
-	matchesAll bool
+	// answered are the schemes for which an entry matches every request.
+	answered Schemes
 }
 
 // Index returns the index of the entries.
 func (g *Group) Index() Index {
-	x := Index{group: g, byHostname: map[string]*indexed{}}
+	x := Index{group: g, byHostname: map[string]*indexed{}, redirects: map[string][]int{}}
+	for i := range g.Redirects {
+		e := &g.Redirects[i]
+		x.redirects[e.Hostname] = append(x.redirects[e.Hostname], i)
+		x.named(e)
+	}
 	for i := range g.Entries {
 		e := &g.Entries[i]
-		named := x.byHostname[e.Hostname]
-		if named == nil {
-			named = &indexed{}
-			x.byHostname[e.Hostname] = named
-		}
-		named.add(e, i)
+		x.named(e).add(e, i)
 	}
 	return x
 }
 
+// named returns the entries for the hostname of an entry, and adds the tenant that names it.
+func (x Index) named(e *Entry) *indexed {
+	n, tenant := x.byHostname[e.Hostname], e.Source.Route.Tenant
+	if n == nil {
+		n = &indexed{}
+		x.byHostname[e.Hostname] = n
+	}
+	if !slices.Contains(n.tenants, tenant) {
+		n.tenants = append(n.tenants, tenant)
+	}
+	return n
+}
+
 func (n *indexed) add(e *Entry, position int) {
 	route := e.Source.Route
-	n.matchesAll = n.matchesAll || e.Match.MatchesAll()
-	if !slices.Contains(n.tenants, route.Tenant) {
-		n.tenants = append(n.tenants, route.Tenant)
+	if e.InsteadOf.Route != nil {
+		n.all = append(n.all, position) // it can come before entries for wider hostnames, so it shadows none
+		return
+	}
+	if e.Match.MatchesAll() {
+		n.answered = n.answered.With(e.Scheme)
 	}
 	if !route.Confined {
 		n.all = append(n.all, position)
@@ -106,29 +123,47 @@ func (n *indexed) appendFor(tenants []string, to []int) []int {
 }
 
 // EntriesFor returns the entries of the group that requests for the hostname can reach, in
-// order. The entries for a narrower hostname come before those for a wider one, so a match of
-// every request shadows the wider ones. Entries of a [Route] that is Confined shadow others
-// even where they do not apply, so that no entry takes their place. They apply to a hostname
-// if a route of their tenant names the most specific hostname that covers it.
+// order, after the Redirects that cover it. The entries for a narrower hostname come before those
+// for a wider one, so matches of every request shadow the wider ones. Entries of a [Route] that is
+// Confined shadow others even where they do not apply, so that no entry takes their place. They
+// apply to a hostname if a route of their tenant names the most specific hostname that covers it.
 func (x Index) EntriesFor(hostname string) []*Entry {
+	entries := x.redirectsFor(hostname)
 	named, ok := MostSpecific(x.byHostname, hostname)
 	if !ok {
-		return []*Entry{}
+		return entries
 	}
 	tenants := x.byHostname[named].tenants
-	indexes, matchesAll := x.byHostname[named].appendFor(tenants, nil), x.byHostname[named].matchesAll
+	positions, answered := x.byHostname[named].appendFor(tenants, nil), x.byHostname[named].answered
 	for wide := range WiderHostnames(named) {
-		if matchesAll {
+		if answered.HasBoth() {
 			break
 		}
 		if n := x.byHostname[wide]; n != nil {
-			indexes, matchesAll = n.appendFor(tenants, indexes), n.matchesAll
+			positions, answered = n.appendFor(tenants, positions), answered|n.answered
 		}
 	}
-	slices.Sort(indexes)
-	entries := make([]*Entry, len(indexes))
-	for i, index := range indexes {
-		entries[i] = &x.group.Entries[index]
+	return appendAt(entries, x.group.Entries, positions)
+}
+
+// redirectsFor returns the Redirects that cover the hostname, in order.
+func (x Index) redirectsFor(hostname string) []*Entry {
+	if len(x.redirects) == 0 {
+		return []*Entry{} // most groups
 	}
-	return entries
+	positions := slices.Clone(x.redirects[hostname])
+	for wide := range WiderHostnames(hostname) {
+		positions = append(positions, x.redirects[wide]...)
+	}
+	return appendAt([]*Entry{}, x.group.Redirects, positions)
+}
+
+// appendAt appends the entries at the positions, in order.
+func appendAt(to []*Entry, from []Entry, positions []int) []*Entry {
+	slices.Sort(positions)
+	to = slices.Grow(to, len(positions))
+	for _, position := range positions {
+		to = append(to, &from[position])
+	}
+	return to
 }

@@ -24,6 +24,7 @@ var order = []key{
 	{compareMethods, fixed("it has no method match")},
 	{compareHeaders, fixed("it has fewer header matches")},
 	{compareQueries, fixed("it has fewer query parameter matches")},
+	{compareProtocols, fixed("only an HTTP listener admits its route, and the hostname also has an HTTPS listener")},
 	{compareRoutes, explainRoute},
 	{compareRules, fixed("it is a later rule of the same route")},
 	{compareMatches, fixed("it is a later match of the same rule")},
@@ -173,6 +174,10 @@ func compareHeaders(a, b *Entry) int { return cmp.Compare(len(b.Match.Headers), 
 
 // compareQueries orders the "Largest number of query param matches" first.
 func compareQueries(a, b *Entry) int { return cmp.Compare(len(b.Match.Query), len(a.Match.Query)) }
+
+// compareProtocols orders routes of HTTPS listeners first where the data plane does not know the
+// scheme of a request.
+func compareProtocols(a, b *Entry) int { return compareBools(!a.AfterHTTPS, !b.AfterHTTPS) }
 
 // compareRoutes orders "The oldest Route based on creation timestamp" first, then
 // "The Route appearing first in alphabetical order".

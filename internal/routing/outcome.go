@@ -24,13 +24,12 @@ func (c *PathChange) Apply(path string, match Path) string {
 
 // Location returns the Location header of a redirect for a request that the entry
 // answers. The data plane that serves redirects compares paths with their escapes, which
-// stay. A request without a scheme counts as https, which visitors of
-// Cloudflare's edge use.
+// stay.
 func (e *Entry) Location(r Request) string {
 	redirect := e.Action.Redirect
-	scheme := cmp.Or(redirect.Scheme, "https")
+	scheme := cmp.Or(redirect.Scheme, string(r.scheme()))
 	location := scheme + "://" + cmp.Or(redirect.Hostname, r.Host)
-	if port := redirect.LocationPort(); port != 0 {
+	if port := redirect.LocationPort(r.scheme()); port != 0 {
 		location += ":" + strconv.Itoa(int(port))
 	}
 	path := escapedPath(r.Path)
@@ -52,10 +51,10 @@ func escapedPath(path string) string {
 	return (&url.URL{Path: path}).EscapedPath()
 }
 
-// LocationPort returns the port in the Location header, or 0 for none. The header omits the
-// well-known port of its scheme. (HTTPRequestRedirectFilter.Port)
-func (r *Redirect) LocationPort() int32 {
-	if isDefaultPort(cmp.Or(r.Scheme, "https"), r.Port) {
+// LocationPort returns the port in the Location header for a request with the scheme, or 0 for
+// none. The header omits the well-known port of its own scheme. (HTTPRequestRedirectFilter.Port)
+func (r *Redirect) LocationPort(request Scheme) int32 {
+	if isDefaultPort(cmp.Or(r.Scheme, string(request)), r.Port) {
 		return 0
 	}
 	return r.Port

@@ -13,6 +13,9 @@ import (
 
 // Request has the parts of a request that decide which entry answers it.
 type Request struct {
+	// Scheme is the scheme of the visitor. Empty means https, which visitors of Cloudflare's edge
+	// normally use.
+	Scheme Scheme `json:"scheme,omitempty"`
 	// Host is a DNS name in lower case, without a port.
 	Host string `json:"host"`
 	// Path is the path without the query, in the form in which the data plane compares
@@ -42,8 +45,8 @@ func (r Request) For(c Capabilities) (Request, error) {
 	return r, nil
 }
 
-// ParseRequest parses HOST, HOST/PATH, or a URL, each with or without a query. The
-// path of the Request is decoded; [Request.For] returns it in the form of a data plane.
+// ParseRequest parses HOST, HOST/PATH, or a URL, each with or without a query. Only the URL of a
+// request with http has a Scheme. The path of the Request is decoded; [Request.For] returns it in the form of a data plane.
 func ParseRequest(text string) (Request, error) {
 	rawURL := text
 	if scheme, _, ok := strings.Cut(text, "://"); !ok || strings.Contains(scheme, "/") {
@@ -66,12 +69,19 @@ func ParseRequest(text string) (Request, error) {
 	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
 		return Request{}, fmt.Errorf("%q is not a valid hostname, such as shop.example.com", host)
 	}
-	return Request{Host: host, Path: cmp.Or(u.Path, "/"), Query: u.RawQuery, EscapedPath: cmp.Or(u.EscapedPath(), "/")}, nil
+	r := Request{Host: host, Path: cmp.Or(u.Path, "/"), Query: u.RawQuery, EscapedPath: cmp.Or(u.EscapedPath(), "/")}
+	if u.Scheme == "http" {
+		r.Scheme = SchemeHTTP
+	}
+	return r, nil
 }
 
-// String returns the host, the path and the query.
+// String returns the scheme if it is http, the host, the path and the query.
 func (r Request) String() string {
 	text := r.Host + r.Path
+	if r.Scheme == SchemeHTTP {
+		text = "http://" + text
+	}
 	if r.Query != "" {
 		text += "?" + r.Query
 	}
@@ -82,6 +92,8 @@ func (r Request) String() string {
 }
 
 func (r Request) method() string { return cmp.Or(r.Method, "GET") }
+
+func (r Request) scheme() Scheme { return cmp.Or(r.Scheme, SchemeHTTPS) }
 
 // parameter returns the first value of a query parameter, and whether there is one. Names
 // and values are compared as they are in the URL, without decoding.
@@ -96,8 +108,11 @@ func (r Request) parameter(name string) (string, bool) {
 
 // header returns the values of a header.
 func (r Request) header(name string) []string {
-	if strings.EqualFold(name, "Host") {
+	switch {
+	case strings.EqualFold(name, "Host"):
 		return []string{r.Host}
+	case strings.EqualFold(name, ForwardedProto):
+		return []string{string(r.scheme())}
 	}
 	return textproto.MIMEHeader(r.Headers).Values(name)
 }

@@ -43,6 +43,10 @@ type Group struct {
 	Hostname string
 	// Namespace is the namespace of the owner of the listeners.
 	Namespace string
+	// Redirects are redirects to https that belong to an HTTP listener for a wider hostname.
+	// They answer requests with http before the Entries, in their order. Only a group of
+	// HTTPS listeners has any.
+	Redirects []Entry
 	// Entries are the entries in the order in which they are tried. A request that
 	// no entry matches gets the status 404.
 	Entries []Entry
@@ -58,6 +62,14 @@ type Entry struct {
 	RouteHostname string
 	// Match is the condition for requests with this hostname.
 	Match *Match
+	// Scheme is the scheme of the requests that the entry answers, or empty for both.
+	Scheme Scheme
+	// AfterHTTPS reports whether only HTTP listeners admit the route although the hostname
+	// also has HTTPS listeners, for a data plane that does not know the scheme of a request.
+	AfterHTTPS bool
+	// InsteadOf is the redirect to https in whose place an HTTPS listener for a wider hostname
+	// answers requests with https. It has no route for other entries.
+	InsteadOf Source
 	// Action is what happens to a matching request. The entries of one rule share it.
 	Action *Action
 	// Source is the match of a route that the entry comes from.
@@ -65,6 +77,14 @@ type Entry struct {
 	// OriginRequest are the settings of the listeners that admit the route, or nil.
 	// They take precedence over the settings of the Table.
 	OriginRequest *v1alpha1.OriginRequest
+}
+
+// Matches reports whether the entry answers the request, unless another entry comes before it.
+func (e *Entry) Matches(r Request) bool { return e.Scheme.Covers(r.scheme()) && e.matchesAnyScheme(r) }
+
+// matchesAnyScheme reports whether the entry would answer the request in one of the schemes.
+func (e *Entry) matchesAnyScheme(r Request) bool {
+	return Covers(e.Hostname, r.Host) && e.Match.Matches(r)
 }
 
 // Source names a match of a route.

@@ -75,28 +75,52 @@ func (t *Table) UnreachableRules() []UnreachableRule {
 }
 
 // Reachable returns the entries of the host that requests can reach. For each other entry, it
-// calls shadowed with the entry that comes before it and answers its requests.
+// calls shadowed with each entry that comes before it and answers its requests.
 func (h *Host) Reachable(shadowed func(e, before *Entry)) []*Entry {
-	reachable, byMatch := make([]*Entry, 0, len(h.Entries)), map[string]*Entry{}
-	var all *Entry // matches every request
+	reachable, first := make([]*Entry, 0, len(h.Entries)), map[Scheme]firstEntries{SchemeHTTP: {}, SchemeHTTPS: {}}
 	for _, e := range h.Entries {
-		before := all
-		if key := e.Match.key(); before == nil {
-			if before = byMatch[key]; before == nil {
-				byMatch[key] = e
+		key, isReachable := e.Match.key(), false
+		var before []*Entry
+		for _, scheme := range []Scheme{SchemeHTTP, SchemeHTTPS} {
+			if !e.Scheme.Covers(scheme) {
+				continue
+			}
+			switch other := first[scheme].add(e, key); {
+			case other == nil:
+				isReachable = true
+			case !slices.Contains(before, other):
+				before = append(before, other)
 			}
 		}
-		switch {
-		case before != nil:
-			shadowed(e, before)
+		if isReachable {
+			reachable = append(reachable, e)
 			continue
-		case e.Match.MatchesAll():
-			all = e
 		}
-		reachable = append(reachable, e)
+		for _, other := range before {
+			shadowed(e, other)
+		}
 	}
 	return reachable
 }
+
+// firstEntries are the first entries of one scheme by the key of their match.
+type firstEntries map[string]*Entry
+
+// add adds an entry, unless one comes before it that answers all of its requests. It returns that
+// entry, or nil.
+func (f firstEntries) add(e *Entry, key string) *Entry {
+	if all := f[keyOfAll]; all != nil {
+		return all
+	}
+	if f[key] == nil {
+		f[key] = e
+		return nil
+	}
+	return f[key]
+}
+
+// keyOfAll is the key of a match of every request.
+var keyOfAll = new(Match).key()
 
 // key identifies the requests that the match applies to.
 func (m *Match) key() string {

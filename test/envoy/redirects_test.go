@@ -17,7 +17,12 @@ func TestRedirects(t *testing.T) {
 		{"GET redirects.example.com/http-8080", "302\n< location: http://redirects.example.com:8080/http-8080"},
 		{"GET redirects.example.com/http-80", "302\n< location: http://redirects.example.com/http-80"},
 		{"GET redirects.example.com/http-443", "302\n< location: http://redirects.example.com:443/http-443"},
-		{"GET redirects.example.com/https-443", "302\n< location: https://redirects.example.com/https-443"},
+		{"GET redirects.example.com/default\nX-Forwarded-Proto: http", "302\n< location: http://redirects.example.com/default"},
+		{"GET redirects.example.com/port\nX-Forwarded-Proto: http", "302\n< location: http://redirects.example.com:8443/port"},
+		{"GET redirects.example.com/port-443", "302\n< location: https://redirects.example.com/port-443"},
+		{"GET redirects.example.com/port-443\nX-Forwarded-Proto: http", "302\n< location: http://redirects.example.com:443/port-443"},
+		{"GET redirects.example.com/port-80", "302\n< location: https://redirects.example.com:80/port-80"},
+		{"GET redirects.example.com/port-80\nX-Forwarded-Proto: http", "302\n< location: http://redirects.example.com/port-80"},
 		{"GET redirects.example.com/host-443", "302\n< location: https://to.example.com/host-443"},
 		{"GET redirects.example.com/everything/x?q=%20", "308\n< location: http://to.example.com:8080/all?q=%20"},
 	})
@@ -63,7 +68,7 @@ func TestRedirectsBelowAWildcard(t *testing.T) {
 	run(t, []row{
 		{"GET a.redirects.example.com/path/x?q=1", "302\n< location: https://a.redirects.example.com/new?q=1"},
 		{"GET a.redirects.example.com/port", "302\n< location: https://a.redirects.example.com:8443/port"},
-		{"GET a.b.redirects.example.com/https", "301\n< location: https://a.b.redirects.example.com/https"},
+		{"GET a.b.redirects.example.com/https", "301\n< location: https://a.b.redirects.example.com/new"},
 		{"GET a.b.redirects.example.com/http", "301\n< location: http://a.b.redirects.example.com/http"},
 	})
 }
@@ -79,16 +84,19 @@ func TestRedirectsOfHostsWithAPort(t *testing.T) {
 	})
 }
 
-// TestRedirectsBelowAWildcardKeepThePort shows a limit: the hostname is known only from the
-// request, whose port stays.
-func TestRedirectsBelowAWildcardKeepThePort(t *testing.T) {
+// TestRedirectsBelowAWildcardReplaceThePort shows that a redirect that names a scheme or a port
+// determines the port. The hostname is known only from the request, so the default port is written
+// where the request has another one.
+func TestRedirectsBelowAWildcardReplaceThePort(t *testing.T) {
 	b := start(t)
 	for request, want := range map[string]string{
-		"GET a.redirects.example.com:8080/path": "302\n< location: https://a.redirects.example.com:8080/new",
-		"GET a.redirects.example.com:8080/http": "301\n< location: http://a.redirects.example.com:8080/http",
-		"GET a.redirects.example.com:8080/port": "302\n< location: https://a.redirects.example.com:8443/port",
-		"GET a.redirects.example.com:443/https": "301\n< location: https://a.redirects.example.com:443/https",
-		"GET a.redirects.example.com:443/http":  "301\n< location: http://a.redirects.example.com/http",
+		"GET a.redirects.example.com:8080/path":                             "302\n< location: https://a.redirects.example.com:8080/new",
+		"GET a.redirects.example.com:8080/http":                             "301\n< location: http://a.redirects.example.com:80/http",
+		"GET a.redirects.example.com:8080/port":                             "302\n< location: https://a.redirects.example.com:8443/port",
+		"GET a.redirects.example.com:8080/port-80\nX-Forwarded-Proto: http": "302\n< location: http://a.redirects.example.com:80/port-80",
+		"GET a.redirects.example.com:8080/port-80":                          "302\n< location: https://a.redirects.example.com:80/port-80",
+		"GET a.redirects.example.com:8080/https":                            "301\n< location: https://a.redirects.example.com:443/new",
+		"GET a.redirects.example.com:443/https":                             "301\n< location: https://a.redirects.example.com:443/new",
 	} {
 		r := parseRequest(request)
 		if got := send(t, b.open, r.text()).describe(r); got != want {

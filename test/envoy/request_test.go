@@ -63,12 +63,24 @@ func parseRequest(text string) request {
 
 // text returns the request as it is sent.
 func (r request) text() string {
-	lines := slices.Concat([]string{"Host: " + r.host}, r.lines, connectorHeaders)
+	lines := slices.Concat([]string{"Host: " + r.host}, r.sent())
 	if r.body != "" {
 		lines = append(lines, "Content-Length: "+strconv.Itoa(len(r.body)))
 	}
 	return fmt.Sprintf("%s %s HTTP/1.1\r\n%s\r\n\r\n%s", r.method, r.target, strings.Join(lines, "\r\n"), r.body)
 }
+
+// sent returns the headers of the request, and those that the connector adds. A row with its own
+// scheme has that of the visitor.
+func (r request) sent() []string {
+	added := connectorHeaders
+	if slices.ContainsFunc(r.lines, isScheme) {
+		added = slices.DeleteFunc(slices.Clone(added), isScheme)
+	}
+	return slices.Concat(r.lines, added)
+}
+
+func isScheme(line string) bool { return strings.HasPrefix(line, routing.ForwardedProto+":") }
 
 // outcome is what happened to a request.
 type outcome struct {
@@ -212,12 +224,15 @@ func (r request) routed() (routing.Request, error) {
 	host, _, _ := strings.Cut(strings.ToLower(r.host), ":")
 	normalized, err := envoy.Capabilities().RequestPath(path)
 	headers := map[string][]string{}
-	for _, line := range slices.Concat(r.lines, connectorHeaders) {
+	for _, line := range r.sent() {
 		name, value, _ := strings.Cut(line, ":")
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		headers[name] = append(headers[name], strings.TrimSpace(value))
 	}
-	return routing.Request{Host: strings.TrimSuffix(host, "."), Path: normalized, Method: r.method, Headers: headers, Query: query}, err
+	return routing.Request{
+		Scheme: routing.SchemeOf(strings.Join(headers[routing.ForwardedProto], ",")),
+		Host:   strings.TrimSuffix(host, "."), Path: normalized, Method: r.method, Headers: headers, Query: query,
+	}, err
 }
 
 // compareWithAnswer returns how the outcome differs from the answer of the routing table.
