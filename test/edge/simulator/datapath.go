@@ -125,6 +125,8 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 	proxied.Out.URL.RawQuery = proxied.In.URL.RawQuery
 	proxied.Out.Header["X-Forwarded-For"] = proxied.In.Header["X-Forwarded-For"]
 	proxied.SetXForwarded()
+	proxied.Out.Header.Set("X-Forwarded-Proto", visitorScheme(proxied.In))
+	proxied.Out.Header.Del(schemeHeader)
 	proxied.Out.Host = proxied.In.Host
 	if r.origin.HTTPHostHeader == "" {
 		proxied.Out.Header.Del("X-Forwarded-Host")
@@ -137,6 +139,19 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 	proxied.Out.Trailer = proxied.In.Trailer // not a copy: the body sets its values
 	proxied.Out = proxied.Out.WithContext(
 		context.WithValue(proxied.Out.Context(), hostKey{}, proxied.Out.Host))
+}
+
+// schemeHeader is the header in which a visitor of the simulator, who uses no TLS, asks for the scheme
+// https.
+const schemeHeader = "Cf-Visitor-Scheme"
+
+// visitorScheme returns the scheme that Cloudflare's edge reports to the origin, whatever the visitor
+// sent in X-Forwarded-Proto.
+func visitorScheme(visitor *http.Request) string {
+	if visitor.TLS != nil || visitor.Header.Get(schemeHeader) == "https" {
+		return "https"
+	}
+	return "http"
 }
 
 // accessHeader is the header in which a visitor of the simulator sends the team and

@@ -92,6 +92,24 @@ func TestClientIsAppendedToXForwardedFor(t *testing.T) {
 	}
 }
 
+func TestXForwardedProtoIsTheSchemeOfTheVisitor(t *testing.T) {
+	address := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strings.Join(r.Header["X-Forwarded-Proto"], "|")+strings.Join(r.Header["Cf-Visitor-Scheme"], "|")) // #nosec G705 -- plain text
+	})
+	for header, want := range map[string]string{
+		"":                           "http",
+		"X-Forwarded-Proto: https\n": "http",
+		"X-Forwarded-Proto: https\nX-Forwarded-Proto: ftp\n":       "http",
+		"Cf-Visitor-Scheme: https\n":                               "https",
+		"Cf-Visitor-Scheme: https\n" + "X-Forwarded-Proto: http\n": "https",
+	} {
+		w := send(t, address, "GET / HTTP/1.1\nHost: a\n"+header+"\n")
+		if got := w.body(t); got != want {
+			t.Errorf("X-Forwarded-Proto after %q: %q, want %q", header, got, want)
+		}
+	}
+}
+
 func TestTrailersAreForwarded(t *testing.T) {
 	address := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
