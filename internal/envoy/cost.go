@@ -97,9 +97,11 @@ func corsSize(c *routing.CORS) int {
 		}
 	}
 	for _, origin := range c.AllowOrigins {
-		size += partSize
-		if originMatcher(origin).GetSafeRegex() != nil {
-			size += originExpressionSize
+		for _, m := range originMatchers(origin) {
+			size += partSize
+			if m.GetSafeRegex() != nil {
+				size += originExpressionSize
+			}
 		}
 	}
 	return size

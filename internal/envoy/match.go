@@ -61,6 +61,9 @@ func lowerForm(p routing.Path) string {
 func newRouteMatch(m *routing.Match, path string) routeMatch {
 	match := &routev3.RouteMatch{}
 	switch {
+	case m.Path == (routing.Path{Kind: routing.PathExact, Value: "/"}):
+		// Envoy merges repeated slashes, but not those of a path that has nothing else.
+		match.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: expression("/+")}
 	case m.Path.Kind == routing.PathExact:
 		match.PathSpecifier = &routev3.RouteMatch_Path{Path: path}
 	case m.Path.Kind == routing.PathExpression:

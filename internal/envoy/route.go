@@ -76,7 +76,7 @@ func corsPolicy(c *routing.CORS) *corsv3.CorsPolicy {
 		ForwardNotMatchingPreflights: boolValue(false),
 	}
 	for _, origin := range c.AllowOrigins {
-		policy.AllowOriginStringMatch = append(policy.AllowOriginStringMatch, originMatcher(origin))
+		policy.AllowOriginStringMatch = append(policy.AllowOriginStringMatch, originMatchers(origin)...)
 	}
 	return policy
 }
@@ -93,24 +93,29 @@ func exposedHeaders(c *routing.CORS) string {
 	return strings.Join(names, ", ")
 }
 
-// originMatcher returns the condition for an origin, in which browsers write the scheme
-// and the host in lower case and omit the default port.
-func originMatcher(origin string) *matcherv3.StringMatcher {
+// originMatchers returns the conditions for an origin: browsers write the scheme and the host in
+// lower case and omit the default port, and other clients may write it.
+func originMatchers(origin string) []*matcherv3.StringMatcher {
 	if origin == "*" {
-		return stringMatcher(routing.ValueMatch{Value: ".*", Expression: true})
+		return []*matcherv3.StringMatcher{stringMatcher(routing.ValueMatch{Value: ".*", Expression: true})}
 	}
-	origin = strings.ToLower(origin)
-	switch scheme, _, _ := strings.Cut(origin, "://"); scheme {
-	case "https":
-		origin = strings.TrimSuffix(origin, ":443")
-	case "http":
-		origin = strings.TrimSuffix(origin, ":80")
-	}
-	scheme, host, _ := strings.Cut(origin, "://")
+	scheme, host, _ := strings.Cut(strings.ToLower(origin), "://")
+	port, hasDefault := wellKnownPorts[scheme]
+	defaultPort := ":" + strconv.Itoa(int(port))
+	host = strings.TrimSuffix(host, defaultPort)
+	optional := hasDefault && !strings.Contains(host, ":")
 	if rest, wildcard := strings.CutPrefix(host, "*"); wildcard {
-		return stringMatcher(routing.ValueMatch{Value: regexp.QuoteMeta(scheme+"://") + `[^/:@]+` + regexp.QuoteMeta(rest), Expression: true})
+		expression := regexp.QuoteMeta(scheme+"://") + `[^/:@]+` + regexp.QuoteMeta(rest)
+		if optional {
+			expression += "(" + defaultPort + ")?"
+		}
+		return []*matcherv3.StringMatcher{stringMatcher(routing.ValueMatch{Value: expression, Expression: true})}
 	}
-	return stringMatcher(routing.ValueMatch{Value: origin})
+	matchers := []*matcherv3.StringMatcher{stringMatcher(routing.ValueMatch{Value: scheme + "://" + host})}
+	if optional {
+		matchers = append(matchers, stringMatcher(routing.ValueMatch{Value: scheme + "://" + host + defaultPort}))
+	}
+	return matchers
 }
 
 // pack returns a message as Any. Its bytes are deterministic.

@@ -90,7 +90,7 @@ func exposed(origin string) string {
 }
 
 func TestOriginsOfCORS(t *testing.T) {
-	for _, origin := range []string{"https://shop.example.org", "http://a.example.net:8080", "http://a.b.example.net:8080", "http://example.net"} {
+	for _, origin := range []string{"https://shop.example.org", "http://a.example.net:8080", "http://a.b.example.net:8080", "http://example.net", "https://shop.example.org:443", "http://example.net:80", "https://a.wild.example.org:443"} {
 		run(t, []row{{"GET cors.example.com/origins\nOrigin: " + origin, "200 one GET /origins\n< access-control-allow-origin: " + origin}})
 	}
 	for _, origin := range []string{

@@ -76,3 +76,14 @@ func TestMoreSpecificPathsComeFirst(t *testing.T) {
 		{"OPTIONS prefixes.example.com/*", "200 one OPTIONS /*"},
 	})
 }
+
+// TestPathsOfSlashes shows that a path of slashes only is the path "/".
+func TestPathsOfSlashes(t *testing.T) {
+	run(t, []row{
+		{"GET slashes.example.com/", "200 one GET /"},
+		{"GET slashes.example.com//?a=b", "200 one GET //?a=b"},
+		{"GET slashes.example.com///", "200 one GET //"},
+		{"GET slashes.example.com//x", "200 two GET /x"},
+		{"GET slashes.example.com/x", "200 two GET /x"},
+	})
+}
