@@ -3,7 +3,6 @@ package gateway
 import (
 	"iter"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -207,7 +206,7 @@ func (x *insteadOf) close(hostname string) {
 }
 
 // actionNoHTTPS answers the requests with https of a redirect to https.
-var actionNoHTTPS = routing.Action{Status: http.StatusNotFound, Problem: &routing.Problem{
+var actionNoHTTPS = routing.Action{Status: 404, Problem: &routing.Problem{
 	Reason: conditions.ReasonUnsupportedValue.String(), Cause: "a redirect to https does not answer https, and no rule of the HTTPS listener does in its place",
 }}
 

@@ -134,7 +134,7 @@ func TestMessageListsFivePorts(t *testing.T) {
 		var listeners []*Listener
 		for i := range count {
 			l := &Listener{}
-			l.Spec.Port = gatewayv1.PortNumber(1 + i) //nolint:gosec // a small number
+			l.Spec.Port = gatewayv1.PortNumber(1 + i)
 			listeners = append(listeners, l)
 		}
 		if got := describePorts(listeners); got != want {

@@ -54,9 +54,7 @@ func TestEnvoyGivesTheSpecifiedAnswer(t *testing.T) {
 				serving, other, listener = protected, open, "protected"
 			}
 			answer, _ := table.Answer(request)
-			if describeAnswer(answer) == noMatch && o.mayRefuse(request) {
-				want = noMatch
-			}
+			want = o.expected(request, describeAnswer(answer))
 			if got := describeAnswer(answer); got != want {
 				t.Errorf("%s, headers %v: the table answers with %s, want %s", request, request.Headers, got, want)
 			}

@@ -116,8 +116,16 @@ func (o *oracle) mayRefuse(r routing.Request) bool {
 	if best == nil || !o.isToHTTPS(best) || len(secure) == 0 {
 		return false
 	}
+	m := best.route.rules[best.rule].matches[best.match]
+	kind, value := pathOf(m.HTTPRouteMatch)
+	matchesAll := kind == gatewayv1.PathMatchPathPrefix && value == "/" && len(m.Headers)+len(m.QueryParams) == 0 && m.Method == nil
+	return !matchesAll || o.countMatches(slices.Concat(secure, insecure)) > 8
+}
+
+// countMatches returns the number of matches of the routes, and many for a match with an expression.
+func (o *oracle) countMatches(listeners []*claim) int {
 	matches := 0
-	for _, c := range append(slices.Clone(secure), insecure...) {
+	for _, c := range listeners {
 		for _, route := range o.attached[c] {
 			for _, rule := range route.rules {
 				for _, match := range rule.matches {
@@ -126,10 +134,16 @@ func (o *oracle) mayRefuse(r routing.Request) bool {
 			}
 		}
 	}
-	m := best.route.rules[best.rule].matches[best.match]
-	kind, value := pathOf(m.HTTPRouteMatch)
-	matchesAll := kind == gatewayv1.PathMatchPathPrefix && value == "/" && len(m.Headers)+len(m.QueryParams) == 0 && m.Method == nil
-	return !matchesAll || matches > 8
+	return matches
+}
+
+// expected returns the description of the answer to the request, or of no match if the table may
+// also refuse the request and does.
+func (o *oracle) expected(r routing.Request, got string) string {
+	if got == noMatch && o.mayRefuse(r) {
+		return noMatch
+	}
+	return o.describeAnswer(r)
 }
 
 func (o *oracle) isToHTTPS(c *candidate) bool { return isSpecRedirectToHTTPS(c.route.rules[c.rule]) }
