@@ -19,6 +19,9 @@ type DroppedRule struct {
 	// EnvoySupportsActions reports whether the data plane has ingress rules, and Envoy would
 	// support all actions.
 	EnvoySupportsActions bool
+	// SplitsRequests reports whether the rule has several backends with a weight above 0, as a
+	// canary controller writes it during a release.
+	SplitsRequests bool
 	// Status is the status that replaces the action, for example 500.
 	Status int
 	// Matches are the omitted matches of the rule. Their requests go to the next
@@ -117,9 +120,10 @@ func describeUnsupportedParts(parts []string, envoySupports bool, size int) stri
 
 // The remedies for what the data plane cannot express.
 const (
-	remedyEnvoy       = "The platform team can set dataPlane: Envoy"
-	remedyAlwaysHTTPS = "Use Always Use HTTPS of the zone at Cloudflare instead"
-	remedyListener    = "Attach the route to an HTTP listener, or use Always Use HTTPS of the zone at Cloudflare"
+	remedyEnvoy         = "The platform team can set dataPlane: Envoy"
+	remedyEnvoyCanaries = remedyEnvoy + ", which canary controllers need"
+	remedyAlwaysHTTPS   = "Use Always Use HTTPS of the zone at Cloudflare instead"
+	remedyListener      = "Attach the route to an HTTP listener, or use Always Use HTTPS of the zone at Cloudflare"
 )
 
 // remedy returns the sentence that follows the description of the rules, or an empty string.
@@ -135,6 +139,8 @@ func remedy(rules []DroppedRule) string {
 		return " " + remedyAlwaysHTTPS + ", or ask the platform team to set dataPlane: Envoy."
 	case has(redirectSchemeUnknown):
 		return " " + remedyAlwaysHTTPS + "."
+	case slices.ContainsFunc(rules, DroppedRule.needsEnvoyToSplit):
+		return " " + remedyEnvoyCanaries + "."
 	case envoy:
 		return " " + remedyEnvoy + "."
 	default:
@@ -147,6 +153,9 @@ func remedy(rules []DroppedRule) string {
 func (d DroppedRule) envoySupportsMore() bool {
 	return d.EnvoySupportsActions || slices.ContainsFunc(d.Matches, func(m OmittedMatch) bool { return m.EnvoySupports })
 }
+
+// needsEnvoyToSplit reports whether only Envoy would split the requests of the rule.
+func (d DroppedRule) needsEnvoyToSplit() bool { return d.EnvoySupportsActions && d.SplitsRequests }
 
 // hasIncompatibleFilters reports whether the rule is not served only because its filters
 // exclude each other.

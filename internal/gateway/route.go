@@ -184,7 +184,10 @@ func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t tra
 		r.Dropped = append(r.Dropped, DroppedRule{Rule: rule, LeftOut: true, Redirect: redirectSchemeUnknown, EnvoySupportsActions: a.envoySupports})
 		return matches
 	}
-	dropped := DroppedRule{Rule: rule, Actions: a.unsupported, EnvoySupportsActions: a.envoySupports, Status: a.action.Status}
+	dropped := DroppedRule{
+		Rule: rule, Actions: a.unsupported, EnvoySupportsActions: a.envoySupports,
+		SplitsRequests: len(routing.WeightedBackends(&r.Rules[rule])) > 1, Status: a.action.Status,
+	}
 	for j, match := range matchesOf(&r.Rules[rule]) {
 		if r.skipsExpressions && matchExpressionsLength(&match, r.call(rule, j)) > 0 {
 			continue
