@@ -24,7 +24,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// policyCluster is a cluster with the policies of the chart for Gateway infra/shared.
+// policyCluster is a cluster with the admission policies of the chart: hostnames for Gateway
+// infra/shared, and weights in the namespaces with the label of [ingressRulesLabels].
 type policyCluster struct {
 	*cluster.Cluster
 	kube client.Client
@@ -48,7 +49,8 @@ func newPolicyCluster(t *testing.T) *policyCluster {
 		t.Fatal(err)
 	}
 	mustHelm(t, "install", release, chartDir, "--namespace", namespace, "--create-namespace", "--kubeconfig", kubeconfig,
-		"--set", "hostnamePolicy.enabled=true,hostnamePolicy.gateways[0].namespace=infra,hostnamePolicy.gateways[0].name=shared")
+		"--set", "hostnamePolicy.enabled=true,hostnamePolicy.gateways[0].namespace=infra,hostnamePolicy.gateways[0].name=shared",
+		"--set", weightPolicyValues)
 	return c
 }
 
@@ -101,9 +103,10 @@ func (c *policyCluster) waitForPolicies(t *testing.T) {
 	}
 }
 
-func TestHostnamePolicies(t *testing.T) {
+func TestAdmissionPolicies(t *testing.T) {
 	c := newPolicyCluster(t)
 	c.waitForPolicies(t)
+	t.Run("the policy of weights rejects routes that split requests", c.rejectsSeveralWeights)
 	t.Run("the policy decides like the controller", c.decidesLikeTheController)
 	t.Run("the policy checks only changes of the spec, for the listed Gateways", c.checksSpecsOfListedGateways)
 	t.Run("only a permission for the whole cluster permits changing the annotation", c.protectsTheAnnotation)
