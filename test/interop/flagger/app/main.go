@@ -1,0 +1,44 @@
+// Command app is the application that Flagger releases in the tests. It answers every
+// request with its version, the environment variable VERSION, and the path /received with
+// the number of requests so far.
+//
+// After SIGTERM, it serves for a few seconds, in which proxies still send requests, as an
+// application on Kubernetes should.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const drainTime = 3 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("APP_PORT"), Handler: newHandler(os.Getenv("VERSION")), ReadHeaderTimeout: time.Minute}
+	go func() { log.Print(server.ListenAndServe()) }()
+	<-ctx.Done()
+	time.Sleep(drainTime)
+	if err := server.Shutdown(context.Background()); err != nil {
+		log.Print(err)
+	}
+}
+
+func newHandler(version string) http.Handler {
+	var received atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		received.Add(1)
+		fmt.Fprint(w, version)
+	})
+	mux.HandleFunc("/received", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, received.Load()) })
+	return mux
+}

@@ -1,0 +1,237 @@
+package flagger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// canary is the application shop in a namespace of its own, which Flagger releases.
+type canary struct {
+	*bed
+	namespace, host, gateway string
+}
+
+// application contains the objects of a team, besides the Canary.
+const application = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: NAMESPACE, labels: {data-plane: LABEL}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: NAMESPACE}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - name: app
+        image: docker.io/test/app:1
+        env: [{name: VERSION, value: "1"}]
+        ports: [{containerPort: 8080}]
+        readinessProbe: {httpGet: {path: /received, port: 8080}, periodSeconds: 1}
+`
+
+// setup describes how the Canary of a test differs from the sample.
+type setup struct {
+	// parent is the parentRef, and names the Gateway platform/envoy by default.
+	parent map[string]any
+	// gateway is the Gateway that serves the route, envoy by default.
+	gateway string
+	// label is the label data-plane of the namespace.
+	label string
+	// objects are the manifests of additional objects.
+	objects string
+	// check is the result of the webhook, pass by default.
+	check string
+	// analysis replaces fields of the analysis. A nil value removes the field.
+	analysis map[string]any
+}
+
+// newCanary creates an application and the Canary of the sample with the changes, and waits
+// until visitors reach the application.
+func (b *bed) newCanary(t *testing.T, namespace string, s setup) *canary {
+	t.Helper()
+	c := &canary{bed: b, namespace: namespace, host: namespace + ".example.com", gateway: cmp.Or(s.gateway, "envoy")}
+	b.apply(t, strings.NewReplacer("NAMESPACE", namespace, "LABEL", cmp.Or(s.label, "none")).Replace(application))
+	b.apply(t, s.objects)
+	object := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(readSample(t, "10-shop.yaml")), &object.Object))
+	object.SetNamespace(namespace)
+	parent := s.parent
+	if parent == nil {
+		parent = map[string]any{"name": c.gateway, "namespace": "platform"}
+	}
+	set := func(value any, path ...string) {
+		t.Helper()
+		must(t, unstructured.SetNestedField(object.Object, value, append([]string{"spec"}, path...)...))
+	}
+	set([]any{c.host}, "service", "hosts")
+	set([]any{parent}, "service", "gatewayRefs")
+	set("10s", "analysis", "interval") // Flagger's minimum
+	set(int64(1), "analysis", "threshold")
+	set([]any{map[string]any{"name": "checkout", "type": "rollout", "url": b.checks + "/" + cmp.Or(s.check, "pass")}}, "analysis", "webhooks")
+	for field, value := range s.analysis {
+		if value == nil {
+			unstructured.RemoveNestedField(object.Object, "spec", "analysis", field)
+			continue
+		}
+		set(value, "analysis", field)
+	}
+	must(t, b.kube.Create(t.Context(), object))
+	c.waitForPhase(t, "Initialized")
+	eventually(t, "visitors reach the application", func() (bool, string) {
+		answer := c.visit(t.Context()).text
+		return answer == "1", answer
+	})
+	return c
+}
+
+// release changes the version of the application to 2.
+func (c *canary) release(t *testing.T) {
+	t.Helper()
+	deployment := &unstructured.Unstructured{}
+	deployment.SetAPIVersion("apps/v1")
+	deployment.SetKind("Deployment")
+	deployment.SetNamespace(c.namespace)
+	deployment.SetName("shop")
+	patch := []byte(`[{"op": "replace", "path": "/spec/template/spec/containers/0/env/0/value", "value": "2"}]`)
+	must(t, c.kube.Patch(t.Context(), deployment, client.RawPatch(types.JSONPatchType, patch)))
+}
+
+// status returns a field of the status of the Canary, as text.
+func (c *canary) status(ctx context.Context, field string) (string, error) {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("flagger.app/v1beta1")
+	object.SetKind("Canary")
+	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "shop"}, object)
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", field)
+	return fmt.Sprint(value), err
+}
+
+// waitForStatus waits until a field of the status of the Canary has the value.
+func (c *canary) waitForStatus(t *testing.T, field, want string) {
+	t.Helper()
+	eventually(t, c.namespace+": the "+field+" of the Canary is "+want, func() (bool, string) {
+		got, err := c.status(t.Context(), field)
+		return got == want, fmt.Sprintf("%s (%v)", got, err)
+	})
+}
+
+func (c *canary) waitForPhase(t *testing.T, want string) {
+	t.Helper()
+	c.waitForStatus(t, "phase", want)
+}
+
+// warnings returns the messages of Flagger's warnings about the Canary.
+func (c *canary) warnings(t *testing.T) []string {
+	t.Helper()
+	events := &corev1.EventList{}
+	must(t, c.kube.List(t.Context(), events, client.InNamespace(c.namespace)))
+	var messages []string
+	for _, event := range events.Items {
+		if event.InvolvedObject.Kind == "Canary" && event.Type == corev1.EventTypeWarning {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
+}
+
+// waitForWarning waits for a warning of Flagger that contains the text.
+func (c *canary) waitForWarning(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, c.namespace+": a warning contains "+strconv.Quote(text), func() (bool, string) {
+		all := strings.Join(c.warnings(t), "\n")
+		return strings.Contains(all, text), all
+	})
+}
+
+// route returns the HTTPRoute that Flagger has created.
+func (c *canary) route(t *testing.T) *gatewayv1.HTTPRoute {
+	t.Helper()
+	route := &gatewayv1.HTTPRoute{}
+	must(t, c.kube.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "shop"}, route))
+	return route
+}
+
+// checkParents checks that Flagger finds the status of each parentRef, which it compares
+// deeply, and that the route is accepted in its current generation.
+func (c *canary) checkParents(t *testing.T) {
+	t.Helper()
+	route := c.route(t)
+	if len(route.Spec.ParentRefs) != 1 || len(route.Status.Parents) != 1 {
+		t.Fatalf("%s: the route has %d parentRefs and %d statuses, want 1", c.namespace, len(route.Spec.ParentRefs), len(route.Status.Parents))
+	}
+	status := route.Status.Parents[0]
+	if !reflect.DeepEqual(status.ParentRef, route.Spec.ParentRefs[0]) {
+		t.Errorf("%s: the status is of the parentRef %+v, want %+v", c.namespace, status.ParentRef, route.Spec.ParentRefs[0])
+	}
+	accepted := meta.FindStatusCondition(status.Conditions, string(gatewayv1.RouteConditionAccepted))
+	if accepted == nil || accepted.Status != "True" || accepted.ObservedGeneration != route.Generation {
+		t.Errorf("%s: the condition Accepted is %+v, want True at generation %d", c.namespace, accepted, route.Generation)
+	}
+	for _, warning := range c.warnings(t) {
+		if strings.Contains(warning, "is not ready (status") {
+			t.Errorf("%s: Flagger had to wait for the route: %s", c.namespace, warning)
+		}
+	}
+}
+
+// received returns the number of requests that the new version has received.
+func (c *canary) received(ctx context.Context) (int, error) {
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return c.pods.Dial(ctx, network, address)
+		},
+	}
+	url := fmt.Sprintf("http://shop-canary.%s.svc.cluster.local:8080/received", c.namespace)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}
+
+// eventually waits until the check succeeds. If it does not, the test fails with the last
+// state that the check has found.
+func eventually(t *testing.T, name string, check func() (ok bool, state string)) {
+	t.Helper()
+	var state string
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
+		var ok bool
+		ok, state = check()
+		return ok, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v; last: %s", name, err, state)
+	}
+}
