@@ -184,6 +184,7 @@ func setAddress(t *testing.T, address *corev3.Address, hostAndPort string) {
 		t.Fatal(err)
 	}
 	socket := address.GetSocketAddress()
+	socket.Ipv4Compat = false // the address is an IPv4 address
 	socket.Address, socket.PortSpecifier = resolved.IP.String(), &corev3.SocketAddress_PortValue{PortValue: uint32(resolved.Port)} //nolint:gosec // a port
 }
 

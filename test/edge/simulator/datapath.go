@@ -145,8 +145,8 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 // https.
 const schemeHeader = "Cf-Visitor-Scheme"
 
-// visitorScheme returns the scheme that Cloudflare's edge reports to the origin, whatever the visitor
-// sent in X-Forwarded-Proto.
+// visitorScheme returns the scheme that the edge sends to the origin. It replaces the visitor's
+// X-Forwarded-Proto.
 func visitorScheme(visitor *http.Request) string {
 	if visitor.TLS != nil || visitor.Header.Get(schemeHeader) == "https" {
 		return "https"
