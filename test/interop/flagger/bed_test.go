@@ -53,7 +53,7 @@ metadata: {name: platform}
 apiVersion: tunnelgateway.dev/v1alpha1
 kind: TunnelConfiguration
 metadata: {name: envoy, namespace: platform}
-spec: {dataPlane: Envoy, connector: {replicas: 1, envoy: {concurrency: 1}}}
+spec: {dataPlane: Envoy, connector: {replicas: 1, readyDelay: 0s, envoy: {concurrency: 1}}}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass

@@ -58,6 +58,7 @@ type visitors struct {
 	done   chan struct{}
 	mu     sync.Mutex
 	counts map[string]int
+	failed time.Time // of the last answer that was not a version
 }
 
 // visitInterval is the time between two requests of visitors.
@@ -75,7 +76,9 @@ func (c *canary) startVisitors(t *testing.T) *visitors {
 		for ctx.Err() == nil {
 			text := c.visit(context.WithoutCancel(ctx)).text // a visitor waits for the last answer
 			v.mu.Lock()
-			v.counts[text]++
+			if v.counts[text]++; strings.HasPrefix(text, "status") {
+				v.failed = time.Now()
+			}
 			v.mu.Unlock()
 			select {
 			case <-ticker.C:
@@ -109,7 +112,7 @@ func (v *visitors) check(t *testing.T, versions ...string) {
 		delete(answers, version)
 	}
 	if len(answers) > 0 {
-		t.Errorf("visitors also got %v", answers)
+		t.Errorf("visitors also got %v, last at %s", answers, v.failed.Format(time.RFC3339Nano))
 	}
 	t.Logf("versions %v answered %d requests", versions, total)
 }

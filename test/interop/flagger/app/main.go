@@ -2,8 +2,9 @@
 // request with its version, the environment variable VERSION, and the path /received with
 // the number of requests so far.
 //
-// After SIGTERM, it serves for a few seconds, in which proxies still send requests, as an
-// application on Kubernetes should.
+// After SIGTERM, it serves for a few seconds, in which proxies still send requests, and asks
+// them to close their connections, as an application on Kubernetes should: a request that
+// arrives while a server closes an idle connection is lost.
 package main
 
 import (
@@ -23,7 +24,8 @@ const drainTime = 3 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("APP_PORT"), Handler: newHandler(os.Getenv("VERSION")), ReadHeaderTimeout: time.Minute}
+	handler := newHandler(ctx, os.Getenv("VERSION"))
+	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("APP_PORT"), Handler: handler, ReadHeaderTimeout: time.Minute}
 	go func() { log.Print(server.ListenAndServe()) }()
 	<-ctx.Done()
 	time.Sleep(drainTime)
@@ -32,11 +34,15 @@ func main() {
 	}
 }
 
-func newHandler(version string) http.Handler {
+// newHandler returns the handler of a server that stops when the context ends.
+func newHandler(ctx context.Context, version string) http.Handler {
 	var received atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		received.Add(1)
+		if ctx.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
 		fmt.Fprint(w, version)
 	})
 	mux.HandleFunc("/received", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, received.Load()) })
