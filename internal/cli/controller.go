@@ -226,6 +226,7 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 		InventoryInterval: c.Gateway.InventoryInterval,
 		XDSAddress:        c.XDS.BindAddress,
 		XDSService:        c.XDS.Service,
+		PodIP:             c.XDS.PodIP,
 		Metrics:           recorded,
 		Tracer:            tracer,
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -83,6 +84,7 @@ func (x *XDS) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("xds", pflag.ContinueOnError)
 	f.StringVar(&x.Service, "xds-service", "tunnel-gateway-xds", "`name` of the headless Service in the controller's namespace through which Envoys connect to port 18000 of the controller; the Secret with their certificate authority has this name and the suffix -ca")
 	f.StringVar(&x.BindAddress, "xds-bind-address", ":18000", "`address` on which the leader serves the configuration of Envoys, as host:port")
+	f.TextVar(&x.PodIP, "pod-ip", netip.Addr{}, "IP `address` of the controller's pod; if it is an IPv6 address, Envoys accept probes and scrapes on IPv6 addresses too (default none; the chart sets it)")
 	return f
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"net/netip"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -15,6 +16,8 @@ type XDS struct {
 	// BindAddress is the host:port on which the leader serves the configuration. The
 	// host can be empty.
 	BindAddress string
+	// PodIP is the address of the controller's pod, or the zero value outside a cluster.
+	PodIP netip.Addr
 }
 
 func (x *XDS) validate() error {

@@ -17,6 +17,7 @@ package controller
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -67,6 +68,9 @@ type Options struct {
 	// XDSService is the name of the Service at which Envoys find the leader. It is in the
 	// controller's own namespace.
 	XDSService string
+	// PodIP is the address of the controller's pod, or the zero value outside a cluster. The pods
+	// of the connectors have addresses of the same version.
+	PodIP netip.Addr
 	// Metrics records every reconcile.
 	Metrics *metrics.Metrics
 	// Tracer creates a span for every reconcile and its phases.

@@ -37,7 +37,9 @@ type envoys struct {
 	reader client.Reader // the cache
 	// namespace is the controller's own namespace, which contains the connectors.
 	namespace string
-	assign    assigner
+	// ipv6 reports whether the pods of the cluster have IPv6 addresses in the first place.
+	ipv6   bool
+	assign assigner
 	// uptime returns the time since the start of this process.
 	uptime   func() time.Duration
 	memories *memories
@@ -62,8 +64,8 @@ type publication struct {
 	// acknowledged the first publication for the present listeners.
 	sequence  int64
 	listeners string
-	// servesMetrics reports whether other pods can read the metrics of the Envoys.
-	servesMetrics bool
+	// ready describes the listener for probes of the Envoys.
+	ready envoy.ReadyOptions
 	// changes and exposure describe the hostnames whose Access changes.
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
@@ -72,8 +74,10 @@ type publication struct {
 	services map[types.NamespacedName]bool
 }
 
-func newEnvoys(server xdsServer, reader client.Reader, namespace string, m *memories, uptime func() time.Duration) *envoys {
-	return &envoys{server: server, reader: reader, namespace: namespace, assign: envoy.Assign, uptime: uptime, memories: m}
+func newEnvoys(d dependencies, o Options, m *memories) *envoys {
+	return &envoys{
+		server: d.xds, reader: d.client, namespace: o.Namespace, ipv6: o.PodIP.Is6(), assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
+	}
 }
 
 // publish publishes the routing table of the plane for the Envoys of the Tunnel. observed is what
@@ -89,17 +93,17 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keep(ctx, found)
-	servesMetrics := connector.ServesMetrics(connectorSettings(r.decision.Settings()))
+	ready := envoy.ReadyOptions{Metrics: connector.ServesMetrics(connectorSettings(r.decision.Settings())), IPv6: e.ipv6}
 	err = e.server.Publish(xds.Publication{
 		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, WantsAcknowledgement: !next.exposure.IsSettled() || isStarting(object),
-		Listeners: envoy.Listeners(servesMetrics), Resources: p.next, Assignments: p.assignments(p.next),
+		Listeners: envoy.Listeners(ready), Resources: p.next, Assignments: p.assignments(p.next),
 	})
 	if err != nil {
 		p.complete(p.resources)
 		log.FromContext(ctx).Error(err, "the configuration of Envoy is not valid; Envoys keep the previous configuration")
 		return true, nil
 	}
-	p.tunnel, p.servesMetrics, p.resources, p.changes, p.exposure = object.UID, servesMetrics, p.next, next.changes, next.exposure
+	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure
 	p.complete(p.resources)
 	e.follow(p, p.resources)
 	return next.exposure.IsSettled(), nil

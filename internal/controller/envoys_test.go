@@ -101,7 +101,7 @@ func TestListenersFollowTheSettings(t *testing.T) {
 	h := newEnvoyHarness(t)
 	wantServed := func(servesMetrics bool) {
 		t.Helper()
-		if diff := cmp.Diff(envoy.Listeners(servesMetrics), h.xds.last(t).Listeners, protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(envoy.Listeners(envoy.ReadyOptions{Metrics: servesMetrics, IPv6: true}), h.xds.last(t).Listeners, protocmp.Transform()); diff != "" {
 			t.Errorf("the published listeners differ (-want +got):\n%s", diff)
 		}
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -132,7 +133,7 @@ func (h *harness) restart() {
 		InScope: func(string) bool { return true }, ReadsCertificates: func(string) bool { return true },
 		Account:         credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
 		Open:            func(string, string) (provider.Provider, error) { return h.cloud, nil },
-		RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute, XDSService: "tunnel-gateway-xds",
+		RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute, XDSService: "tunnel-gateway-xds", PodIP: netip.MustParseAddr("fd00::1"),
 		Metrics: metrics.New(h.registry), Tracer: noop.NewTracerProvider().Tracer(""),
 	})
 }

@@ -76,7 +76,7 @@ func newProcess(d dependencies, o Options) *process {
 		},
 		accounts:     newAccounts(d, o),
 		reservations: &reservations{byTunnel: map[string]state.Key{}},
-		envoys:       newEnvoys(d.xds, d.client, o.Namespace, remembered, d.clock.uptime),
+		envoys:       newEnvoys(d, o, remembered),
 		memories:     remembered,
 		hostnames: &sharedHostnames{
 			listManaged: watches{reader: d.client, controllerName: o.ControllerName, namespace: o.Namespace}.managedGateways,

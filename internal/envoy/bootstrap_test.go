@@ -81,7 +81,8 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 		}
 	}
 	for name, listeners := range map[string][]*listenerv3.Listener{
-		"the bootstrap": nil, "the listeners": envoy.Listeners(true), "the listeners without metrics": envoy.Listeners(false),
+		"the bootstrap": nil, "the listeners": envoy.Listeners(envoy.ReadyOptions{Metrics: true, IPv6: true}),
+		"the listeners without metrics and IPv6": envoy.Listeners(envoy.ReadyOptions{}),
 	} {
 		bootstrap := envoy.Bootstrap(controllerName)
 		bootstrap.StaticResources.Listeners = listeners

@@ -32,10 +32,18 @@ const (
 	ListenerReady = "ready"
 )
 
-// Listeners returns the listeners of an Envoy beside a connector. servesMetrics reports whether
-// other pods can read the metrics.
-func Listeners(servesMetrics bool) []*listenerv3.Listener {
-	return append(trafficListeners(dynamicRoutes(ListenerOpen), dynamicRoutes(ListenerProtected)), readyListener(servesMetrics))
+// ReadyOptions describes the listener that is reachable from outside the pod of an Envoy.
+type ReadyOptions struct {
+	// Metrics reports whether other pods can read the metrics.
+	Metrics bool
+	// IPv6 reports whether the listener accepts connections to IPv6 addresses too. It cannot where
+	// the kernel has no IPv6.
+	IPv6 bool
+}
+
+// Listeners returns the listeners of an Envoy beside a connector.
+func Listeners(ready ReadyOptions) []*listenerv3.Listener {
+	return append(trafficListeners(dynamicRoutes(ListenerOpen), dynamicRoutes(ListenerProtected)), readyListener(ready))
 }
 
 // trafficListeners returns the listeners for requests.
@@ -80,7 +88,7 @@ func protectedListener(set setRoutes) *listenerv3.Listener {
 // acknowledged the other listeners and their routes, so that every answer means ready. The
 // listener does not use /ready of the admin interface, whose thread is busy while Envoy builds a
 // large table.
-func readyListener(servesMetrics bool) *listenerv3.Listener {
+func readyListener(o ReadyOptions) *listenerv3.Listener {
 	get := func(path string) *routev3.RouteMatch {
 		return &routev3.RouteMatch{
 			PathSpecifier: &routev3.RouteMatch_Path{Path: path},
@@ -91,7 +99,7 @@ func readyListener(servesMetrics bool) *listenerv3.Listener {
 	host := &routev3.VirtualHost{Name: ListenerReady, Domains: []string{"*"}, Routes: []*routev3.Route{
 		{Match: get("/ready"), Action: &routev3.Route_DirectResponse{DirectResponse: ready}},
 	}}
-	if servesMetrics {
+	if o.Metrics {
 		admin := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterAdmin}}
 		host.Routes = append(host.Routes, &routev3.Route{Match: get("/stats/prometheus"), Action: &routev3.Route_Route{Route: admin}})
 	}
@@ -99,13 +107,13 @@ func readyListener(servesMetrics bool) *listenerv3.Listener {
 		StatPrefix: ListenerReady, NormalizePath: boolValue(true), HttpFilters: []*hcmv3.HttpFilter{httpFilter(filterRouter, &routerv3.Router{})},
 	}
 	staticRoutes(&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{host}})(m)
-	listener := newListener(ListenerReady, allAddresses, PortReady, m)
+	if !o.IPv6 {
+		return newListener(ListenerReady, "0.0.0.0", PortReady, m)
+	}
+	listener := newListener(ListenerReady, "::", PortReady, m)
 	listener.GetAddress().GetSocketAddress().Ipv4Compat = true
 	return listener
 }
-
-// allAddresses are all IPv6 addresses, and with Ipv4Compat all IPv4 addresses too.
-const allAddresses = "::"
 
 func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
 	return &listenerv3.Listener{

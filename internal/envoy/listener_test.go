@@ -12,7 +12,7 @@ import (
 // The listeners are those in testdata/listeners.golden.yaml. A change of them replaces no pod.
 func TestGoldenListeners(t *testing.T) {
 	var documents [][]byte
-	for _, l := range envoy.Listeners(true) {
+	for _, l := range envoy.Listeners(envoy.ReadyOptions{Metrics: true, IPv6: true}) {
 		documents = append(documents, asYAML(t, l))
 	}
 	checkGolden(t, "testdata/listeners.golden.yaml", bytes.Join(documents, []byte("---\n")))
@@ -22,7 +22,7 @@ func TestGoldenListeners(t *testing.T) {
 func TestListenersServeMetricsOnlyWithPermission(t *testing.T) {
 	for _, serves := range []bool{false, true} {
 		var paths []string
-		for _, l := range envoy.Listeners(serves) {
+		for _, l := range envoy.Listeners(envoy.ReadyOptions{Metrics: serves}) {
 			for line := range strings.Lines(string(asYAML(t, l))) {
 				if path, ok := strings.CutPrefix(strings.TrimSpace(line), "path: "); ok {
 					paths = append(paths, path)

@@ -38,7 +38,7 @@ func largeTable(n int, path string, headless bool) *routing.Table {
 }
 
 func largePublication(n int, path string, headless bool) xds.Publication {
-	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: 1, Listeners: envoy.Listeners(true), Resources: envoy.Render(largeTable(n, path, headless))}
+	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: 1, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}), Resources: envoy.Render(largeTable(n, path, headless))}
 }
 
 // BenchmarkPublish measures a publication of 10,000 hostnames and 5,000 clusters: the first

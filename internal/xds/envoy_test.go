@@ -184,7 +184,7 @@ func setAddress(t *testing.T, address *corev3.Address, hostAndPort string) {
 		t.Fatal(err)
 	}
 	socket := address.GetSocketAddress()
-	socket.Ipv4Compat = false // the address is an IPv4 address
+	socket.Ipv4Compat = false                                                                                                      // the address is an IPv4 address
 	socket.Address, socket.PortSpecifier = resolved.IP.String(), &corev3.SocketAddress_PortValue{PortValue: uint32(resolved.Port)} //nolint:gosec // a port
 }
 
@@ -264,7 +264,7 @@ func rendered(sequence int64, b routing.Backend) xds.Publication {
 		Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 	}}}}}
-	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(true), Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
+	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}), Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
 }
 
 func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAssignment {

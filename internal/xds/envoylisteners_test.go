@@ -63,7 +63,7 @@ func TestEnvoyWithListenersInItsBootstrapIsServed(t *testing.T) {
 // not replace: they are acknowledged without effect.
 func TestEnvoyKeepsItsStaticListeners(t *testing.T) {
 	bootstrap := envoy.Bootstrap("127.0.0.1")
-	bootstrap.StaticResources.Listeners = envoy.Listeners(true)
+	bootstrap.StaticResources.Listeners = envoy.Listeners(envoy.ReadyOptions{Metrics: true})
 	s := newSidecarWith(t, bootstrap)
 	await(t, "stream", func() bool { return s.State(shared).Connected == 1 })
 	if listens(s.open) || listens(s.ready) {

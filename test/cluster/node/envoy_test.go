@@ -143,7 +143,7 @@ func withEnvoy(t *testing.T, namespace, nodeName string, change func(*bootstrapv
 func withoutController(b *bootstrapv3.Bootstrap) {
 	b.DynamicResources = nil
 	static := b.StaticResources
-	static.Listeners = envoy.Listeners(false)[2:] // that answers the probes
+	static.Listeners = envoy.Listeners(envoy.ReadyOptions{IPv6: true})[2:] // that answers the probes
 	static.Clusters = static.Clusters[:1]         // the admin interface
 }
 
@@ -196,7 +196,6 @@ func TestKilledEnvoyIsReadyBeforeTheContainerRestarts(t *testing.T) {
 	g.Expect(pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time).NotTo(BeTemporally("<", envoyStarted.Time))
 }
 
-// TestEnvoyUsesTheIdentityInTheSecret accepts Envoy's connections as the controller does.
 func TestEnvoyWithAnIPv6AddressAloneIsReady(t *testing.T) {
 	t.Parallel()
 	const name = "ipv6-" + envoyNodeName
@@ -212,6 +211,7 @@ func TestEnvoyWithAnIPv6AddressAloneIsReady(t *testing.T) {
 	})
 }
 
+// TestEnvoyUsesTheIdentityInTheSecret accepts Envoy's connections as the controller does.
 func TestEnvoyUsesTheIdentityInTheSecret(t *testing.T) {
 	t.Parallel()
 	certificate, key := keyPair(t)

@@ -99,7 +99,7 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 // replace a static one with its name: Envoy acknowledges it without effect.
 func staticListeners() ([]any, error) {
 	var all []any
-	for _, listener := range envoy.Listeners(true) {
+	for _, listener := range envoy.Listeners(envoy.ReadyOptions{Metrics: true}) {
 		text, err := protojson.Marshal(listener)
 		if err != nil {
 			return nil, err
