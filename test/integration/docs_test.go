@@ -30,6 +30,7 @@ var unservedKinds = map[string]string{
 	"Application":   "health",
 	"ClusterIssuer": "certmanager",
 	"Certificate":   "certmanager",
+	"Canary":        "flagger",
 	"DNSEndpoint":   "externaldns",
 	"Issuer":        "certmanager",
 	"Kustomization": "health; also a file that kustomize reads",
