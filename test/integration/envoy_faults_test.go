@@ -25,7 +25,7 @@ type loadFault struct {
 	run func(context.Context, *faultEnvironment)
 }
 
-var _ = Describe("with the data plane Envoy and under load", withEnvoy, func() {
+var _ = Describe("with the data plane Envoy and under load", underLoad, func() {
 	It("no request is lost while the controller, the API server, certificates, routes or connectors change", func(ctx SpecContext) {
 		var faults []loadFault
 		for _, run := range []func(context.Context, *faultEnvironment){loseConnectors, loseController, loseAPIServer, changeOften} {

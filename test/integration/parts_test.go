@@ -34,6 +34,9 @@ var (
 	withEnvoy = Label("envoy")
 	// users is the label of specs about guides and commands.
 	users = Label("users")
+	// underLoad is the label of specs that send requests at a constant rate and expect that none
+	// fails. On a busy machine, requests time out.
+	underLoad = Label("load")
 )
 
 // parts maps the name of each part of the suite to its label filter. Each part runs in a
@@ -41,8 +44,11 @@ var (
 // wait most of the time, and one part does not affect the counters of another.
 var parts = map[string]string{
 	"envoy": "envoy", "slow": "slow", "crashes": "crashes", "lifecycle": "lifecycle", "ownership": "ownership", "users": "users",
-	"others": "!envoy && !slow && !crashes && !lifecycle && !ownership && !users",
+	"others": "!envoy && !slow && !crashes && !lifecycle && !ownership && !users && !load",
 }
+
+// lastPart is the name and the label filter of the part that runs after the others.
+const lastPart = "load"
 
 // logs is the directory with the whole output of each part of the last run.
 const logs = "../../bin/integration"
@@ -50,7 +56,8 @@ const logs = "../../bin/integration"
 // shownOutput is the number of lines of output that a failure shows. The rest is in [logs].
 const shownOutput = 40
 
-// runParts runs all parts concurrently, each as a test whose subtests are its specs.
+// runParts runs all parts concurrently except the last one, each as a test whose subtests are its
+// specs.
 func runParts(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o750)); err != nil {
 		t.Fatal(err)
@@ -60,6 +67,7 @@ func runParts(t *testing.T) {
 		running.Go(func() { t.Run(name, func(t *testing.T) { runPart(t, name, filter) }) })
 	}
 	running.Wait()
+	t.Run(lastPart, func(t *testing.T) { runPart(t, lastPart, lastPart) })
 }
 
 func runPart(t *testing.T, name, filter string) {
