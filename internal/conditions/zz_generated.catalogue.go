@@ -10,6 +10,7 @@ var (
 	TypeAccepted         = Type{name: "Accepted", expected: metav1.ConditionTrue, event: true}
 	TypeResolvedRefs     = Type{name: "ResolvedRefs", expected: metav1.ConditionTrue, event: true}
 	TypePartiallyInvalid = Type{name: "PartiallyInvalid", expected: metav1.ConditionFalse, event: true, optional: true}
+	TypeRedirectLoop     = Type{name: "tunnelgateway.dev/RedirectLoop", expected: metav1.ConditionFalse, event: true, optional: true}
 	TypeHostnameShared   = Type{name: "tunnelgateway.dev/HostnameShared", expected: metav1.ConditionFalse, event: true, optional: true}
 	TypeProgrammed       = Type{name: "Programmed", expected: metav1.ConditionTrue}
 	TypeSupportedVersion = Type{name: "SupportedVersion", expected: metav1.ConditionTrue}
@@ -19,7 +20,7 @@ var (
 
 // Types are the types of the conditions of objects of the Gateway API. An earlier type is more
 // likely to explain a problem.
-var Types = []Type{TypeConflicted, TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, TypeHostnameShared, TypeProgrammed, TypeSupportedVersion, TypeConnectorsReady, TypeDataPlaneReady}
+var Types = []Type{TypeConflicted, TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, TypeRedirectLoop, TypeHostnameShared, TypeProgrammed, TypeSupportedVersion, TypeConnectorsReady, TypeDataPlaneReady}
 
 // The types of the conditions of a Tunnel.
 var (
@@ -37,7 +38,7 @@ var GatewayTypes = []Type{TypeAccepted, TypeProgrammed, TypeConnectorsReady, Typ
 var ListenerSetEntryTypes = []Type{TypeAccepted, TypeConflicted, TypeResolvedRefs, TypeProgrammed}
 
 // RouteTypes are the types of the conditions of this kind: HTTPRoute and GRPCRoute.
-var RouteTypes = []Type{TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid}
+var RouteTypes = []Type{TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, TypeRedirectLoop}
 
 // The reasons of conditions. docs/conditions.md describes them.
 var (
@@ -94,6 +95,7 @@ var (
 	ReasonProtocolConflict           = Reason{"ProtocolConflict"}
 	ReasonRateLimited                = Reason{"RateLimited"}
 	ReasonReady                      = Reason{"Ready"}
+	ReasonRedirectLoop               = Reason{"RedirectLoop"}
 	ReasonRefNotPermitted            = Reason{"RefNotPermitted"}
 	ReasonResolvedRefs               = Reason{"ResolvedRefs"}
 	ReasonRetained                   = Reason{"Retained"}

@@ -158,6 +158,7 @@ func Build(s *Snapshot, o Options) *Result {
 	if d.Rejected == nil {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
+		d.addRedirectLoops(groups)
 		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())
 		d.ClaimedHostnames = claimedHostnames(d.Routes, d.shares, groups)
 	}

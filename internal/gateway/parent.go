@@ -25,6 +25,9 @@ type Parent struct {
 	Rejected *Problem
 	// Dropped lists the rules that are not served as written through the Listeners.
 	Dropped []DroppedRule
+	// RedirectLoops are the matches whose requests through the Listeners the rules redirect in a
+	// loop.
+	RedirectLoops []RedirectLoop
 
 	// notPermitted are the hostnames on the selected listeners under which the route is
 	// not served, because they are not permitted.

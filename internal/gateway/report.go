@@ -261,6 +261,9 @@ func (r *Result) routeStatus(route *Route) RouteStatus {
 		if parent.Rejected == nil && len(parent.Dropped) > 0 {
 			c.set(conditions.TypePartiallyInvalid, true, conditions.ReasonUnsupportedValue, describeDropped(route.messageSize, parent.Dropped...))
 		}
+		if text := route.DescribeRedirectLoops(&parent); text != "" {
+			c.set(conditions.TypeRedirectLoop, true, conditions.ReasonRedirectLoop, text)
+		}
 		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
 			ParentRef:      parent.Ref,
 			ControllerName: r.controller,

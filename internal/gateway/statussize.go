@@ -42,7 +42,7 @@ func listenerMessageSize(n int) int {
 }
 
 // routeMessageSize returns the size of a list in a message of a route with n parents. Each
-// parent repeats up to three such messages.
+// parent repeats up to three such messages; [limitParentMessages] cuts them in the rare case of four.
 func routeMessageSize(n int) int {
 	const messages = 3
 	return min(message.MaxSize, (maxEntrySize+maxStatusSize/max(1, n)-sizeOfParent)/messages-sizeOfCondition-len("PartiallyInvalidTrueUnsupportedValue0"))

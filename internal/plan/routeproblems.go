@@ -58,24 +58,31 @@ type parentProblem struct {
 func parentProblems(route *gateway.Route) []parentProblem {
 	var problems []parentProblem
 	for _, parent := range route.Parents {
-		text := ""
-		if parent.Rejected != nil {
-			text = fmt.Sprintf("%s: %s", parent.Rejected.Reason, parent.Rejected.Message)
-		} else if leftOut := route.DescribeLeftOut(&parent); leftOut != "" {
-			text = fmt.Sprintf("not under every hostname: %s.", leftOut)
-		}
-		if text == "" {
-			continue
-		}
-		i := slices.IndexFunc(problems, func(p parentProblem) bool { return p.text == text })
-		if i < 0 {
-			i, problems = len(problems), append(problems, parentProblem{text: text})
-		}
-		if owner := parent.Owner.String(); !slices.Contains(problems[i].parents, owner) {
-			problems[i].parents = append(problems[i].parents, owner)
+		for _, text := range describeParentProblems(route, &parent) {
+			i := slices.IndexFunc(problems, func(p parentProblem) bool { return p.text == text })
+			if i < 0 {
+				i, problems = len(problems), append(problems, parentProblem{text: text})
+			}
+			if owner := parent.Owner.String(); !slices.Contains(problems[i].parents, owner) {
+				problems[i].parents = append(problems[i].parents, owner)
+			}
 		}
 	}
 	return problems
+}
+
+// describeParentProblems describes the problems of a route at one parent.
+func describeParentProblems(route *gateway.Route, parent *gateway.Parent) []string {
+	var texts []string
+	if parent.Rejected != nil {
+		texts = append(texts, fmt.Sprintf("%s: %s", parent.Rejected.Reason, parent.Rejected.Message))
+	} else if leftOut := route.DescribeLeftOut(parent); leftOut != "" {
+		texts = append(texts, fmt.Sprintf("not under every hostname: %s.", leftOut))
+	}
+	if loops := route.DescribeRedirectLoops(parent); loops != "" {
+		texts = append(texts, fmt.Sprintf("%s: %s", conditions.ReasonRedirectLoop, loops))
+	}
+	return texts
 }
 
 // RouteWarnings returns the warnings about routes that no condition reports: hostnames

@@ -70,39 +70,53 @@ func (m *Match) MatchesAll() bool {
 }
 
 // Matches reports whether the match applies to the request. It ignores the host.
-func (m *Match) Matches(r Request) bool {
-	return m.Path.Matches(r.Path) &&
-		(m.Method == "" || m.Method == r.method()) &&
-		!slices.ContainsFunc(m.Headers, func(h ValueMatch) bool { return !slices.ContainsFunc(r.header(h.Name), h.matches) }) &&
-		m.matchesQuery(r)
+func (m *Match) Matches(r Request) bool { return m.matches(r, matchesWhole) }
+
+// mayMatch reports whether the match applies to the request if every expression matches.
+func (m *Match) mayMatch(r Request) bool {
+	return m.matches(r, func(_, _ string) bool { return true })
 }
+
+func (m *Match) matches(r Request, matchesExpression expressionMatcher) bool {
+	return m.Path.matches(r.Path, matchesExpression) &&
+		(m.Method == "" || m.Method == r.method()) &&
+		!slices.ContainsFunc(m.Headers, func(h ValueMatch) bool {
+			return !slices.ContainsFunc(r.header(h.Name), func(value string) bool { return h.matches(value, matchesExpression) })
+		}) &&
+		m.matchesQuery(r, matchesExpression)
+}
+
+// expressionMatcher reports whether the expression matches the whole value.
+type expressionMatcher func(expression, value string) bool
 
 // Matches reports whether the path matches: "Matching is case-sensitive and done on a path element by
 // element basis." (PathMatchPathPrefix)
-func (p Path) Matches(path string) bool {
+func (p Path) Matches(path string) bool { return p.matches(path, matchesWhole) }
+
+func (p Path) matches(path string, matchesExpression expressionMatcher) bool {
 	switch p.Kind {
 	case PathExact:
 		return path == p.Value
 	case PathExpression:
-		return matchesWhole(p.Value, path)
+		return matchesExpression(p.Value, path)
 	default:
 		rest, ok := strings.CutPrefix(path, p.Value)
 		return ok && (p.Value == "" || rest == "" || rest[0] == '/')
 	}
 }
 
-func (v ValueMatch) matches(value string) bool {
+func (v ValueMatch) matches(value string, matchesExpression expressionMatcher) bool {
 	if v.Expression {
-		return matchesWhole(v.Value, value)
+		return matchesExpression(v.Value, value)
 	}
 	return value == v.Value
 }
 
 // matchesQuery compares the first value of each parameter.
-func (m *Match) matchesQuery(r Request) bool {
+func (m *Match) matchesQuery(r Request, matchesExpression expressionMatcher) bool {
 	return !slices.ContainsFunc(m.Query, func(q ValueMatch) bool {
 		value, ok := r.parameter(q.Name)
-		return !ok || !q.matches(value)
+		return !ok || !q.matches(value, matchesExpression)
 	})
 }
 

@@ -1,0 +1,183 @@
+package routing
+
+import (
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// RedirectLoop is an entry that redirects all of its requests with the Schemes to their own URL.
+type RedirectLoop struct {
+	Entry *Entry
+	// Group is the hostname of the group of the entry.
+	Group   string
+	Schemes Schemes
+}
+
+// maxSelfRedirects is the number of entries with a redirect for one hostname that are compared with
+// all entries before them. It keeps the time in proportion to the number of entries.
+const maxSelfRedirects = 100
+
+// RedirectLoops returns the entries that certainly redirect in a loop: an entry answers at least one
+// request, and visitors who follow the redirects of the entry send the same request again and
+// again. It decides about each entry alone, so it finds no loop through several entries. To be
+// fast, it compiles no regular expressions: it omits entries with expressions, and entries whose
+// requests an earlier expression could match.
+func (t *Table) RedirectLoops() []RedirectLoop {
+	var loops []RedirectLoop
+	for i := range t.Groups {
+		loops = append(loops, t.Groups[i].redirectLoops()...)
+	}
+	return loops
+}
+
+func (g *Group) redirectLoops() []RedirectLoop {
+	var loops []RedirectLoop
+	var index Index
+	hosts, candidates := map[string][]*Entry{}, map[string]int{}
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		schemes := e.selfRedirects()
+		if schemes == 0 || candidates[e.Hostname] == maxSelfRedirects {
+			continue // most entries
+		}
+		candidates[e.Hostname]++
+		if index.group == nil {
+			index = g.Index()
+		}
+		if hosts[e.Hostname] == nil {
+			hosts[e.Hostname] = index.EntriesFor(e.Hostname)
+		}
+		if schemes = e.answered(hosts[e.Hostname], schemes); schemes != 0 {
+			loops = append(loops, RedirectLoop{Entry: e, Group: g.Hostname, Schemes: schemes})
+		}
+	}
+	return loops
+}
+
+// selfRedirects returns the schemes for which the entry redirects every request to its own URL, so
+// that the match also applies to the next request of the visitor.
+func (e *Entry) selfRedirects() Schemes {
+	redirect := e.Action.Redirect
+	if redirect == nil || e.InsteadOf.Route != nil || e.Action.changesNextRequest() {
+		return 0 // most entries
+	}
+	if !redirect.keepsHostname(e.Hostname) || !redirect.Path.keeps(e.Match.Path) || !redirect.keepsMethodOf(e.Match) {
+		return 0
+	}
+	var schemes Schemes
+	for _, scheme := range []Scheme{SchemeHTTP, SchemeHTTPS} {
+		if e.Scheme.Covers(scheme) && redirect.keepsScheme(scheme) {
+			schemes = schemes.With(scheme)
+		}
+	}
+	return schemes
+}
+
+// keepsHostname reports whether the redirect keeps every host that the hostname covers.
+func (r *Redirect) keepsHostname(hostname string) bool {
+	return r.Hostname == "" || r.Hostname == hostname
+}
+
+// keepsScheme reports whether the redirect keeps the scheme and its default port.
+func (r *Redirect) keepsScheme(scheme Scheme) bool {
+	return (r.Scheme == "" || r.Scheme == string(scheme)) && r.LocationPort(scheme) == 0
+}
+
+// changesNextRequest reports whether headers of the response, such as Set-Cookie, can change the
+// next request of the visitor.
+func (a *Action) changesNextRequest() bool { return a.Response != nil }
+
+// keeps reports whether the change keeps every path that the match applies to. It accepts nil.
+func (c *PathChange) keeps(match Path) bool {
+	switch {
+	case c == nil:
+		return true
+	case c.Prefix:
+		return match.Kind == PathPrefix && strings.TrimSuffix(c.Value, "/") == match.Value
+	default:
+		return match.Kind == PathExact && c.Apply("", match) == match.Value
+	}
+}
+
+// keepsMethodOf reports whether the match also applies to the next request of every visitor who
+// follows the redirect. Where the method can change, so can headers that describe a body.
+func (r *Redirect) keepsMethodOf(m *Match) bool {
+	return r.nextMethod(m.Method) == m.Method || m.Method == "" && len(m.Headers) == 0
+}
+
+// nextMethod returns the method of the next request of a visitor who follows the redirect. It
+// returns GET where visitors differ, or the request can have any method.
+func (r *Redirect) nextMethod(method string) string {
+	isKept := r.Status == 307 || r.Status == 308
+	if isKept || method == "HEAD" {
+		return method
+	}
+	return "GET"
+}
+
+// answered returns those of the schemes for which the entry certainly answers a request, and the
+// next request of every visitor. entries are all entries for its hostname, in order.
+func (e *Entry) answered(entries []*Entry, schemes Schemes) Schemes {
+	var answered Schemes
+	for _, scheme := range []Scheme{SchemeHTTP, SchemeHTTPS} {
+		if schemes.Has(scheme) && e.isFirst(entries, scheme) {
+			answered = answered.With(scheme)
+		}
+	}
+	return answered
+}
+
+func (e *Entry) isFirst(entries []*Entry, scheme Scheme) bool {
+	r, ok := e.example(scheme)
+	if !ok {
+		return false
+	}
+	next := e.Action.Redirect.nextMethod(e.Match.Method)
+	for _, before := range entries {
+		switch {
+		case before == e:
+			return true
+		case !before.Scheme.Covers(scheme):
+		case before.Match.mayMatch(r), before.takesMethod(next, e):
+			return false
+		}
+	}
+	return false
+}
+
+// takesMethod reports whether the entry has precedence over the other for the method alone, and for
+// some of its paths.
+func (e *Entry) takesMethod(method string, other *Entry) bool {
+	if e.Match.Method == "" || e.Match.Method != method || other.Match.Method == method {
+		return false // most entries
+	}
+	_, relation := e.Match.Path.intersect(other.Match.Path)
+	return relation != Disjoint
+}
+
+// example returns a request that the entry matches, and that matches few other entries. It returns
+// false for an entry with expressions.
+func (e *Entry) example(scheme Scheme) (Request, bool) {
+	m := e.Match
+	isExpression := func(v ValueMatch) bool { return v.Expression }
+	if m.Path.Kind == PathExpression || slices.ContainsFunc(m.Headers, isExpression) || slices.ContainsFunc(m.Query, isExpression) {
+		return Request{}, false
+	}
+	r := Request{Scheme: scheme, Path: m.Path.Value, Method: m.Method, Headers: map[string][]string{}}
+	if !strings.HasPrefix(e.Hostname, "*.") {
+		r.Host = e.Hostname
+	}
+	if m.Path.Kind == PathPrefix {
+		r.Path += "/-"
+	}
+	for _, h := range m.Headers {
+		r.Headers[textproto.CanonicalMIMEHeaderKey(h.Name)] = []string{h.Value}
+	}
+	var query []string
+	for _, q := range m.Query {
+		query = append(query, q.Name+"="+q.Value)
+	}
+	r.Query = strings.Join(query, "&")
+	return r, m.Matches(r)
+}
