@@ -201,6 +201,7 @@ func newAnswer(found *gateway.Trace, table *routing.Table, capabilities routing.
 	a := &Answer{Outcome: newOutcome(found.Answer, found.Request, table.ClusterDomain), Via: []Attachment{}}
 	if found.Answer != nil {
 		a.Entry = new(newEntry(found.Answer))
+		a.RedirectLoop = table.IsRedirectLoop(found.Answer, found.Request)
 		a.Access = ingress.RenderAccess(table.Access.Of(found.Request.Host))
 		if capabilities.AccessGaps != nil {
 			a.BypassThrough = bypassThrough(found.Request.Host, table, capabilities.AccessGaps(table))

@@ -125,6 +125,7 @@ func (t *Trace) writeAnswer(out io.Writer) {
 		return
 	case a.Location != "":
 		terminal.Printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)
+		a.writeRedirectLoop(out)
 	case a.Status != 0:
 		terminal.Printf(out, "Answered by %s -> status %d\n", a.Entry, a.Status)
 	case len(a.Backends) == 1:
@@ -149,6 +150,12 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	writeChanges(out, "  ", a.Changes)
 	for _, listener := range a.Via {
 		terminal.Printf(out, "  attached to %s\n", listener)
+	}
+}
+
+func (a *Answer) writeRedirectLoop(out io.Writer) {
+	if a.RedirectLoop {
+		terminal.Printf(out, "  the redirect leads to the requested URL itself, so visitors get too many redirects"+problemMark+"\n")
 	}
 }
 

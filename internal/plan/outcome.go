@@ -17,6 +17,9 @@ type Outcome struct {
 	Failure string `json:"failure,omitempty"`
 	// Location is the Location header of a redirect.
 	Location string `json:"location,omitempty"`
+	// RedirectLoop reports whether the Location is the URL of the request itself, and the entry
+	// answers the next request of the visitor too.
+	RedirectLoop bool `json:"redirectLoop,omitempty"`
 	// Backends are the possible backends.
 	Backends []Share `json:"backends,omitempty"`
 	// Changes describe the changes of the request and of the response.

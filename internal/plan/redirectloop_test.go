@@ -1,6 +1,12 @@
 package plan_test
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
 
 // loopGateway is a Gateway with Envoy, and a route that certainly redirects to itself below /a, and
 // for one request below /b.
@@ -39,5 +45,27 @@ func TestARedirectLoopIsReportedOnce(t *testing.T) {
 	}, nil)
 	if p.Healthy() {
 		t.Error("the plan is healthy")
+	}
+}
+
+// Only a request decides whether a rule without a certain loop redirects it to itself.
+func TestARequestThatLoopsIsExplained(t *testing.T) {
+	const loop = "  the redirect leads to the requested URL itself, so visitors get too many redirects\n"
+	p := planOf(t, loopGateway, webRoute("one", "[a.example.com]", "["+possibleLoop+"]"))
+	if !p.Healthy() {
+		t.Error("the plan is not healthy")
+	}
+	for text, loops := range map[string]bool{"a.example.com/b?x=1": true, "http://a.example.com/b": true, "a.example.com/b/c": false} {
+		request, err := routing.ParseRequest(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := p.Explain(request).WriteTable(&out, plan.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := bytes.Contains(out.Bytes(), []byte(loop)); got != loops {
+			t.Errorf("%s: the explanation names a loop: %t, want %t:\n%s", text, got, loops, &out)
+		}
 	}
 }

@@ -27,19 +27,28 @@ func (c *PathChange) Apply(path string, match Path) string {
 // stay.
 func (e *Entry) Location(r Request) string {
 	redirect := e.Action.Redirect
-	scheme := cmp.Or(redirect.Scheme, string(r.scheme()))
-	location := scheme + "://" + cmp.Or(redirect.Hostname, r.Host)
+	origin := cmp.Or(redirect.Scheme, string(r.scheme())) + "://" + cmp.Or(redirect.Hostname, r.Host)
 	if port := redirect.LocationPort(r.scheme()); port != 0 {
-		location += ":" + strconv.Itoa(int(port))
+		origin += ":" + strconv.Itoa(int(port))
 	}
 	path := escapedPath(r.Path)
 	if redirect.Path != nil {
 		path = redirect.Path.Apply(path, e.Match.Path)
 	}
-	if location += path; r.Query != "" {
-		location += "?" + r.Query
+	return origin + path + r.querySuffix()
+}
+
+// url returns the URL of the request, in the form of [Entry.Location].
+func (r Request) url() string {
+	return string(r.scheme()) + "://" + r.Host + escapedPath(r.Path) + r.querySuffix()
+}
+
+// querySuffix returns the query with the question mark, or "".
+func (r Request) querySuffix() string {
+	if r.Query == "" {
+		return ""
 	}
-	return location
+	return "?" + r.Query
 }
 
 // escapedPath returns the path of a request for a URL. A data plane compares paths either

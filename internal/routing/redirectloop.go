@@ -181,3 +181,15 @@ func (e *Entry) example(scheme Scheme) (Request, bool) {
 	r.Query = strings.Join(query, "&")
 	return r, m.Matches(r)
 }
+
+// IsRedirectLoop reports whether the entry, which answers the request, redirects it to its own URL,
+// and answers the next request of the visitor too.
+func (t *Table) IsRedirectLoop(e *Entry, r Request) bool {
+	redirect := e.Action.Redirect
+	if redirect == nil || e.Action.changesNextRequest() || e.Location(r) != r.url() {
+		return false
+	}
+	r.Method = redirect.nextMethod(r.method())
+	next, _ := t.Answer(r)
+	return next == e
+}

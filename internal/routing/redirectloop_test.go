@@ -168,3 +168,38 @@ func wantLoop(t *testing.T, want string, entries ...routing.Entry) {
 		t.Errorf("the schemes differ (-want +got):\n%s", diff)
 	}
 }
+
+// For one request, the answer says whether the redirect is a loop, although it is not one for every
+// request of the match.
+func TestARequestThatIsRedirectedToItself(t *testing.T) {
+	table := routing.Table{Groups: []routing.Group{{Entries: []routing.Entry{
+		otherEntry(with(exact("/form"), "GET")),
+		redirectEntry(exact("/form"), routing.Redirect{Status: 303}),
+		redirectEntry(with(prefix("/post"), "POST"), routing.Redirect{Status: 308}),
+		redirectEntry(prefix("/moved"), fullPath("/moved")),
+		redirectEntry(prefix("/b"), routing.Redirect{Hostname: "b.example.com"}),
+	}}}}
+	for name, test := range map[string]struct {
+		request routing.Request
+		want    bool
+	}{
+		"the path itself":           {routing.Request{Path: "/moved", Query: "a=1"}, true},
+		"a path below":              {routing.Request{Path: "/moved/b"}, false},
+		"a form that was sent":      {routing.Request{Path: "/form", Method: "POST"}, false},
+		"a method that stays":       {routing.Request{Path: "/post", Method: "POST"}, true},
+		"another hostname":          {routing.Request{Path: "/b"}, false},
+		"a backend":                 {routing.Request{Path: "/form"}, false},
+		"the path itself with http": {routing.Request{Path: "/moved", Scheme: routing.SchemeHTTP}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.request.Host = loopHost
+			answer, _ := table.Answer(test.request)
+			if answer == nil {
+				t.Fatal("no answer")
+			}
+			if got := table.IsRedirectLoop(answer, test.request); got != test.want {
+				t.Errorf("is a loop: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
