@@ -120,11 +120,20 @@ func wantReport(t *testing.T, result *gateway.Result, loop routing.RedirectLoop)
 // firstRequest returns a request that the entry matches.
 func firstRequest(e *routing.Entry, scheme routing.Scheme) routing.Request {
 	r := routing.Request{Scheme: scheme, Host: hostOf(e.Hostname), Path: e.Match.Path.Value, Method: e.Match.Method, Headers: map[string][]string{}}
-	if e.Match.Path.Kind == routing.PathPrefix {
+	switch {
+	case replacesPath(e):
+		r.Path = e.Action.Redirect.Path.Apply("", e.Match.Path)
+	case e.Match.Path.Kind == routing.PathPrefix:
 		r.Path += "/below-the-prefix"
 	}
 	matching(&r, e.Match)
 	return r
+}
+
+// replacesPath reports whether the redirect leads from every path to one path.
+func replacesPath(e *routing.Entry) bool {
+	path := e.Action.Redirect.Path
+	return path != nil && !path.Prefix
 }
 
 // matching sets the headers and the query parameters of the match.
@@ -169,7 +178,7 @@ func wantLoops(t *testing.T, d *randomizer, table *routing.Table, e *routing.Ent
 	answered := 0
 	for range 40 {
 		r := firstRequest(e, scheme)
-		if e.Match.Path.Kind == routing.PathPrefix {
+		if e.Match.Path.Kind == routing.PathPrefix && !replacesPath(e) {
 			r.Path = cmp.Or(e.Match.Path.Value+pick(d, "", "/", "/a", "/a/b", "/api/", "/%2F"), "/")
 		}
 		d.extendRequest(&r, false)

@@ -2,11 +2,12 @@ package routing
 
 import (
 	"net/textproto"
+	"path"
 	"slices"
 	"strings"
 )
 
-// RedirectLoop is an entry that redirects all of its requests with the Schemes to their own URL.
+// RedirectLoop is an entry that redirects requests with the Schemes to their own URL.
 type RedirectLoop struct {
 	Entry *Entry
 	// Group is the hostname of the group of the entry.
@@ -55,14 +56,15 @@ func (g *Group) redirectLoops() []RedirectLoop {
 	return loops
 }
 
-// selfRedirects returns the schemes for which the entry redirects every request to its own URL, so
-// that the match also applies to the next request of the visitor.
+// selfRedirects returns the schemes for which the entry redirects every request to its own URL, or
+// to one URL that it redirects to itself, so that the match also applies to the next request of the
+// visitor.
 func (e *Entry) selfRedirects() Schemes {
 	redirect := e.Action.Redirect
 	if redirect == nil || e.InsteadOf.Route != nil || e.Action.changesNextRequest() {
 		return 0 // most entries
 	}
-	if !redirect.keepsHostname(e.Hostname) || !redirect.Path.keeps(e.Match.Path) || !redirect.keepsMethodOf(e.Match) {
+	if _, keepsPath := redirect.Path.fixedPath(e.Match.Path); !keepsPath || !redirect.keepsHostname(e.Hostname) || !redirect.keepsMethodOf(e.Match) {
 		return 0
 	}
 	var schemes Schemes
@@ -88,17 +90,27 @@ func (r *Redirect) keepsScheme(scheme Scheme) bool {
 // next request of the visitor.
 func (a *Action) changesNextRequest() bool { return a.Response != nil }
 
-// keeps reports whether the change keeps every path that the match applies to. It accepts nil.
-func (c *PathChange) keeps(match Path) bool {
+// fixedPath returns a path that the match applies to and the change keeps. It returns false if
+// the change neither keeps every path that the match applies to nor replaces all of them by this
+// one. It accepts nil.
+func (c *PathChange) fixedPath(match Path) (fixed string, ok bool) {
+	fixed = match.Value
+	if match.Kind == PathPrefix {
+		fixed += "/-"
+	}
 	switch {
 	case c == nil:
-		return true
+		return fixed, match.Kind != PathExpression
 	case c.Prefix:
-		return match.Kind == PathPrefix && strings.TrimSuffix(c.Value, "/") == match.Value
+		return fixed, match.Kind == PathPrefix && strings.TrimSuffix(c.Value, "/") == match.Value
 	default:
-		return match.Kind == PathExact && c.Apply("", match) == match.Value
+		fixed = c.Apply("", match)
+		return fixed, fixed == match.Value && match.Kind == PathExact || isPlain(fixed) && match.Kind == PathPrefix && match.Matches(fixed)
 	}
 }
+
+// isPlain reports whether no data plane normalizes the path before it compares it.
+func isPlain(p string) bool { return path.Clean(p) == p && !strings.ContainsAny(p, `%?#;\`) }
 
 // keepsMethodOf reports whether the match also applies to the next request of every visitor who
 // follows the redirect. Where the method can change, so can headers that describe a body.
@@ -161,15 +173,13 @@ func (e *Entry) takesMethod(method string, other *Entry) bool {
 func (e *Entry) example(scheme Scheme) (Request, bool) {
 	m := e.Match
 	isExpression := func(v ValueMatch) bool { return v.Expression }
-	if m.Path.Kind == PathExpression || slices.ContainsFunc(m.Headers, isExpression) || slices.ContainsFunc(m.Query, isExpression) {
+	fixed, ok := e.Action.Redirect.Path.fixedPath(m.Path)
+	if !ok || slices.ContainsFunc(m.Headers, isExpression) || slices.ContainsFunc(m.Query, isExpression) {
 		return Request{}, false
 	}
-	r := Request{Scheme: scheme, Path: m.Path.Value, Method: m.Method, Headers: map[string][]string{}}
+	r := Request{Scheme: scheme, Path: fixed, Method: m.Method, Headers: map[string][]string{}}
 	if !strings.HasPrefix(e.Hostname, "*.") {
 		r.Host = e.Hostname
-	}
-	if m.Path.Kind == PathPrefix {
-		r.Path += "/-"
 	}
 	for _, h := range m.Headers {
 		r.Headers[textproto.CanonicalMIMEHeaderKey(h.Name)] = []string{h.Value}

@@ -67,7 +67,10 @@ func TestAnEntryCertainlyRedirectsToItself(t *testing.T) {
 		"the root by an empty path":            {redirectEntry(exact("/"), fullPath("")), both},
 		"a full path by another":               {redirectEntry(exact("/a"), fullPath("/b")), none},
 		"a full path by its slash":             {redirectEntry(exact("/a"), fullPath("/a/")), none},
-		"every path below it":                  {redirectEntry(prefix("/a"), fullPath("/a")), none},
+		"every path below it":                  {redirectEntry(prefix("/a"), fullPath("/a")), both},
+		"every path by one":                    {redirectEntry(prefix(""), fullPath("/maintenance")), both},
+		"every path by one outside":            {redirectEntry(prefix("/a"), fullPath("/maintenance")), none},
+		"every path by one that is normalized": {redirectEntry(prefix(""), fullPath("/a//b")), none},
 		"a prefix by itself":                   {redirectEntry(prefix("/a"), replacedPrefix("/a")), both},
 		"a prefix by itself with a slash":      {redirectEntry(prefix("/a"), replacedPrefix("/a/")), both},
 		"the root prefix by itself":            {redirectEntry(prefix(""), replacedPrefix("/")), both},
@@ -127,6 +130,8 @@ func TestEntriesBeforeARedirect(t *testing.T) {
 		"the method GET of both":      {otherEntry(with(exact("/a"), "GET")), redirectEntry(with(prefix("/a"), "GET"), routing.Redirect{}), both},
 		"the method GET, other paths": {otherEntry(with(exact("/b"), "GET")), loop, both},
 		"the method POST":             {otherEntry(with(prefix("/a"), "POST")), loop, both},
+		"the replaced path":           {otherEntry(exact("/maintenance")), redirectEntry(prefix(""), fullPath("/maintenance")), none},
+		"not the replaced path":       {otherEntry(prefix("/api")), redirectEntry(prefix(""), fullPath("/maintenance")), both},
 	} {
 		t.Run(name, func(t *testing.T) { wantLoop(t, test.want, test.before, test.loop) })
 	}
