@@ -332,7 +332,7 @@ func TestPlanReportsAFailedWrite(t *testing.T) {
 func TestPlanExplainsARequest(t *testing.T) {
 	// --why prints the explanation of a request instead of the plan, in every format.
 	// The exit status still depends on the plan.
-	const request = "https://TEAM-A.example.com:8443/api/orders?of=today"
+	const request = "https://team-a.example.com:8443/api/orders?of=today"
 	arguments := func(flags ...string) []string {
 		return append([]string{"plan", "-f", "../../config/samples", "--why", request}, flags...)
 	}
@@ -354,6 +354,10 @@ func TestPlanExplainsARequest(t *testing.T) {
 	}
 	if got := run(t, "", arguments("--diff")...); got.status != 1 || !strings.Contains(got.stderr, "why") {
 		t.Errorf("with --diff, status = %d, stderr = %q; want 1 and an error about --why", got.status, got.stderr)
+	}
+	const otherForm = "warning: no route answers TEAM-A.example.com/; did you mean team-a.example.com?\n"
+	if got := run(t, "", "plan", "-f", "../../config/samples", "--why", "https://TEAM-A.example.com"); !strings.HasSuffix(got.stderr, otherForm) {
+		t.Errorf("with another form of the host, stderr = %q, want %q", got.stderr, otherForm)
 	}
 	if got := run(t, "", "plan", "-f", "../../config/samples", "--why", "*.example.com"); got.status != 1 || !strings.Contains(got.stderr, "--why") {
 		t.Errorf("with a wildcard, status = %d, stderr = %q; want 1 and an error about --why", got.status, got.stderr)

@@ -34,7 +34,7 @@ func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
 		}
 		routes, _ := result.Usage.Refused()
 		total.aboveLimits += routes + result.Usage.Confined
-		c := &envoyAccessCheck{oracle: newOracle(s), configuration: ingress.EnvoyConfiguration(table), served: openHosts(table)}
+		c := &envoyAccessCheck{oracle: newOracle(s), configuration: ingress.EnvoyConfiguration(table), table: table, served: openHosts(table)}
 		c.rules = compile(t, c.configuration)
 		dice := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the test must be reproducible
 		hosts := append(hostsAround(s), accessHosts()...)
@@ -60,6 +60,7 @@ type envoyAccessCheck struct {
 	oracle        *oracle
 	rules         *simulator.Rules
 	configuration *provider.Configuration
+	table         *routing.Table
 	// served reports for each hostname of the table whether the open listener has routes.
 	served map[string]bool
 	// protected and open count the requests with a canonical host, and onOpen those for
@@ -80,13 +81,31 @@ func (c *envoyAccessCheck) check(t *testing.T, host requestHost) {
 	if !ok {
 		return
 	}
-	if required, _ := c.oracle.requiredAccess(host.canonical); required != nil {
+	required, _ := c.oracle.requiredAccess(host.canonical)
+	c.checkRefusal(t, host, isOpen, required != nil)
+	if required != nil {
 		c.checkProtected(t, host, rule, required, c.served[hostname])
 	} else if host.isCanonical() {
 		c.open++
 		if !isOpen {
 			t.Errorf("request %q for an open hostname meets rule %+v", host.sent, rule)
 		}
+	}
+}
+
+// checkRefusal checks the status that the plan shows for the form of a host.
+func (c *envoyAccessCheck) checkRefusal(t *testing.T, host requestHost, isOpen, isProtected bool) {
+	t.Helper()
+	want := 0
+	switch {
+	case host.isCanonical():
+	case !isOpen:
+		want = 403
+	case isProtected:
+		want = 404
+	}
+	if got := ingress.EnvoyRefusal(c.table, routing.Request{Host: strings.TrimSuffix(host.sent, ":8443"), Path: "/"}); got != want {
+		t.Errorf("request %q is refused with %d, want %d", host.sent, got, want)
 	}
 }
 

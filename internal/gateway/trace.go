@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -19,6 +20,10 @@ type Trace struct {
 	// served or not: the most specific hostname first, then in order of
 	// precedence.
 	Listeners []*Listener
+	// Missed are the hostnames of listeners and entries that match the hostname of the request but
+	// not the form of its host, because the data plane compares hosts exactly. The most specific
+	// hostname comes first.
+	Missed []string
 	// Claimants are the listeners to which the hostname of the request belongs: of the Listeners
 	// that claim their hostname, the listeners with the most specific hostname, on any port.
 	Claimants []*Listener
@@ -68,6 +73,7 @@ func (r *Result) Trace(request routing.Request) *Trace {
 		}
 	}
 	slices.SortStableFunc(t.Listeners, func(a, b *Listener) int { return routing.CompareGroups(a.Hostname(), b.Hostname()) })
+	t.Missed = r.missed(request)
 	t.Claimants = claimants(t.Listeners)
 	t.Receivers = r.receivers(t.Claimants, request)
 	served := r.findAnswer(t)
@@ -78,6 +84,30 @@ func (r *Result) Trace(request routing.Request) *Trace {
 		r.findOtherRoutes(t, served)
 	}
 	return t
+}
+
+// missed returns the hostnames that match the hostname of the request but not its host.
+func (r *Result) missed(request routing.Request) []string {
+	if request.Host == request.Hostname() {
+		return nil // most requests
+	}
+	missed := map[string]bool{}
+	add := func(hostname string) {
+		if routing.Covers(hostname, request.Hostname()) && !routing.Covers(hostname, request.Host) {
+			missed[hostname] = true
+		}
+	}
+	for _, l := range r.Listeners {
+		add(l.Hostname())
+	}
+	if r.Table != nil {
+		for _, g := range r.Table.Groups {
+			for i := range g.Entries {
+				add(g.Entries[i].Hostname)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(missed), routing.CompareGroups)
 }
 
 // findAnswer follows the request through the routing table, and returns the routes

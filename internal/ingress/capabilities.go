@@ -24,6 +24,8 @@ func Capabilities() routing.Capabilities {
 		Path:        decodePath,
 		RequestPath: url.PathUnescape,
 		AccessGaps:  AccessGaps,
+
+		ComparesHostsExactly: true, // https://github.com/cloudflare/cloudflared/issues/1715
 	}
 }
 

@@ -69,6 +69,33 @@ func envoyRules(t *routing.Table) []provider.IngressRule {
 	return rules
 }
 
+// The statuses with which the open and the protected listener refuse the other form of a host.
+const (
+	refusedOpen      = 404
+	refusedProtected = 403
+)
+
+// EnvoyRefusal returns the status with which Envoy refuses a request because of the form of its
+// host, or 0: it serves hostnames with Access only to requests that take a rule with Access, and
+// only in their canonical form.
+func EnvoyRefusal(t *routing.Table, r routing.Request) int {
+	if t == nil || r.Host == r.Hostname() {
+		return 0 // most requests
+	}
+	for _, rule := range envoyRules(t) {
+		switch {
+		case !routing.Covers(rule.Hostname, r.Host):
+		case rule.Service == serviceProtected:
+			return refusedProtected
+		case t.Access.Of(r.Hostname()) != nil:
+			return refusedOpen
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
 // decisiveHostnames returns the hostnames of the settings that decide about the Access of
 // the hostnames of the table, in the order of [routing.CompareGroups].
 func decisiveHostnames(t *routing.Table) []string {

@@ -21,7 +21,7 @@ func TestTableAndExplanationsWithEnvoyMatchTheGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"shop.example.com/api/x", "shop.example.com//api/./x%2Fy", "shop.example.com/old?a=1", "shop.example.com/a%00b", "admin.example.com",
+		"shop.example.com/api/x", "shop.example.com//api/./x%2Fy", "shop.example.com/old?a=1", "shop.example.com/a%00b", "admin.example.com", "ADMIN.example.com", "SHOP.example.com./old",
 	} {
 		request, err := routing.ParseRequest(text)
 		if err != nil {

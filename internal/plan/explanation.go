@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -32,6 +33,9 @@ type Trace struct {
 	// Listeners are the listeners whose hostname covers the host of the request, the
 	// most specific hostname first.
 	Listeners []MatchingListener `json:"listeners"`
+	// MissedHostnames are the hostnames that the request would match without its letter case or
+	// the dot at the end of its host, the most specific first; empty if the form does not matter.
+	MissedHostnames []string `json:"missedHostnames,omitempty"`
 	// Answer is what happens to the request; nil if the Gateway is not accepted.
 	Answer *Answer `json:"answer"`
 	// Shadowed are the other matches of the request, the next in precedence first.
@@ -139,29 +143,45 @@ func (p *Plan) Explain(request routing.Request) *Explanation {
 		capabilities := p.dataPlanes[g.DataPlane]
 		received, err := request.For(capabilities)
 		found := g.result.Trace(received)
-		if len(found.Listeners) == 0 {
+		if len(found.Listeners)+len(found.Missed) == 0 {
 			continue
 		}
 		t := g.trace(found, capabilities)
-		if err != nil && t.Answer != nil {
-			t.reject(err)
+		if t.Answer != nil {
+			t.refuse(g.refusal(request, err))
 		}
 		e.Traces = append(e.Traces, t)
 	}
-	e.Detached = p.detachedRoutes(request.Host, e.Traces)
+	e.Detached = p.detachedRoutes(request.Hostname(), e.Traces)
 	return e
 }
 
-// reject replaces the answer by that of a data plane that rejects the path.
-func (t *Trace) reject(err error) {
-	t.Answer = &Answer{Outcome: Outcome{Status: http.StatusBadRequest, Failure: err.Error()}, Via: []Attachment{}}
+// refusal returns the answer of a data plane that refuses a request before it tries the entries, or
+// nil. problem is the reason why the data plane rejects the path.
+func (g *Gateway) refusal(request routing.Request, problem error) *Outcome {
+	if status := ingress.EnvoyRefusal(g.result.Table, request); g.DataPlane == v1alpha1.DataPlaneEnvoy && status != 0 {
+		return &Outcome{Status: status, Failure: fmt.Sprintf(
+			"cloudflared compares hosts exactly, and because of Access, Envoy serves this hostname only in the form %s", request.Hostname())}
+	}
+	if problem != nil {
+		return &Outcome{Status: http.StatusBadRequest, Failure: problem.Error()}
+	}
+	return nil
+}
+
+// refuse replaces the answer, unless the outcome is nil.
+func (t *Trace) refuse(outcome *Outcome) {
+	if outcome == nil {
+		return
+	}
+	t.Answer = &Answer{Outcome: *outcome, Via: []Attachment{}}
 	t.Shadowed, t.Unserved, t.Others = []ShadowedMatch{}, []UnservedRoute{}, []OtherRoute{}
 }
 
 // trace converts the trace of a request through this Gateway.
 func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities) Trace {
 	t := Trace{
-		Namespace: g.Namespace, Name: g.Name, Problem: g.outcome.Message,
+		Namespace: g.Namespace, Name: g.Name, Problem: g.outcome.Message, MissedHostnames: found.Missed,
 		Listeners: make([]MatchingListener, len(found.Listeners)), Shadowed: []ShadowedMatch{}, Unserved: []UnservedRoute{}, Others: []OtherRoute{},
 	}
 	if p := g.result.Rejected; p != nil {
@@ -204,7 +224,7 @@ func newAnswer(found *gateway.Trace, table *routing.Table, capabilities routing.
 		a.RedirectLoop = table.IsRedirectLoop(found.Answer, found.Request)
 		a.Access = ingress.RenderAccess(table.Access.Of(found.Request.Host))
 		if capabilities.AccessGaps != nil {
-			a.BypassThrough = bypassThrough(found.Request.Host, table, capabilities.AccessGaps(table))
+			a.BypassThrough = bypassThrough(found.Request.Hostname(), table, capabilities.AccessGaps(table))
 		}
 	}
 	for _, l := range found.Via {

@@ -26,6 +26,8 @@ var requests = []string{
 	"broken.example.com/filter", // an action that a tunnel cannot express
 	"broken.example.com/missing",
 	"broken.example.com/no-backend",
+	"https://SHOP.example.com/cart", // in another form, a wildcard
+	"http://x.Example.com./",        // in another form, no listener
 }
 
 func TestExplanationsMatchTheGoldenFile(t *testing.T) {

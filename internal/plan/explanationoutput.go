@@ -18,7 +18,7 @@ func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 		terminal.Printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
 	case 1:
 	default:
-		terminal.Printf(out, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.\n\n", n, e.Request.Host)
+		terminal.Printf(out, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.\n\n", n, e.Request.Hostname())
 	}
 	for i := range e.Traces {
 		if i > 0 {
@@ -59,12 +59,11 @@ func (t *Trace) write(out *columns, request routing.Request, style Style) {
 	if t.Rejected != nil {
 		terminal.Printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, notAccepted(t.Rejected.Reason, t.Rejected.Message))
 	}
-	fmt.Fprintln(out, "Matching listeners, most specific hostname first (> receives the request):")
-	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
-	for i := range t.Listeners {
-		t.Listeners[i].write(out)
+	if len(t.MissedHostnames) > 0 {
+		terminal.Printf(out, "The host does not match %s: cloudflared compares hosts exactly, with letter case and a dot at the end. Use %s."+problemMark+"\n",
+			strings.Join(t.MissedHostnames, ", "), request.Hostname())
 	}
-	flush(out)
+	t.writeListeners(out)
 	t.writeAnswer(out)
 	for i := range t.Shadowed {
 		if i == 0 {
@@ -101,6 +100,18 @@ func (t *Trace) writeOthers(out io.Writer, style Style) {
 	}
 }
 
+func (t *Trace) writeListeners(out *columns) {
+	if len(t.Listeners) == 0 {
+		return // the request only matches hostnames in another form
+	}
+	fmt.Fprintln(out, "Matching listeners, most specific hostname first (> receives the request):")
+	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
+	for i := range t.Listeners {
+		t.Listeners[i].write(out)
+	}
+	flush(out)
+}
+
 func (l *MatchingListener) write(out io.Writer) {
 	mark, state, lineMark := "", l.state(), ""
 	if l.ReceivesRequest {
@@ -121,7 +132,7 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	case a == nil:
 		return
 	case a.Entry == nil:
-		terminal.Printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, "no route of these listeners matches the request"))
+		terminal.Printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, t.unmatched()))
 		return
 	case a.Location != "":
 		terminal.Printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)
@@ -157,6 +168,14 @@ func (a *Answer) writeRedirectLoop(out io.Writer) {
 	if a.RedirectLoop {
 		terminal.Printf(out, "  the redirect leads to the requested URL itself, so visitors get too many redirects"+problemMark+"\n")
 	}
+}
+
+// unmatched describes why no entry matches.
+func (t *Trace) unmatched() string {
+	if len(t.Listeners) == 0 {
+		return "no listener matches the host in this form"
+	}
+	return "no route of these listeners matches the request"
 }
 
 func writeChanges(out io.Writer, indent string, changes []string) {

@@ -45,7 +45,6 @@ func answered(e *plan.Explanation, gateway string) string {
 
 // cloudflared compares hosts with regard to letter case and with the dot at their end.
 func TestExplanationsFollowTheConnectorForEachFormOfAHost(t *testing.T) {
-	t.Skip("expected to fail: --why compares hosts as DNS does, and promises answers that the connector does not give")
 	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
@@ -76,7 +75,6 @@ func TestExplanationsFollowTheConnectorForEachFormOfAHost(t *testing.T) {
 // Envoy compares hosts as DNS does. The connector does not, so it sends other forms of a hostname
 // with Access to a listener that refuses them.
 func TestExplanationsFollowEnvoyForEachFormOfAHost(t *testing.T) {
-	t.Skip("expected to fail: --why promises an answer that requires a token for forms of a host that Envoy refuses")
 	const backend = "http://web.infra.svc.cluster.local:80"
 	listeners := `{name: admin, port: 443, protocol: HTTPS, hostname: admin.example.com}, ` + wildcard
 	admin := `dataPlane: Envoy, listenerConfigurations: [{protocolPort: "*", hostname: admin.example.com, ` + required + `}`

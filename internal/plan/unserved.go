@@ -16,11 +16,15 @@ func (p *Plan) Unserved(request routing.Request) string {
 	if slices.ContainsFunc(traces, func(t Trace) bool { return t.Answer != nil && t.Answer.Entry != nil }) {
 		return ""
 	}
-	message := request.Host + " is not served"
+	hostname := request.Hostname()
+	message := hostname + " is not served"
 	if len(traces) > 0 {
 		message = fmt.Sprintf("no route answers %s", request)
 	}
-	return suggest.DidYouMean(message, suggest.Closest(request.Host, p.similarHostnames(request.Host)))
+	if slices.ContainsFunc(traces, func(t Trace) bool { return len(t.MissedHostnames) > 0 }) {
+		return suggest.DidYouMean(message, hostname)
+	}
+	return suggest.DidYouMean(message, suggest.Closest(hostname, p.similarHostnames(hostname)))
 }
 
 // similarHostnames returns the hostnames of listeners and rules other than host. It

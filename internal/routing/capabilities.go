@@ -50,6 +50,8 @@ type Capabilities struct {
 	// RequestPath returns the path of a request, as it is in the URL, in the form in which
 	// the data plane compares paths.
 	RequestPath func(string) (string, error)
+	// ComparesHostsExactly reports whether letter case and a dot at the end of a host matter.
+	ComparesHostsExactly bool
 	// RepeatsEntries reports whether the data plane has one list of entries for each hostname,
 	// as [Table.Hosts] returns them.
 	RepeatsEntries bool

@@ -16,7 +16,7 @@ type Request struct {
 	// Scheme is the scheme of the visitor. Empty means https, which visitors of Cloudflare's edge
 	// normally use.
 	Scheme Scheme `json:"scheme,omitempty"`
-	// Host is a DNS name in lower case, without a port.
+	// Host is a DNS name as in the URL, without a port.
 	Host string `json:"host"`
 	// Path is the path without the query, in the form in which the data plane compares
 	// paths. It begins with a slash.
@@ -31,9 +31,16 @@ type Request struct {
 	EscapedPath string `json:"-"`
 }
 
-// For returns the request with the path in the form in which the data plane compares paths.
-// The error is the reason why the data plane rejects the path.
+// Hostname returns the hostname that the Host names, in the form of the hostnames of a [Table]: in
+// lower case and without a dot at the end.
+func (r Request) Hostname() string { return strings.TrimSuffix(strings.ToLower(r.Host), ".") }
+
+// For returns the request with the host and the path in the form in which the data plane compares
+// them. The error is the reason why the data plane rejects the path.
 func (r Request) For(c Capabilities) (Request, error) {
+	if !c.ComparesHostsExactly {
+		r.Host = r.Hostname()
+	}
 	if r.EscapedPath == "" {
 		return r, nil
 	}
@@ -46,7 +53,7 @@ func (r Request) For(c Capabilities) (Request, error) {
 }
 
 // ParseRequest parses HOST, HOST/PATH, or a URL, each with or without a query. Only the URL of a
-// request with http has a Scheme. The path of the Request is decoded; [Request.For] returns it in the form of a data plane.
+// request with http has a Scheme. The path of the Request is decoded; [Request.For] returns the host and the path in the form of a data plane.
 func ParseRequest(text string) (Request, error) {
 	rawURL := text
 	if scheme, _, ok := strings.Cut(text, "://"); !ok || strings.Contains(scheme, "/") {
@@ -62,16 +69,16 @@ func ParseRequest(text string) (Request, error) {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return Request{}, fmt.Errorf("scheme %q is not supported; use http or https", u.Scheme)
 	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	if host == "" {
-		return Request{}, fmt.Errorf("%q has no hostname; use HOST, HOST/PATH or a URL", text)
-	}
-	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
-		return Request{}, fmt.Errorf("%q is not a valid hostname, such as shop.example.com", host)
-	}
-	r := Request{Host: host, Path: cmp.Or(u.Path, "/"), Query: u.RawQuery, EscapedPath: cmp.Or(u.EscapedPath(), "/")}
+	r := Request{Host: u.Hostname(), Path: cmp.Or(u.Path, "/"), Query: u.RawQuery, EscapedPath: cmp.Or(u.EscapedPath(), "/")}
 	if u.Scheme == "http" {
 		r.Scheme = SchemeHTTP
+	}
+	hostname := r.Hostname()
+	if hostname == "" {
+		return Request{}, fmt.Errorf("%q has no hostname; use HOST, HOST/PATH or a URL", text)
+	}
+	if errs := validation.IsDNS1123Subdomain(hostname); len(errs) > 0 {
+		return Request{}, fmt.Errorf("%q is not a valid hostname, such as shop.example.com", hostname)
 	}
 	return r, nil
 }

