@@ -108,16 +108,22 @@ func (b *bed) start(path string) error {
 	if b.configuration, err = b.render(source); err != nil {
 		return err
 	}
+	return b.run(path, b.open, b.protected)
+}
+
+// run starts Envoy with the configuration, and waits until it has bound the addresses.
+func (b *bed) run(path string, addresses ...string) error {
 	file := filepath.Join(b.dir, "envoy.json")
 	if err := os.WriteFile(file, []byte(b.configuration), 0o600); err != nil {
 		return err
 	}
 	command := exec.Command(path, "-c", file, "--concurrency", "2", "--disable-hot-restart", "-l", "warn")
 	command.Stdout, command.Stderr = &b.log, &b.log
+	var err error
 	if b.process, err = controllerproc.Run(command); err != nil {
 		return err
 	}
-	if err := b.awaitPorts(); err != nil {
+	if err := b.awaitPorts(addresses); err != nil {
 		return fmt.Errorf("%w\nThe log of Envoy:\n%s", errors.Join(err, b.close()), b.log.String())
 	}
 	return nil
@@ -130,11 +136,11 @@ func (b *bed) close() error {
 	return os.RemoveAll(b.dir)
 }
 
-// awaitPorts waits until Envoy has bound the ports of both listeners.
-func (b *bed) awaitPorts() error {
+// awaitPorts waits until Envoy has bound the ports of its listeners.
+func (b *bed) awaitPorts(addresses []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, address := range []string{b.open, b.protected} {
+	for _, address := range addresses {
 		for {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 			if err == nil {

@@ -5,4 +5,6 @@
 //
 // To add a case, add a route to a file in testdata, and requests to the table. The requests
 // of all tables go to one Envoy, so that each route needs a hostname or a path of its own.
+//
+// random_test.go compares the answers to random requests with the routing tables of random clusters.
 package envoy

@@ -203,7 +203,7 @@ func (b *bed) check(t *testing.T, address string, row row) string {
 	if diff := cmp.Diff(lines(row.want), lines(o.describe(r))); diff != "" {
 		return fmt.Sprintf("unexpected outcome (-want +got):\n%s\nbody: %.300s", diff, o.body)
 	}
-	if problem := b.compareWithAnswer(r, o, address == b.protected); problem != "" {
+	if problem := compareWithAnswer(b.table, r, o, address == b.protected); problem != "" {
 		return "routing.Table.Answer: " + problem
 	}
 	return ""
@@ -236,18 +236,18 @@ func (r request) routed() (routing.Request, error) {
 }
 
 // compareWithAnswer returns how the outcome differs from the answer of the routing table.
-func (b *bed) compareWithAnswer(r request, o outcome, protected bool) string {
+func compareWithAnswer(table *routing.Table, r request, o outcome, protected bool) string {
 	routed, err := r.routed()
 	if err != nil || o.status == http.StatusBadRequest {
 		return "" // no path that the table knows
 	}
-	if (b.table.Access.Of(routed.Host) != nil) != protected {
+	if (table.Access.Of(routed.Host) != nil) != protected {
 		return differs(o.status == http.StatusNotFound, "the other listener serves the host")
 	}
 	if o.status == http.StatusForbidden {
 		return ""
 	}
-	entry, _ := b.table.Answer(routed)
+	entry, _ := table.Answer(routed)
 	switch {
 	case entry == nil:
 		return differs(o.status == http.StatusNotFound && o.arrival == nil, "no entry answers")
