@@ -105,23 +105,25 @@ func (c *ownerCheck) check(t *testing.T, r routing.Request, answer *routing.Entr
 	group, owner := c.ownerOf(r.Host)
 	route, listeners := c.admitting(answer)
 	isHTTP, isRedirect := r.Scheme == routing.SchemeHTTP, isSpecRedirectToHTTPS(route.rules[answer.Source.Rule])
-	isOwn := func(l *claim) bool { return l.owner == owner && l.hostname() == group }
-	isWider := func(l *claim, owners ...gateway.Owner) bool {
-		return slices.Contains(owners, l.owner) && hostMatches(l.hostname(), group)
-	}
-	lends := func(l *claim) bool {
-		return isInsecure(l) && l.owner.Namespace == route.Namespace && isWider(l, owner, c.gatewayOwner())
-	}
-	replaces := func(l *claim) bool { return isSecure(l) && isWider(l, owner) }
 	switch {
-	case slices.ContainsFunc(listeners, isOwn):
-	case isHTTP && isRedirect && slices.ContainsFunc(listeners, lends):
+	case slices.ContainsFunc(listeners, func(l *claim) bool { return l.owner == owner && l.hostname() == group }):
+	case isHTTP && isRedirect && slices.ContainsFunc(listeners, func(l *claim) bool { return c.lends(l, route, group, owner) }):
 		c.redirected++
-	case !isHTTP && !isRedirect && slices.ContainsFunc(listeners, replaces):
+	case !isHTTP && !isRedirect && slices.ContainsFunc(listeners, func(l *claim) bool { return isSecure(l) && isWider(l, group, owner) }):
 		c.replaced++
 	default:
 		t.Errorf("%s: the hostname %q belongs to %s, and %s answers, which no listener of this owner admits", r, group, owner, answer.Source.Describe())
 	}
+}
+
+// lends reports whether a redirect of the route may answer for a hostname of the owner.
+func (c *ownerCheck) lends(l *claim, route *specRoute, group string, owner gateway.Owner) bool {
+	return isInsecure(l) && l.owner.Namespace == route.Namespace && isWider(l, group, owner, c.gatewayOwner())
+}
+
+// isWider reports whether a listener belongs to one of the owners and covers the hostname.
+func isWider(l *claim, group string, owners ...gateway.Owner) bool {
+	return slices.Contains(owners, l.owner) && hostMatches(l.hostname(), group)
 }
 
 // ownerOf returns the most specific claimed hostname for a host, and its owner.
