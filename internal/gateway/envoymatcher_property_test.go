@@ -49,12 +49,12 @@ func TestEnvoyGivesTheSpecifiedAnswer(t *testing.T) {
 		for _, request := range requestsFor(s, seed, true, 150) {
 			sent := request
 			request.Path, sent.Path = envoyPaths(t, o, dice, request.Path)
-			want, serving, other, listener := o.describeAnswer(request), open, protected, "open"
+			serving, other, listener := open, protected, "open"
 			if required, _ := o.requiredAccess(request.Host); required != nil {
 				serving, other, listener = protected, open, "protected"
 			}
 			answer, _ := table.Answer(request)
-			want = o.expected(request, describeAnswer(answer))
+			want := o.expected(request, describeAnswer(answer))
 			if got := describeAnswer(answer); got != want {
 				t.Errorf("%s, headers %v: the table answers with %s, want %s", request, request.Headers, got, want)
 			}

@@ -201,6 +201,12 @@ func wantOtherRoutes(t *testing.T, o *oracle, result *gateway.Result, trace *gat
 			t.Errorf("%s: route %s: attached: %t, in Unserved: %t, in Others: %t", trace.Request, route.NamespacedName, attached, unserved, other)
 		}
 	}
+	wantNoMatches(t, o, trace)
+}
+
+// wantNoMatches checks that no match of the routes in Others matches the request.
+func wantNoMatches(t *testing.T, o *oracle, trace *gateway.Trace) {
+	t.Helper()
 	for _, other := range trace.Others {
 		name := other.Route.NamespacedName
 		i := slices.IndexFunc(o.routes, func(r *specRoute) bool {

@@ -144,7 +144,7 @@ func withoutController(b *bootstrapv3.Bootstrap) {
 	b.DynamicResources = nil
 	static := b.StaticResources
 	static.Listeners = envoy.Listeners(envoy.ReadyOptions{IPv6: true})[2:] // that answers the probes
-	static.Clusters = static.Clusters[:1]         // the admin interface
+	static.Clusters = static.Clusters[:1]                                  // the admin interface
 }
 
 func TestContainerWaitsForAnEnvoyWithoutAConfiguration(t *testing.T) {
