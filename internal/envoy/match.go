@@ -108,8 +108,6 @@ func prefixExpression(prefix string) *matcherv3.RegexMatcher {
 	return expression("^" + regexp.QuoteMeta(prefix) + "/*")
 }
 
-func isWide(hostname string) bool { return hostname == "" || strings.HasPrefix(hostname, "*") }
-
 // dependsOnHostname reports whether the routes of an entry differ between hostnames: a redirect
 // without a hostname contains the hostname of the virtual host.
 func dependsOnHostname(e *routing.Entry) bool {

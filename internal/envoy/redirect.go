@@ -13,7 +13,7 @@ import (
 func redirectRoutes(e *routing.Entry, hostname string, m routeMatch) []*routev3.Route {
 	redirect := e.Action.Redirect
 	host := redirect.Hostname
-	if host == "" && !isWide(hostname) {
+	if host == "" && routing.IsExact(hostname) {
 		host = hostname
 	}
 	var routes []*routev3.Route

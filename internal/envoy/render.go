@@ -136,7 +136,7 @@ func (r *renderer) routesOf(e *routing.Entry, hostname string) []*routev3.Route 
 			routes = append(routes, r.route(e, m))
 		}
 	}
-	if isRepeated := e.Hostname != hostname || isWide(e.Hostname); isRepeated && !dependsOnHostname(e) {
+	if isRepeated := e.Hostname != hostname || !routing.IsExact(e.Hostname); isRepeated && !dependsOnHostname(e) {
 		r.routes[e] = routes
 	}
 	return routes

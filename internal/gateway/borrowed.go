@@ -4,7 +4,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -43,7 +42,7 @@ func isToHTTPS(m ruleMatch) bool { return m.toHTTPS }
 // repetition.
 func (x redirectIndex) intersecting(hostname string) []*Route {
 	var routes []*Route
-	if isWildcard := hostname == "" || strings.HasPrefix(hostname, "*."); isWildcard {
+	if !routing.IsExact(hostname) {
 		for other, all := range x {
 			if _, ok := routing.Intersect(hostname, other); ok {
 				routes = append(routes, all...)
@@ -59,10 +58,10 @@ func (x redirectIndex) intersecting(hostname string) []*Route {
 	return slices.Compact(routes)
 }
 
-// borrowed returns the matches of redirects to https that answer http in the place of the group,
-// the older routes first.
-func (g *group) borrowed(groups map[string]*group) iter.Seq2[*Route, routing.Entry] {
-	return func(yield func(*Route, routing.Entry) bool) {
+// borrowedNames returns the routes with redirects to https that answer http in the place of the
+// group, the older ones first, with the hostnames for which they do.
+func (g *group) borrowedNames(groups map[string]*group) iter.Seq2[*Route, servedHostname] {
+	return func(yield func(*Route, servedHostname) bool) {
 		lender := g.schemes.lender
 		if lender == nil {
 			return // most groups
@@ -72,12 +71,8 @@ func (g *group) borrowed(groups map[string]*group) iter.Seq2[*Route, routing.Ent
 		}
 		for _, route := range lender.schemes.redirects.intersecting(g.hostname) {
 			for hostname := range g.hostnamesThrough(lender.owner, route, groups) {
-				for i := range route.matches {
-					e := newEntry(route, &route.matches[i], hostname)
-					e.Scheme = routing.SchemeHTTP
-					if route.matches[i].toHTTPS && !yield(route, e) {
-						return
-					}
+				if !yield(route, hostname) {
+					return
 				}
 			}
 		}
@@ -87,8 +82,14 @@ func (g *group) borrowed(groups map[string]*group) iter.Seq2[*Route, routing.Ent
 // redirects returns the redirects to https that answer http before the entries of the group.
 func (g *group) redirects(groups map[string]*group) []routing.Entry {
 	var entries []routing.Entry
-	for _, e := range g.borrowed(groups) {
-		entries = append(entries, e)
+	for route, hostname := range g.borrowedNames(groups) {
+		for i := range route.matches {
+			if route.matches[i].toHTTPS {
+				e := newEntry(route, &route.matches[i], hostname)
+				e.Scheme = routing.SchemeHTTP
+				entries = append(entries, e)
+			}
+		}
 	}
 	routing.Sort(entries)
 	if g.borrowsFromGateway() {
@@ -102,30 +103,18 @@ func (g *group) borrowsFromGateway() bool {
 	return g.schemes.lender != nil && g.schemes.lender.owner.Kind == KindGateway
 }
 
-// answerHTTPS inserts, after each redirect to https, the entries that answer https in its place: at
-// most maxBorrowed rules for each hostname, and those that answer 404.
+// answerHTTPS inserts, after each redirect to https, the entries that answer https in its place.
 func (g *group) answerHTTPS(entries []routing.Entry, groups map[string]*group, configured overrides) []routing.Entry {
 	if g.schemes.secure == nil || !slices.ContainsFunc(entries, isHTTPOnly) {
 		return entries // most groups
 	}
-	secure, costs := g.secureEntries(groups, configured)
-	used := map[string]int{}
-	fits := func(hostname string, m *routing.Match) bool {
-		used[hostname] += costs[m]
-		return used[hostname] <= maxBorrowed
-	}
+	secure := g.newSecureEntries(groups, configured)
 	var all []routing.Entry
 	for i := range entries {
 		all = append(all, entries[i])
-		if !isHTTPOnly(entries[i]) {
-			continue
+		if isHTTPOnly(entries[i]) {
+			all = secure.appendInsteadOf(all, &entries[i])
 		}
-		x := insteadOf{redirect: &entries[i], closed: map[string]bool{}}
-		for _, e := range secure {
-			x.add(e, fits)
-		}
-		x.close(entries[i].Hostname)
-		all = append(all, x.entries...)
 	}
 	return all
 }
@@ -133,12 +122,21 @@ func (g *group) answerHTTPS(entries []routing.Entry, groups map[string]*group, c
 // isHTTPOnly reports, for a group of HTTP listeners alone, whether the entry is a redirect to https.
 func isHTTPOnly(e routing.Entry) bool { return e.Scheme == routing.SchemeHTTP }
 
-// secureEntries returns the entries of the HTTPS listeners that answer in the place of redirects,
-// and the number of rules for which each of their matches counts.
-func (g *group) secureEntries(groups map[string]*group, configured overrides) ([]routing.Entry, map[*routing.Match]int) {
-	secure, costs := g.schemes.secure, map[*routing.Match]int{}
+// secureEntries are the entries of HTTPS listeners that can answer in the place of redirects.
+type secureEntries struct {
+	// byHostname are the entries by the hostname for which the group would serve them, and
+	// covering the sorted entries that apply to a hostname.
+	byHostname, covering map[string][]routing.Entry
+	// costs are the numbers of rules for which each of their matches counts.
+	costs map[*routing.Match]int
+	// used are the numbers of rules that answer for each hostname.
+	used map[string]int
+}
+
+func (g *group) newSecureEntries(groups map[string]*group, configured overrides) *secureEntries {
+	x := &secureEntries{map[string][]routing.Entry{}, map[string][]routing.Entry{}, map[*routing.Match]int{}, map[string]int{}}
+	secure := g.schemes.secure
 	settings := configured.byRoute(secure.hostname)
-	var entries []routing.Entry
 	for _, route := range secure.routes {
 		if !secure.admits(route, routing.SchemeHTTPS) {
 			continue
@@ -150,59 +148,68 @@ func (g *group) secureEntries(groups map[string]*group, configured overrides) ([
 					continue
 				}
 				e := newEntry(route, m, hostname)
-				costs[e.Match] = m.repetitionCost()
 				e.Scheme, e.OriginRequest = routing.SchemeHTTPS, settings[route]
-				entries = append(entries, e)
+				x.costs[e.Match] = m.repetitionCost()
+				x.byHostname[e.Hostname] = append(x.byHostname[e.Hostname], e)
 			}
 		}
 	}
+	return x
+}
+
+// of returns the entries that apply to the hostname, in order.
+func (x *secureEntries) of(hostname string) []routing.Entry {
+	if entries, ok := x.covering[hostname]; ok {
+		return entries
+	}
+	entries := slices.Clone(x.byHostname[hostname])
+	for wide := range routing.WiderHostnames(hostname) {
+		entries = append(entries, x.byHostname[wide]...)
+	}
 	routing.Sort(entries)
-	return entries, costs
+	x.covering[hostname] = entries
+	return entries
 }
 
-// insteadOf collects the entries that answer https in the place of one redirect.
-type insteadOf struct {
-	redirect *routing.Entry
-	entries  []routing.Entry
-	// closed are the hostnames whose requests the entries answer all.
-	closed map[string]bool
+// appendInsteadOf appends the entries that answer https in the place of a redirect, limited to its
+// requests: at most maxBorrowed rules for each hostname. The status 404 answers the other requests.
+// It also replaces an entry that cannot be limited, and those after it, which must not answer for it.
+//
+// A redirect for a wildcard only gets the status 404: a route of the HTTPS listener can name any
+// hostname below it, and each of them would need a list of its own.
+func (x *secureEntries) appendInsteadOf(to []routing.Entry, redirect *routing.Entry) []routing.Entry {
+	if !routing.IsExact(redirect.Hostname) {
+		return append(to, notFoundInsteadOf(redirect))
+	}
+	for _, e := range x.of(redirect.Hostname) {
+		match, relation := redirect.Match.Intersect(e.Match)
+		if relation == routing.Disjoint {
+			continue
+		}
+		if relation == routing.Undecided || match.Path != e.Match.Path && replacesPrefix(e.Action) || !x.fits(redirect.Hostname, e.Match) {
+			break
+		}
+		matchesAll := e.Match.MatchesAll()
+		e.Hostname, e.Match, e.InsteadOf = redirect.Hostname, match, redirect.Source
+		if to = append(to, e); matchesAll {
+			return to
+		}
+	}
+	return append(to, notFoundInsteadOf(redirect))
 }
 
-// add adds the entry of an HTTPS listener, limited to the requests of the redirect. fits reports
-// whether the hostname may have another entry with the match. An entry that cannot be limited, or
-// that does not fit, is replaced by the status 404: the entries after it must not answer for it.
-func (x *insteadOf) add(e routing.Entry, fits func(hostname string, m *routing.Match) bool) {
-	hostname, ok := routing.Intersect(x.redirect.Hostname, e.Hostname)
-	if !ok {
-		return
-	}
-	if _, isClosed := routing.MostSpecific(x.closed, hostname); isClosed {
-		return
-	}
-	match, relation := x.redirect.Match.Intersect(e.Match)
-	switch {
-	case relation == routing.Disjoint:
-		return
-	case relation == routing.Undecided || match.Path != e.Match.Path && replacesPrefix(e.Action) || !fits(hostname, e.Match):
-		x.close(hostname)
-		return
-	}
-	if e.Match.MatchesAll() {
-		x.closed[hostname] = true
-	}
-	e.Hostname, e.Match, e.InsteadOf = hostname, match, x.redirect.Source
-	x.entries = append(x.entries, e)
+// fits reports whether the hostname may have another entry with the match, and counts it.
+func (x *secureEntries) fits(hostname string, m *routing.Match) bool {
+	x.used[hostname] += x.costs[m]
+	return x.used[hostname] <= maxBorrowed
 }
 
-// close answers all other requests of the redirect for the hostname with the status 404.
-func (x *insteadOf) close(hostname string) {
-	if x.closed[hostname] {
-		return
-	}
-	x.closed[hostname] = true
-	last := *x.redirect
-	last.Hostname, last.Scheme, last.InsteadOf, last.Action = hostname, routing.SchemeHTTPS, x.redirect.Source, &actionNoHTTPS
-	x.entries = append(x.entries, last)
+// notFoundInsteadOf returns the entry that answers https in the place of a redirect with the status
+// 404.
+func notFoundInsteadOf(redirect *routing.Entry) routing.Entry {
+	e := *redirect
+	e.Scheme, e.InsteadOf, e.Action = routing.SchemeHTTPS, redirect.Source, &actionNoHTTPS
+	return e
 }
 
 // actionNoHTTPS answers the requests with https of a redirect to https.
@@ -220,30 +227,15 @@ func replacesPrefix(a *routing.Action) bool {
 		slices.ContainsFunc(a.Forward.Backends, func(b routing.WeightedBackend) bool { return b.Filters != nil && isPrefix(b.Filters.Rewrite.Path) }))
 }
 
-// namesOfOtherListeners returns the routes of other listeners that answer in the place of the group,
-// with the hostnames for which they do. A data plane that repeats rules has a list for each of them.
-func (g *group) namesOfOtherListeners(groups map[string]*group) iter.Seq2[*Route, string] {
-	return func(yield func(*Route, string) bool) {
-		secure := g.schemes.secure
-		for route, e := range g.borrowed(groups) {
-			if !yield(route, e.Hostname) {
-				return
-			}
-		}
-		if secure == nil || !slices.ContainsFunc(g.routes, func(r *Route) bool { return slices.ContainsFunc(r.matches, isToHTTPS) }) {
-			return // most groups
-		}
-		for _, route := range secure.routes {
-			if !secure.admits(route, routing.SchemeHTTPS) {
-				continue
-			}
-			for hostname := range g.hostnamesThrough(secure.owner, route, groups) {
-				if !yield(route, hostname.served) {
-					return
-				}
-			}
+// redirectCosts returns the number of rules of the redirects to https of the route for one
+// hostname, and the number for which one repetition of them counts.
+func (r *Route) redirectCosts() (rules, repetition int) {
+	for i := range r.matches {
+		if m := &r.matches[i]; m.toHTTPS {
+			rules, repetition = rules+m.cost, repetition+m.repetitionCost()
 		}
 	}
+	return rules, repetition
 }
 
 // countBorrowed counts the rules for the redirects of tenants, once for each hostname that repeats
@@ -257,12 +249,18 @@ func (l *limiter) countBorrowed(all shares, groups map[string]*group) {
 		}
 		lists := separateCounter{l.namesIn(g, groups), map[string]int{}}
 		used := map[string]int{}
-		for route, e := range g.borrowed(groups) {
-			s, m := all.of(route), route.matchAt(e.Source)
-			s.borrowed += m.cost + m.repetitionCost()*lists.below(e.Hostname)
-			if used[e.Hostname] += m.cost; used[e.Hostname] > l.class.RoutesPerHostname && !s.isRefused() {
-				s.refused, s.aboveHostname = l.hostnameRoutesProblem(e.Hostname, used[e.Hostname]), true
+		for route, hostname := range g.borrowedNames(groups) {
+			s := all.of(route)
+			if s.isRefused() {
+				continue
 			}
+			rules, repetition := route.redirectCosts()
+			if above := used[hostname.served] + rules; above > l.class.RoutesPerHostname {
+				s.refused, s.aboveHostname = l.hostnameRoutesProblem(hostname.served, above), true
+				continue
+			}
+			used[hostname.served] += rules
+			s.borrowed += rules + repetition*lists.below(hostname.served)
 		}
 	}
 }
@@ -274,9 +272,10 @@ func (l *limiter) borrowedRules(all shares, g *group, groups map[string]*group) 
 		return nil // most groups
 	}
 	rules := map[string]int{}
-	for route, e := range g.borrowed(groups) {
+	for route, hostname := range g.borrowedNames(groups) {
 		if !all.of(route).isRefused() {
-			rules[e.Hostname] += route.matchAt(e.Source).cost
+			cost, _ := route.redirectCosts()
+			rules[hostname.served] += cost
 		}
 	}
 	return rules
@@ -293,8 +292,8 @@ func (l *limiter) namesIn(g *group, groups map[string]*group) []string {
 			names[hostname.served] = struct{}{}
 		}
 	}
-	for _, e := range g.borrowed(groups) {
-		names[e.Hostname] = struct{}{}
+	for _, hostname := range g.borrowedNames(groups) {
+		names[hostname.served] = struct{}{}
 	}
 	for hostname := range l.access {
 		if owner, ok := routing.MostSpecific(groups, hostname); ok && owner == g.hostname {
@@ -302,10 +301,4 @@ func (l *limiter) namesIn(g *group, groups map[string]*group) []string {
 		}
 	}
 	return slices.Collect(maps.Keys(names))
-}
-
-// matchAt returns the match of the route that the source names.
-func (r *Route) matchAt(s routing.Source) *ruleMatch {
-	i := slices.IndexFunc(r.matches, func(m ruleMatch) bool { return m.rule == s.Rule && m.match == s.Match })
-	return &r.matches[i]
 }

@@ -32,11 +32,16 @@ func (r *Route) cost() int {
 }
 
 // cost returns the number of rules for which the matches of a route count for one hostname of the
-// group. A redirect to https that answers no request of the group does not count.
+// group. A redirect to https that answers no request of the group does not count. Another one
+// counts with every entry that [group.answerHTTPS] can insert for it.
 func (g *group) cost(route *Route) int {
 	cost := 0
 	for i := range route.matches {
-		if m := &route.matches[i]; g.answers(route, m) {
+		switch m := &route.matches[i]; {
+		case !g.answers(route, m):
+		case g.schemes.secure != nil && m.toHTTPS:
+			cost += (2 + maxBorrowed) * m.repetitionCost()
+		default:
 			cost += m.cost
 		}
 	}
@@ -47,7 +52,11 @@ func (g *group) cost(route *Route) int {
 func (g *group) repetitionCost(route *Route) int {
 	cost := 0
 	for i := range route.matches {
-		if m := &route.matches[i]; g.answers(route, m) {
+		switch m := &route.matches[i]; {
+		case !g.answers(route, m):
+		case g.schemes.secure != nil && m.toHTTPS:
+			cost += 2 * m.repetitionCost() // only wildcards are repeated
+		default:
 			cost += m.repetitionCost()
 		}
 	}

@@ -141,7 +141,7 @@ func (l *limiter) mayExceedHostname(all shares, g *group, groups map[string]*gro
 	}
 	for _, route := range g.routes {
 		if !all.of(route).isRefused() {
-			cost += route.cost() * max(1, len(route.Hostnames))
+			cost += max(route.cost(), g.cost(route)) * max(1, len(route.Hostnames))
 		}
 	}
 	return cost > l.class.RoutesPerHostname

@@ -119,7 +119,8 @@ func (o *oracle) mayRefuse(r routing.Request) bool {
 	m := best.route.rules[best.rule].matches[best.match]
 	kind, value := pathOf(m.HTTPRouteMatch)
 	matchesAll := kind == gatewayv1.PathMatchPathPrefix && value == "/" && len(m.Headers)+len(m.QueryParams) == 0 && m.Method == nil
-	return !matchesAll || o.countMatches(slices.Concat(secure, insecure)) > 8
+	isExact := routing.IsExact(group) || slices.Contains(best.route.hostnames, r.Host)
+	return !isExact || !matchesAll || o.countMatches(slices.Concat(secure, insecure)) > 8
 }
 
 // countMatches returns the number of matches of the routes, and many for a match with an expression.

@@ -97,9 +97,10 @@ type rulesOfHostname struct {
 
 func (r repetitions) newHostRules(g *group) hostRules {
 	b := hostRules{g, map[string]*rulesOfHostname{}}
-	for route, hostname := range g.namesOfOtherListeners(r.groups) {
-		s := r.shares.of(route)
-		b.name(hostname, s).setFirst(s, s.tenant == r.limiter.first)
+	for route, hostname := range g.borrowedNames(r.groups) {
+		if s := r.shares.of(route); !s.isRefused() {
+			r.nameFirst(b.name(hostname.served, s), s)
+		}
 	}
 	for _, route := range g.routes {
 		s := r.shares.of(route)
@@ -109,15 +110,23 @@ func (r repetitions) newHostRules(g *group) hostRules {
 		isPlatform, answered := s.tenant == r.limiter.first, g.answered(route)
 		for hostname := range g.servedHostnames(route, r.groups) {
 			rules := b.add(hostname.served, s, isPlatform)
-			if r.unreliable[s.tenant] {
-				rules.unreliable = append(rules.unreliable, s)
-				continue
+			if r.nameFirst(rules, s) {
+				rules.answered |= answered
 			}
-			rules.setFirst(s, isPlatform)
-			rules.answered |= answered
 		}
 	}
 	return b
+}
+
+// nameFirst records that the route names the hostname of the rules. It reports whether the route
+// is sure to do so.
+func (r repetitions) nameFirst(rules *rulesOfHostname, s *share) bool {
+	if r.unreliable[s.tenant] {
+		rules.unreliable = append(rules.unreliable, s)
+		return false
+	}
+	rules.setFirst(s, s.tenant == r.limiter.first)
+	return true
 }
 
 func (b hostRules) add(hostname string, s *share, isPlatform bool) *rulesOfHostname {

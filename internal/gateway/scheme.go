@@ -17,7 +17,8 @@ import (
 //	HTTPS alone        a redirect to https of an HTTP listener       the routes
 //	                   for a wider hostname, otherwise the routes
 //	HTTP alone         the routes                                    the routes, and in the place of a redirect
-//	                                                                 to https an HTTPS listener for a wider hostname
+//	                                                                 to https an HTTPS listener for a wider hostname,
+//	                                                                 or 404 below a wildcard
 //
 // A redirect to https never answers https, because the visitor would follow it forever.
 

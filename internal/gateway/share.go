@@ -12,7 +12,8 @@ type share struct {
 	route  *Route
 	tenant limits.Tenant
 	// hostnames is the number of hostnames for which the groups serve the route, and omitted the
-	// number of rules that it does not need there because of their scheme.
+	// number of rules that it does not need there because of their scheme. It is negative if the
+	// route needs more.
 	hostnames, omitted int
 	// repeated is the number of rules that are repeated because of the route, and foreign the
 	// number of its rules that are repeated for hostnames of other tenants.

@@ -113,6 +113,9 @@ const (
 	rankAny
 )
 
+// IsExact reports whether a hostname of the table covers a single host.
+func IsExact(hostname string) bool { return hostnameRank(hostname) == rankExact }
+
 func hostnameRank(hostname string) int {
 	switch {
 	case hostname == "":

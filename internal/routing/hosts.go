@@ -83,7 +83,7 @@ func (g *Group) Index() Index {
 
 // named returns the entries for the hostname of an entry, and adds the tenant that names it.
 func (x Index) named(e *Entry) *indexed {
-	n, tenant := x.byHostname[e.Hostname], e.Source.Route.Tenant
+	n, tenant := x.byHostname[e.Hostname], e.served().Tenant
 	if n == nil {
 		n = &indexed{}
 		x.byHostname[e.Hostname] = n
@@ -94,14 +94,18 @@ func (x Index) named(e *Entry) *indexed {
 	return n
 }
 
-func (n *indexed) add(e *Entry, position int) {
-	route := e.Source.Route
+// served returns the route that has brought the entry to its hostname.
+func (e *Entry) served() *Route {
 	if e.InsteadOf.Route != nil {
-		n.all = append(n.all, position) // it can come before entries for wider hostnames, so it shadows none
-		return
+		return e.InsteadOf.Route
 	}
-	if e.Match.MatchesAll() {
-		n.answered = n.answered.With(e.Scheme)
+	return e.Source.Route
+}
+
+func (n *indexed) add(e *Entry, position int) {
+	route := e.served()
+	if e.InsteadOf.Route == nil && e.Match.MatchesAll() {
+		n.answered = n.answered.With(e.Scheme) // another one can come before entries for wider hostnames
 	}
 	if !route.Confined {
 		n.all = append(n.all, position)
