@@ -17,8 +17,8 @@ import (
 //     the resources that they subscribe to. The listeners are such resources, and a change of one
 //     alone does not raise it.
 //
-// A new version reads the records of all versions before, and serves their pods with the bootstrap
-// of before until they are replaced. Version 2 serves the listeners, which were in the bootstrap.
+// A new version reads the records of all earlier versions, and serves their pods with the earlier
+// bootstrap until they are replaced. Version 2 serves the listeners, which were in the bootstrap.
 const SchemaVersion int32 = 2
 
 // IsNewer reports whether a newer version of the controller serves the Tunnel, whose schema this

@@ -36,7 +36,7 @@ func bootstrapWithListeners(t *testing.T) *bootstrapv3.Bootstrap {
 	return b
 }
 
-// A pod of before, whose bootstrap contains the listeners, is served until it is replaced.
+// A pod of an earlier version, whose bootstrap contains the listeners, is served until it is replaced.
 func TestEnvoyWithListenersInItsBootstrapIsServed(t *testing.T) {
 	s := newSidecarWith(t, bootstrapWithListeners(t))
 	blue, _ := backend(t, "blue")

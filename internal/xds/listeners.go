@@ -11,7 +11,7 @@ import (
 // tenants. When an Envoy rejects one, for example because it cannot bind the port, it keeps the
 // last one, and the other Envoys get the new one.
 //
-// An Envoy whose bootstrap comes from a version before subscribes to no listeners, because its
+// An Envoy whose bootstrap comes from an earlier version subscribes to no listeners, because its
 // bootstrap contains them. It gets everything else.
 
 // listenersAndRoutes sends the changed listeners for requests, and then the routes. The routes wait
