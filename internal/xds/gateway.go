@@ -279,6 +279,15 @@ func (g *gateway) complete(st *stream, s *snapshot) {
 	if s.edition == g.published.edition && s.edition > g.rejected.edition {
 		g.rejected.problem = ""
 	}
+	g.forgetRejection()
+}
+
+// forgetRejection forgets the last error when every connected Envoy has the publication: the Envoy
+// that rejected it is gone, or accepted it in the end.
+func (g *gateway) forgetRejection() {
+	if g.isComplete() {
+		g.rejected.problem = ""
+	}
 }
 
 // reject records that an Envoy has rejected a response.

@@ -172,6 +172,27 @@ func TestRejectedListenerIsReported(t *testing.T) {
 	})
 }
 
+// A listener can fail in a single pod, for example where its port is in use.
+func TestRejectionEndsWithTheEnvoy(t *testing.T) {
+	withBed(t, func(t *testing.T, b *bed) {
+		b.publish(t, publication(1, "v1"))
+		c := b.startedWithListeners(t)
+		changed := publication(2, "v2")
+		changed.Listeners[0] = newListeners("v2")[0]
+		b.publish(t, changed)
+		c.nack(c.want("listeners open"), "cannot bind")
+		c.ack(c.want("routes open"))
+		c.wantNothing()
+		second := b.startedWithListeners(t)
+		defer second.close()
+		second.settle()
+		b.wantState(t, xds.State{Connected: 2, Known: true, Published: true, Acknowledged: 1, Rejected: "cannot bind"})
+		c.close()
+		second.settle()
+		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 2})
+	})
+}
+
 // An Envoy that rejects its first listener does not get the listener for probes.
 func TestEnvoyWithoutAListenerGetsNoListenerForProbes(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {

@@ -94,6 +94,7 @@ func (s *Server) open(st *stream) error {
 func (s *Server) close(st *stream) {
 	s.change(st.gateway, func() {
 		delete(st.gateway.streams, st)
+		st.gateway.forgetRejection()
 		st.gateway.names -= st.names
 		st.idleSince = time.Now()
 		s.recordConnected(st.gateway)
