@@ -138,11 +138,6 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g, route := env.serveWithEnvoy("*.example.com")
-		env.stop()
-		// A new pod waits for a leader, and the other one serves.
-		pods := env.connectorPods()
-		env.delete(&pods[0])
-		Eventually(func() int { return len(env.connectorPods()) }).Should(Equal(2))
 		waiting := func() (names []string) {
 			for _, pod := range env.connectorPods() {
 				if !isPodReady(&pod) && pod.DeletionTimestamp == nil {
@@ -151,6 +146,13 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 			}
 			return names
 		}
+		Eventually(env.connectorPods).Should(HaveLen(2))
+		Eventually(waiting).Should(BeEmpty())
+		env.stop()
+		// A new pod waits for a leader, and the other one serves.
+		pods := env.connectorPods()
+		env.delete(&pods[0])
+		Eventually(func() int { return len(env.connectorPods()) }).Should(Equal(2))
 		Eventually(waiting).Should(HaveLen(1))
 		Consistently(env.visit, 2*time.Second).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
 		Expect(waiting()).To(HaveLen(1))
