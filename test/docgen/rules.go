@@ -2,14 +2,18 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
 	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
@@ -24,18 +28,22 @@ const (
 var rulesHead string
 
 // ruleSections are the sections of the page in their order. A golden case names
-// its section by the key.
-var ruleSections = []struct{ key, title string }{
-	{"1", "Managed objects and allowed ListenerSets"},
-	{"2", "Merging and precedence"},
-	{"3", "Conflicts"},
-	{"4", "Other conditions of a listener"},
-	{"5", "Status of Gateways and ListenerSets"},
-	{"6", "Routes"},
-	{"7", "Ingress rules of routes"},
-	{"envoy", "Routes with the data plane Envoy"},
-	{"settings", "Settings of the GatewayClass and the Gateway"},
-	{"seed", "Examples from the documentation of other projects, unchanged and completed"},
+// its section by the key. The page shows what plan prints for each of the examples,
+// which are names of golden cases.
+var ruleSections = []struct {
+	key, title string
+	examples   []string
+}{
+	{"1", "Managed objects and allowed ListenerSets", []string{"set-not-allowed-selector"}},
+	{"2", "Merging and precedence", []string{"precedence-oldest-set"}},
+	{"3", "Conflicts", []string{"one-hostname-one-owner", "certificate-unresolved-keeps-claim"}},
+	{"4", "Other listener conditions", nil},
+	{"5", "Status of Gateways and ListenerSets", nil},
+	{"6", "Routes", []string{"route-hostname-intersection", "match-omitted-falls-through", "action-answers-500"}},
+	{"7", "Ingress rules", []string{"order-path-types", "isolation-404-terminator"}},
+	{"envoy", "Routes with the data plane Envoy", nil},
+	{"settings", "Settings in the GatewayClass and the Gateway", nil},
+	{"seed", "Examples from other projects' documentation, unchanged and completed", nil},
 }
 
 // caseHeader matches the first line of a golden case: the section and the rule.
@@ -71,8 +79,27 @@ func rulesPages() ([]page, error) {
 	text := rulesHead
 	for _, section := range ruleSections {
 		text += "\n## " + section.title + "\n\n" + tables[section.key].String()
+		for _, name := range section.examples {
+			if file := "testdata/" + name + ".in.yaml"; slices.Contains(files, file) {
+				example, err := planExample(file)
+				if err != nil {
+					return nil, err
+				}
+				text += example
+			}
+		}
 	}
 	return []page{{"rules.md", text}}, nil
+}
+
+// planExample returns a plan command for a golden case and what it prints.
+func planExample(file string) (string, error) {
+	var out, problems bytes.Buffer
+	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}
+	if code := cli.Run(context.Background(), []string{"tunnel-gateway", "plan", "-f", file}, streams); code != 0 {
+		return "", fmt.Errorf("plan of %s: status %d: %s", file, code, &problems)
+	}
+	return fmt.Sprintf("\n```sh\nbin/tunnel-gateway plan -f internal/gateway/%s\n```\n\n```text\n%s```\n", file, &out), nil
 }
 
 // firstLine returns the first line of a file without white space around it.

@@ -32,6 +32,16 @@ func TestEveryGoldenCaseIsInTheSectionOfItsRule(t *testing.T) {
 	}
 }
 
+func TestExamplesAreGoldenCases(t *testing.T) {
+	for _, section := range ruleSections {
+		for _, name := range section.examples {
+			if _, err := os.Stat("../../internal/gateway/testdata/" + name + ".in.yaml"); err != nil {
+				t.Errorf("section %s: %v", section.key, err)
+			}
+		}
+	}
+}
+
 func TestGoldenCaseRequiresARuleInAnExistingSection(t *testing.T) {
 	for line, want := range map[string]string{
 		"# a comment":    "the first line must be",
