@@ -115,12 +115,13 @@ func compareOutputs(t *testing.T, path string) int {
 	return len(blocks) + len(sessions)
 }
 
-// run runs the command, which must be bin/tunnel-gateway, and returns its output.
+// run runs the command, which must be bin/tunnel-gateway or the kubectl plugin, and
+// returns its output.
 func run(t *testing.T, command string) string {
 	t.Helper()
-	arguments := strings.Fields(command)
-	if arguments[0] != "bin/tunnel-gateway" {
-		t.Fatalf("%q is not a bin/tunnel-gateway command", command)
+	arguments := strings.Fields(strings.Replace(command, "kubectl tunnel-gateway ", "kubectl-tunnel_gateway ", 1))
+	if !slices.Contains([]string{"bin/tunnel-gateway", "kubectl-tunnel_gateway"}, arguments[0]) {
+		t.Fatalf("%q is not a tunnel-gateway command", command)
 	}
 	var out, problems bytes.Buffer
 	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}
