@@ -43,7 +43,7 @@ var ruleSections = []struct {
 	{"7", "Ingress rules", []string{"order-path-types", "isolation-404-terminator"}},
 	{"envoy", "Routes with the data plane Envoy", nil},
 	{"settings", "Settings in the GatewayClass and the Gateway", nil},
-	{"seed", "Examples from other projects' documentation, unchanged and completed", nil},
+	{"seed", "Examples from other projects, as written and completed", nil},
 }
 
 // caseHeader matches the first line of a golden case: the section and the rule.
