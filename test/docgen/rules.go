@@ -79,17 +79,31 @@ func rulesPages() ([]page, error) {
 	text := rulesHead
 	for _, section := range ruleSections {
 		text += "\n## " + section.title + "\n\n" + tables[section.key].String()
-		for _, name := range section.examples {
-			if file := "testdata/" + name + ".in.yaml"; slices.Contains(files, file) {
-				example, err := planExample(file)
-				if err != nil {
-					return nil, err
-				}
-				text += example
-			}
+		examples, err := planExamples(section.examples, files)
+		if err != nil {
+			return nil, err
 		}
+		text += examples
 	}
 	return []page{{"rules.md", text}}, nil
+}
+
+// planExamples returns the plan commands for the golden cases that are among the files,
+// and what they print.
+func planExamples(cases, files []string) (string, error) {
+	var text strings.Builder
+	for _, name := range cases {
+		file := "testdata/" + name + ".in.yaml"
+		if !slices.Contains(files, file) {
+			continue
+		}
+		example, err := planExample(file)
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(example)
+	}
+	return text.String(), nil
 }
 
 // planExample returns a plan command for a golden case and what it prints.
