@@ -161,7 +161,7 @@ func TestAnInterruptedCommandExitsWithStatus130(t *testing.T) {
 	}
 }
 
-// symptoms are the parts of messages that the troubleshooting page explains.
+// symptoms are the parts of messages that the pages explain.
 var symptoms = []string{
 	"does not exist in gateway.networking.k8s.io; did you mean", "does not exist; did you mean", "is not served; did you mean", "no route answers",
 	"the input is empty", "the file is empty", "contains no object", "URLs are not supported", "skipped subdirectories:", "without quotes as a boolean",
@@ -172,13 +172,23 @@ var symptoms = []string{
 	"--timeout has no effect with --wait=false", "--namespace has no effect with GATEWAY",
 }
 
-func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
-	withoutCluster(t)
-	data, err := os.ReadFile("../../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
+// readPages returns the text of pages of the documentation, without line breaks.
+func readPages(t *testing.T, names ...string) string {
+	t.Helper()
+	var text strings.Builder
+	for _, name := range names {
+		data, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString(strings.Join(strings.Fields(string(data)), " ") + "\n")
 	}
-	page, output := string(data), ""
+	return text.String()
+}
+
+func TestPagesHaveTheWordsOfTheMessages(t *testing.T) {
+	withoutCluster(t)
+	pages, output := readPages(t, "plan.md", "troubleshooting.md"), ""
 	for _, test := range mistakes(mistakenDirectory(t)) {
 		got := run(t, test.stdin, test.arguments...)
 		output += got.stdout + got.stderr
@@ -187,8 +197,8 @@ func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
 		output += run(t, strings.Replace(platformManifest, test.old, test.changed, 1), "plan", "-f", "-", "-o", "yaml").stderr
 	}
 	for _, symptom := range symptoms {
-		if !strings.Contains(page, symptom) {
-			t.Errorf("the page does not contain %q", symptom)
+		if !strings.Contains(pages, symptom) {
+			t.Errorf("the pages do not contain %q", symptom)
 		}
 		if !strings.Contains(output, symptom) {
 			t.Errorf("no message contains %q", symptom)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// TestTroubleshootingPageHasTheWordsOfTheMessages checks each message in the table of
+// TestPageHasTheWordsOfTheMessages checks each message in the table of
 // the page against the messages of mistakes.
-func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
-	page, err := os.ReadFile("../../docs/troubleshooting.md")
+func TestPageHasTheWordsOfTheMessages(t *testing.T) {
+	page, err := os.ReadFile("../../docs/contributing.md")
 	check(t, err)
-	_, section, _ := strings.Cut(string(page), "\n## The demo builds Kubernetes\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, section, _ := strings.Cut(string(page), "\n### The demo builds Kubernetes\n")
+	section, _, _ = strings.Cut(section, "\n### ")
 	messages := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1)
 	if len(messages) == 0 {
 		t.Fatal("the page has no table of messages")
