@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	alertsFile = "../../../charts/tunnel-gateway/files/alerts.yaml"
-	runbook    = "../../../docs/runbook.md"
-	runbookURL = "https://github.com/tunnel-gateway/tunnel-gateway/blob/main/docs/runbook.md#"
+	alertsFile     = "../../../charts/tunnel-gateway/files/alerts.yaml"
+	runbook        = "../../../docs/runbook.md"
+	conditionsPage = "../../../docs/conditions.md"
+	runbookURL     = "https://github.com/tunnel-gateway/tunnel-gateway/blob/main/docs/runbook.md#"
 )
 
 // alerts returns the alerts of the chart by name. Prometheus also checks their templates.
@@ -70,30 +71,30 @@ func TestAlertsHaveADescriptionAndARunbookSection(t *testing.T) {
 	}
 }
 
-// TestRunbookContainsOnlyExistingReasons checks the reasons in the tables of the
-// runbook.
-func TestRunbookContainsOnlyExistingReasons(t *testing.T) {
+// TestRunbookNamesOnlyExistingReasons checks the types and reasons of conditions and the
+// events that the runbook names.
+func TestRunbookNamesOnlyExistingReasons(t *testing.T) {
 	page, err := os.ReadFile(runbook)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{}
-	for _, entry := range conditions.Problems {
-		known[entry.Reason.String()] = true
+	reference, err := os.ReadFile(conditionsPage)
+	if err != nil {
+		t.Fatal(err)
 	}
-	tables := 0
-	for _, found := range regexp.MustCompile("(?ms)^\\| (?:`reason`|Reason) \\|.*?^$").FindAllString(string(page), -1) {
-		tables++
-		for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(found, -1)[1:] {
-			for _, reason := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
-				if !known[reason[1]] {
-					t.Errorf("the runbook explains the reason %s, which does not exist", reason[1])
-				}
-			}
+	// Names that have no condition: the phases of a change, and a reason of Kubernetes.
+	known := map[string]bool{"AddingEnvoy": true, "RemovingEnvoy": true, "OOMKilled": true}
+	for _, name := range regexp.MustCompile(`\w+`).FindAllString(string(reference), -1) {
+		known[name] = true
+	}
+	names := regexp.MustCompile("`(?:tunnelgateway\\.dev/)?([A-Z]\\w*[a-z][A-Z]\\w*)`").FindAllStringSubmatch(string(page), -1)
+	for _, name := range names {
+		if !known[name[1]] {
+			t.Errorf("the runbook names %s, which the page about conditions does not describe", name[1])
 		}
 	}
-	if tables != 2 {
-		t.Errorf("the runbook has %d tables of reasons, want 2", tables)
+	if len(names) < 10 {
+		t.Errorf("the runbook names only %d conditions, reasons and events", len(names))
 	}
 }
 
