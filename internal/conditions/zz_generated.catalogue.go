@@ -34,7 +34,7 @@ var (
 // GatewayTypes are the types of the conditions of this kind: Gateway.
 var GatewayTypes = []Type{TypeAccepted, TypeProgrammed, TypeConnectorsReady, TypeDataPlaneReady, TypeHostnameShared}
 
-// ListenerSetEntryTypes are the types of the conditions of this kind: Listener of a ListenerSet.
+// ListenerSetEntryTypes are the types of the conditions of this kind: ListenerSet listeners.
 var ListenerSetEntryTypes = []Type{TypeAccepted, TypeConflicted, TypeResolvedRefs, TypeProgrammed}
 
 // RouteTypes are the types of the conditions of this kind: HTTPRoute and GRPCRoute.

@@ -135,7 +135,7 @@ func TestPageHasEveryEntry(t *testing.T) {
 		"| True | `Sad` | Sad. | Smile. |", // the texts of the problem
 		"| `Sad` | Sad. | Smile. See [smiling](smiling.md). | yes |",
 		"| Warning | `Left` | Gateway | Left. | Return. |",
-		"| `Sad` | [Tunnel Fine](#tunnel-fine), [Problems of a tunnel](#problems-of-a-tunnel) |",
+		"| `Sad` | [Tunnel Fine](#tunnel-fine), [Tunnel problems](#tunnel-problems) |",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not contain %s:\n%s", want, page)

@@ -12,7 +12,7 @@ import (
 
 // The headings that other parts of the page link to.
 const (
-	problemsHeading = "Problems of a tunnel"
+	problemsHeading = "Tunnel problems"
 	eventsHeading   = "Events"
 )
 
@@ -34,7 +34,7 @@ func (c *catalogue) page() string {
 		}
 		problems.Add(markdown.Code(row.Reason), markdown.Cell(row.Meaning), markdown.Cell(withLink(row.Remedy, row.See)), actionRequired)
 	}
-	fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s", problemsHeading, markdown.Wrap(c.Problems.Intro), problems)
+	fmt.Fprintf(&b, "\n## <a id=\"problems-of-a-tunnel\"></a>%s\n\n%s\n\n%s", problemsHeading, markdown.Wrap(c.Problems.Intro), problems)
 	events := markdown.NewTable("Type", "Reason", "Object", "Meaning", "What to do")
 	for _, row := range c.Events.Rows {
 		events.Add(row.Type, markdown.Code(row.Reason), row.Object, markdown.Cell(row.Meaning), markdown.Cell(withLink(row.Remedy, row.See)))
