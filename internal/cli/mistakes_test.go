@@ -169,7 +169,6 @@ var symptoms = []string{
 	"Routes that would serve the hostname if their parent existed", ".kind must be Gateway or ListenerSet, got", "spec.parentRef.kind must be Gateway, got", `a parentRef to a Service needs group: ""`,
 	"; did you mean gateway.networking.k8s.io?", "spec.parentRefs is empty", "is not in the manifests", "does not refer to a Gateway", " does not exist",
 	"has no effect on kind", "; it belongs on kind", "has no effect with the value", "which permits nothing", "has no effect; set it as an annotation",
-	"--timeout has no effect with --wait=false", "--namespace has no effect with GATEWAY",
 }
 
 // readPages returns the text of pages of the documentation, without line breaks.
