@@ -168,10 +168,10 @@ func TestWaitThatDoesNotSucceed(t *testing.T) {
 			}, "", "Gateway infra/shared: GatewayClass tunnel is not accepted: spec.parametersRef names TunnelConfiguration tunnel-gateway/defaults, which does not exist. Create it, or correct the reference", time.Second,
 		},
 		"no permission to read the class": {
-			nil, "get gatewayclasses", `read GatewayClass tunnel: gatewayclasses "shared" is forbidden: User "jane" cannot get resource "gatewayclasses"; docs/tunnels.md contains the required role`, 0,
+			nil, "get gatewayclasses", `read GatewayClass tunnel: gatewayclasses "shared" is forbidden: User "jane" cannot get resource "gatewayclasses"; docs/commands.md contains the required role`, 0,
 		},
 		"no permission to read the settings": {
-			nil, "get tunnelconfigurations", `read TunnelConfiguration tunnel-gateway/defaults: tunnelconfigurations "shared" is forbidden: User "jane" cannot get resource "tunnelconfigurations"; docs/tunnels.md contains the required role`, 0,
+			nil, "get tunnelconfigurations", `read TunnelConfiguration tunnel-gateway/defaults: tunnelconfigurations "shared" is forbidden: User "jane" cannot get resource "tunnelconfigurations"; docs/commands.md contains the required role`, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

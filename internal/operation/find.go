@@ -145,7 +145,7 @@ func explain(attempted string, object client.Object, err error) error {
 	kind := state.KindOf(object)
 	name := strings.TrimPrefix(client.ObjectKeyFromObject(object).String(), "/")
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s %s %s: %w; docs/tunnels.md contains the required role", attempted, kind, name, err)
+		return fmt.Errorf("%s %s %s: %w; docs/commands.md contains the required role", attempted, kind, name, err)
 	}
 	return fmt.Errorf("%s %s %s: %w", attempted, kind, name, err)
 }

@@ -310,9 +310,9 @@ func unusableGateways() map[string]unusable {
 		"no Tunnel":                         {all(tunnelGone), "", yet + "; set --controller-namespace if the controller runs in another namespace"},
 		"no Tunnel, not accepted":           {all(tunnelGone, gatewayIs("Accepted", "False", "No account.")), "", yet + ": No account"},
 		"a Tunnel of another controller":    {all(func(f *objects) { f.tunnel.Spec.ControllerName = "example.com/other" }), "", "Tunnel tunnel-gateway/infra.shared belongs to Gateway infra/shared of controller example.com/other, so Gateway infra/shared cannot use it; see the Programmed condition of Gateway infra/shared"},
-		"no permission to read the Gateway": {nil, "get gateways", `read Gateway infra/shared: gateways "shared" is forbidden: User "jane" cannot get resource "gateways"; docs/tunnels.md contains the required role`},
-		"no permission to read the Tunnel":  {nil, "get tunnels", `read Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot get resource "tunnels"; docs/tunnels.md contains the required role`},
-		"no permission to annotate":         {nil, "patch tunnels", `annotate Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot patch resource "tunnels"; docs/tunnels.md contains the required role`},
+		"no permission to read the Gateway": {nil, "get gateways", `read Gateway infra/shared: gateways "shared" is forbidden: User "jane" cannot get resource "gateways"; docs/commands.md contains the required role`},
+		"no permission to read the Tunnel":  {nil, "get tunnels", `read Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot get resource "tunnels"; docs/commands.md contains the required role`},
+		"no permission to annotate":         {nil, "patch tunnels", `annotate Tunnel tunnel-gateway/infra.shared: tunnels "shared" is forbidden: User "jane" cannot patch resource "tunnels"; docs/commands.md contains the required role`},
 	}
 }
 
@@ -328,7 +328,7 @@ func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
 	}
 }
 
-// symptoms are the parts of messages that the troubleshooting page explains.
+// symptoms are the parts of messages that the page about the commands explains.
 var symptoms = []string{
 	"not found; did you mean", "not found; Gateways of this controller:", "has no Tunnel in namespace", "; set --controller-name", "is forbidden: User", notProcessed,
 	"the Gateway is not Accepted: ", "the Gateway is not Programmed: ", "is paused, so its token cannot be rotated", "the controller changes nothing; resume it",
@@ -336,8 +336,8 @@ var symptoms = []string{
 	"the request stays in effect", "the controller has not processed the last change of the Gateway yet", "another client changed the annotation", "another client removed its annotation",
 }
 
-func TestTroubleshootingPageHasTheWordsOfTheMessages(t *testing.T) {
-	data, err := os.ReadFile("../../docs/troubleshooting.md")
+func TestCommandsPageHasTheWordsOfTheMessages(t *testing.T) {
+	data, err := os.ReadFile("../../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ var _ = Describe("the commands wait and plan", withEnvoy, func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g, _ := env.serveWithEnvoy("*.example.com")
-		user, err := createUser(ctx, kube, "tunnels.md", env.controllerNamespace, "")
+		user, err := createUser(ctx, kube, "commands.md", env.controllerNamespace, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())

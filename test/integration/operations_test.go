@@ -38,7 +38,7 @@ var _ = Describe("commands that wait", users, func() {
 			env.markPodsReady()
 			return connectorsReady(g)()
 		}).Should(Equal("True Ready"))
-		user, err := createUser(ctx, kube, "tunnels.md", env.controllerNamespace, "")
+		user, err := createUser(ctx, kube, "commands.md", env.controllerNamespace, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
@@ -142,7 +142,7 @@ var _ = Describe("commands that wait", users, func() {
 			Expect(string(session.Err.Contents())).To(And(HavePrefix("tunnel-gateway: "), ContainSubstring(message)))
 		}
 		fails("not found; did you mean "+env.namespace+"/shared?", "pause", env.namespace+"/shard", "--kubeconfig", kubeconfig)
-		user, err := createUser(ctx, kube, "tunnels.md", env.controllerNamespace, "tunnels")
+		user, err := createUser(ctx, kube, "commands.md", env.controllerNamespace, "tunnels")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
