@@ -186,7 +186,7 @@ func (r *Route) droppedAt(listeners []*Listener) []DroppedRule {
 	if len(listeners) == 0 || len(r.Dropped) == 0 && !slices.ContainsFunc(r.matches, isToHTTPS) {
 		return r.Dropped // most routes
 	}
-	onlyHTTPS := !slices.ContainsFunc(listeners, func(l *Listener) bool { return l.Serves() && l.scheme() == routing.SchemeHTTP })
+	onlyHTTPS := !slices.ContainsFunc(listeners, (*Listener).servesHTTP)
 	afterHTTPS := !slices.ContainsFunc(listeners, func(l *Listener) bool { return !l.afterHTTPS })
 	dropped := slices.Clone(r.Dropped)
 	for i := range dropped {

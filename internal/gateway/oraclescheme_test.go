@@ -116,11 +116,13 @@ func (o *oracle) mayRefuse(r routing.Request) bool {
 	if best == nil || !o.isToHTTPS(best) || len(secure) == 0 {
 		return false
 	}
-	m := best.route.rules[best.rule].matches[best.match]
-	kind, value := pathOf(m.HTTPRouteMatch)
-	matchesAll := kind == gatewayv1.PathMatchPathPrefix && value == "/" && len(m.Headers)+len(m.QueryParams) == 0 && m.Method == nil
 	isExact := routing.IsExact(group) || slices.Contains(best.route.hostnames, r.Host)
-	return !isExact || !matchesAll || o.countMatches(slices.Concat(secure, insecure)) > 8
+	return !isExact || !matchesAll(best.route.rules[best.rule].matches[best.match]) || o.countMatches(slices.Concat(secure, insecure)) > 8
+}
+
+func matchesAll(m specMatch) bool {
+	kind, value := pathOf(m.HTTPRouteMatch)
+	return kind == gatewayv1.PathMatchPathPrefix && value == "/" && len(m.Headers)+len(m.QueryParams) == 0 && m.Method == nil
 }
 
 // countMatches returns the number of matches of the routes, and many for a match with an expression.

@@ -46,6 +46,9 @@ func (l *Listener) scheme() routing.Scheme {
 	return routing.SchemeHTTP
 }
 
+// servesHTTP reports whether the listener serves, and is for requests with http.
+func (l *Listener) servesHTTP() bool { return l.Serves() && l.scheme() == routing.SchemeHTTP }
+
 // markAfterHTTPS marks the HTTP listeners of hostnames that also have served HTTPS listeners.
 func markAfterHTTPS(listeners []*Listener) {
 	secure := map[string]bool{}
