@@ -9,7 +9,9 @@ import (
 // TestGoMemoryLimitFollowsTheContainerLimit checks the variable GOMEMLIMIT, which
 // makes Go's garbage collector respect the memory limit of the container.
 func TestGoMemoryLimitFollowsTheContainerLimit(t *testing.T) {
+	address := map[string]any{"name": "TUNNEL_GATEWAY_POD_IP", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "status.podIP"}}}
 	limit := []any{
+		address,
 		map[string]any{"name": "MEMORY_LIMIT_MI", "valueFrom": map[string]any{
 			"resourceFieldRef": map[string]any{"containerName": "controller", "resource": "limits.memory", "divisor": "1Mi"},
 		}},
@@ -19,17 +21,17 @@ func TestGoMemoryLimitFollowsTheContainerLimit(t *testing.T) {
 	proxy := map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}
 	for name, test := range map[string]struct {
 		set  string
-		want any
+		want []any
 	}{
 		"by default":             {"", limit},
-		"with another variable":  {"controller.extraEnv[0].name=NO_PROXY,controller.extraEnv[0].value=10.0.0.0/8", append(limit[:2:2], proxy)},
-		"without a memory limit": {"resources.limits.memory=null", nil},
-		"without resources":      {"resources=null", nil},
-		"with GOMEMLIMIT set":    {"controller.extraEnv[0].name=GOMEMLIMIT,controller.extraEnv[0].value=400MiB", []any{custom}},
+		"with another variable":  {"controller.extraEnv[0].name=NO_PROXY,controller.extraEnv[0].value=10.0.0.0/8", append(limit[:3:3], proxy)},
+		"without a memory limit": {"resources.limits.memory=null", []any{address}},
+		"without resources":      {"resources=null", []any{address}},
+		"with GOMEMLIMIT set":    {"controller.extraEnv[0].name=GOMEMLIMIT,controller.extraEnv[0].value=400MiB", []any{address, custom}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, container := controllerPod(t, objects(t, render(t, "--set", test.set)))
-			if diff := cmp.Diff(test.want, container["env"]); diff != "" {
+			if diff := cmp.Diff(any(test.want), container["env"]); diff != "" {
 				t.Errorf("the variables differ (-want +got):\n%s", diff)
 			}
 		})
