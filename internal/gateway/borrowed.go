@@ -9,8 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// maxBorrowed is the number of entries that one hostname gets from another listener of the
-// Gateway. These entries count for no tenant.
+// maxBorrowed is the number of rules that one hostname gets from a listener for a wider hostname:
+// redirects of the Gateway itself, which count for no tenant, or rules in the place of redirects,
+// which [group.cost] counts.
 const maxBorrowed = 16
 
 // redirectIndex has the routes of a listener with redirects to https, by their hostnames. A route
