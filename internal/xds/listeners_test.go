@@ -27,6 +27,20 @@ func (b *bed) startedWithListeners(t *testing.T) *client {
 	return c
 }
 
+// rejectedListener returns an Envoy that has rejected the listener of the second publication.
+func (b *bed) rejectedListener(t *testing.T) *client {
+	t.Helper()
+	b.publish(t, publication(1, "v1"))
+	c := b.startedWithListeners(t)
+	changed := publication(2, "v2")
+	changed.Listeners[0] = newListeners("v2")[0]
+	b.publish(t, changed)
+	c.nack(c.want("listeners open"), "cannot bind")
+	c.ack(c.want("routes open"))
+	c.wantNothing()
+	return c
+}
+
 var acknowledgedFirst = xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1}
 
 // Envoy gets the listeners before their routes, and the listener for probes last, so that its port
@@ -147,15 +161,8 @@ func TestReconnectResendsNoListener(t *testing.T) {
 // acknowledged the publication. Other Envoys get the listener.
 func TestRejectedListenerIsReported(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
-		b.publish(t, publication(1, "v1"))
-		c := b.startedWithListeners(t)
+		c := b.rejectedListener(t)
 		defer c.close()
-		changed := publication(2, "v2")
-		changed.Listeners[0] = newListeners("v2")[0]
-		b.publish(t, changed)
-		c.nack(c.want("listeners open"), "cannot bind")
-		c.ack(c.want("routes open"))
-		c.wantNothing()
 		b.wantState(t, xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1, Rejected: "cannot bind"})
 		if n := b.metrics.rejections[metrics.XDSListeners]; n != 1 {
 			t.Errorf("%d rejections were recorded, want 1", n)
@@ -175,14 +182,7 @@ func TestRejectedListenerIsReported(t *testing.T) {
 // A listener can fail in a single pod, for example where its port is in use.
 func TestRejectionEndsWithTheEnvoy(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
-		b.publish(t, publication(1, "v1"))
-		c := b.startedWithListeners(t)
-		changed := publication(2, "v2")
-		changed.Listeners[0] = newListeners("v2")[0]
-		b.publish(t, changed)
-		c.nack(c.want("listeners open"), "cannot bind")
-		c.ack(c.want("routes open"))
-		c.wantNothing()
+		c := b.rejectedListener(t)
 		second := b.startedWithListeners(t)
 		defer second.close()
 		second.settle()
