@@ -20,14 +20,15 @@ export TOOL := go tool -modfile=test/tools/go.mod
 CHART := test/interop/chart
 # The race detector needs a C compiler. `make test RACE=` runs without it.
 RACE ?= -race
+# Packages in internal without goroutines, in which the race detector finds nothing and
+# multiplies the time.
+SEQUENTIAL := connector|credentials|decision|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel
 # The packages that `make test` tests, for example TEST=./internal/gateway.
 TEST ?= ./...
 # The time for which each fuzz target runs.
 FUZZTIME ?= 3s
 # The packages with fuzz targets.
 FUZZED = $(addprefix ./,$(sort $(patsubst %/,%,$(dir $(shell grep -rl '^func Fuzz' --include='*_test.go' internal)))))
-# The file with the result of every test, in the format of `go test -json`.
-export TEST_RESULTS ?= bin/test-results.json
 # The nested modules, whose dependencies are not dependencies of the product. The
 # build of the image has none, because it does not copy test.
 MODULES := $(patsubst %/go.mod,%,$(sort $(if $(wildcard test),$(shell find test -name go.mod))))
@@ -57,8 +58,19 @@ demo: build ## Run the controller, a control plane and a simulated Cloudflare on
 .PHONY: test
 test: control-plane ## Run all tests of the main module; TEST=<packages> selects packages, RACE= disables the race detector
 	@echo "==> testing $(TEST)"
-	@mkdir -p $(dir $(TEST_RESULTS))
-	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 30m $(TEST)
+	@mkdir -p bin
+	@status=0; \
+	($(call test-packages,test-results,$(RACE),-vE)) || status=1; \
+	($(call test-packages,test-sequential-results,,-E)) || status=1; \
+	exit $$status
+
+# test-packages tests the packages of TEST that `grep $(3)` selects by SEQUENTIAL, with
+# flag $(2), and writes the results to bin/$(1).json.
+define test-packages
+packages=$$(go list $(TEST)) || exit; \
+	packages=$$(grep $(3) '/internal/($(SEQUENTIAL))$$' <<<"$$packages" || true); [[ -z $$packages ]] || \
+	$(TOOL) gotestsum --format standard-quiet --jsonfile bin/$(1).json -- $(2) -timeout 30m $$packages
+endef
 
 .PHONY: render
 render: ## Print the objects that the chart installs by default
@@ -85,11 +97,13 @@ conformance: control-plane ## Run the Gateway API conformance suite; docs/confor
 	@$(call test-module,test/conformance,conformance) . -args $(ARGS)
 
 .PHONY: interop
-interop: control-plane ## Test the controller with external-dns, cert-manager, Helm and others; MODULE=test/interop/<name> selects one module
-	@status=0; for module in $(or $(MODULE),$(INTEROP)); do \
-		echo "==> testing $$module"; \
-		($(call test-module,$$module,interop-$$(basename $$module)) ./...) || status=1; \
-	done; exit $$status
+interop: control-plane ## Test the controller with external-dns, cert-manager, Helm and others, two modules at a time; MODULE=test/interop/<name> selects one
+	@echo "==> testing $(or $(MODULE),$(INTEROP)); the output of a module follows when it ends"
+	@$(MAKE) --no-print-directory --keep-going --output-sync --jobs=2 $(addprefix interop-,$(notdir $(or $(MODULE),$(INTEROP))))
+
+interop-%:
+	@echo "==> testing test/interop/$*"
+	@$(call test-module,test/interop/$*,interop-$*) ./...
 
 .PHONY: bench
 bench: control-plane ## Measure both data planes for docs/performance.md; ARGS=-help lists the flags, CLOUDFLARED=<binary> uses the real connector

@@ -33,7 +33,8 @@ import (
 )
 
 // xdsAddress is the address on which the controller serves Envoys, in the network namespace.
-const xdsAddress = "127.0.0.1:18000"
+// The conformance tests, which use 127.0.0.1, can run at the same time.
+const xdsAddress = "127.0.0.99:18000"
 
 // bed is a cluster with the controller, Flagger, and a Gateway for each data plane.
 type bed struct {
