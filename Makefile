@@ -137,6 +137,7 @@ generate: ## Update the generated files
 	@: # The other generators import code that can use a new reason.
 	@go generate ./internal/conditions
 	@go generate ./...
+	@go run -C test/pictures .
 
 .PHONY: fmt
 fmt: tools ## Format the Go files
@@ -161,6 +162,8 @@ verify: lint ## Run lint, and check terms, generated files, documentation, workf
 	@for module in . $(MODULES); do go mod tidy -C $$module -diff; done
 	@echo "==> checking the links and commands of the documentation"
 	@go test -C test/docs -count 1 ./...
+	@echo "==> checking the pictures"
+	@go test -C test/pictures -count 1 ./...
 	@echo "==> checking the workflows and the scripts of a release"
 	@go test -C test/workflows -count 1 ./...
 	@.ci/check-dead-code
