@@ -48,9 +48,13 @@ var knownPrograms = map[string]func([]string) error{
 	"envoy":                  nil,
 	"export":                 nil,
 	"grep":                   nil,
+	"head":                   nil,
 	"jq":                     nil,
 	"kind":                   nil,
 	"printf":                 nil,
+	"seq":                    nil,
+	"sort":                   nil,
+	"uniq":                   nil,
 }
 
 // placeholder matches text that the reader replaces.
