@@ -6,8 +6,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Annotation is the annotation of a Namespace that lists the hostnames that the
-// ListenerSets and routes in it may use.
+// Annotation is a Namespace annotation. It lists the hostnames that ListenerSets and
+// routes in the namespace may use.
 const Annotation = "tunnelgateway.dev/hostnames"
 
 // everything is the entry that permits every hostname.
@@ -22,9 +22,9 @@ type Permission struct {
 	Invalid []string
 }
 
-// ParsePermission parses the value of the [Annotation]: hostnames, separated by commas
-// and whitespace. The entry "*" permits every hostname. A wildcard permits itself and
-// every hostname below it, and an exact hostname permits itself.
+// ParsePermission parses the [Annotation] value: hostnames, separated by commas and
+// whitespace. The entry "*" permits every hostname. A wildcard permits itself and every
+// hostname below it, and an exact hostname permits itself.
 func ParsePermission(annotation string) Permission {
 	p := Permission{entries: map[string]bool{}}
 	for _, entry := range strings.FieldsFunc(annotation, isSeparator) {
@@ -40,12 +40,12 @@ func ParsePermission(annotation string) Permission {
 	return p
 }
 
-// isSeparator reports whether the character separates entries. The admission policy of
-// the chart has the same list.
+// isSeparator reports whether the character separates entries. The chart's admission
+// policy has the same list.
 func isSeparator(r rune) bool { return strings.ContainsRune(", \t\n\f\r", r) }
 
 // Permits reports whether the namespace may use the hostname, which can be a wildcard.
-// The empty hostname, which matches every host, requires the entry "*".
+// The empty hostname matches every host and requires the entry "*".
 func (p Permission) Permits(hostname string) bool {
 	if p.all || p.entries[hostname] {
 		return true

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// syntax is the pattern of the CRDs of the Gateway API for a hostname.
+// syntax is the hostname pattern in the Gateway API CRDs.
 var syntax = regexp.MustCompile(`^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// maxLength is the limit of the CRDs of the Gateway API.
+// maxLength is the limit in the Gateway API CRDs.
 const maxLength = 253
 
 // Problem returns why a hostname is not supported although the CRDs accept it, as a
-// predicate whose subject is the hostname. It returns "" for a supported hostname,
-// which can be a wildcard or empty.
+// predicate whose subject is the hostname. It returns "" for a supported hostname, which
+// can be a wildcard or empty.
 func Problem(hostname string) string {
 	if endsInNumber(hostname) {
 		return "is an IP address, or its last label is a number"

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// vector is a case of testdata/permissions.yaml, which describes the fields.
+// vector is one case in testdata/permissions.yaml, which describes the fields.
 type vector struct {
 	Annotation     *string
 	Hostname       string

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// book has the account of every tenant.
+// book has an account for each tenant.
 type book struct {
 	limit    Limit
 	demands  []Demand
@@ -19,18 +19,17 @@ type book struct {
 // account is what one tenant uses.
 type account struct {
 	tenant Tenant
-	// limit is the maximum for this tenant.
+	// limit is the tenant's maximum.
 	limit int
 	// verdict is the verdict for demands above limit.
 	verdict Verdict
 	// used is the fixed amount and the admitted demands.
 	used int
-	// admitted are the indexes of the admitted demands, the youngest last. They do not
-	// contain demands of nothing, which are always admitted.
+	// admitted are the indexes of the admitted demands, the youngest last. A demand for
+	// nothing is always admitted and not listed.
 	admitted []int
-	// lost are the indexes of the lost demands.
-	lost []int
-	// excess is how much of the fixed amount exceeds what the tenant may use.
+	lost     []int
+	// excess is how much the fixed amount exceeds the tenant's maximum.
 	excess int
 }
 
@@ -70,10 +69,10 @@ func (l Limit) newAccount(t Tenant) *account {
 	return a
 }
 
-// lose takes the youngest demand from the tenant, or a part of its fixed amount when it
-// has no demand.
+// lose takes away the tenant's youngest demand, or part of its fixed amount when it has
+// no demand.
 func (b *book) lose(a *account, v Verdict) {
-	amount := 1 // of the fixed amount
+	amount := 1 // taken from the fixed amount
 	if last := len(a.admitted) - 1; last >= 0 {
 		i := a.admitted[last]
 		a.admitted, a.lost = a.admitted[:last], append(a.lost, i)
@@ -84,15 +83,14 @@ func (b *book) lose(a *account, v Verdict) {
 	a.used, b.total = a.used-amount, b.total-amount
 }
 
-// admit admits a lost demand again.
 func (b *book) admit(a *account, i int) {
 	b.verdicts[i] = Admitted
 	a.used, b.total = a.used+b.demands[i].Amount, b.total+b.demands[i].Amount
 }
 
 // enforceTenantLimit takes demands from a tenant until its limit holds. It then admits
-// lost demands that fit again, the smallest first, so that the result for the tenant
-// does not depend on other tenants.
+// lost demands that fit again, the smallest first, so that the result for the tenant does
+// not depend on other tenants.
 func (b *book) enforceTenantLimit(a *account) {
 	if a.used <= a.limit {
 		return
@@ -115,9 +113,8 @@ func (b *book) sortLost(a *account) {
 	})
 }
 
-// enforceTotal takes demands from the tenants that use the most until the limit of the
-// total holds. The tenant that is served first keeps its demands, which do not exceed
-// the limit alone.
+// enforceTotal takes demands from the largest consumers until the total limit holds. The
+// tenant that is served first keeps its demands, which do not exceed the limit alone.
 func (b *book) enforceTotal() {
 	if b.total <= b.limit.Total {
 		return
@@ -137,8 +134,7 @@ func (b *book) enforceTotal() {
 	}
 }
 
-// readmit admits lost demands that fit, always the one whose tenant uses the least with
-// it.
+// readmit admits lost demands that fit, always from the tenant that then uses the least.
 func (b *book) readmit() {
 	next := queue{before: func(x, y *account) bool {
 		return cmp.Or(cmp.Compare(b.usedWithNext(x), b.usedWithNext(y)), x.tenant.Compare(y.tenant)) < 0
@@ -151,8 +147,7 @@ func (b *book) readmit() {
 	heap.Init(&next)
 	for next.Len() > 0 {
 		a := next.accounts[0]
-		// The other lost demands of the tenant are not smaller, so they do not fit
-		// either.
+		// The tenant's other lost demands are not smaller, so they do not fit either.
 		if !b.fits(a) {
 			heap.Pop(&next)
 			continue

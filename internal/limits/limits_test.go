@@ -119,7 +119,8 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// randomCase returns a random limit with fixed amounts and demands of up to six tenants.
+// randomCase returns a random limit, with fixed amounts and demands for up to six
+// tenants.
 func randomCase(seed uint64) (limits.Limit, map[limits.Tenant]int, []limits.Demand) {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the test must be reproducible
 	tenants := []limits.Tenant{platform, blue, green, red, {Name: "blue", Labeled: true}, {Name: "yellow"}}[:1+r.IntN(6)]
@@ -173,7 +174,7 @@ func TestAllocationStaysWithinTheLimits(t *testing.T) {
 	})
 }
 
-// A tenant below its share keeps everything that its own limit permits, independent of what the
+// A tenant below its share keeps everything that its own limit permits, whatever the
 // other tenants demand.
 func TestTenantBelowItsShareLosesNothing(t *testing.T) {
 	compared := 0
@@ -206,8 +207,7 @@ func TestTenantBelowItsShareLosesNothing(t *testing.T) {
 	}
 }
 
-// allocateAlone allocates to one tenant without the demands of the others and without
-// a limit on the total.
+// allocateAlone allocates to one tenant, without the others and without a total limit.
 func allocateAlone(limit limits.Limit, tenant limits.Tenant, fixed map[limits.Tenant]int, demands []limits.Demand) limits.Allocation {
 	own := slices.Clone(demands)
 	for i := range own {
@@ -296,8 +296,8 @@ func (r *reference) loseYoungest(tenant limits.Tenant) {
 	r.fixed[tenant]--
 }
 
-// readmit admits the lost demand that fits and leads to the smallest total of its
-// tenant. It returns false when none fits.
+// readmit admits the lost demand that fits and gives its tenant the smallest total. It
+// returns false when none fits.
 func (r *reference) readmit(total int, candidate func(limits.Tenant) bool) bool {
 	best, bestUse := -1, 0
 	for _, tenant := range r.tenants() {

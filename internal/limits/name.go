@@ -5,10 +5,9 @@ import (
 	"unicode"
 )
 
-// Name is the name of a limit: that of a field of spec.limits, or of a fixed limit.
+// Name names a limit: a field in spec.limits, or a fixed limit.
 type Name string
 
-// The limits of a Gateway.
 const (
 	RulesPerTunnel          Name = "rulesPerTunnel"
 	RulesPerNamespace       Name = "rulesPerNamespace"
@@ -19,7 +18,7 @@ const (
 	RepeatedPerTunnel       Name = "repeatedRulesPerTunnel"
 )
 
-// Label returns the name as a value of a label of metrics, such as "rules_per_tunnel".
+// Label returns the name as a metric label value, such as "rules_per_tunnel".
 func (n Name) Label() string {
 	var label strings.Builder
 	for _, r := range string(n) {

@@ -23,8 +23,8 @@ func TestLabelsOfNames(t *testing.T) {
 	}
 }
 
-// Each name of a limit is a literal only in name.go: other packages use the constants, and so do
-// the labels of metrics.
+// Only name.go spells out limit names. Other packages and the metric labels use its
+// constants.
 func TestNamesOfLimitsAreLiteralsInOneFile(t *testing.T) {
 	names := map[string]bool{}
 	for _, literal := range literals(t, "name.go") {
@@ -46,7 +46,6 @@ func TestNamesOfLimitsAreLiteralsInOneFile(t *testing.T) {
 
 const root = "../.."
 
-// productFiles returns the Go files of the product.
 func productFiles(t *testing.T) (files []string) {
 	t.Helper()
 	for _, folder := range []string{"api", "cmd", "internal", "provider"} {
@@ -63,7 +62,7 @@ func productFiles(t *testing.T) (files []string) {
 	return files
 }
 
-// literals returns the string literals of a file, as written.
+// literals returns the string literals in a file, as written.
 func literals(t *testing.T, file string) (all []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

@@ -1,6 +1,6 @@
-// Package message limits the size of the messages of conditions. It knows the size of a text
-// in JSON, cuts texts, and describes lists by their first items and the number of the others.
-// It does not know what the messages say.
+// Package message limits how long condition messages are. It measures a text in JSON,
+// cuts texts, and describes a list by its first items and a count: "a, b and 7 more". It
+// does not know what the messages say.
 package message
 
 import (
@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSize is the maximum size of one message: 1 KiB.
+// MaxSize is the maximum size for one message: 1 KiB.
 const MaxSize = 1 << 10
 
 const ellipsis = "…"
 
-// Size returns the number of bytes that the text needs in a JSON string. It is at least the
-// length of the text.
+// Size returns how many bytes the text needs in a JSON string, which is at least its
+// length.
 func Size(text string) int {
 	size := 0
 	for i, r := range text {
@@ -25,10 +25,10 @@ func Size(text string) int {
 	return size
 }
 
-// maxRuneSize is the maximum number of bytes for one byte of the text, as in \u003c.
+// maxRuneSize is the most that one byte can grow to in JSON, as in \u003c.
 const maxRuneSize = 6
 
-// runeSize returns the size of the first rune of the text.
+// runeSize returns the size of the text's first rune in JSON.
 func runeSize(text string, r rune) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
@@ -41,9 +41,8 @@ func runeSize(text string, r rune) int {
 	}
 }
 
-// Cut returns the text if its size does not exceed the maximum. Otherwise it returns the
-// longest beginning that fits together with an ellipsis, if possible up to the end of a word.
-// The result is valid UTF-8.
+// Cut returns the text if it fits. Otherwise it returns the longest beginning that fits
+// together with an ellipsis, if possible up to a word end. The result is valid UTF-8.
 func Cut(text string, maximum int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if len(text) <= maximum/maxRuneSize || Size(text) <= maximum {
@@ -63,25 +62,24 @@ func Cut(text string, maximum int) string {
 	return strings.TrimRight(beginning, " ") + ellipsis
 }
 
-// List is a message that lists items. It contains the first items that fit, and the number of
-// the others.
+// List is a message that lists the first items that fit and counts the others.
 type List struct {
-	// Before and After are the texts before and after the items.
+	// Before and After enclose the items.
 	Before, After string
 	// Separator separates the items. Empty means ", ".
 	Separator string
-	// More describes the other items after the last separator. It contains the verb %d for
-	// their number. Empty means "and %d more".
+	// More describes the other items after the last separator. It contains the verb %d
+	// for their number. Empty means "and %d more".
 	More string
-	// MaxSize is the maximum size of the message. Zero means [MaxSize].
+	// MaxSize limits the whole message. Zero means [MaxSize].
 	MaxSize int
-	// MaxItems is the maximum number of listed items. Zero means no maximum.
+	// MaxItems limits how many items are listed. Zero means no limit.
 	MaxItems int
 
 	items []string
-	size  int // of the items and separators
+	size  int // items and separators
 	full  bool
-	more  int // the number of items that are not in items
+	more  int // items that are only counted
 }
 
 // Add adds an item, in the format of package fmt. It does not format an item that the message
@@ -107,7 +105,7 @@ func (l *List) Count(items int) {
 	l.full = l.full || items > 0
 }
 
-// Len returns the number of all items.
+// Len returns how many items were added, whether listed or only counted.
 func (l *List) Len() int { return len(l.items) + l.more }
 
 // String returns the message.
@@ -130,7 +128,7 @@ func (l *List) String() string {
 	return text.String() + rest + l.After
 }
 
-// describeMore returns the description of the other items, or "" if there are none.
+// describeMore returns the text for the other items, or "" if there are none.
 func (l *List) describeMore(more int) string {
 	if more == 0 {
 		return ""
@@ -140,7 +138,7 @@ func (l *List) describeMore(more int) string {
 
 func (l *List) separator() string { return cmp.Or(l.Separator, ", ") }
 
-// sizeOf returns the size of an item and a separator.
+// sizeOf returns the size that an item and its separator need.
 func (l *List) sizeOf(item string) int { return Size(item) + len(l.separator()) }
 
 // space returns the size that is left for the items.

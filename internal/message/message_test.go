@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// encodedSize returns the size of the text in JSON, without the quotation marks.
+// encodedSize returns the text's size in JSON, without the quotation marks.
 func encodedSize(t *testing.T, text string) int {
 	t.Helper()
 	encoded, err := json.Marshal(text)
