@@ -174,8 +174,8 @@ func TestAllocationStaysWithinTheLimits(t *testing.T) {
 	})
 }
 
-// A tenant below its share keeps everything that its own limit permits, whatever the
-// other tenants demand.
+// A tenant below its share keeps everything that its own limit permits. The other tenants'
+// demands do not matter.
 func TestTenantBelowItsShareLosesNothing(t *testing.T) {
 	compared := 0
 	forEachCase(t, func(t *testing.T, limit limits.Limit, fixed map[limits.Tenant]int, demands []limits.Demand) {

@@ -6,10 +6,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Access decides which requests require a token of Cloudflare Access. It has the decision
-// for each hostname that the settings name: the access that requests require, or nil
-// when they require none. The most specific hostname that covers a host decides. A host
-// that no hostname covers requires no token.
+// Access decides which requests require a Cloudflare Access token. It maps each hostname
+// in the settings to the access that its requests require, or to nil when they require
+// none. The most specific hostname that covers a host decides. A host that no hostname
+// covers requires no token.
 type Access map[string]*v1alpha1.Access
 
 // Of returns the access that requests for the hostname require, or nil.
@@ -33,10 +33,9 @@ func (a Access) differs(hostname string) bool {
 	return !a[hostname].Equal(wider)
 }
 
-// SeparateHostnames returns, by the hostname of the group that they belong to, the
-// hostnames below the hostname of a group that require other access than the requests
-// around them. A data plane must not serve them by the entries for wider hostnames of the
-// group. The hostnames of a group are in the order of [CompareRouteHostnames].
+// SeparateHostnames returns, by group hostname, the narrower hostnames that require other
+// access than the requests around them. A data plane must not serve them by the entries
+// for wider hostnames in the group. Each list is in the order of [CompareRouteHostnames].
 func SeparateHostnames[V any](groups map[string]V, access Access) map[string][]string {
 	separate := map[string][]string{}
 	for hostname := range access {
@@ -54,7 +53,6 @@ func SeparateHostnames[V any](groups map[string]V, access Access) map[string][]s
 // AccessGap is a protected hostname whose requests can reach a backend without a token,
 // because the data plane does not recognize every form of the hostname.
 type AccessGap struct {
-	// Hostname is the protected hostname.
 	Hostname string
 	// Through is the wider hostname whose rules require no token.
 	Through string

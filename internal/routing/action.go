@@ -20,7 +20,7 @@ type Action struct {
 	Redirect *Redirect
 	// Forward sends the request to a backend.
 	Forward *Forward
-	// Response are the changes of the headers of the response, or nil.
+	// Response changes the response headers, or is nil.
 	Response *HeaderChanges
 	// CORS is the cross-origin policy, or nil.
 	CORS *CORS
@@ -28,25 +28,25 @@ type Action struct {
 
 // Problem explains why an action is not served as the route specifies.
 type Problem struct {
-	// Reason is a reason of the conditions of routes.
+	// Reason is a route condition reason.
 	Reason string
-	// Cause explains why the action is not served, as a phrase for the owner of the route.
+	// Cause explains why the action is not served, as a phrase for the route owner.
 	Cause string
 }
 
-// Redirect is the action of a RequestRedirect filter. Empty fields keep the value
-// of the request.
+// Redirect is the action of a RequestRedirect filter. Empty fields keep the request's
+// value.
 type Redirect struct {
 	Scheme, Hostname string
 	// Path replaces the path, or is nil.
 	Path *PathChange
-	// Port is the port of the Location header, or 0 for the default of the scheme.
+	// Port is the port in the Location header, or 0 for the scheme's default.
 	Port int32
 	// Status is the status code, for example 302.
 	Status int
 }
 
-// PathChange replaces the path of a request.
+// PathChange replaces a request's path.
 type PathChange struct {
 	// Prefix reports whether Value replaces the matched prefix, and not the whole path.
 	Prefix bool
@@ -58,17 +58,17 @@ type Forward struct {
 	// Backends are the backends with a weight above 0. A request goes to each of them
 	// with a probability in proportion to its weight.
 	Backends []WeightedBackend
-	// Filters are the changes of requests to all backends, or nil.
+	// Filters change requests to all backends, or are nil.
 	Filters *Filters
 	// Timeouts limit the duration of a request, or are nil.
 	Timeouts *Timeouts
 	// Retry is the retry policy, or nil.
 	Retry *Retry
-	// Persistence keeps the requests of a session on one backend, or is nil.
+	// Persistence keeps a session's requests on one backend, or is nil.
 	Persistence *Persistence
 }
 
-// WeightedBackend is a backend of a Forward.
+// WeightedBackend is one backend in a Forward.
 type WeightedBackend struct {
 	// Backend is the backend. It is empty when the reference does not resolve.
 	Backend Backend
@@ -77,15 +77,15 @@ type WeightedBackend struct {
 	Status int
 	// Weight is above 0.
 	Weight int32
-	// Filters are the changes of requests to this backend, or nil.
+	// Filters change requests to this backend, or are nil.
 	Filters *Filters
-	// Response are the changes of the headers of responses of this backend, or nil.
+	// Response changes the headers of this backend's responses, or is nil.
 	Response *HeaderChanges
 }
 
-// Filters are changes of requests on their way to a backend.
+// Filters change requests on their way to a backend.
 type Filters struct {
-	// Request are the changes of the headers of the request, or nil.
+	// Request changes the request headers, or is nil.
 	Request *HeaderChanges
 	// Rewrite changes the host and the path of the request.
 	Rewrite Rewrite
@@ -93,10 +93,10 @@ type Filters struct {
 	Mirrors []Mirror
 }
 
-// Protocol is the protocol of a backend.
+// Protocol is how to talk to a backend.
 type Protocol uint8
 
-// The protocols. The zero value is no protocol.
+// The zero value is no protocol.
 const (
 	ProtocolHTTP Protocol = iota + 1
 	ProtocolHTTPS
@@ -104,7 +104,7 @@ const (
 	ProtocolH2C
 )
 
-// String returns the scheme of a URL with the protocol.
+// String returns the scheme for a URL, such as "https".
 func (p Protocol) String() string {
 	switch p {
 	case ProtocolHTTP:
@@ -118,44 +118,42 @@ func (p Protocol) String() string {
 	}
 }
 
-// Backend is a port of a Service.
+// Backend is a Service port.
 type Backend struct {
 	Service types.NamespacedName
-	// Port is the port of the Service. For a headless Service, it is the port of the
-	// pods, because the name of the Service resolves to the pods.
-	Port int32
-	// Protocol is the protocol of the port.
+	// Port is the Service port. For a headless Service, it is the pod port, because the
+	// Service name resolves to the pods.
+	Port     int32
 	Protocol Protocol
 	// Headless reports whether the Service has no ClusterIP.
 	Headless bool
-	// ServicePort is the number of the port of the Service, and PortName its name, by
-	// which EndpointSlices refer to it.
+	// ServicePort is the Service's port number, and PortName its name, by which
+	// EndpointSlices refer to it.
 	ServicePort int32
 	PortName    string
-	// ClusterIP is the address of the Service. It is empty when the Service is headless,
-	// or when its manifest does not contain an address.
+	// ClusterIP is the Service's address. It is empty when the Service is headless, or
+	// when its manifest contains no address.
 	ClusterIP string
-	// Family is the first IP family of the Service, or empty when its manifest names none.
+	// Family is the Service's first IP family, or empty when its manifest names none.
 	Family corev1.IPFamily
 }
 
-// URL returns the URL of the backend in a cluster with the DNS domain. The scheme is
-// the protocol.
+// URL returns the backend's URL in a cluster with the DNS domain. The scheme is the
+// protocol.
 func (b Backend) URL(clusterDomain string) string {
 	return b.Protocol.String() + "://" + b.Service.Name + "." + b.Service.Namespace + ".svc." + clusterDomain + ":" + strconv.Itoa(int(b.Port))
 }
 
-// HeaderChanges are changes of headers. They are applied in the order Remove, Set,
-// Add.
+// HeaderChanges are applied in the order Remove, Set, Add.
 type HeaderChanges struct {
 	Set, Add []Header
 	Remove   []string
 }
 
-// Header is a header of a request or a response.
+// Header is a request or response header.
 type Header struct{ Name, Value string }
 
-// Rewrite changes the host and the path of a request.
+// Rewrite changes a request's host and path.
 type Rewrite struct {
 	// Hostname replaces the host, or is empty.
 	Hostname string
@@ -166,12 +164,12 @@ type Rewrite struct {
 // Mirror is a backend that receives copies of requests. Its responses are ignored.
 type Mirror struct {
 	Backend Backend
-	// Numerator and Denominator are the fraction of the requests.
+	// Numerator and Denominator say which fraction of the requests is copied.
 	Numerator, Denominator int32
 }
 
-// Timeouts limit the duration of a request. Nil means no limit by the route, and 0
-// no limit at all.
+// Timeouts limit how long a request takes. Nil means no limit by the route, and 0 no
+// limit at all.
 type Timeouts struct {
 	// Request limits the whole request, Backend each attempt.
 	Request, Backend *time.Duration
@@ -187,9 +185,9 @@ type Retry struct {
 	Backoff *time.Duration
 }
 
-// Persistence keeps the requests of a session on one backend.
+// Persistence keeps a session's requests on one backend.
 type Persistence struct {
-	// Name is the name of the cookie or header, or empty for a generated name.
+	// Name names the cookie or header. It is empty for a generated name.
 	Name string
 	// Header reports whether a header identifies the session, and not a cookie.
 	Header bool
@@ -203,6 +201,6 @@ type Persistence struct {
 type CORS struct {
 	AllowOrigins, AllowMethods, AllowHeaders, ExposeHeaders []string
 	AllowCredentials                                        bool
-	// MaxAge is the time for which a browser caches the policy.
+	// MaxAge is how long a browser caches the policy.
 	MaxAge time.Duration
 }

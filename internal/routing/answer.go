@@ -8,7 +8,7 @@ import (
 // Shadowed is an entry that matches a request without answering it.
 type Shadowed struct {
 	Entry *Entry
-	// Group is the hostname of the group of the entry.
+	// Group is the hostname of the entry's group.
 	Group string
 	// Reason is why another entry answers, as a clause about this entry.
 	Reason string
@@ -98,9 +98,9 @@ func (g *Group) confinement(host string) func(*Entry) bool {
 	return func(e *Entry) bool { return !slices.Contains(entries, e) }
 }
 
-// Group returns the group that a request with the host belongs to, or nil when no
-// group covers the host. The feature GatewayHTTPListenerIsolation requires the most
-// specific listener.
+// Group returns the group that a request with the host belongs to, or nil when no group
+// covers the host. The feature GatewayHTTPListenerIsolation requires the most specific
+// listener.
 func (t *Table) Group(host string) *Group {
 	for i := range t.Groups {
 		if Covers(t.Groups[i].Hostname, host) {

@@ -9,59 +9,58 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// DataPlanes are the capabilities of the available data planes.
+// DataPlanes has the capabilities of each available data plane.
 type DataPlanes map[v1alpha1.DataPlane]Capabilities
 
-// IncompatibleFilters is the part of an action that no data plane can express, because its
-// filters exclude each other: a preflight request and a redirect need different responses.
+// IncompatibleFilters is the part that no data plane can express, because a preflight
+// request and a redirect need different responses.
 const IncompatibleFilters = "filters CORS and RequestRedirect in one rule"
 
-// Capabilities describe what a data plane can express. The decision leaves out the
-// matches that it cannot express, and replaces the actions that it cannot express by
-// a status.
+// Capabilities describe what a data plane can express. The decision omits every match
+// that the data plane cannot express, and replaces every such action by a status.
 type Capabilities struct {
-	// Match returns the fields of a match that the data plane cannot express.
+	// Match returns the match fields that the data plane cannot express.
 	Match func(gatewayv1.HTTPRouteMatch) []string
 	// Action returns the parts of a rule's action that the data plane cannot express,
-	// without repetition.
+	// each once.
 	Action func(*gatewayv1.HTTPRouteRule) []string
-	// Backend returns why the data plane cannot send the requests of a route of that
-	// kind to a backend with that protocol, or an empty string.
+	// Backend returns why the data plane cannot send requests to a backend with that
+	// protocol, for a route of that kind, or an empty string.
 	Backend func(kind string, p Protocol) string
-	// ErrorStatus returns the status for requests of a route of that kind whose action
-	// cannot be served.
+	// ErrorStatus returns the status for requests whose action cannot be served, for a
+	// route of that kind.
 	ErrorStatus func(kind string) int
 	// Protocols are the protocols in which the data plane can reach backends.
 	Protocols []Protocol
-	// Path returns a literal path in the form in which the data plane compares paths,
-	// or an error when the path is not valid.
+	// Path returns a literal path in the form in which the data plane compares paths, or
+	// an error when the path is not valid.
 	Path func(string) (string, error)
-	// FollowsEndpoints reports whether the data plane reads the addresses and ports of the
-	// pods of headless Services from EndpointSlices. Otherwise, it needs the number of the
-	// port.
+	// FollowsEndpoints reports whether the data plane reads pod addresses and ports from
+	// EndpointSlices for headless Services. Otherwise, it needs the port number.
 	FollowsEndpoints bool
-	// NeedsClusterIP reports whether a Service that is not headless resolves only when it has
-	// a ClusterIP.
+	// NeedsClusterIP reports whether a Service that is not headless resolves only when it
+	// has a ClusterIP.
 	NeedsClusterIP bool
 	// Expression returns why the data plane does not support a regular expression that
 	// package regexp accepts, or an empty string. It is nil when the data plane uses that
 	// package.
 	Expression func(string) string
-	// RequestPath returns the path of a request, as it is in the URL, in the form in which
-	// the data plane compares paths.
+	// RequestPath returns a request path from a URL in the form in which the data plane
+	// compares paths.
 	RequestPath func(string) (string, error)
-	// ComparesHostsExactly reports whether letter case and a dot at the end of a host matter.
+	// ComparesHostsExactly reports whether a host's letter case and a dot at its end
+	// matter.
 	ComparesHostsExactly bool
-	// RepeatsEntries reports whether the data plane has one list of entries for each hostname,
-	// as [Table.Hosts] returns them.
+	// RepeatsEntries reports whether the data plane has one list of entries for each
+	// hostname, as [Table.Hosts] returns them.
 	RepeatsEntries bool
-	// KnowsScheme reports whether the data plane knows the scheme of a request.
+	// KnowsScheme reports whether the data plane knows each request's scheme.
 	KnowsScheme bool
-	// Cost returns the number of rules for which an entry with the match and the action counts.
-	// It is nil when every entry counts as one rule, and the backends of routes do not count.
+	// Cost returns how many rules an entry with the match and the action counts as. It is
+	// nil when every entry counts as one rule, and route backends do not count.
 	Cost func(*Match, *Action) int
-	// AccessGaps returns the protected hostnames of a table whose requests can reach a
-	// backend without a token, in order.
+	// AccessGaps returns a table's protected hostnames whose requests can reach a backend
+	// without a token, in order.
 	AccessGaps func(*Table) []AccessGap
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// validHostname is the pattern of the CRD for hostnames, or an empty hostname.
+// validHostname is the CRD pattern for hostnames, or an empty hostname.
 var validHostname = regexp.MustCompile(`^((\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`)
 
 func FuzzIntersect(f *testing.F) {

@@ -20,13 +20,12 @@ func Covers(wide, narrow string) bool {
 	return wildcard && strings.HasSuffix(strings.TrimPrefix(narrow, "*"), suffix)
 }
 
-// Intersect returns the intersection of the hostname of a listener and the
-// hostname of a route, which is the more specific of the two. It returns false
-// when they do not intersect.
+// Intersect returns the hostname that a listener hostname and a route hostname share,
+// which is the more specific one. It returns false when they do not intersect.
 //
-// "A Listener with `test.example.com` as the hostname matches HTTPRoutes that
-// have either not specified any hostnames, or have specified at least one of
-// `test.example.com` or `*.example.com`." (HTTPRouteSpec.Hostnames)
+// "A Listener with `test.example.com` as the hostname matches HTTPRoutes that have either
+// not specified any hostnames, or have specified at least one of `test.example.com` or
+// `*.example.com`." (HTTPRouteSpec.Hostnames)
 func Intersect(a, b string) (string, bool) {
 	switch {
 	case Covers(a, b):
@@ -80,9 +79,9 @@ func HasWider[V any](hostnames map[string]V, hostname string) bool {
 	return false
 }
 
-// CompareGroups orders the hostnames of listeners: exact names first, then
-// wildcards from the most labels to the fewest, then the empty hostname. It orders
-// hostnames of one rank alphabetically.
+// CompareGroups orders listener hostnames: exact names first, then wildcards from the
+// most labels to the fewest, then the empty hostname. Hostnames with equal rank are in
+// alphabetical order.
 func CompareGroups(a, b string) int {
 	rank := hostnameRank(a)
 	if order := cmp.Compare(rank, hostnameRank(b)); order != 0 {
@@ -96,9 +95,9 @@ func CompareGroups(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// CompareRouteHostnames orders the hostnames of routes: exact names first, then
-// wildcards, each from the longest to the shortest, then the empty hostname.
-// Hostnames of the same length are in alphabetical order.
+// CompareRouteHostnames orders route hostnames: exact names first, then wildcards, each
+// from the longest to the shortest, then the empty hostname. Equally long hostnames are
+// in alphabetical order.
 func CompareRouteHostnames(a, b string) int {
 	return cmp.Or(
 		cmp.Compare(hostnameRank(a), hostnameRank(b)),
@@ -113,7 +112,7 @@ const (
 	rankAny
 )
 
-// IsExact reports whether a hostname of the table covers a single host.
+// IsExact reports whether a table hostname covers a single host.
 func IsExact(hostname string) bool { return hostnameRank(hostname) == rankExact }
 
 func hostnameRank(hostname string) int {

@@ -7,21 +7,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Host has the entries for all requests whose most specific hostname of the Table
-// is Hostname.
+// Host has the entries for all requests whose most specific hostname in the Table is
+// Hostname.
 type Host struct {
 	Hostname string
-	// Entries are the entries in the order in which they are tried. Requests that no
-	// entry matches get the status 404.
+	// Entries are in the order in which they are tried. Requests that no entry matches
+	// get the status 404.
 	Entries []*Entry
 	// Access is the Cloudflare Access that the requests require, or nil.
 	Access *v1alpha1.Access
 }
 
-// Hosts returns one list of entries for each hostname of the table, for data planes that choose
-// a list by the most specific hostname and never fall through to the list of a wider hostname.
-// It repeats the entries for wider hostnames of the same group. Each hostname of [Table.Access]
-// and of also counts as a hostname of the table if a group covers it. The hostnames are in the
+// Hosts returns one list of entries for each hostname, for data planes that choose a list
+// by the most specific hostname and never fall through to a wider hostname's list. It
+// therefore repeats the entries for wider hostnames in the same group. Hostnames in
+// [Table.Access] and in also get a list too if a group covers them. The lists are in the
 // order of [CompareGroups].
 func (t *Table) Hosts(also ...string) []Host {
 	groups := make(map[string]Index, len(t.Groups))
@@ -47,26 +47,25 @@ func (t *Table) Hosts(also ...string) []Host {
 	return hosts
 }
 
-// Index finds the entries of a group by hostname.
+// Index finds a group's entries by hostname.
 type Index struct {
 	group      *Group
 	byHostname map[string]*indexed
-	redirects  map[string][]int // the positions of the Redirects by hostname
+	redirects  map[string][]int // positions in Redirects, by hostname
 }
 
-// indexed are the entries for one hostname, by their positions.
+// indexed has the entries for one hostname, by position.
 type indexed struct {
-	// all are the entries of routes that are not confined, and confined the others by their
+	// all are the entries whose routes are not confined. confined are the others, by
 	// tenant.
 	all      []int
 	confined map[string][]int
-	// tenants are the tenants of all entries and Redirects, without repetition.
+	// tenants are the tenants of all entries and Redirects, each once.
 	tenants []string
 	// answered are the schemes for which an entry matches every request.
 	answered Schemes
 }
 
-// Index returns the index of the entries.
 func (g *Group) Index() Index {
 	x := Index{group: g, byHostname: map[string]*indexed{}, redirects: map[string][]int{}}
 	for i := range g.Redirects {
@@ -81,7 +80,8 @@ func (g *Group) Index() Index {
 	return x
 }
 
-// named returns the entries for the hostname of an entry, and adds the tenant that names it.
+// named returns the indexed entries for the entry's hostname, and adds the tenant that
+// names it.
 func (x Index) named(e *Entry) *indexed {
 	n, tenant := x.byHostname[e.Hostname], e.served().Tenant
 	if n == nil {
@@ -126,11 +126,12 @@ func (n *indexed) appendFor(tenants []string, to []int) []int {
 	return to
 }
 
-// EntriesFor returns the entries of the group that requests for the hostname can reach, in
-// order, after the Redirects that cover it. The entries for a narrower hostname come before those
-// for a wider one, so matches of every request shadow the wider ones. Entries of a [Route] that is
-// Confined shadow others even where they do not apply, so that no entry takes their place. They
-// apply to a hostname if a route of their tenant names the most specific hostname that covers it.
+// EntriesFor returns the entries that requests for the hostname can reach, in order,
+// after the Redirects that cover it. The entries for a narrower hostname come before the
+// entries for a wider one, so a match for every request shadows the wider ones. Entries
+// from a [Route] that is Confined shadow others even where they do not apply, so that no
+// entry takes their place. They apply to a hostname if their tenant has a route that
+// names the most specific hostname that covers it.
 func (x Index) EntriesFor(hostname string) []*Entry {
 	entries := x.redirectsFor(hostname)
 	named, ok := MostSpecific(x.byHostname, hostname)

@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// The entries of a confined route cost nothing for the hostnames to which they do not apply. The
-// limit on repeated rules does not limit the product of these numbers.
+// A confined route's entries cost nothing for hostnames to which they do not apply. The
+// limit on repeated rules does not limit how many entries times hostnames there are.
 func TestConfinedEntriesCostNothingElsewhere(t *testing.T) {
 	const n = 3000
 	group := routing.Group{Hostname: "*.example.com"}

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Relation is how the requests of two matches relate.
+// Relation says whether requests can match both of two matches.
 type Relation int
 
-// The relations.
 const (
 	// Disjoint means that no request matches both.
 	Disjoint Relation = iota
@@ -18,8 +17,8 @@ const (
 	Undecided
 )
 
-// Intersect returns the match of the requests that match both, if their relation is Intersecting.
-// It keeps the gRPC method match of other.
+// Intersect returns the match for requests that match both, if their relation is
+// Intersecting. It keeps other's gRPC method match.
 func (m *Match) Intersect(other *Match) (*Match, Relation) {
 	path, relation := m.Path.intersect(other.Path)
 	if relation == Disjoint || m.Method != "" && other.Method != "" && m.Method != other.Method {

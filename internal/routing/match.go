@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Match is the condition of an entry. A request matches when every part matches.
+// Match is an entry's condition. A request matches when every part matches.
 type Match struct {
 	// Path is the condition for the path. The zero value matches every path.
 	Path Path
@@ -18,15 +18,14 @@ type Match struct {
 	Headers []ValueMatch
 	// Query are the conditions for query parameters, with at most one for each name.
 	Query []ValueMatch
-	// Call is the gRPC method match of a GRPCRoute, and nil for an HTTPRoute. Path
-	// matches the paths of the same calls. Call decides the order instead of the path.
+	// Call is a GRPCRoute's gRPC method match, and nil for an HTTPRoute. Path matches the
+	// same calls. Call decides the order instead of the path.
 	Call *Call
 }
 
-// PathKind is the kind of a path match.
+// PathKind says how a path is compared.
 type PathKind int8
 
-// The kinds of path matches.
 const (
 	// PathPrefix matches the value and every path below it. An empty value matches
 	// every path.
@@ -38,7 +37,7 @@ const (
 	PathExpression
 )
 
-// Path is a condition for the path of a request.
+// Path is a condition for a request path.
 type Path struct {
 	Kind PathKind
 	// Value is in the form in which the data plane compares paths. A prefix has no
@@ -46,7 +45,7 @@ type Path struct {
 	Value string
 }
 
-// ValueMatch is a condition for the value of a header or a query parameter.
+// ValueMatch is a condition for a header or query parameter value.
 type ValueMatch struct {
 	Name string
 	// Value is the value, or an RE2 expression, enclosed in a group, that has to match
@@ -112,7 +111,7 @@ func (v ValueMatch) matches(value string, matchesExpression expressionMatcher) b
 	return value == v.Value
 }
 
-// matchesQuery compares the first value of each parameter.
+// matchesQuery compares each parameter's first value.
 func (m *Match) matchesQuery(r Request, matchesExpression expressionMatcher) bool {
 	return !slices.ContainsFunc(m.Query, func(q ValueMatch) bool {
 		value, ok := r.parameter(q.Name)

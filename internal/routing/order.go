@@ -5,17 +5,17 @@ import (
 	"sort"
 )
 
-// key is one criterion of the order of entries.
+// key is one criterion by which entries are ordered.
 type key struct {
 	compare func(a, b *Entry) int
 	// explain describes why b comes after a, as a clause about b.
 	explain func(a, b *Entry) string
 }
 
-// order are the criteria of the order within a group, the most important first.
-// GatewayRouteHostnameIntersectionPrecedence, a test of the conformance suite,
-// defines the first: the hostname in the route counts, not the intersection. The
-// others are from HTTPRouteRule.Matches and GRPCRouteRule.Matches.
+// order lists the criteria within a group, the most important first. The conformance test
+// GatewayRouteHostnameIntersectionPrecedence defines the first: the hostname in the route
+// counts, not the intersection. The others are from HTTPRouteRule.Matches and
+// GRPCRouteRule.Matches.
 var order = []key{
 	{compareHostnames, explainHostname},
 	{compareCalls, fixed("its gRPC method match is less specific")},
@@ -30,7 +30,7 @@ var order = []key{
 	{compareMatches, fixed("it is a later match of the same rule")},
 }
 
-// Sort orders the entries of a group.
+// Sort orders a group's entries.
 func Sort(entries []Entry) {
 	if len(entries) > 1 { // most groups have one entry
 		sort.Sort(byPrecedence(entries))
@@ -71,7 +71,7 @@ func fixed(text string) func(a, b *Entry) string { return func(_, _ *Entry) stri
 // (HTTPRouteSpec.Hostnames)
 func compareHostnames(a, b *Entry) int {
 	if a.RouteHostname == b.RouteHostname {
-		return 0 // most entries of a group
+		return 0 // most entries in a group
 	}
 	return CompareRouteHostnames(a.RouteHostname, b.RouteHostname)
 }
@@ -105,14 +105,14 @@ func (m *Match) callLength() (service, method int) {
 	return len(m.Call.Service), len(m.Call.Method)
 }
 
-// comparePathKinds orders "Exact" path matches first and prefixes last, with
-// expressions between them. (HTTPRouteRule.Matches)
+// comparePathKinds orders "Exact" path matches first and prefixes last, with expressions
+// between them. (HTTPRouteRule.Matches)
 func comparePathKinds(a, b *Entry) int {
 	return cmp.Compare(a.Match.pathRank(), b.Match.pathRank())
 }
 
-// pathRank is the same for all gRPC method matches as for a prefix, because service and method
-// decide their order instead of the path.
+// pathRank ranks every gRPC method match like a prefix, because service and method decide
+// their order instead of the path.
 func (m *Match) pathRank() int {
 	switch {
 	case m.Call != nil || m.Path.Kind == PathPrefix:
@@ -128,7 +128,7 @@ func explainPathKind(a, b *Entry) string {
 	return b.Match.Path.Kind.String() + " path matches come after " + a.Match.Path.Kind.String() + " path matches"
 }
 
-// String returns the name of the kind in the Gateway API.
+// String returns the Gateway API name.
 func (k PathKind) String() string {
 	switch k {
 	case PathExact:
@@ -175,8 +175,8 @@ func compareHeaders(a, b *Entry) int { return cmp.Compare(len(b.Match.Headers), 
 // compareQueries orders the "Largest number of query param matches" first.
 func compareQueries(a, b *Entry) int { return cmp.Compare(len(b.Match.Query), len(a.Match.Query)) }
 
-// compareProtocols orders routes of HTTPS listeners first where the data plane does not know the
-// scheme of a request.
+// compareProtocols orders routes on HTTPS listeners first where the data plane does not
+// know a request's scheme.
 func compareProtocols(a, b *Entry) int { return compareBools(!a.AfterHTTPS, !b.AfterHTTPS) }
 
 // compareRoutes orders "The oldest Route based on creation timestamp" first, then

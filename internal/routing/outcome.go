@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Apply returns the path of a request after the change, for a request that the
-// match applies to. The table of HTTPPathModifier.ReplacePrefixMatch defines the
-// slashes.
+// Apply returns the path after the change, for a request that the match applies to. The
+// table in HTTPPathModifier.ReplacePrefixMatch defines the slashes.
 func (c *PathChange) Apply(path string, match Path) string {
 	if !c.Prefix {
 		return cmp.Or(c.Value, "/")
@@ -22,9 +21,8 @@ func (c *PathChange) Apply(path string, match Path) string {
 	return cmp.Or(replacement+rest, "/")
 }
 
-// Location returns the Location header of a redirect for a request that the entry
-// answers. The data plane that serves redirects compares paths with their escapes, which
-// stay.
+// Location returns a redirect's Location header for a request that the entry answers. The
+// data plane that serves redirects compares paths with their escapes, which stay.
 func (e *Entry) Location(r Request) string {
 	redirect := e.Action.Redirect
 	origin := cmp.Or(redirect.Scheme, string(r.scheme())) + "://" + cmp.Or(redirect.Hostname, r.Host)
@@ -38,7 +36,7 @@ func (e *Entry) Location(r Request) string {
 	return origin + path + r.querySuffix()
 }
 
-// url returns the URL of the request, in the form of [Entry.Location].
+// url returns the request URL, in the form of [Entry.Location].
 func (r Request) url() string {
 	return string(r.scheme()) + "://" + r.Host + escapedPath(r.Path) + r.querySuffix()
 }
@@ -51,7 +49,7 @@ func (r Request) querySuffix() string {
 	return "?" + r.Query
 }
 
-// escapedPath returns the path of a request for a URL. A data plane compares paths either
+// escapedPath returns a request path for a URL. A data plane compares paths either
 // decoded or with their escapes.
 func escapedPath(path string) string {
 	if decoded, err := url.PathUnescape(path); err == nil {
@@ -60,8 +58,9 @@ func escapedPath(path string) string {
 	return (&url.URL{Path: path}).EscapedPath()
 }
 
-// LocationPort returns the port in the Location header for a request with the scheme, or 0 for
-// none. The header omits the well-known port of its own scheme. (HTTPRequestRedirectFilter.Port)
+// LocationPort returns the port in the Location header for a request with the scheme, or
+// 0 for none. The header omits the well-known port for its own scheme.
+// (HTTPRequestRedirectFilter.Port)
 func (r *Redirect) LocationPort(request Scheme) int32 {
 	if isDefaultPort(cmp.Or(r.Scheme, string(request)), r.Port) {
 		return 0

@@ -10,20 +10,20 @@ import (
 // RedirectLoop is an entry that redirects requests with the Schemes to their own URL.
 type RedirectLoop struct {
 	Entry *Entry
-	// Group is the hostname of the group of the entry.
+	// Group is the hostname of the entry's group.
 	Group   string
 	Schemes Schemes
 }
 
-// maxSelfRedirects is the number of entries with a redirect for one hostname that are compared with
-// all entries before them. It keeps the time in proportion to the number of entries.
+// maxSelfRedirects is how many redirecting entries for one hostname are compared with all
+// entries before them. It keeps the time proportional to the entries.
 const maxSelfRedirects = 100
 
-// RedirectLoops returns the entries that certainly redirect in a loop: an entry answers at least one
-// request, and visitors who follow the redirects of the entry send the same request again and
-// again. It decides about each entry alone, so it finds no loop through several entries. To be
-// fast, it compiles no regular expressions: it omits entries with expressions, and entries whose
-// requests an earlier expression could match.
+// RedirectLoops returns the entries that certainly redirect in a loop: an entry answers
+// at least one request, and visitors who follow its redirects send the same request again
+// and again. It decides about each entry alone, so it finds no loop through several
+// entries. To be fast, it compiles no regular expressions: it omits entries with
+// expressions, and entries whose requests an earlier expression could match.
 func (t *Table) RedirectLoops() []RedirectLoop {
 	var loops []RedirectLoop
 	for i := range t.Groups {
@@ -56,9 +56,9 @@ func (g *Group) redirectLoops() []RedirectLoop {
 	return loops
 }
 
-// selfRedirects returns the schemes for which the entry redirects every request to its own URL, or
-// to one URL that it redirects to itself, so that the match also applies to the next request of the
-// visitor.
+// selfRedirects returns the schemes for which the entry redirects every request to its
+// own URL, or to one URL that it redirects to itself, so that the match also applies to
+// the visitor's next request.
 func (e *Entry) selfRedirects() Schemes {
 	redirect := e.Action.Redirect
 	if redirect == nil || e.InsteadOf.Route != nil || e.Action.changesNextRequest() {
@@ -86,8 +86,8 @@ func (r *Redirect) keepsScheme(scheme Scheme) bool {
 	return (r.Scheme == "" || r.Scheme == string(scheme)) && r.LocationPort(scheme) == 0
 }
 
-// changesNextRequest reports whether headers of the response, such as Set-Cookie, can change the
-// next request of the visitor.
+// changesNextRequest reports whether response headers, such as Set-Cookie, can change the
+// visitor's next request.
 func (a *Action) changesNextRequest() bool { return a.Response != nil }
 
 // fixedPath returns a path that the match applies to and the change keeps. It returns false if
@@ -112,13 +112,14 @@ func (c *PathChange) fixedPath(match Path) (fixed string, ok bool) {
 // isPlain reports whether no data plane normalizes the path before it compares it.
 func isPlain(p string) bool { return path.Clean(p) == p && !strings.ContainsAny(p, `%?#;\`) }
 
-// keepsMethodOf reports whether the match also applies to the next request of every visitor who
-// follows the redirect. Where the method can change, so can headers that describe a body.
+// keepsMethodOf reports whether the match also applies to the next request from every
+// visitor who follows the redirect. Where the method can change, so can headers that
+// describe a body.
 func (r *Redirect) keepsMethodOf(m *Match) bool {
 	return r.nextMethod(m.Method) == m.Method || m.Method == "" && len(m.Headers) == 0
 }
 
-// nextMethod returns the method of the next request of a visitor who follows the redirect. It
+// nextMethod returns the method that a visitor who follows the redirect uses next. It
 // returns GET where visitors differ, or the request can have any method.
 func (r *Redirect) nextMethod(method string) string {
 	isKept := r.Status == 307 || r.Status == 308
@@ -128,8 +129,9 @@ func (r *Redirect) nextMethod(method string) string {
 	return "GET"
 }
 
-// answered returns those of the schemes for which the entry certainly answers a request, and the
-// next request of every visitor. entries are all entries for its hostname, in order.
+// answered returns the schemes, among the given ones, for which the entry certainly
+// answers a request, and every visitor's next request. entries are all entries for its
+// hostname, in order.
 func (e *Entry) answered(entries []*Entry, schemes Schemes) Schemes {
 	var answered Schemes
 	for _, scheme := range []Scheme{SchemeHTTP, SchemeHTTPS} {
@@ -158,8 +160,8 @@ func (e *Entry) isFirst(entries []*Entry, scheme Scheme) bool {
 	return false
 }
 
-// takesMethod reports whether the entry has precedence over the other for the method alone, and for
-// some of its paths.
+// takesMethod reports whether the entry takes precedence over the other because of the
+// method alone, for some of its paths.
 func (e *Entry) takesMethod(method string, other *Entry) bool {
 	if e.Match.Method == "" || e.Match.Method != method || other.Match.Method == method {
 		return false // most entries
@@ -192,8 +194,8 @@ func (e *Entry) example(scheme Scheme) (Request, bool) {
 	return r, m.Matches(r)
 }
 
-// IsRedirectLoop reports whether the entry, which answers the request, redirects it to its own URL,
-// and answers the next request of the visitor too.
+// IsRedirectLoop reports whether the entry, which answers the request, redirects it to
+// its own URL, and answers the visitor's next request too.
 func (t *Table) IsRedirectLoop(e *Entry, r Request) bool {
 	redirect := e.Action.Redirect
 	if redirect == nil || e.Action.changesNextRequest() || e.Location(r) != r.url() {

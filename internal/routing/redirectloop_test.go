@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// loopHost is the hostname of most entries in the tests of redirect loops.
+// loopHost is the hostname for most entries in the redirect loop tests.
 const loopHost = "a.example.com"
 
 // redirectEntry returns an entry for loopHost, and other forwards its requests.
@@ -137,7 +137,7 @@ func TestEntriesBeforeARedirect(t *testing.T) {
 	}
 }
 
-// The number of comparisons grows with the number of entries, not with its square.
+// The comparisons grow with the entries, not with their square.
 func TestFewRedirectsOfOneHostnameAreCompared(t *testing.T) {
 	var entries []routing.Entry
 	for i := range 300 {
@@ -151,7 +151,7 @@ func TestFewRedirectsOfOneHostnameAreCompared(t *testing.T) {
 	}
 }
 
-// wantLoop checks the schemes for which the last of the entries loops.
+// wantLoop checks for which schemes the last entry loops.
 func wantLoop(t *testing.T, want string, entries ...routing.Entry) {
 	t.Helper()
 	table := routing.Table{Groups: []routing.Group{{Entries: entries}}}
@@ -174,8 +174,8 @@ func wantLoop(t *testing.T, want string, entries ...routing.Entry) {
 	}
 }
 
-// For one request, the answer says whether the redirect is a loop, although it is not one for every
-// request of the match.
+// For one request, the answer says whether the redirect is a loop, although not every
+// matching request loops.
 func TestARequestThatIsRedirectedToItself(t *testing.T) {
 	table := routing.Table{Groups: []routing.Group{{Entries: []routing.Entry{
 		otherEntry(with(exact("/form"), "GET")),

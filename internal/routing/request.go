@@ -11,10 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Request has the parts of a request that decide which entry answers it.
+// Request has the parts that decide which entry answers it.
 type Request struct {
-	// Scheme is the scheme of the visitor. Empty means https, which visitors of Cloudflare's edge
-	// normally use.
+	// Scheme is the visitor's scheme. Empty means https, which visitors normally use.
 	Scheme Scheme `json:"scheme,omitempty"`
 	// Host is a DNS name as in the URL, without a port.
 	Host string `json:"host"`
@@ -23,7 +22,7 @@ type Request struct {
 	Path string `json:"path"`
 	// Method is the HTTP method. Empty means GET.
 	Method string `json:"method,omitempty"`
-	// Headers are the headers of the request, by canonical name.
+	// Headers are by canonical name.
 	Headers map[string][]string `json:"headers,omitempty"`
 	// Query is the query as in the URL, without the question mark.
 	Query string `json:"query,omitempty"`
@@ -31,12 +30,12 @@ type Request struct {
 	EscapedPath string `json:"-"`
 }
 
-// Hostname returns the hostname that the Host names, in the form of the hostnames of a [Table]: in
-// lower case and without a dot at the end.
+// Hostname returns the hostname that the Host names, in the form in which a [Table] has
+// it: in lower case and without a dot at the end.
 func (r Request) Hostname() string { return strings.TrimSuffix(strings.ToLower(r.Host), ".") }
 
-// For returns the request with the host and the path in the form in which the data plane compares
-// them. The error is the reason why the data plane rejects the path.
+// For returns the request with the host and the path in the form in which the data plane
+// compares them. The error says why the data plane rejects the path.
 func (r Request) For(c Capabilities) (Request, error) {
 	if !c.ComparesHostsExactly {
 		r.Host = r.Hostname()
@@ -52,8 +51,9 @@ func (r Request) For(c Capabilities) (Request, error) {
 	return r, nil
 }
 
-// ParseRequest parses HOST, HOST/PATH, or a URL, each with or without a query. Only the URL of a
-// request with http has a Scheme. The path of the Request is decoded; [Request.For] returns the host and the path in the form of a data plane.
+// ParseRequest parses HOST, HOST/PATH, or a URL, each with or without a query. Only an
+// http URL gives the Request a Scheme. The path is decoded; [Request.For] returns the
+// host and the path in a data plane's form.
 func ParseRequest(text string) (Request, error) {
 	rawURL := text
 	if scheme, _, ok := strings.Cut(text, "://"); !ok || strings.Contains(scheme, "/") {
@@ -102,8 +102,8 @@ func (r Request) method() string { return cmp.Or(r.Method, "GET") }
 
 func (r Request) scheme() Scheme { return cmp.Or(r.Scheme, SchemeHTTPS) }
 
-// parameter returns the first value of a query parameter, and whether there is one. Names
-// and values are compared as they are in the URL, without decoding.
+// parameter returns a query parameter's first value, and whether there is one. Names and
+// values are compared as they are in the URL, without decoding.
 func (r Request) parameter(name string) (string, bool) {
 	for part := range strings.SplitSeq(r.Query, "&") {
 		if key, value, _ := strings.Cut(part, "="); key == name {
@@ -113,7 +113,6 @@ func (r Request) parameter(name string) (string, bool) {
 	return "", false
 }
 
-// header returns the values of a header.
 func (r Request) header(name string) []string {
 	switch {
 	case strings.EqualFold(name, "Host"):

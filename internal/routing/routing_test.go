@@ -224,7 +224,7 @@ func TestLocation(t *testing.T) {
 	}
 }
 
-// The path of a request is decoded, or contains escapes.
+// The request path is decoded, or contains escapes.
 func TestLocationHasTheEscapesOfThePath(t *testing.T) {
 	e := entry("a.example.com", prefix(""))
 	e.Action = &routing.Action{Redirect: &routing.Redirect{Scheme: "http"}}

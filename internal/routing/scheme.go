@@ -2,11 +2,10 @@ package routing
 
 import "strings"
 
-// Scheme is the scheme of a request as Cloudflare's edge reports it in the header
+// Scheme is a request's scheme as Cloudflare's edge reports it in the header
 // X-Forwarded-Proto, or empty for both schemes.
 type Scheme string
 
-// The schemes.
 const (
 	SchemeHTTP  Scheme = "http"
 	SchemeHTTPS Scheme = "https"
@@ -16,8 +15,9 @@ const (
 // edge overwrites it.
 const ForwardedProto = "X-Forwarded-Proto"
 
-// SchemeOf returns the scheme for a value of [ForwardedProto]. A missing header and every value
-// but http count as https, so that a request is never taken for an insecure one by mistake.
+// SchemeOf returns the scheme for a [ForwardedProto] value. A missing header and every
+// value but http count as https, so that a request is never taken for an insecure one by
+// mistake.
 func SchemeOf(forwarded string) Scheme {
 	if strings.EqualFold(forwarded, string(SchemeHTTP)) {
 		return SchemeHTTP
@@ -25,10 +25,10 @@ func SchemeOf(forwarded string) Scheme {
 	return SchemeHTTPS
 }
 
-// Covers reports whether s includes the scheme of a request.
+// Covers reports whether s includes the request's scheme.
 func (s Scheme) Covers(request Scheme) bool { return s == "" || s == request }
 
-// Schemes is a set of schemes.
+// Schemes can hold http, https or both.
 type Schemes uint8
 
 const (

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// UnreachableRule is a rule of a route that no request can reach.
+// UnreachableRule is a route rule that no request can reach.
 type UnreachableRule struct {
-	// Rule is the rule. The index of its match is 0.
+	// Rule is the rule, with match index 0.
 	Rule Source
-	// Before are the rules that come before it and answer its requests. The indexes of
-	// their matches are 0.
+	// Before are the rules that come before it and answer its requests. Their match
+	// indexes are 0.
 	Before []Source
 }
 
-// Reach records which entries of a table requests can reach.
+// Reach records which entries in a table requests can reach.
 type Reach struct {
 	shadowed  []UnreachableRule
-	index     map[Source]int // of shadowed
+	index     map[Source]int // indexes in shadowed
 	reachable map[Source]bool
 }
 
@@ -41,7 +41,7 @@ func (r *Reach) Shadow(e, before *Entry) {
 	}
 }
 
-// UnreachableRules returns the rules with only shadowed entries, in the order of the entries.
+// UnreachableRules returns the rules with only shadowed entries, in entry order.
 func (r *Reach) UnreachableRules() []UnreachableRule {
 	return slices.DeleteFunc(r.shadowed, func(u UnreachableRule) bool { return r.reachable[u.Rule] })
 }
@@ -49,9 +49,9 @@ func (r *Reach) UnreachableRules() []UnreachableRule {
 // rule returns the source without the match.
 func (s Source) rule() Source { return Source{Route: s.Route, Rule: s.Rule} }
 
-// UnreachableRules returns the rules of routes that no request can reach, for data planes
-// that serve the hosts of the table: earlier entries have the same matches, or match every
-// request for their hostname.
+// UnreachableRules returns the route rules that no request can reach, for data planes
+// that serve the hosts: earlier entries have the same matches, or match every request for
+// their hostname.
 func (t *Table) UnreachableRules() []UnreachableRule {
 	if t == nil {
 		return nil
@@ -74,8 +74,8 @@ func (t *Table) UnreachableRules() []UnreachableRule {
 	return reach.UnreachableRules()
 }
 
-// Reachable returns the entries of the host that requests can reach. For each other entry, it
-// calls shadowed with each entry that comes before it and answers its requests.
+// Reachable returns the entries that requests can reach. For each other entry, it calls
+// shadowed with each entry that comes before it and answers its requests.
 func (h *Host) Reachable(shadowed func(e, before *Entry)) []*Entry {
 	reachable, first := make([]*Entry, 0, len(h.Entries)), map[Scheme]firstEntries{SchemeHTTP: {}, SchemeHTTPS: {}}
 	for _, e := range h.Entries {
@@ -103,11 +103,11 @@ func (h *Host) Reachable(shadowed func(e, before *Entry)) []*Entry {
 	return reachable
 }
 
-// firstEntries are the first entries of one scheme by the key of their match.
+// firstEntries are the first entries for one scheme, by match key.
 type firstEntries map[string]*Entry
 
-// add adds an entry, unless one comes before it that answers all of its requests. It returns that
-// entry, or nil.
+// add adds an entry, unless an earlier one answers all of its requests. It returns that
+// earlier entry, or nil.
 func (f firstEntries) add(e *Entry, key string) *Entry {
 	if all := f[keyOfAll]; all != nil {
 		return all
@@ -119,7 +119,7 @@ func (f firstEntries) add(e *Entry, key string) *Entry {
 	return f[key]
 }
 
-// keyOfAll is the key of a match of every request.
+// keyOfAll is the key for a match of every request.
 var keyOfAll = new(Match).key()
 
 // key identifies the requests that the match applies to.

@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A rule is unreachable when all of its entries are shadowed for their own hostnames.
+// A rule is unreachable when all its entries are shadowed for their own hostnames.
 func TestUnreachableRules(t *testing.T) {
 	older, younger := &routing.Route{Kind: routing.KindHTTPRoute, Rank: 0}, &routing.Route{Kind: routing.KindHTTPRoute, Rank: 1}
 	older.Name, younger.Name = "older", "younger"
