@@ -21,36 +21,36 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// The ports of an Envoy.
 const (
-	// PortOpen and PortProtected are the ports of the two listeners for requests, on the loopback
+	// PortOpen and PortProtected are the two listener ports for requests, on the loopback
 	// address.
 	PortOpen      = 10080
 	PortProtected = 10081
 	// PortReady serves /ready, and also /stats/prometheus unless only the loopback address
 	// serves metrics.
 	PortReady = 2001
-	// PortXDS is the port of the controller.
+	// PortXDS is the controller's port.
 	PortXDS = 18000
 )
 
-// ServerName is the name in the certificate of the controller. It does not depend on its
+// ServerName is the name in the controller's certificate. It does not depend on its
 // Service.
 const ServerName = "tunnel-gateway-xds"
 
 const (
-	// RunPath is the folder of the socket of the admin interface.
+	// RunPath is the folder for the admin interface's socket.
 	RunPath     = "/run/envoy"
 	adminSocket = RunPath + "/admin.sock"
-	// CertificatesPath is the folder of the Secret with the files of the identity.
+	// CertificatesPath is where the Secret with the identity's files is mounted.
 	CertificatesPath = "/etc/xds"
 	// CAPath is the file with the certificate authorities in Envoy's image.
 	CAPath = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// Bootstrap returns the configuration with which an Envoy beside a connector starts. It gets
-// everything that depends on a Gateway from the controller, and also its listeners, so that a change
-// of them replaces no pod. controller is the absolute DNS name of the controller's Service.
+// Bootstrap returns the configuration with which an Envoy beside a connector starts. It
+// gets everything that depends on a Gateway from the controller, and also its listeners,
+// so that changing them replaces no pod. controller is the absolute DNS name of the
+// controller's Service.
 func Bootstrap(controller string) *bootstrapv3.Bootstrap {
 	b := newBootstrap()
 	b.Node = &corev3.Node{Id: "connector", Cluster: "tunnel"} // the controller identifies an Envoy by its certificate
@@ -93,7 +93,6 @@ func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignme
 	return b
 }
 
-// newBootstrap returns the part that all configurations have in common.
 func newBootstrap() *bootstrapv3.Bootstrap {
 	return &bootstrapv3.Bootstrap{
 		// Without these options, a large table takes several times the memory.
@@ -174,7 +173,7 @@ func xdsCluster(controller string) *clusterv3.Cluster {
 	}
 }
 
-// xdsTLS identifies the Envoy by the certificate of its Tunnel. Envoy reads the files again
+// xdsTLS identifies the Envoy by its Tunnel's certificate. Envoy reads the files again
 // when the kubelet replaces them.
 func xdsTLS() *corev3.TransportSocket {
 	file := func(name string) *corev3.ConfigSource {
@@ -199,7 +198,7 @@ func xdsTLS() *corev3.TransportSocket {
 	}
 }
 
-// systemCA has the certificate authorities of Envoy's image.
+// systemCA has the certificate authorities in Envoy's image.
 func systemCA() *tlsv3.Secret {
 	return &tlsv3.Secret{Name: secretSystemCA, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
 		TrustedCa: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: CAPath}},

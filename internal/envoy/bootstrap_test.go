@@ -72,7 +72,8 @@ func envoyBinary(t *testing.T) string {
 	return path
 }
 
-// Envoy accepts the bootstrap, and the listeners in place of those that it gets from the controller.
+// Envoy accepts the bootstrap, with the listeners that it normally gets from the
+// controller.
 func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 	binary, certificates := envoyBinary(t), t.TempDir()
 	for _, name := range []string{"sds-cert.yaml", "sds-ca.yaml"} { // Envoy rejects paths that do not exist

@@ -74,7 +74,7 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 	return parts
 }
 
-// parts are the unsupported parts of an action, without repetition.
+// parts are an action's unsupported parts, each once.
 type parts []string
 
 func (p *parts) add(part string) {
@@ -83,7 +83,7 @@ func (p *parts) add(part string) {
 	}
 }
 
-// addFilter adds the problem of a value in the filter.
+// addFilter adds the problem that a value in the filter has.
 func (p *parts) addFilter(noun string, f gatewayv1.HTTPRouteFilter) {
 	problem := ""
 	switch f.Type {
@@ -118,7 +118,7 @@ func pathModifierProblem(m *gatewayv1.HTTPPathModifier) string {
 	return replacementProblem(ptr.Deref(m.ReplacePrefixMatch, ""))
 }
 
-// corsProblem checks the values that become headers of responses.
+// corsProblem checks the values that become response headers.
 func corsProblem(f *gatewayv1.HTTPCORSFilter) string {
 	if f == nil {
 		return ""
@@ -136,7 +136,7 @@ func corsProblem(f *gatewayv1.HTTPCORSFilter) string {
 	return ""
 }
 
-// addCombinations adds the combinations that one route of Envoy cannot express.
+// addCombinations adds the combinations that one Envoy route cannot express.
 func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule, backends []gatewayv1.HTTPBackendRef) {
 	for _, backend := range backends {
 		for _, f := range backend.Filters {

@@ -23,23 +23,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// ClusterPrefix begins the names of all clusters of Services. The bootstrap excludes
+// ClusterPrefix begins the name of every cluster for a Service. The bootstrap excludes
 // their statistics.
 const ClusterPrefix = "s."
 
-// clusters are the clusters of a table.
+// clusters collects a table's clusters.
 type clusters struct {
 	tunnel *v1alpha1.OriginRequest
 	domain string
 	byKey  map[clusterKey]*namedCluster
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
-	// options are the HTTP options of clusters, which most clusters share.
+	// options are HTTP options, which most clusters share.
 	options map[httpOptions]map[string]*anypb.Any
-	// byContent contains the clusters, and last the clusters of the Gateway's last resources.
+	// byContent contains the clusters, and last the clusters in the Gateway's last
+	// resources.
 	byContent, last map[clusterContent]*clusterv3.Cluster
 }
 
-// clusterContent contains everything that determines the content of a cluster.
+// clusterContent contains everything that determines a cluster's content.
 type clusterContent struct {
 	routing.Backend
 	connection
@@ -69,10 +70,9 @@ func newClusters(t *routing.Table, last *Resources) *clusters {
 	return c
 }
 
-// name returns the name of the cluster for a backend of an entry.
 func (c *clusters) name(e *routing.Entry, b routing.Backend) string { return c.cluster(e, b).Name }
 
-// hasPods reports whether the endpoints of a backend's cluster are pods.
+// hasPods reports whether the backend's cluster has pods as endpoints.
 func (c *clusters) hasPods(e *routing.Entry, b routing.Backend) bool {
 	return c.cluster(e, b).GetType() == clusterv3.Cluster_EDS
 }
@@ -87,8 +87,8 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	return cluster
 }
 
-// shared returns the cluster with the content. It reuses the cluster of the last resources,
-// because hashing thousands of clusters again would delay each change of a route.
+// shared returns the cluster with the content. It reuses the cluster from the last
+// resources, because hashing thousands of clusters again would delay each route change.
 func (c *clusters) shared(content clusterContent) *clusterv3.Cluster {
 	cluster := c.byContent[content]
 	if cluster == nil {
@@ -101,8 +101,8 @@ func (c *clusters) shared(content clusterContent) *clusterv3.Cluster {
 	return cluster
 }
 
-// settings returns the settings for requests of an entry: the settings of its listeners, and
-// for other fields the settings of the tunnel.
+// settings returns the settings for an entry's requests: the settings of its listeners,
+// and for other fields the tunnel's settings.
 func (c *clusters) settings(e *routing.Entry) v1alpha1.OriginRequest {
 	merged, ok := c.merged[e.OriginRequest]
 	if !ok {
@@ -112,9 +112,9 @@ func (c *clusters) settings(e *routing.Entry) v1alpha1.OriginRequest {
 	return merged
 }
 
-// hostRewrite returns the host of requests to the backend, or "" for the host of the visitor.
-// The backend's URLRewrite takes precedence over the rule's, and both take precedence over the
-// setting httpHostHeader.
+// hostRewrite returns the host for requests to the backend, or "" for the visitor's host.
+// The backend's URLRewrite takes precedence over the rule's, and both take precedence
+// over the setting httpHostHeader.
 func (c *clusters) hostRewrite(e *routing.Entry, b *routing.WeightedBackend) string {
 	host := ""
 	for _, f := range []*routing.Filters{b.Filters, e.Action.Forward.Filters} {
@@ -153,7 +153,7 @@ func (c *clusters) addTo(r *Resources) {
 type connection struct {
 	httpOptions
 	tls bool
-	// serverName is the name that the certificate of the backend must have.
+	// serverName is the name that the backend's certificate must have.
 	serverName string
 	// unverified reports whether Envoy accepts every certificate.
 	unverified                bool
@@ -161,13 +161,13 @@ type connection struct {
 	dnsName                   string
 }
 
-// httpOptions are the values in which the HTTP options of clusters differ.
+// httpOptions are the values in which clusters' HTTP options differ.
 type httpOptions struct {
 	http2       bool
 	idleTimeout time.Duration
 }
 
-// The defaults of the settings that Envoy and the connectors share.
+// Defaults that Envoy and the connectors share.
 const (
 	defaultConnectTimeout = 30 * time.Second
 	defaultTLSTimeout     = 10 * time.Second
@@ -199,7 +199,7 @@ func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 	return conn
 }
 
-// duration returns a duration of the settings, which package settings has validated.
+// duration returns a duration from the settings, which package settings has validated.
 func duration(d *v1alpha1.Duration, otherwise time.Duration) time.Duration {
 	if d == nil {
 		return otherwise
@@ -211,7 +211,7 @@ func duration(d *v1alpha1.Duration, otherwise time.Duration) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// newCluster returns the cluster of a backend. Its name contains a hash of its content, so
+// newCluster returns a backend's cluster. Its name contains a hash of its content, so
 // that a cluster never changes: routes move from one to the other.
 func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{
@@ -241,11 +241,11 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 	return cluster
 }
 
-// discoveryOf returns how Envoy finds the addresses of a backend, and the address if there
-// is only one.
+// discoveryOf returns how Envoy finds a backend's addresses, and the address if there is
+// only one.
 //
 // The address of a Service needs no update when its pods change. Envoy follows the pods
-// themselves where the Service has no address, and with HTTP/2, because all requests of
+// themselves where the Service has no address, and with HTTP/2, because all requests on
 // one connection would go to one pod.
 func discoveryOf(b routing.Backend, conn connection) (clusterv3.Cluster_DiscoveryType, string) {
 	switch {
@@ -258,11 +258,11 @@ func discoveryOf(b routing.Backend, conn connection) (clusterv3.Cluster_Discover
 	}
 }
 
-// contentHash returns a hash of the cluster and of other texts.
+// contentHash hashes the cluster and the texts.
 func contentHash(cluster *clusterv3.Cluster, texts ...string) string {
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(cluster)
 	if err != nil {
-		panic("marshal a cluster with valid UTF-8: " + err.Error()) // the names are those of the API
+		panic("marshal a cluster with valid UTF-8: " + err.Error()) // the names come from the API
 	}
 	h := sha256.New()
 	h.Write(content)

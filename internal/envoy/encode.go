@@ -12,11 +12,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// EncodeBootstrap returns the configuration of [Bootstrap] as JSON in one line, which is the
+// EncodeBootstrap returns the [Bootstrap] configuration as one line of JSON, which is the
 // same for the same controller.
 func EncodeBootstrap(controller string) ([]byte, error) { return encode(Bootstrap(controller)) }
 
-// EncodeStatic returns the configuration of [Static] as JSON, which an Envoy can run.
+// EncodeStatic returns the [Static] configuration as JSON, which an Envoy can run.
 func EncodeStatic(r *Resources, a Assignments) ([]byte, error) {
 	text, err := encode(Static(r, a))
 	if err != nil {
@@ -25,8 +25,8 @@ func EncodeStatic(r *Resources, a Assignments) ([]byte, error) {
 	return indent(text)
 }
 
-// EncodeDiscovery returns the resources as JSON in the form in which xDS serves them: each
-// with its name, its version and the URL of its type.
+// EncodeDiscovery returns the resources as JSON in the form in which xDS serves them:
+// each with its name, its version and its type URL.
 func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
 	type resource struct {
 		Name    string          `json:"name"`
@@ -73,7 +73,7 @@ func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
 	return indent(text)
 }
 
-// Pack returns the deterministic bytes of a resource, and its version, which is a hash of
+// Pack returns a resource's deterministic bytes, and its version, which is a hash of
 // them. It fails for text that is not UTF-8.
 func Pack(m proto.Message) (body *anypb.Any, version string, err error) {
 	body = &anypb.Any{}

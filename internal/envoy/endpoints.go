@@ -12,31 +12,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// EndpointsOf is a cluster whose addresses are the addresses of a Service's pods.
+// EndpointsOf is a cluster whose addresses are pod addresses.
 type EndpointsOf struct {
-	// Cluster is the name of the cluster.
 	Cluster string
 	Service types.NamespacedName
 	// PortName is the name of the Service's port.
 	PortName string
-	// Family is the first IP family of the Service, or empty when its manifest names none.
+	// Family is the Service's first IP family, or empty when its manifest names none.
 	Family corev1.IPFamily
-	// Limit is the maximum number of endpoints, or 0 for no limit.
+	// Limit is how many endpoints the cluster may have, or 0 for no limit.
 	Limit int
 }
 
-// The limits on endpoints. One EndpointSlice can have 1,000 addresses and 100 ports, and each
-// endpoint of a cluster takes memory of every Envoy.
+// The limits on endpoints. One EndpointSlice can have 1,000 addresses and 100 ports, and
+// each endpoint takes memory in every Envoy.
 const (
-	// MaxEndpointsPerNamespace is the maximum number of endpoints of all clusters for the Services
-	// of one namespace. The clusters share it equally.
+	// MaxEndpointsPerNamespace limits the endpoints in all clusters for one namespace's
+	// Services. The clusters share it equally.
 	MaxEndpointsPerNamespace = 10_000
-	// MinEndpointsPerCluster is the number of endpoints that each cluster can have, even if they
-	// exceed MaxEndpointsPerNamespace together.
+	// MinEndpointsPerCluster is how many endpoints each cluster can always have, even if
+	// they exceed MaxEndpointsPerNamespace together.
 	MinEndpointsPerCluster = 10
 )
 
-// limitEndpoints sets the limit of each cluster. It depends only on the clusters of the same
+// limitEndpoints sets each cluster's limit. It depends only on the clusters for the same
 // namespace.
 func limitEndpoints(all []EndpointsOf) {
 	clusters := map[string]int{}
@@ -48,14 +47,14 @@ func limitEndpoints(all []EndpointsOf) {
 	}
 }
 
-// Assignment are the endpoints of one cluster.
+// Assignment has one cluster's endpoints.
 type Assignment = endpointv3.ClusterLoadAssignment
 
-// Assignments are the endpoints of clusters, by the name of the cluster.
+// Assignments are by cluster name.
 type Assignments map[string]*Assignment
 
-// Assign returns the endpoints of all clusters in [Resources.Endpoints]. endpointSlices
-// returns the EndpointSlices of a Service.
+// Assign returns the endpoints for all clusters in [Resources.Endpoints]. endpointSlices
+// returns a Service's EndpointSlices.
 func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
 	assignments := make(Assignments, len(r.Endpoints))
 	for service, clusters := range r.EndpointsByService() {
@@ -65,7 +64,7 @@ func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*
 	return assignments
 }
 
-// EndpointsByService returns [Resources.Endpoints] by the Service of each cluster.
+// EndpointsByService groups [Resources.Endpoints] by Service.
 func (r *Resources) EndpointsByService() map[types.NamespacedName][]EndpointsOf {
 	clusters := map[types.NamespacedName][]EndpointsOf{}
 	for _, e := range r.Endpoints {
@@ -77,20 +76,20 @@ func (r *Resources) EndpointsByService() map[types.NamespacedName][]EndpointsOf 
 // IsEmpty reports whether the cluster has no endpoints.
 func (a Assignments) IsEmpty(cluster string) bool { return len(a[cluster].GetEndpoints()) == 0 }
 
-// address is an address and port of a pod.
+// address is a pod's address and port.
 type address struct {
 	ip   string
 	port int32
 }
 
-// Assign returns the endpoints of the clusters of one Service from its EndpointSlices: the ready
-// endpoints, or, when none is ready, the endpoints that still serve while they terminate. limited
-// are the clusters that do not get all of them because of their limit: they get the first
-// endpoints of the first EndpointSlices by name. isReserved reports canonical addresses that no
-// Service may lead to, such as the addresses of the connectors' own pods: the owner of a Service
-// can write its EndpointSlices.
+// Assign returns endpoints for the clusters of one Service from its EndpointSlices: the
+// ready endpoints, or, when none is ready, the endpoints that still serve while they
+// terminate. limited are the clusters whose limit cuts them off: they get the first
+// endpoints from the first EndpointSlices by name. isReserved reports canonical addresses
+// that no Service may lead to, such as the connector pods' own addresses: the Service's
+// owner can write its EndpointSlices.
 //
-// The number of addresses that are read depends on the limits of the clusters, and not on the
+// How many addresses are read depends on the clusters' limits, and not on the
 // EndpointSlices.
 func Assign(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) (assignments Assignments, limited map[string]bool) {
 	assignments, limited = make(Assignments, len(clusters)), map[string]bool{}
@@ -105,7 +104,7 @@ func Assign(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice,
 	return assignments, limited
 }
 
-// newAssignment returns the assignment of the addresses in a fixed order.
+// newAssignment returns the addresses' assignment in a fixed order.
 func newAssignment(cluster string, addresses []address) *Assignment {
 	assignment := &Assignment{ClusterName: cluster}
 	if len(addresses) == 0 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The API server accepts IPv4 addresses with leading zeros and in the form of IPv6. Envoy
+// The API server accepts IPv4 addresses with leading zeros and in IPv6 form. Envoy
 // rejects the former, and both must not hide a reserved address.
 func TestAddressesAreCanonical(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{
@@ -34,7 +34,8 @@ func TestAddressesAreCanonical(t *testing.T) {
 	}
 }
 
-// endpointSlice returns an EndpointSlice of the Service's port "web" with the number 8080.
+// endpointSlice returns an EndpointSlice for the Service's port "web" with the number
+// 8080.
 func endpointSlice(changes ...func(*discoveryv1.EndpointSlice)) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -63,8 +64,8 @@ func isTerminating(ip string) func(*discoveryv1.EndpointSlice) {
 	return endpoint(ip, ptr.To(false), ptr.To(true), ptr.To(true))
 }
 
-// Envoy connects to the ready endpoints, and without any, to the endpoints that serve while they
-// terminate. The owner of a Service cannot lead it to other addresses.
+// Envoy connects to the ready endpoints, and without any, to the endpoints that serve
+// while they terminate. A Service's owner cannot lead it to other addresses.
 func TestEnvoyConnectsToTheEndpointsOfTheService(t *testing.T) {
 	port := func(change func(*discoveryv1.EndpointPort)) func(*discoveryv1.EndpointSlice) {
 		return func(s *discoveryv1.EndpointSlice) { change(&s.Ports[0]) }

@@ -12,32 +12,32 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// scan reads the addresses in the EndpointSlices of one Service. It reads each address once,
+// scan reads the addresses in one Service's EndpointSlices. It reads each address once,
 // and only as many as the clusters need.
 type scan struct {
 	slices     []*scannedSlice // by name
 	isReserved func(ip string) bool
 }
 
-// scannedSlice is an EndpointSlice with the results of a scan.
+// scannedSlice is an EndpointSlice and what a scan has read from it.
 type scannedSlice struct {
 	*discoveryv1.EndpointSlice
-	// ports are the numbers of the ports with the names that clusters use.
+	// ports are the port numbers by the names that clusters use.
 	ports map[string]int32
-	// read are the addresses that have been read, by the state of their endpoint.
+	// read are the addresses that have been read, by endpoint state.
 	read [endpointStates]readAddresses
 }
 
-// readAddresses are the first addresses of the endpoints in one state.
+// readAddresses are the first addresses from the endpoints in one state.
 type readAddresses struct {
-	// ips are the canonical addresses. It contains an empty text for each address that no cluster
-	// uses.
+	// ips are the canonical addresses. It contains an empty text for each address that no
+	// cluster uses.
 	ips []string
-	// endpoint and address are the indexes of the next address.
+	// endpoint and address are the indexes at which reading continues.
 	endpoint, address int
 }
 
-// endpointState is the state of an endpoint.
+// endpointState says whether an endpoint gets requests.
 type endpointState int
 
 const (
@@ -64,7 +64,8 @@ func newScan(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice
 	return s
 }
 
-// portsOf returns the numbers of the slice's TCP ports with the names, the first of each name.
+// portsOf returns the slice's TCP port numbers for the names. The first port with a name
+// counts.
 func portsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) map[string]int32 {
 	ports := map[string]int32{}
 	for i := range slice.Ports {
@@ -80,7 +81,7 @@ func portsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) map[string
 	return ports
 }
 
-// endpoints returns the endpoints of a cluster up to its limit, and whether there are more.
+// endpoints returns a cluster's endpoints up to its limit, and whether there are more.
 func (s *scan) endpoints(e EndpointsOf) (found []address, more bool) {
 	found, more = s.inState(e, stateReady)
 	if len(found) > 0 {
@@ -90,7 +91,7 @@ func (s *scan) endpoints(e EndpointsOf) (found []address, more bool) {
 	return found, more || moreTerminating
 }
 
-// inState returns the endpoints of a cluster in one state.
+// inState returns a cluster's endpoints in one state.
 func (s *scan) inState(e EndpointsOf, state endpointState) (found []address, more bool) {
 	seen, toRead := map[address]bool{}, e.maxRead()
 	for _, slice := range s.slices {
@@ -117,7 +118,7 @@ func (s *scan) inState(e EndpointsOf, state endpointState) (found []address, mor
 	return found, false
 }
 
-// maxRead returns the number of addresses that may be read for the cluster. It exceeds the limit,
+// maxRead returns how many addresses may be read for the cluster. It exceeds the limit,
 // because EndpointSlices can repeat addresses for a while.
 func (e EndpointsOf) maxRead() int {
 	if e.Limit == 0 {
@@ -126,8 +127,8 @@ func (e EndpointsOf) maxRead() int {
 	return 2*e.Limit + 100
 }
 
-// ip returns the address with the index among the endpoints in the state. It is empty if no
-// cluster uses it. The index is at most the number of addresses that have been read.
+// ip returns the address with the index among the endpoints in the state. It is empty if
+// no cluster uses it. The index is at most the count of addresses read so far.
 func (s *scannedSlice) ip(state endpointState, index int, isReserved func(ip string) bool) (ip string, ok bool) {
 	read := &s.read[state]
 	if index < len(read.ips) {
@@ -160,7 +161,7 @@ func stateOf(e *discoveryv1.Endpoint) endpointState {
 	}
 }
 
-// addressType returns the type of slices for a family. IPv4 is the default.
+// addressType returns the EndpointSlice address type for a family. IPv4 is the default.
 func addressType(family corev1.IPFamily) discoveryv1.AddressType {
 	if family == corev1.IPv6Protocol {
 		return discoveryv1.AddressTypeIPv6

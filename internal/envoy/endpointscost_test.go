@@ -12,8 +12,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// largeService returns the clusters of one Service with 100 ports, and its 20 EndpointSlices of
-// 1,000 endpoints with 85 addresses each: 23.6 MB as JSON.
+// largeService returns the clusters for one Service with 100 ports, and its 20
+// EndpointSlices: each has 1,000 endpoints with 85 addresses. Together they are 23.6 MB
+// as JSON.
 func largeService() (*envoy.Resources, []*discoveryv1.EndpointSlice) {
 	const ports, slices, endpoints, addresses = 100, 20, 1000, 85
 	name := types.NamespacedName{Namespace: "team", Name: "web"}
@@ -42,7 +43,7 @@ func largeService() (*envoy.Resources, []*discoveryv1.EndpointSlice) {
 	return resources, all
 }
 
-// assign returns the number of endpoints and the number of addresses that were read for them.
+// assign returns how many endpoints there are, and how many addresses were read for them.
 func assign(r *envoy.Resources, endpointSlices []*discoveryv1.EndpointSlice) (endpoints, read int) {
 	assignments := r.Assign(func(types.NamespacedName) []*discoveryv1.EndpointSlice { return endpointSlices }, func(string) bool {
 		read++
@@ -56,7 +57,7 @@ func assign(r *envoy.Resources, endpointSlices []*discoveryv1.EndpointSlice) (en
 	return endpoints, read
 }
 
-// The owner of a Service decides how many addresses its EndpointSlices have.
+// A Service's owner decides how many addresses its EndpointSlices have.
 func TestScanOfEndpointsIsBounded(t *testing.T) {
 	r, endpointSlices := largeService()
 	var before, after runtime.MemStats
@@ -74,8 +75,8 @@ func TestScanOfEndpointsIsBounded(t *testing.T) {
 	}
 }
 
-// The limit on addresses also bounds the scan of addresses that no cluster gets: the same address
-// again, reserved addresses, and text that is not an address.
+// The limit on addresses also bounds the scan over addresses that no cluster gets: the
+// same address again, reserved addresses, and text that is not an address.
 func TestScanOfUnusedAddressesIsBounded(t *testing.T) {
 	for _, text := range []string{"10.0.0.1", "10.0.9.9", "none"} {
 		endpoint := discoveryv1.Endpoint{}
@@ -97,8 +98,8 @@ func TestScanOfUnusedAddressesIsBounded(t *testing.T) {
 	}
 }
 
-// A cluster above its limit gets the endpoints of the first EndpointSlices by name, in any order of
-// the list, and one at its limit gets all.
+// A cluster above its limit gets the endpoints from the first EndpointSlices by name, in
+// any list order. A cluster at its limit gets all.
 func TestClustersAboveTheirLimitGetTheFirstEndpointSlices(t *testing.T) {
 	endpointSlice := func(name string, ips ...string) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(80))}}}
@@ -126,8 +127,8 @@ func TestClustersAboveTheirLimitGetTheFirstEndpointSlices(t *testing.T) {
 	}
 }
 
-// BenchmarkAssign measures Assign for a Service with 100 ports and EndpointSlices of 23.6 MB. It
-// must take less than 300 ms and 64 MiB.
+// BenchmarkAssign measures Assign for a Service with 100 ports and 23.6 MB of
+// EndpointSlices. It must take less than 300 ms and 64 MiB.
 func BenchmarkAssign(b *testing.B) {
 	r, endpointSlices := largeService()
 	b.ReportAllocs()

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// unsupportedExpression returns why Envoy cannot evaluate a regular expression that package
-// regexp accepts, or "".
+// unsupportedExpression returns why Envoy cannot evaluate a regular expression that
+// package regexp accepts, or "".
 //
-// Envoy's library compares bytes (RE2 with Latin-1). It rejects escapes of other characters,
-// and a character class with other characters can be a different one. It also knows only
-// the exact names of Unicode classes.
+// Envoy's library compares bytes (RE2 with Latin-1). It rejects escapes for other
+// characters, and a character class with other characters can mean a different one. It
+// also knows only the exact names of Unicode classes.
 func unsupportedExpression(expression string) string {
 	switch {
 	case expression == "":
@@ -33,12 +33,12 @@ func unsupportedExpression(expression string) string {
 	return ""
 }
 
-// expressionEscape matches a quotation or an escape. The submatches are the hexadecimal or
-// octal number of a character, and the name of a Unicode class.
+// expressionEscape matches a quotation or an escape. The submatches are a character's
+// hexadecimal or octal number, and a Unicode class name.
 var expressionEscape = regexp.MustCompile(`(?s)\\Q.*?(?:\\E|$)|\\x(?:\{([[:xdigit:]]+)\}|([[:xdigit:]]{2}))|\\([0-7]{1,3})|\\[pP](?:\{\^?([^}]*)\}|(.))|\\.`)
 
-// generalCategory matches the names of the general categories of Unicode. The categories Cn
-// and LC are absent, because RE2 does not have them.
+// generalCategory matches the names of Unicode's general categories. Cn and LC are
+// absent, because RE2 does not have them.
 var generalCategory = regexp.MustCompile(`^(?:Any|C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?)$`)
 
 func exceedsASCII(digits string, base int) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// routeAction returns the action of an entry that forwards requests.
+// routeAction returns the action for an entry that forwards requests.
 func (r *renderer) routeAction(e *routing.Entry, m routeMatch) *routev3.RouteAction {
 	key := actionKey{action: e.Action, origin: e.OriginRequest}
 	if rewrite := pathOf(e.Action.Forward); rewrite != nil && rewrite.Prefix {
@@ -49,7 +49,6 @@ func (r *renderer) newRouteAction(e *routing.Entry, prefix string) *routev3.Rout
 	return action
 }
 
-// addBackends adds the clusters of an entry.
 func (r *renderer) addBackends(action *routev3.RouteAction, e *routing.Entry) {
 	backends := e.Action.Forward.Backends
 	if only := &backends[0]; len(backends) == 1 && r.isPlain(e, only) {
@@ -63,14 +62,14 @@ func (r *renderer) addBackends(action *routev3.RouteAction, e *routing.Entry) {
 	action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{Clusters: weights}}
 }
 
-// isPlain reports whether the requests to a backend and its responses stay as they are.
+// isPlain reports whether requests to a backend and its responses stay as they are.
 func (r *renderer) isPlain(e *routing.Entry, b *routing.WeightedBackend) bool {
 	return requestChanges(e.Action.Forward.Filters) == nil && requestChanges(b.Filters) == nil && e.Action.Response == nil && b.Response == nil &&
 		r.clusters.hostRewrite(e, b) == ""
 }
 
-// clusterWeight returns the cluster of a backend with all changes of headers: Envoy would apply
-// the changes of the route after the changes of the cluster.
+// clusterWeight returns a backend's cluster with all header changes: Envoy would apply
+// the route's changes after the cluster's changes.
 func (r *renderer) clusterWeight(e *routing.Entry, b *routing.WeightedBackend) *routev3.WeightedCluster_ClusterWeight {
 	w := &routev3.WeightedCluster_ClusterWeight{Name: unresolvedCluster, Weight: wrapperspb.UInt32(uint32(b.Weight))} //nolint:gosec // above 0
 	if b.Status == 0 {
@@ -103,7 +102,7 @@ func requestChanges(f *routing.Filters) *routing.HeaderChanges {
 	return f.Request
 }
 
-// pathOf returns the change of the path, which only a rule or its only backend has.
+// pathOf returns the path change, which only a rule or its only backend has.
 func pathOf(f *routing.Forward) *routing.PathChange {
 	for _, filters := range []*routing.Filters{f.Filters, filtersOfOnly(f)} {
 		if filters != nil && filters.Rewrite.Path != nil {
@@ -113,7 +112,7 @@ func pathOf(f *routing.Forward) *routing.PathChange {
 	return nil
 }
 
-// filtersOfOnly returns the filters of the only backend, or nil.
+// filtersOfOnly returns the only backend's filters, or nil.
 func filtersOfOnly(f *routing.Forward) *routing.Filters {
 	if len(f.Backends) != 1 {
 		return nil
@@ -153,8 +152,8 @@ var (
 	// retryOnce repeats a request once that did not reach the backend. It never repeats a
 	// request after a reset, because the backend may have processed it.
 	retryOnce = &routev3.RetryPolicy{RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1)}
-	// retryElsewhere is like retryOnce and uses another endpoint than the previous attempt, if
-	// there is one. It takes 1.2 KiB of Envoy's memory for each route.
+	// retryElsewhere is like retryOnce and uses another endpoint than the previous
+	// attempt, if there is one. It takes 1.2 KiB in Envoy for each route.
 	retryElsewhere = &routev3.RetryPolicy{
 		RetryOn: retryOnce.RetryOn, NumRetries: retryOnce.NumRetries, HostSelectionRetryMaxAttempts: hostSelections,
 		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
@@ -164,11 +163,10 @@ var (
 	}
 )
 
-// hostSelections is how often Envoy selects an endpoint for a retry before it uses the endpoint
-// of the previous attempt again.
+// hostSelections is how often Envoy selects an endpoint for a retry before it uses the
+// previous attempt's endpoint again.
 const hostSelections = 5
 
-// requestTimeout returns the timeout of the whole request.
 func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
 	if t.Request == nil {
 		return noTimeout
@@ -176,8 +174,8 @@ func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
 	return durationpb.New(*t.Request)
 }
 
-// retryPolicy returns the policy for the backends of an entry. A Service with an address is one
-// endpoint for Envoy, so that its retries cannot use another endpoint.
+// retryPolicy returns the policy for an entry's backends. A Service with an address is
+// one endpoint for Envoy, so that its retries cannot use another endpoint.
 func (r *renderer) retryPolicy(e *routing.Entry) *routev3.RetryPolicy {
 	backends := e.Action.Forward.Backends
 	for i := range backends {
@@ -188,7 +186,6 @@ func (r *renderer) retryPolicy(e *routing.Entry) *routev3.RetryPolicy {
 	return retryOnce
 }
 
-// withTimeout returns the policy with the timeout of each attempt.
 func withTimeout(p *routev3.RetryPolicy, t *routing.Timeouts) *routev3.RetryPolicy {
 	if t.Backend == nil || *t.Backend == 0 {
 		return p

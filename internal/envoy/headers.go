@@ -8,21 +8,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// headers are changes of headers in the form of Envoy, which removes before it adds.
+// headers are header changes in Envoy's form, which removes before it adds.
 type headers struct {
 	add    []*corev3.HeaderValueOption
 	remove []string
 }
 
-// compose returns the changes that have the effect of the given changes one after the other.
-// Envoy itself would apply the changes of a backend before the changes of its route.
+// compose returns changes with the same effect as the given changes one after the other.
+// Envoy itself would apply a backend's changes before the changes of its route.
 func compose(all ...*routing.HeaderChanges) headers {
 	var c composition
 	c.apply(all...)
 	return c.headers()
 }
 
-// apply adds the changes to the composition.
 func (c *composition) apply(all ...*routing.HeaderChanges) {
 	for _, changes := range all {
 		if changes == nil {
@@ -45,12 +44,12 @@ func literal(h routing.Header) *corev3.HeaderValue {
 	return &corev3.HeaderValue{Key: strings.ToLower(h.Name), Value: strings.ReplaceAll(h.Value, "%", "%%")} // Envoy expands "%"
 }
 
-// visitorHost is the host of the request before Envoy rewrites it.
+// visitorHost adds the host that the visitor requested, before Envoy rewrites it.
 func visitorHost() *corev3.HeaderValue {
 	return &corev3.HeaderValue{Key: "x-forwarded-host", Value: "%REQ(:AUTHORITY)%"}
 }
 
-// composition has the effect of changes on each header, in the order of first mention.
+// composition records how changes affect each header, in the order of first mention.
 type composition struct {
 	names  []string
 	byName map[string]*headerEffect

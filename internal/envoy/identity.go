@@ -8,7 +8,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// The files of an Envoy's identity, below [CertificatesPath].
+// The files in an Envoy's identity, below [CertificatesPath].
 const (
 	// CertificateFile and KeyFile contain the client certificate and its private key, as PEM.
 	CertificateFile = "tls.crt"
@@ -24,7 +24,7 @@ const (
 	secretCA     = "ca"
 )
 
-// SDSFiles returns the files that lead an Envoy to the PEM files of its identity, by name.
+// SDSFiles returns the files that lead an Envoy to its identity's PEM files, by name.
 // Envoy reads the PEM files again when the kubelet replaces them.
 func SDSFiles() (map[string][]byte, error) {
 	watched := &corev3.WatchedDirectory{Path: CertificatesPath}

@@ -21,7 +21,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// The names of the listeners, and of the RouteConfiguration of each of the first two.
+// The listener names. Each listener for requests shares its name with its
+// RouteConfiguration.
 const (
 	// ListenerOpen serves the hostnames that require no Access.
 	ListenerOpen = "open"
@@ -32,7 +33,7 @@ const (
 	ListenerReady = "ready"
 )
 
-// ReadyOptions describes the listener that is reachable from outside the pod of an Envoy.
+// ReadyOptions describes the listener that is reachable from outside an Envoy's pod.
 type ReadyOptions struct {
 	// Metrics reports whether other pods can read the metrics.
 	Metrics bool
@@ -66,7 +67,6 @@ func staticRoutes(c *routev3.RouteConfiguration) setRoutes {
 	}
 }
 
-// openListener serves the hostnames that require no Access.
 func openListener(set setRoutes) *listenerv3.Listener {
 	m := connectionManager(ListenerOpen, corsFilter(), routerFilter())
 	m.StripTrailingHostDot = true
@@ -84,10 +84,10 @@ func protectedListener(set setRoutes) *listenerv3.Listener {
 	return newListener(ListenerProtected, "127.0.0.1", PortProtected, m)
 }
 
-// readyListener answers the kubelet and, if permitted, Prometheus. An Envoy gets it after it has
-// acknowledged the other listeners and their routes, so that every answer means ready. The
-// listener does not use /ready of the admin interface, whose thread is busy while Envoy builds a
-// large table.
+// readyListener answers the kubelet and, if permitted, Prometheus. An Envoy gets it after
+// it has acknowledged the other listeners and their routes, so that every answer means
+// ready. The listener does not use the admin interface's /ready, whose thread is busy
+// while Envoy builds a large table.
 func readyListener(o ReadyOptions) *listenerv3.Listener {
 	get := func(path string) *routev3.RouteMatch {
 		return &routev3.RouteMatch{
@@ -124,14 +124,14 @@ func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager)
 	}
 }
 
-// connectionManager returns the settings of both listeners for requests. Only routes, the
-// connectors and Cloudflare limit the time of requests.
+// connectionManager returns the settings for both listeners. Only routes, the connectors
+// and Cloudflare limit how long requests take.
 func connectionManager(name string, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
 	none := durationpb.New(0)
 	return &hcmv3.HttpConnectionManager{
 		StatPrefix: name,
 		CodecType:  hcmv3.HttpConnectionManager_AUTO,
-		// The client is the last entry of X-Forwarded-For, which Cloudflare's edge wrote.
+		// The client is the last entry in X-Forwarded-For, which Cloudflare's edge wrote.
 		UseRemoteAddress:              boolValue(true),
 		XffNumTrustedHops:             1,
 		SkipXffAppend:                 true,

@@ -9,7 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// The listeners are those in testdata/listeners.golden.yaml. A change of them replaces no pod.
+// The listeners are those in testdata/listeners.golden.yaml. Changing them replaces no
+// pod.
 func TestGoldenListeners(t *testing.T) {
 	var documents [][]byte
 	for _, l := range envoy.Listeners(envoy.ReadyOptions{Metrics: true, IPv6: true}) {
@@ -18,7 +19,7 @@ func TestGoldenListeners(t *testing.T) {
 	checkGolden(t, "testdata/listeners.golden.yaml", bytes.Join(documents, []byte("---\n")))
 }
 
-// Without permission, the metrics cannot be read through the port of the readiness probe.
+// Without permission, the readiness probe's port does not serve the metrics.
 func TestListenersServeMetricsOnlyWithPermission(t *testing.T) {
 	for _, serves := range []bool{false, true} {
 		var paths []string

@@ -11,16 +11,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// routeMatch is a match of Envoy, and the path that it matches literally.
+// routeMatch is an Envoy match, and the path that it matches literally.
 type routeMatch struct {
 	*routev3.RouteMatch
 	// prefix is the literal prefix, without a slash at the end.
 	prefix string
 }
 
-// routeMatches returns the matches that together match the requests of an entry: one, or two when
-// the path contains escapes with letters. Envoy compares escapes with regard to case, but
-// "%c3" and "%C3" are the same path (RFC 3986, section 6.2.2.1).
+// routeMatches returns the matches that together match an entry's requests: one, or two
+// when the path contains escapes with letters. Envoy compares escapes with regard to
+// case, but "%c3" and "%C3" are the same path (RFC 3986, section 6.2.2.1).
 func routeMatches(e *routing.Entry) []routeMatch {
 	matches := []routeMatch{newRouteMatch(e.Match, e.Match.Path.Value)}
 	if lower := lowerForm(e.Match.Path); lower != e.Match.Path.Value {
@@ -41,7 +41,7 @@ func (m routeMatch) with(h *routev3.HeaderMatcher) routeMatch {
 	return routeMatch{match, m.prefix}
 }
 
-// countRoutes returns the number of routes of a match.
+// countRoutes returns how many routes a match needs.
 func countRoutes(m *routing.Match) int {
 	if lowerForm(m.Path) != m.Path.Value {
 		return 2
@@ -49,7 +49,7 @@ func countRoutes(m *routing.Match) int {
 	return 1
 }
 
-// lowerForm returns the value of the path with lower-case escapes. In an expression, "%" has no
+// lowerForm returns the path value with lower-case escapes. In an expression, "%" has no
 // meaning.
 func lowerForm(p routing.Path) string {
 	if p.Kind == routing.PathExpression {
@@ -62,7 +62,7 @@ func newRouteMatch(m *routing.Match, path string) routeMatch {
 	match := &routev3.RouteMatch{}
 	switch {
 	case m.Path == (routing.Path{Kind: routing.PathExact, Value: "/"}):
-		// Envoy merges repeated slashes, but not those of a path that has nothing else.
+		// Envoy merges repeated slashes, except in a path that has nothing else.
 		match.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: expression("/+")}
 	case m.Path.Kind == routing.PathExact:
 		match.PathSpecifier = &routev3.RouteMatch_Path{Path: path}
@@ -108,8 +108,8 @@ func prefixExpression(prefix string) *matcherv3.RegexMatcher {
 	return expression("^" + regexp.QuoteMeta(prefix) + "/*")
 }
 
-// dependsOnHostname reports whether the routes of an entry differ between hostnames: a redirect
-// without a hostname contains the hostname of the virtual host.
+// dependsOnHostname reports whether an entry's routes differ between hostnames: a
+// redirect without a hostname contains the virtual host's hostname.
 func dependsOnHostname(e *routing.Entry) bool {
 	return e.Action.Redirect != nil && e.Action.Redirect.Hostname == ""
 }

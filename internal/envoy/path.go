@@ -7,8 +7,8 @@ import (
 )
 
 // normalizePath returns a path in the form in which Envoy compares paths with the options
-// normalize_path and merge_slashes: escapes of unreserved characters are decoded, segments
-// "." and ".." are resolved, and repeated slashes are merged. Other escapes stay, with
+// normalize_path and merge_slashes: it decodes escaped unreserved characters, resolves
+// the segments "." and "..", and merges repeated slashes. Other escapes stay, with
 // upper-case digits.
 func normalizePath(path string) (string, error) {
 	decoded, err := decodeUnreserved(path)
@@ -18,7 +18,7 @@ func normalizePath(path string) (string, error) {
 	return resolveSegments(decoded), nil
 }
 
-// decodeUnreserved decodes the escapes of unreserved characters (RFC 3986, section 2.3).
+// decodeUnreserved decodes escaped unreserved characters (RFC 3986, section 2.3).
 func decodeUnreserved(path string) (string, error) {
 	if !strings.Contains(path, "%") {
 		return path, nil

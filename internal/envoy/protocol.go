@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxConnections is the circuit breaker of a cluster. Envoy's default of 1,024 would
-	// refuse requests of a busy hostname; the connectors have no such limit.
+	// maxConnections is a cluster's circuit breaker. Envoy's default of 1,024 would
+	// refuse requests for a busy hostname; the connectors have no such limit.
 	maxConnections = 100_000
-	// maxHeadersKiB and maxHeaders limit the headers of requests and responses.
+	// maxHeadersKiB and maxHeaders limit request and response headers.
 	maxHeadersKiB = 128
 	maxHeaders    = 1000
 )
 
-// secretSystemCA is the static secret of the bootstrap with the certificate authorities of
+// secretSystemCA is the bootstrap's static secret with the certificate authorities in
 // Envoy's image.
 const secretSystemCA = "system-ca"
 
@@ -32,7 +32,6 @@ var (
 	}}}
 )
 
-// protocolOptions returns the HTTP options of a cluster.
 func (c *clusters) protocolOptions(o httpOptions) map[string]*anypb.Any {
 	if known, ok := c.options[o]; ok {
 		return known
@@ -65,8 +64,8 @@ func http1Options() *corev3.Http1ProtocolOptions {
 	}
 }
 
-// upstreamTLS returns the TLS settings of a cluster. Envoy verifies the certificate by the
-// authorities of its image, unless the settings omit the verification.
+// upstreamTLS returns a cluster's TLS settings. Envoy verifies the certificate by the
+// authorities in its image, unless the settings omit the verification.
 func upstreamTLS(conn connection) *corev3.TransportSocket {
 	common := &tlsv3.CommonTlsContext{}
 	if conn.http2 {
@@ -94,8 +93,8 @@ func certificateFor(name string) *tlsv3.CertificateValidationContext {
 	}}}
 }
 
-// adsSource is the source of resources that the controller sends. Envoy waits for them
-// without a time limit.
+// adsSource gets resources from the controller. Envoy waits for them without a time
+// limit.
 func adsSource() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,

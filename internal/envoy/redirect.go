@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// redirectRoutes returns the routes of an entry with a redirect for a hostname that the entry
+// redirectRoutes returns an entry's routes with a redirect, for a hostname that the entry
 // covers.
 func redirectRoutes(e *routing.Entry, hostname string, m routeMatch) []*routev3.Route {
 	redirect := e.Action.Redirect
@@ -25,7 +25,7 @@ func redirectRoutes(e *routing.Entry, hostname string, m routeMatch) []*routev3.
 	return routes
 }
 
-// locationPort is the port in the Location header for a part of the requests of an entry.
+// locationPort is the port in the Location header for some of an entry's requests.
 type locationPort struct {
 	// number is the port, or 0 for none. Envoy then keeps the port of a Host that it copies.
 	number int32
@@ -35,7 +35,7 @@ type locationPort struct {
 	replaces bool
 }
 
-// limit returns the match for the part of the requests.
+// limit narrows the match to these requests.
 func (p locationPort) limit(m routeMatch) routeMatch {
 	if p.scheme != "" {
 		m = m.with(schemeMatcher(p.scheme))
@@ -46,12 +46,14 @@ func (p locationPort) limit(m routeMatch) routeMatch {
 	return m
 }
 
-// locationPorts returns the ports for all requests of an entry with the scheme, the first that
-// applies. copiesHost reports whether the Location header has the Host of the request.
+// locationPorts returns the ports for all requests with the scheme that the entry
+// answers, the first that applies. copiesHost reports whether the Location header has the
+// request's Host.
 //
-// "If redirect scheme is not-empty, the redirect port MUST be the well-known port associated with
-// the redirect scheme", and the header omits it. (HTTPRequestRedirectFilter.Port) Envoy cannot
-// remove the port of a Host that it copies, but it can replace it.
+// "If redirect scheme is not-empty, the redirect port MUST be the well-known port
+// associated with the redirect scheme", and the header omits it.
+// (HTTPRequestRedirectFilter.Port) Envoy cannot remove the port from a Host that it
+// copies, but it can replace it.
 func locationPorts(r *routing.Redirect, entry routing.Scheme, copiesHost bool) []locationPort {
 	requests := []routing.Scheme{entry}
 	if entry == "" && dependsOnScheme(r) {
@@ -71,8 +73,8 @@ func locationPorts(r *routing.Redirect, entry routing.Scheme, copiesHost bool) [
 	return ports
 }
 
-// dependsOnScheme reports whether the port in the Location header depends on the scheme of the
-// request.
+// dependsOnScheme reports whether the port in the Location header depends on the
+// request's scheme.
 func dependsOnScheme(r *routing.Redirect) bool {
 	return r.LocationPort(routing.SchemeHTTP) != r.LocationPort(routing.SchemeHTTPS)
 }
@@ -80,15 +82,14 @@ func dependsOnScheme(r *routing.Redirect) bool {
 // namesPort reports whether the redirect determines the port, which it otherwise keeps.
 func namesPort(r *routing.Redirect) bool { return r.Scheme != "" || r.Port != 0 }
 
-// countRedirects returns the largest number of routes of a redirect for one match.
+// countRedirects returns the most routes that a redirect needs for one match.
 func countRedirects(r *routing.Redirect) int {
 	return len(locationPorts(r, "", r.Hostname == ""))
 }
 
 var wellKnownPorts = map[string]int32{"http": 80, "https": 443}
 
-// redirectAction returns the action of a redirect to the host, or to the host of the request if it
-// is empty.
+// redirectAction redirects to the host, or to the request's host if it is empty.
 func redirectAction(redirect *routing.Redirect, host string, port int32, prefix string) *routev3.RedirectAction {
 	action := &routev3.RedirectAction{HostRedirect: host, ResponseCode: redirectCodes[redirect.Status]}
 	if redirect.Scheme != "" {

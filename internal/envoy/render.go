@@ -11,11 +11,11 @@ import (
 // Resources contain everything that Envoy needs to serve a routing table. They share memory,
 // and must not be changed.
 type Resources struct {
-	// Open and Protected are the routes of the two listeners. Each has a virtual host for
-	// every hostname of the table. On a listener that does not serve the hostname, the
-	// virtual host has no routes, so that a wider virtual host does not answer.
+	// Open and Protected are the two listeners' routes. Each has a virtual host for every
+	// hostname in the table. On a listener that does not serve the hostname, the virtual
+	// host has no routes, so that a wider virtual host does not answer.
 	Open, Protected *routev3.RouteConfiguration
-	// Clusters are the clusters of all backends, by name.
+	// Clusters are sorted by name.
 	Clusters []*clusterv3.Cluster
 	// Endpoints are the clusters whose addresses [Assign] returns, by name.
 	Endpoints []EndpointsOf
@@ -31,11 +31,11 @@ type Resources struct {
 	closed map[string]bool
 }
 
-// Render returns the resources of a table. The same table gives the same resources.
+// Render returns a table's resources. The same table gives the same resources.
 func Render(t *routing.Table) *Resources { return RenderTransition(t, Transition{}, nil) }
 
-// RenderTransition returns the resources of a table while the Access of hostnames changes. The
-// resources share equal clusters with the last ones, which may be nil.
+// RenderTransition returns a table's resources while hostnames change their Access
+// settings. The resources share equal clusters with the last ones, which may be nil.
 func RenderTransition(t *routing.Table, transition Transition, last *Resources) *Resources {
 	hosts := t.Hosts(transition.Hostnames...)
 	r := &renderer{
@@ -73,11 +73,11 @@ func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.Rout
 		VirtualHosts:             hosts,
 		IgnorePortInHostMatching: true,
 		RequestHeadersToRemove:   []string{"x-envoy-external-address", "x-envoy-internal"}, // added by Envoy itself
-		ValidateClusters:         boolValue(false),                                         // the share of unresolved backends has no cluster
+		ValidateClusters:         boolValue(false),                                         // unresolved backends have no cluster
 	}
 }
 
-// renderer renders the entries of a table. Entries that are repeated for several hostnames
+// renderer renders a table's entries. Entries that are repeated for several hostnames
 // share their routes.
 type renderer struct {
 	clusters *clusters
@@ -85,7 +85,7 @@ type renderer struct {
 	actions  map[actionKey]*routev3.RouteAction
 }
 
-// actionKey has what the RouteAction of an entry depends on.
+// actionKey has what an entry's RouteAction depends on.
 type actionKey struct {
 	action *routing.Action
 	origin *v1alpha1.OriginRequest
@@ -93,14 +93,13 @@ type actionKey struct {
 	prefix string
 }
 
-// virtualHost returns the virtual host that serves a hostname.
 func (r *renderer) virtualHost(h *routing.Host) *routev3.VirtualHost {
 	host := emptyVirtualHost(h.Hostname)
 	var answered routing.Schemes
 	for _, e := range h.Entries {
 		host.Routes = append(host.Routes, r.routesOf(e, h.Hostname)...)
 		if e.Source.Route.Kind == routing.KindGRPCRoute && host.ResponseHeadersToRemove == nil {
-			// Envoy drops the trailers of a response with a Content-Length.
+			// Envoy drops a response's trailers if it has a Content-Length.
 			host.ResponseHeadersToRemove = []string{"content-length"}
 		}
 		if e.Match.MatchesAll() {
@@ -123,7 +122,7 @@ func emptyVirtualHost(hostname string) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Name: hostname, Domains: []string{hostname}}
 }
 
-// routesOf returns the routes of an entry for a hostname that the entry covers.
+// routesOf returns an entry's routes for a hostname that the entry covers.
 func (r *renderer) routesOf(e *routing.Entry, hostname string) []*routev3.Route {
 	if routes, ok := r.routes[e]; ok {
 		return routes

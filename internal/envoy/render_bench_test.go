@@ -38,8 +38,8 @@ func backend(service int) routing.Backend {
 	}
 }
 
-// BenchmarkRender measures the rendering of 10,000 hostnames with five routes each: the first
-// one, one with the clusters of the last one, and one with the serialization of the resources.
+// BenchmarkRender measures rendering 10,000 hostnames with five routes each: for the
+// first time, with the last rendering's clusters, and including serialization.
 func BenchmarkRender(b *testing.B) {
 	table := largeTable(10_000)
 	b.Run("again", func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// route returns one route of an entry without a redirect.
+// route returns one route for an entry without a redirect.
 func (r *renderer) route(e *routing.Entry, m routeMatch) *routev3.Route {
 	route := &routev3.Route{Match: m.RouteMatch}
 	a := e.Action
@@ -30,7 +30,7 @@ func (r *renderer) route(e *routing.Entry, m routeMatch) *routev3.Route {
 	return route
 }
 
-// setResponse adds the changes of the headers of responses that Envoy sends itself.
+// setResponse sets the header changes for responses that Envoy sends itself.
 func setResponse(route *routev3.Route, a *routing.Action) {
 	response := compose(a.Response)
 	route.ResponseHeadersToAdd, route.ResponseHeadersToRemove = response.add, response.remove
@@ -42,7 +42,7 @@ type pathRewrite struct {
 	expression *matcherv3.RegexMatchAndSubstitute
 }
 
-// rewritePath returns the rewrite for a change of the path. The table of
+// rewritePath returns the rewrite for a path change. The table in
 // HTTPPathModifier.ReplacePrefixMatch defines the slashes.
 func rewritePath(c *routing.PathChange, prefix string) pathRewrite {
 	replacement := strings.TrimSuffix(c.Value, "/")
@@ -60,12 +60,11 @@ func rewritePath(c *routing.PathChange, prefix string) pathRewrite {
 	}
 }
 
-// substitution returns a rewrite of the path. A backslash refers to a part of the path.
+// substitution returns a path rewrite. A backslash refers to a part of the path.
 func substitution(pattern *matcherv3.RegexMatcher, value string) *matcherv3.RegexMatchAndSubstitute {
 	return &matcherv3.RegexMatchAndSubstitute{Pattern: pattern, Substitution: strings.ReplaceAll(value, `\`, `\\`)}
 }
 
-// filterCORS is the name of the CORS filter in the bootstrap.
 const filterCORS = "envoy.filters.http.cors"
 
 func corsPolicy(c *routing.CORS) *corsv3.CorsPolicy {
@@ -134,7 +133,7 @@ func clusterNotFoundCode(kind string) routev3.RouteAction_ClusterNotFoundRespons
 	return routev3.RouteAction_INTERNAL_SERVER_ERROR
 }
 
-// millionths returns a fraction in millionths, the smallest unit of Envoy.
+// millionths returns a fraction in millionths, Envoy's smallest unit.
 func millionths(numerator, denominator int32) uint32 {
 	const million = 1_000_000
 	if denominator <= 0 {

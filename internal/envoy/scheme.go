@@ -9,9 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// schemeMatcher returns the condition for the scheme of a request, as [routing.SchemeOf] defines
-// it. Envoy itself writes http into a missing header, so the listeners add the https of such a
-// request before Envoy looks at it.
+// schemeMatcher returns the condition for a request's scheme, as [routing.SchemeOf]
+// defines it. Envoy itself writes http into a missing header, so the listeners add https
+// to such a request before Envoy looks at it.
 func schemeMatcher(scheme routing.Scheme) *routev3.HeaderMatcher {
 	isHTTP := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: string(routing.SchemeHTTP)}, IgnoreCase: true}
 	return &routev3.HeaderMatcher{

@@ -11,14 +11,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Transition describes how the listeners serve the hostnames whose Access changes, until the
-// connectors have the ingress rules for the new Access.
+// Transition describes how the listeners serve hostnames whose Access settings change,
+// until the connectors have the ingress rules for the new settings.
 type Transition struct {
 	// Hostnames are further hostnames that the connectors distinguish. Each of them has a
 	// virtual host if the table covers it.
 	Hostnames []string
-	// Placements are the placements of the hostnames that the listener of their Access does
-	// not serve alone.
+	// Placements lists the hostnames that the listener for their Access settings does not
+	// serve alone.
 	Placements map[string]Placement
 }
 
@@ -28,22 +28,20 @@ type Placement struct{ Open, Protected Serving }
 // Serving is how a listener serves a hostname.
 type Serving int
 
-// The values of Serving.
 const (
 	// NotServed means that the virtual host has no routes, so that all requests get 404 and no
 	// wider virtual host answers them.
 	NotServed Serving = iota
 	// Served means that the virtual host has all routes.
 	Served
-	// Kept means that the virtual host answers only the requests that it answered before the
-	// Access of the hostname changed, and only as long as the answer stays the same. All others
-	// get 403.
+	// Kept means that the virtual host answers only the requests that it answered before
+	// the hostname's Access settings changed, and only as long as the answer stays the
+	// same. All others get 403.
 	Kept
 	// Closed means that all requests get 403.
 	Closed
 )
 
-// placement returns the placement of a host.
 func (t Transition) placement(h *routing.Host) Placement {
 	if p, ok := t.Placements[h.Hostname]; ok {
 		return p
@@ -51,7 +49,7 @@ func (t Transition) placement(h *routing.Host) Placement {
 	return PlacementOf(h.Access != nil)
 }
 
-// PlacementOf returns the placement of a hostname whose Access does not change.
+// PlacementOf returns the placement for a hostname whose Access settings do not change.
 func PlacementOf(requiresAccess bool) Placement {
 	if requiresAccess {
 		return Placement{Open: NotServed, Protected: Served}
@@ -59,7 +57,7 @@ func PlacementOf(requiresAccess bool) Placement {
 	return Placement{Open: Served, Protected: NotServed}
 }
 
-// place returns the virtual host of a listener that serves a host in this way.
+// place returns a listener's virtual host that serves a host in this way.
 func place(host *routev3.VirtualHost, s Serving) *routev3.VirtualHost {
 	switch s {
 	case Served, Kept:
@@ -72,10 +70,11 @@ func place(host *routev3.VirtualHost, s Serving) *routev3.VirtualHost {
 	}
 }
 
-// keep returns the host with the routes that it had before and still has. The routes of either
-// list that come first, and that the other list does not have, answer 403. A request is
-// therefore forwarded only if the same route answers it in both lists. keep also returns the
-// routes before, in which the lost routes answer 403: they do not come back.
+// keep returns the host with the routes that it had before and still has. Where either
+// list has a route that comes first and that the other list lacks, that route answers
+// 403. A request is therefore forwarded only if the same route answers it in both lists.
+// keep also returns the routes before, in which the lost routes answer 403: they do not
+// come back.
 func keep(host *routev3.VirtualHost, before []*routev3.Route) (kept *routev3.VirtualHost, remaining []*routev3.Route) {
 	positions := map[string][]int{}
 	for i, route := range before {
@@ -115,12 +114,12 @@ func forbidAll(routes []*routev3.Route) []*routev3.Route {
 	return forbidden
 }
 
-// forbid returns a route that answers the requests of the match with 403.
+// forbid returns a route that answers the match's requests with 403.
 func forbid(match *routev3.RouteMatch) *routev3.Route {
 	return &routev3.Route{Match: match, Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusForbidden}}}
 }
 
-// openRoutes returns, by hostname, the routes from which the open listener keeps those of the
+// openRoutes returns the routes, by hostname, from which the open listener serves the
 // hostnames with the placement [Kept]. It is nil for nil resources.
 func (r *Resources) openRoutes() map[string][]*routev3.Route {
 	if r == nil {
@@ -165,8 +164,8 @@ func (r *Resources) IsOpen() map[string]bool {
 	return open
 }
 
-// hostnameOf returns the hostname of a virtual host. The hostname of the virtual host for all
-// other requests is empty.
+// hostnameOf returns a virtual host's hostname, which is empty for the virtual host for
+// all other requests.
 func hostnameOf(host *routev3.VirtualHost) string {
 	if host.Name == "*" {
 		return ""

@@ -46,7 +46,8 @@ func randomRoutes(dice *rand.Rand) []*routev3.Route {
 type keptHost struct {
 	first     map[string]string // the answers before
 	remaining []*routev3.Route
-	// forwarded and lost count the requests that are forwarded, and those that could be.
+	// forwarded counts the requests that are forwarded, and lost the requests that could
+	// be.
 	forwarded, lost int
 }
 

@@ -9,18 +9,18 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Envoy rejects the whole table because of one bad value, and accepts some values that change
-// the requests of other tenants. The functions in this file return the problem of a value, or
+// Envoy rejects the whole table because of one bad value, and accepts some values that
+// change other tenants' requests. The functions in this file return a value's problem, or
 // "".
 
-// framingHeaders are the headers that describe the connection or the length of a message.
-// A response with another length would end inside the next response on a connection that
+// framingHeaders are the headers that describe the connection or a message's length. A
+// response with another length would end inside the next response on a connection that
 // tenants share.
 var framingHeaders = []string{
 	"connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }
 
-// token is the syntax of a header name (RFC 9110, section 5.1).
+// token is the syntax for header names (RFC 9110, section 5.1).
 var token = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 
 // isEnvoyHeader reports whether the header controls Envoy.
@@ -77,7 +77,7 @@ func modifierProblem(f *gatewayv1.HTTPHeaderFilter) string {
 	return ""
 }
 
-// literalPath is the syntax of a path that replaces another path.
+// literalPath is the syntax for a path that replaces another path.
 var literalPath = regexp.MustCompile(`^/(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*$`)
 
 func replacementProblem(path string) string {
@@ -87,7 +87,7 @@ func replacementProblem(path string) string {
 	return fmt.Sprintf("replacement path %q, which is not a valid path", path)
 }
 
-// matchedHeaderProblem checks the name of a header in a match.
+// matchedHeaderProblem checks a header name in a match.
 func matchedHeaderProblem(name string) string {
 	if strings.EqualFold(name, "connection") || isEnvoyHeader(name) {
 		return fmt.Sprintf("header %s, which is removed before routes are matched", name)
