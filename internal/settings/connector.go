@@ -8,7 +8,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// connector returns the settings of the connectors.
 func (s *Settings) connector() v1alpha1.Connector {
 	return ptr.Deref(s.Spec.Connector, v1alpha1.Connector{})
 }
@@ -21,8 +20,8 @@ func (s *Settings) Protocol() v1alpha1.Protocol {
 	return ptr.Deref(s.connector().Protocol, v1alpha1.ProtocolAuto)
 }
 
-// TokenRotation returns the interval at which the controller rotates the token of
-// the tunnel. It returns 0 when the controller rotates the token only on demand.
+// TokenRotation returns the interval at which the controller rotates the tunnel token, or
+// 0 when it rotates the token only on demand.
 func (s *Settings) TokenRotation() time.Duration {
 	interval := s.connector().TokenRotation
 	if interval == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// DataPlane returns the data plane of the Gateway. It accepts nil settings, for which it
+// DataPlane returns the Gateway's data plane. It accepts nil settings, for which it
 // returns the default.
 func (s *Settings) DataPlane() v1alpha1.DataPlane {
 	if s == nil {
@@ -20,9 +20,9 @@ func (s *Settings) DataPlane() v1alpha1.DataPlane {
 	return ptr.Deref(s.Spec.DataPlane, v1alpha1.DataPlaneIngressRules)
 }
 
-// ClassDataPlane returns the data plane of the Gateways of a class. It returns the default when
-// the class has no valid parameters. configuration is the object that [ClassParameters]
-// returns, or nil.
+// ClassDataPlane returns the data plane for a GatewayClass. It returns the default when
+// the GatewayClass has no valid parameters. configuration is the object that
+// [ClassParameters] returns, or nil.
 func ClassDataPlane(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration, controllerNamespace string) v1alpha1.DataPlane {
 	if configuration == nil || ClassProblem(class, configuration, controllerNamespace) != nil {
 		return v1alpha1.DataPlaneIngressRules
@@ -49,8 +49,9 @@ func (s *Settings) checkDataPlane() string {
 	return violation
 }
 
-// checkEnvoyCPU requires a CPU request of Envoy for autoscaling. A HorizontalPodAutoscaler
-// computes no utilization while a container of a pod, also a sidecar, has no request.
+// checkEnvoyCPU requires a CPU request for Envoy when the connectors are autoscaled. A
+// HorizontalPodAutoscaler computes no utilization while any container in a pod, even a
+// sidecar, has no request.
 func (s *Settings) checkEnvoyCPU() string {
 	c := s.connector()
 	if c.Autoscaling == nil {
@@ -65,7 +66,7 @@ func (s *Settings) checkEnvoyCPU() string {
 }
 
 // checkEnvoyFields rejects the fields that only connectors implement. A field with the
-// default value of the connectors has no effect and is accepted.
+// connectors' default value has no effect and is accepted.
 func checkEnvoyFields(path string, o *v1alpha1.OriginRequest) string {
 	if o == nil {
 		return ""

@@ -40,8 +40,8 @@ func TestSettingsWithoutEffectOnEnvoyAreRefused(t *testing.T) {
 	}
 }
 
-// The fields of originRequest that both data planes implement, and the defaults of the
-// others, are valid with Envoy.
+// The originRequest fields that both data planes implement, and the other fields'
+// defaults, are valid with Envoy.
 func TestSettingsThatEnvoyImplementsAreValid(t *testing.T) {
 	class := spec{DataPlane: new(v1alpha1.DataPlaneEnvoy), OriginRequest: &v1alpha1.OriginRequest{
 		ConnectTimeout: new(v1alpha1.Duration("5s")), TLSTimeout: new(v1alpha1.Duration("5s")), TCPKeepAlive: new(v1alpha1.Duration("5s")),
@@ -57,7 +57,7 @@ func TestSettingsThatEnvoyImplementsAreValid(t *testing.T) {
 	}
 }
 
-// The autoscaler of Kubernetes considers the CPU requests of all containers of a pod.
+// The Kubernetes autoscaler considers the CPU requests of all containers in a pod.
 func TestAutoscalingRequiresACPURequestOfEnvoy(t *testing.T) {
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	for name, test := range map[string]struct {

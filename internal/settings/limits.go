@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The defaults of spec.limits.
+// The defaults in spec.limits.
 const (
 	defaultTunnelsPerNamespace   = 10
 	defaultRulesPerTunnel        = 1000
@@ -19,34 +19,33 @@ const (
 	defaultUpdateInterval        = 5 * time.Second
 )
 
-// Limits are the limits of a GatewayClass for each of its Gateways, with defaults.
+// Limits are a GatewayClass's limits for each of its Gateways, with defaults.
 type Limits struct {
-	// TunnelsPerNamespace is the maximum number of Tunnels for the Gateways of one
-	// namespace.
+	// TunnelsPerNamespace limits the Tunnels for Gateways in one namespace.
 	TunnelsPerNamespace int
-	// TenantLabel is the label of namespaces whose value identifies a tenant. It is
-	// empty when each namespace is a tenant of its own.
+	// TenantLabel is the namespace label whose value identifies a tenant. It is empty
+	// when each namespace is its own tenant.
 	TenantLabel string
-	// RulesPerTunnel is the maximum number of rules of one Gateway.
+	// RulesPerTunnel limits one Gateway's rules.
 	RulesPerTunnel int
-	// RulesPerNamespace is the maximum number of rules of one tenant on one Gateway,
-	// or 0 for no limit except RulesPerTunnel.
+	// RulesPerNamespace limits one tenant's rules on one Gateway, or is 0 for no limit
+	// except RulesPerTunnel.
 	RulesPerNamespace int
-	// RoutesPerHostname is the maximum number of routes of Envoy for one hostname.
+	// RoutesPerHostname limits the Envoy routes for one hostname.
 	RoutesPerHostname int
-	// ListenersPerNamespace is the maximum number of entries that the ListenerSets of
-	// one tenant may have on one Gateway.
+	// ListenersPerNamespace limits the entries that one tenant's ListenerSets may have on
+	// one Gateway.
 	ListenersPerNamespace int
 	// ExpressionsRefused reports whether routes must not use regular expressions.
 	ExpressionsRefused bool
-	// UpdateBurst is the number of writes of a tunnel's configuration that may follow
-	// each other, and UpdateInterval the time after which one more write is permitted.
+	// UpdateBurst is how many writes to a tunnel's configuration may follow each other,
+	// and UpdateInterval the time after which one more write is permitted.
 	UpdateBurst    int
 	UpdateInterval time.Duration
 }
 
-// Limits returns the limits of the class. It accepts nil settings, for which it
-// returns the defaults.
+// Limits returns the GatewayClass's limits. It accepts nil settings, for which it returns
+// the defaults.
 func (s *Settings) Limits() Limits {
 	if s == nil {
 		return newLimits(nil, s.DataPlane())
@@ -54,9 +53,9 @@ func (s *Settings) Limits() Limits {
 	return newLimits(s.Spec.Limits, s.DataPlane())
 }
 
-// ClassLimits returns the limits of the class for a Gateway with the data plane, also when
-// the settings of the Gateway are not valid. It returns false when the settings of the
-// class are not valid.
+// ClassLimits returns the GatewayClass's limits for a Gateway with the data plane, even
+// when the Gateway's own settings are not valid. It returns false when the GatewayClass's
+// settings are not valid.
 func ClassLimits(in Input, plane v1alpha1.DataPlane) (Limits, bool) {
 	c, problem := in.class()
 	if problem != nil {
@@ -65,8 +64,9 @@ func ClassLimits(in Input, plane v1alpha1.DataPlane) (Limits, bool) {
 	return newLimits(c.spec.Limits, plane), true
 }
 
-// ForbidsPausing reports whether the class forbids pausing its Gateways, also when the settings of
-// the Gateway are not valid. A class whose settings are not valid forbids nothing.
+// ForbidsPausing reports whether the GatewayClass forbids pausing its Gateways, even when
+// the Gateway's own settings are not valid. A GatewayClass whose settings are not valid
+// forbids nothing.
 func ForbidsPausing(in Input) bool {
 	c, problem := in.class()
 	return problem == nil && ptr.Deref(c.spec.Pausing, v1alpha1.PausingAllowed) == v1alpha1.PausingForbidden
@@ -92,8 +92,8 @@ func newLimits(set *v1alpha1.Limits, plane v1alpha1.DataPlane) Limits {
 	}
 }
 
-// updateInterval returns the interval, or the default for an invalid duration, which
-// the validation of the CustomResourceDefinition prevents.
+// updateInterval returns the interval, or the default for an invalid duration, which the
+// CustomResourceDefinition prevents.
 func updateInterval(updates v1alpha1.ConfigurationUpdates) time.Duration {
 	if updates.Interval == nil {
 		return defaultUpdateInterval

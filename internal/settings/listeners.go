@@ -7,17 +7,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Listeners are the entries of spec.listenerConfigurations of both levels. They are not
-// merged into one list, because an entry of the preferred level takes precedence over
-// every entry of the other level, and the level of an entry decides about access.
+// Listeners are the spec.listenerConfigurations entries from both levels. They are not
+// merged into one list, because every entry on the preferred level takes precedence over
+// every entry on the other, and an entry's level decides about access.
 type Listeners struct {
 	Class, Gateway []v1alpha1.ListenerConfiguration
-	// PreferGateway reports whether the originRequest of the Gateway takes precedence.
+	// PreferGateway reports whether the Gateway's originRequest takes precedence.
 	PreferGateway bool
 }
 
-// Access returns the access of the entries of one level, by the hostname of the entry.
-// Entries for the same hostname have equal access, which the validation ensures.
+// Access returns one level's access by entry hostname. Entries for the same hostname have
+// equal access, which the validation ensures.
 func Access(entries []v1alpha1.ListenerConfiguration) map[string]*v1alpha1.Access {
 	byHostname := map[string]*v1alpha1.Access{}
 	for i := range entries {
@@ -31,11 +31,10 @@ func Access(entries []v1alpha1.ListenerConfiguration) map[string]*v1alpha1.Acces
 // listenerKey identifies a ListenerConfiguration within a level.
 type listenerKey struct{ protocolPort, hostname string }
 
-// OriginRequests finds the originRequest of listeners. Its elements are the levels in
+// OriginRequests finds the originRequest for a listener. Its elements are the levels in
 // order of precedence.
 type OriginRequests [2]map[listenerKey]*v1alpha1.OriginRequest
 
-// OriginRequests returns the originRequest of all entries.
 func (l Listeners) OriginRequests() OriginRequests {
 	first, second := l.Class, l.Gateway
 	if l.PreferGateway {
@@ -57,9 +56,9 @@ func originRequestsByKey(entries []v1alpha1.ListenerConfiguration) map[listenerK
 // IsEmpty reports whether no entry has an originRequest.
 func (o OriginRequests) IsEmpty() bool { return len(o[0]) == 0 && len(o[1]) == 0 }
 
-// For returns the settings for a listener, or nil when there are none. Within a level,
-// an entry with the hostname of the listener takes precedence over an entry without a
-// hostname, then an entry for the port over an entry for every port.
+// For returns the settings for a listener, or nil when there are none. Within a level, an
+// entry with the listener's hostname takes precedence over an entry without a hostname,
+// then an entry for the port over an entry for every port.
 func (o OriginRequests) For(protocolPort, hostname string) *v1alpha1.OriginRequest {
 	var merged *v1alpha1.OriginRequest
 	for _, level := range o {

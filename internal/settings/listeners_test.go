@@ -65,7 +65,7 @@ func TestDifferentAccessOfOneHostnameIsInvalid(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		entries []v1alpha1.ListenerConfiguration
-		message string // a part of the message; empty when the entries are valid
+		message string // part of the message; empty when the entries are valid
 	}{
 		"equal blocks":                    {[]v1alpha1.ListenerConfiguration{access("HTTPS:443", "a.example.com", "a"), access("HTTPS:8443", "a.example.com", "a")}, ""},
 		"the same tags in another order":  {[]v1alpha1.ListenerConfiguration{access("HTTPS:443", "", "a", "b"), access("*", "", "b", "a")}, ""},

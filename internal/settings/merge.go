@@ -11,14 +11,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// mergeLevels merges the settings of the class with the settings of the Gateway.
+// mergeLevels merges the GatewayClass's settings with the Gateway's settings.
 //
-// The functions in this file merge field by field: the value of first takes
-// precedence over the value of second. Maps and lists with keys are merged by key.
-// Lists without keys are not merged, and neither are podDisruptionBudget and
-// topologySpreadConstraint, which are valid only as a whole. When first
-// sets one of two exclusive fields, the result does not have the other field of
-// second. The result shares memory with the input, which does not change.
+// The functions in this file merge field by field: the value in first takes precedence
+// over the value in second. Maps and lists with keys are merged by key. Lists without
+// keys are not merged, and neither are podDisruptionBudget and topologySpreadConstraint,
+// which are valid only as a whole. When first sets one of two exclusive fields, the
+// result does not take the other field from second. The result shares memory with the
+// input, which does not change.
 func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	if prefersGateway(class) {
 		return mergeSpecs(gateway, class)
@@ -26,15 +26,15 @@ func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunn
 	return mergeSpecs(class, gateway)
 }
 
-// prefersGateway reports whether the settings of a Gateway take precedence over the
-// settings of its class.
+// prefersGateway reports whether a Gateway's settings take precedence over its
+// GatewayClass's settings.
 func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
 	return ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass) == v1alpha1.MergingModePreferGateway
 }
 
-// mergeSpecs merges two specs. Only the class can set mergingMode, account, dataPlane,
-// allowedGatewayFields, limits, pausing and hostnames. The result has no listenerConfigurations, because
-// [Listeners] has the entries of both levels.
+// mergeSpecs merges two specs. Only the GatewayClass can set mergingMode, account,
+// dataPlane, allowedGatewayFields, limits, pausing and hostnames. The result has no
+// listenerConfigurations, because [Listeners] has the entries from both levels.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
 		MergingMode:          cmp.Or(first.MergingMode, second.MergingMode),
@@ -57,8 +57,8 @@ func mergeTunnels(first, second *v1alpha1.TunnelSettings) v1alpha1.TunnelSetting
 	}
 }
 
-// mergeExisting merges two blocks. A takeover next to an id applies only to that
-// tunnel.
+// mergeExisting keeps a takeover next to an id with that id, because it applies only to
+// that tunnel.
 func mergeExisting(first, second *v1alpha1.ExistingTunnel) v1alpha1.ExistingTunnel {
 	merged := v1alpha1.ExistingTunnel{
 		ID:       cmp.Or(first.ID, second.ID),
@@ -122,8 +122,7 @@ func mergeResources(first, second *corev1.ResourceRequirements) corev1.ResourceR
 	}
 }
 
-// mergeAffinities merges two blocks. It does not merge the lists of required or
-// preferred terms.
+// mergeAffinities does not merge the lists with required or preferred terms.
 func mergeAffinities(first, second *corev1.Affinity) corev1.Affinity {
 	return corev1.Affinity{
 		NodeAffinity: mergeBlocks(first.NodeAffinity, second.NodeAffinity, func(first, second *corev1.NodeAffinity) corev1.NodeAffinity {
@@ -147,14 +146,14 @@ func mergeAffinities(first, second *corev1.Affinity) corev1.Affinity {
 	}
 }
 
-// MergeOriginRequests merges two blocks. Each can be nil. The fields of first take
+// MergeOriginRequests merges two blocks. Each can be nil. The fields in first take
 // precedence.
 func MergeOriginRequests(first, second *v1alpha1.OriginRequest) *v1alpha1.OriginRequest {
 	return mergeBlocks(first, second, mergeOriginRequests)
 }
 
-// mergeOriginRequests merges two blocks. matchSNItoHost and http2Origin are
-// exclusive, because the connector does not use HTTP/2 when it matches the SNI.
+// mergeOriginRequests treats matchSNItoHost and http2Origin as exclusive, because the
+// connector does not use HTTP/2 when it matches the SNI.
 func mergeOriginRequests(first, second *v1alpha1.OriginRequest) v1alpha1.OriginRequest {
 	merged := v1alpha1.OriginRequest{
 		ConnectTimeout:         cmp.Or(first.ConnectTimeout, second.ConnectTimeout),
@@ -196,7 +195,7 @@ func firstConstraint(first, _ *corev1.TopologySpreadConstraint) corev1.TopologyS
 	return *first
 }
 
-// mergeBlocks merges two blocks. Each can be nil.
+// mergeBlocks merges two blocks, which can be nil.
 func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
 	if first == nil || second == nil {
 		return cmp.Or(first, second)
@@ -205,8 +204,7 @@ func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
 	return &merged
 }
 
-// mergeLists merges the entries with the same key. The entries of first come
-// first.
+// mergeLists merges entries with the same key. The entries in first come first.
 func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge func(first, second *T) T) []T {
 	if len(first) == 0 || len(second) == 0 {
 		return firstNonEmpty(first, second)
@@ -225,7 +223,7 @@ func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge fu
 	return merged
 }
 
-// mergeMaps merges two maps. The values of first take precedence.
+// mergeMaps prefers the values in first.
 func mergeMaps[M ~map[K]V, K comparable, V any](first, second M) M {
 	switch {
 	case len(first) == 0:
@@ -247,8 +245,8 @@ func firstNonNil[T any](first, second []T) []T {
 	return first
 }
 
-// firstNonEmpty returns first, or second when first is empty. An empty list counts
-// as unset, because clients of the API omit it.
+// firstNonEmpty returns first, or second when first is empty. An empty list counts as
+// unset, because API clients omit it.
 func firstNonEmpty[T any](first, second []T) []T {
 	if len(first) == 0 {
 		return second

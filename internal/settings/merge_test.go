@@ -13,11 +13,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// fieldPath identifies a field of the spec that is merged as a whole. The tests
-// derive all paths from the types, so that they include every new field.
+// fieldPath identifies a spec field that is merged as a whole. The tests derive all paths
+// from the types, so that they include every new field.
 type fieldPath struct {
 	path  string
-	steps []int // indexes of fields
+	steps []int // field indexes
 }
 
 // atomicTypes are the structs that are merged as a whole.
@@ -46,8 +46,8 @@ func fieldPaths(t reflect.Type, path string, steps []int) []fieldPath {
 	return all
 }
 
-// specFieldPaths returns the paths of all fields except mergingMode, which controls
-// the merge, and listenerConfigurations, which stay separate.
+// specFieldPaths returns the paths for all fields except mergingMode, which controls the
+// merge, and listenerConfigurations, which stay separate.
 func specFieldPaths(t *testing.T) []fieldPath {
 	t.Helper()
 	var all []fieldPath
@@ -85,7 +85,7 @@ func newBlock(value reflect.Value) reflect.Value {
 	return value.Elem()
 }
 
-// set fills the value and all of its fields.
+// set fills the value and all its fields.
 func set(value reflect.Value, variant int) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -121,7 +121,7 @@ func setStruct(value reflect.Value, variant int) {
 		set(value.Field(i), variant)
 	}
 	if constraint, ok := value.Addr().Interface().(*corev1.TopologySpreadConstraint); ok {
-		constraint.TopologyKey, constraint.WhenUnsatisfiable = "zone", corev1.DoNotSchedule // the key of the constraint
+		constraint.TopologyKey, constraint.WhenUnsatisfiable = "zone", corev1.DoNotSchedule // the constraint's key
 	}
 }
 
@@ -132,8 +132,8 @@ var modes = map[string]*v1alpha1.MergingMode{
 }
 
 func TestEveryFieldIsMergedByMode(t *testing.T) {
-	// The settings are merged field by field, and spec.mergingMode of the class decides
-	// which level takes precedence.
+	// The settings are merged field by field, and the GatewayClass's spec.mergingMode
+	// decides which level takes precedence.
 	for _, l := range specFieldPaths(t) {
 		for name, mode := range modes {
 			t.Run(l.path+"/"+name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func fullSpec(variant int) v1alpha1.TunnelConfigurationSpec {
 }
 
 func TestEmptyLevelDoesNotChangeTheSettings(t *testing.T) {
-	// A level without settings does not change the settings of the other level.
+	// A level without settings does not change the other level's settings.
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			full, class, empty := fullSpec(1), fullSpec(1), v1alpha1.TunnelConfigurationSpec{MergingMode: mode}
@@ -209,8 +209,7 @@ func TestMergeDoesNotChangeItsInput(t *testing.T) {
 }
 
 func TestMergeKeysAndExclusiveFields(t *testing.T) {
-	// These cases need more than one field: keys of maps and lists, and exclusive
-	// fields.
+	// These cases need more than one field: map keys, list keys, and exclusive fields.
 	connector := func(c v1alpha1.Connector) spec { return spec{Connector: &c} }
 	spread := func(key string, skew int32) corev1.TopologySpreadConstraint {
 		return corev1.TopologySpreadConstraint{TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: skew}

@@ -8,18 +8,18 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Metadata are the labels and annotations in spec.infrastructure of a Gateway that
-// the controller sets on the connectors.
+// Metadata are the labels and annotations in a Gateway's spec.infrastructure that the
+// controller sets on the connectors.
 type Metadata struct {
 	Labels      map[string]string
 	Annotations map[string]string
-	// Dropped are the sorted keys of the labels and annotations that the class does
-	// not allow.
+	// Dropped are the sorted label and annotation keys that the GatewayClass does not
+	// allow.
 	Dropped []string
 }
 
-// reservedPrefixes are the key prefixes of Kubernetes and of this controller. A
-// class cannot allow them or their subdomains.
+// reservedPrefixes are key prefixes that belong to Kubernetes and this controller. A
+// GatewayClass cannot allow them or their subdomains.
 var reservedPrefixes = []string{"tunnelgateway.dev", "kubernetes.io", "k8s.io", "gateway.networking.k8s.io"}
 
 // allowedMetadata returns the labels and annotations whose prefix is allowed.

@@ -10,8 +10,8 @@ import (
 )
 
 func TestClassAllowsMetadataByPrefix(t *testing.T) {
-	// A label or an annotation is set on the connectors only when the class allows exactly
-	// the prefix of its key.
+	// A label or an annotation is set on the connectors only when the GatewayClass allows
+	// exactly its key prefix.
 	for key, test := range map[string]struct {
 		prefixes []string
 		allowed  bool
@@ -52,7 +52,8 @@ func TestClassAllowsMetadataByPrefix(t *testing.T) {
 }
 
 func TestDroppedMetadataIsSorted(t *testing.T) {
-	// The dropped keys are sorted and unique. Without a class, all keys are dropped.
+	// The dropped keys are sorted and unique. Without a GatewayClass, all keys are
+	// dropped.
 	g := &gatewayv1.Gateway{Spec: gatewayv1.GatewaySpec{Infrastructure: &gatewayv1.GatewayInfrastructure{
 		Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{"z": "1", "a": "2", "example.com/kept": "3"},
 		Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"a": "4", "m": "5"},

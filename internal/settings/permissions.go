@@ -13,7 +13,7 @@ import (
 
 type spec = v1alpha1.TunnelConfigurationSpec
 
-// gatewayField is a field that a class can permit for its Gateways.
+// gatewayField is a field that a GatewayClass can permit for its Gateways.
 type gatewayField struct {
 	name  v1alpha1.GatewayField
 	isSet func(*spec) bool
@@ -44,13 +44,13 @@ var gatewayFields = []gatewayField{
 	{"connector.tokenRotation", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.TokenRotation != nil })},
 }
 
-// defaultGatewayFields are the fields that a class permits when it does not set
+// defaultGatewayFields are the fields that a GatewayClass permits when it does not set
 // spec.allowedGatewayFields.
 var defaultGatewayFields = []v1alpha1.GatewayField{
 	"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "connector.replicas",
 }
 
-// classField is a field that only a class can set.
+// classField is a field that only a GatewayClass can set.
 type classField struct {
 	name  string
 	isSet func(*spec) bool
@@ -58,7 +58,7 @@ type classField struct {
 	reason string
 }
 
-// classFields are the fields that no class can permit for its Gateways.
+// classFields are the fields that no GatewayClass can permit for its Gateways.
 var classFields = []classField{
 	{"account", func(s *spec) bool { return s.Account != nil }, "it selects the Cloudflare account in which the controller changes tunnels"},
 	{"mergingMode", func(s *spec) bool { return s.MergingMode != nil }, "it determines which settings take precedence"},
@@ -93,18 +93,17 @@ func connectorFieldIsSet(isSet func(*v1alpha1.Connector) bool) func(*spec) bool 
 	return func(s *spec) bool { return s.Connector != nil && isSet(s.Connector) }
 }
 
-// class is a GatewayClass with its settings, which restrict the settings of its
-// Gateways.
+// class is a GatewayClass with its settings, which restrict its Gateways' settings.
 type class struct {
 	name string
-	// configuration is the "namespace/name" of the class's TunnelConfiguration, or
-	// empty when the class has none.
+	// configuration is the "namespace/name" of the GatewayClass's TunnelConfiguration, or
+	// empty when it has none.
 	configuration string
 	spec          spec
 }
 
-// settingsLocation names the object in which the platform team can change a
-// setting of the class, for messages.
+// settingsLocation names the object in which the platform team can change a GatewayClass
+// setting, for messages.
 func (c *class) settingsLocation() string {
 	if c.configuration == "" {
 		return fmt.Sprintf("a %s that GatewayClass %s refers to", KindTunnelConfiguration, c.name)
@@ -112,8 +111,8 @@ func (c *class) settingsLocation() string {
 	return fmt.Sprintf("%s %s", KindTunnelConfiguration, c.configuration)
 }
 
-// metadataPrefixes returns the key prefixes that the class allows in the metadata
-// of its Gateways.
+// metadataPrefixes returns the key prefixes that the GatewayClass allows in its Gateways'
+// metadata.
 func (c *class) metadataPrefixes() []string {
 	if c.spec.Connector == nil {
 		return nil
@@ -121,8 +120,7 @@ func (c *class) metadataPrefixes() []string {
 	return c.spec.Connector.AllowedMetadataPrefixes
 }
 
-// violation returns why the class does not permit the settings of a Gateway, or
-// "".
+// violation returns why the GatewayClass does not permit a Gateway's settings, or "".
 func (c *class) violation(gateway *spec) string {
 	for _, check := range []func(*spec) string{checkClassOnly, checkCAPool, c.checkPermitted, checkExisting, c.checkReplicas} {
 		if violation := check(gateway); violation != "" {
@@ -132,7 +130,7 @@ func (c *class) violation(gateway *spec) string {
 	return ""
 }
 
-// checkClassOnly rejects the fields that no class can permit.
+// checkClassOnly rejects the fields that no GatewayClass can permit.
 func checkClassOnly(gateway *spec) string {
 	for _, field := range classFields {
 		if field.isSet(gateway) {
@@ -142,12 +140,12 @@ func checkClassOnly(gateway *spec) string {
 	return ""
 }
 
-// classOnly returns the message about a field that only a class can set.
+// classOnly returns the message about a field that only a GatewayClass can set.
 func classOnly(path, reason string) string {
 	return fmt.Sprintf("%s belongs only in the TunnelConfiguration of a GatewayClass, because %s. Remove the field.", path, reason)
 }
 
-// checkCAPool rejects caPool in every originRequest of a Gateway.
+// checkCAPool rejects caPool in a Gateway's originRequest blocks.
 func checkCAPool(gateway *spec) string {
 	const reason = "it names a file in the container of cloudflared, which reads it completely"
 	if gateway.OriginRequest != nil && gateway.OriginRequest.CAPool != nil {
@@ -161,7 +159,7 @@ func checkCAPool(gateway *spec) string {
 	return ""
 }
 
-// checkPermitted rejects the fields that this class does not permit.
+// checkPermitted rejects the fields that this GatewayClass does not permit.
 func (c *class) checkPermitted(gateway *spec) string {
 	permitted := defaultGatewayFields
 	if c.spec.AllowedGatewayFields != nil {
@@ -184,7 +182,7 @@ func (c *class) checkPermitted(gateway *spec) string {
 		c.name, strings.Join(rejected, ", spec."), noun, strings.Join(rejected, ", "), c.settingsLocation())
 }
 
-// checkExisting rejects an existing tunnel without an id. Only a class can set
+// checkExisting rejects an existing tunnel without an id. Only a GatewayClass can set
 // takeover without an id.
 func checkExisting(gateway *spec) string {
 	if gateway.Tunnel != nil && gateway.Tunnel.Existing != nil && gateway.Tunnel.Existing.ID == "" {
@@ -193,7 +191,7 @@ func checkExisting(gateway *spec) string {
 	return ""
 }
 
-// The default bounds of the number of connectors that a Gateway can set.
+// The default bounds for the replicas that a Gateway can set.
 const (
 	defaultMinReplicas = 1
 	defaultMaxReplicas = 4
@@ -208,8 +206,8 @@ func replicaBounds(s *spec) (minimum, maximum int32) {
 	return ptr.Deref(bounds.Min, defaultMinReplicas), ptr.Deref(bounds.Max, defaultMaxReplicas)
 }
 
-// checkReplicas rejects a number of connectors outside the bounds of the class.
-// The bounds do not apply to numbers that the class itself sets.
+// checkReplicas rejects a replica count outside the GatewayClass's bounds. The bounds do
+// not apply to numbers that the GatewayClass itself sets.
 func (c *class) checkReplicas(gateway *spec) string {
 	if gateway.Connector == nil {
 		return ""
@@ -227,8 +225,8 @@ func (c *class) checkReplicas(gateway *spec) string {
 	return c.checkAutoscaling(gateway.Connector.Autoscaling, ptr.Deref(classAutoscaling, v1alpha1.Autoscaling{}))
 }
 
-// checkAutoscaling checks the numbers that the Gateway sets, and the defaults of
-// the numbers that neither the Gateway nor the class sets.
+// checkAutoscaling checks the numbers that the Gateway sets, and the defaults for numbers
+// that neither level sets.
 func (c *class) checkAutoscaling(gateway *v1alpha1.Autoscaling, class v1alpha1.Autoscaling) string {
 	maximum := ptr.Deref(cmp.Or(gateway.MaxReplicas, class.MaxReplicas), v1alpha1.MaxReplicas)
 	for _, number := range []struct {
@@ -253,8 +251,8 @@ func (c *class) checkAutoscaling(gateway *v1alpha1.Autoscaling, class v1alpha1.A
 	return ""
 }
 
-// checkNumber rejects a number of connectors outside the bounds of the class. The
-// message begins with field, which includes the verb.
+// checkNumber rejects a replica count outside the GatewayClass's bounds. The message
+// begins with field, which includes the verb.
 func (c *class) checkNumber(field string, number int32) string {
 	minimum, maximum := replicaBounds(&c.spec)
 	if number >= minimum && number <= maximum {

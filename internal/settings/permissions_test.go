@@ -17,9 +17,9 @@ import (
 
 const existingTunnelID = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 
-// resolve returns the settings of Gateway infra/shared. The TunnelConfiguration of
-// the Gateway has the spec gateway. The class has a TunnelConfiguration unless class
-// is nil. The namespace of the controller is "platform".
+// resolve returns the settings for Gateway infra/shared. The Gateway's
+// TunnelConfiguration has the spec gateway. The GatewayClass has a TunnelConfiguration
+// unless class is nil. The controller's namespace is "platform".
 func resolve(class *spec, gateway spec) (*Settings, *Problem) {
 	parameters := gatewayv1.LocalParametersReference{Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Name: "own"}
 	in := Input{
@@ -40,7 +40,7 @@ func resolve(class *spec, gateway spec) (*Settings, *Problem) {
 	return Resolve(in)
 }
 
-// fieldValues has a spec with a valid value for each field, by the name of the field.
+// fieldValues has a spec with a valid value for each field, by field name.
 var fieldValues = map[string]spec{
 	"originRequest":                       {OriginRequest: &v1alpha1.OriginRequest{}},
 	"listenerConfigurations":              {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{ProtocolPort: "HTTP:80"}}},
@@ -89,7 +89,7 @@ func connector(change func(*v1alpha1.Connector)) spec {
 	return spec{Connector: &c}
 }
 
-// setConnectorField returns a function that sets a field of the connector and all of its fields,
+// setConnectorField returns a function that sets a connector field and all its subfields,
 // except claims.
 func setConnectorField(field string) func(*v1alpha1.Connector) {
 	return func(c *v1alpha1.Connector) {
@@ -104,8 +104,8 @@ func setConnectorField(field string) func(*v1alpha1.Connector) {
 }
 
 func TestEveryFieldBelongsToGatewayOrClass(t *testing.T) {
-	// Every field of the API is in gatewayFields or in classFields. Otherwise, every
-	// Gateway could set the field.
+	// Every API field is in gatewayFields or in classFields. Otherwise, every Gateway
+	// could set the field.
 	want := []string{"tunnel.existing.takeover"}
 	top := reflect.TypeFor[spec]()
 	for i := range top.NumField() {
@@ -144,7 +144,7 @@ func jsonName(field reflect.StructField) string {
 }
 
 func TestGatewayCanSetOnlyPermittedFields(t *testing.T) {
-	// A Gateway can set only the fields that its class permits.
+	// A Gateway can set only the fields that its GatewayClass permits.
 	var all []v1alpha1.GatewayField
 	for _, field := range gatewayFields {
 		all = append(all, field.name)
@@ -192,7 +192,8 @@ func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
 }
 
 func TestGatewayCannotSetClassFields(t *testing.T) {
-	// A Gateway cannot set the fields of a class, even when the class permits them.
+	// A Gateway cannot set the GatewayClass's fields, even when the GatewayClass permits
+	// them.
 	var all []v1alpha1.GatewayField
 	for name := range fieldValues {
 		all = append(all, v1alpha1.GatewayField(name))
@@ -262,7 +263,7 @@ func TestReplicasStayWithinTheBoundsOfTheClass(t *testing.T) {
 	number := func(n int32) *int32 { return &n }
 	for name, test := range map[string]struct {
 		class, gateway spec
-		message        string // a part of the message; empty when the number is permitted
+		message        string // part of the message; empty when the number is permitted
 	}{
 		"the default minimum":                    {spec{}, replicas(1), ""},
 		"below the default minimum":              {spec{}, replicas(0), "spec.connector.replicas is 0, but GatewayClass tunnel permits 1 to 4."},
@@ -321,7 +322,7 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 		class, gateway spec
 		preferGateway  bool
 		want           outcome
-		message        string // a part of the message; empty when the settings are valid
+		message        string // part of the message; empty when the settings are valid
 	}{
 		"no settings":                                   {want: outcome{Policy: remove}},
 		"the Gateway retains a new tunnel":              {gateway: tunnel("", nil, retain), want: outcome{Policy: retain}},
@@ -374,7 +375,7 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 }
 
 func TestAccountIsValidOnlyInTheControllersNamespace(t *testing.T) {
-	// An account is valid only in the namespace of the controller.
+	// An account is valid only in the controller's namespace.
 	parameters := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
 	}
@@ -385,7 +386,7 @@ func TestAccountIsValidOnlyInTheControllersNamespace(t *testing.T) {
 	for name, test := range map[string]struct {
 		configuration *v1alpha1.TunnelConfiguration
 		namespace     string
-		message       string // a part of the message; empty when the settings are valid
+		message       string // part of the message; empty when the settings are valid
 	}{
 		"an account in the controller's namespace": {withAccount, "platform", ""},
 		"an account in another namespace":          {withAccount, "gateways", notAllowed},

@@ -10,15 +10,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// KindTunnelConfiguration is the only supported kind of a parametersRef.
+// KindTunnelConfiguration is the only kind that a parametersRef may have.
 const KindTunnelConfiguration = "TunnelConfiguration"
 
-// gatewayParametersField is the field of a Gateway that names its
-// TunnelConfiguration.
+// gatewayParametersField is the Gateway field that names its TunnelConfiguration.
 const gatewayParametersField = "spec.infrastructure.parametersRef"
 
-// ClassParameters returns the TunnelConfiguration that the parametersRef of the
-// class names. It returns false when the class names none.
+// ClassParameters returns the TunnelConfiguration that the GatewayClass's parametersRef
+// names. It returns false when there is none.
 func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool) {
 	ref := class.Spec.ParametersRef
 	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) || ref.Namespace == nil {
@@ -27,8 +26,8 @@ func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool)
 	return types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}, true
 }
 
-// GatewayParameters returns the TunnelConfiguration that the parametersRef of the
-// Gateway names. It returns false when the Gateway names none.
+// GatewayParameters returns the TunnelConfiguration that the Gateway's parametersRef
+// names. It returns false when there is none.
 func GatewayParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
 	ref := gatewayParametersRef(g)
 	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) {
@@ -48,15 +47,14 @@ func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
 	return group == v1alpha1.GroupName && kind == KindTunnelConfiguration
 }
 
-// ClassProblem returns why the parametersRef of the class, or the object that it
-// names, is not valid, or nil. configuration is the object that
-// [ClassParameters] returns, or nil when it does not exist. spec.account is valid
-// only in controllerNamespace, the namespace of the controller.
+// ClassProblem returns why the GatewayClass's parametersRef, or the object that it names,
+// is not valid, or nil. configuration is the object that [ClassParameters] returns, or
+// nil when it does not exist. spec.account is valid only in controllerNamespace.
 //
-// "If the referent cannot be found, refers to an unsupported kind, or when the
-// data within that resource is malformed, the GatewayClass SHOULD be rejected
-// with the "Accepted" status condition set to "False" and an
-// "InvalidParameters" reason." (GatewayClassSpec.ParametersRef)
+// "If the referent cannot be found, refers to an unsupported kind, or when the data
+// within that resource is malformed, the GatewayClass SHOULD be rejected with the
+// "Accepted" status condition set to "False" and an "InvalidParameters" reason."
+// (GatewayClassSpec.ParametersRef)
 func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration, controllerNamespace string) *Problem {
 	ref := class.Spec.ParametersRef
 	if ref == nil {
@@ -82,8 +80,8 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 	return nil
 }
 
-// gatewayProblem returns why the parametersRef of the Gateway, or the object that
-// it names, is not valid or not permitted by the class, or nil.
+// gatewayProblem returns why the Gateway's parametersRef, or the object that it names, is
+// not valid or not permitted by the GatewayClass, or nil.
 func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration, c *class) *Problem {
 	ref := gatewayParametersRef(g)
 	switch _, ok := GatewayParameters(g); {
@@ -98,8 +96,6 @@ func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfigur
 	return nil
 }
 
-// invalidGatewayConfiguration returns the problem of a Gateway whose own
-// TunnelConfiguration is not valid.
 func invalidGatewayConfiguration(configuration *v1alpha1.TunnelConfiguration, violation string) *Problem {
 	return invalid("%s %q of %s is not valid: %s", KindTunnelConfiguration, configuration.Name, gatewayParametersField, violation)
 }

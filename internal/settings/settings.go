@@ -1,9 +1,8 @@
-// Package settings merges the settings of a GatewayClass and a Gateway. It takes
-// their TunnelConfigurations, and returns the merged settings, or why they are not
-// valid.
+// Package settings merges the TunnelConfigurations that a GatewayClass and a Gateway
+// refer to. It returns the merged settings, or why they are not valid.
 //
-// The package is pure: it uses no client, no context, no clock, no logger and no
-// I/O. It never changes its input.
+// The package is pure: it uses no client, no context, no clock, no logger and no I/O. It
+// never changes its input.
 package settings
 
 import (
@@ -16,46 +15,42 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Input is everything that affects the settings of one Gateway.
+// Input is everything that affects one Gateway's settings.
 type Input struct {
-	// Class is the class of the Gateway. Nil means a class without parameters.
+	// Class is the Gateway's GatewayClass. Nil means a GatewayClass without parameters.
 	Class *gatewayv1.GatewayClass
-	// ClassConfiguration is the object that [ClassParameters] returns. It is nil
-	// when the class has no parametersRef or the object does not exist.
+	// ClassConfiguration is the object that [ClassParameters] returns. It is nil when the
+	// GatewayClass has no parametersRef or the object does not exist.
 	ClassConfiguration *v1alpha1.TunnelConfiguration
-	// Gateway is the Gateway.
-	Gateway *gatewayv1.Gateway
+	Gateway            *gatewayv1.Gateway
 	// GatewayConfiguration is the object that [GatewayParameters] returns. It is
 	// nil when the Gateway has no parametersRef or the object does not exist.
 	GatewayConfiguration *v1alpha1.TunnelConfiguration
-	// ControllerNamespace is the namespace of the controller.
-	ControllerNamespace string
+	ControllerNamespace  string
 }
 
-// Settings are the merged settings of a GatewayClass and a Gateway.
+// Settings are the merged settings for one Gateway.
 type Settings struct {
 	// Spec has the merged fields, without defaults and without
 	// listenerConfigurations. It shares memory with the input and must not be changed.
-	Spec v1alpha1.TunnelConfigurationSpec
-	// Listeners are the listenerConfigurations of both levels.
+	Spec      v1alpha1.TunnelConfigurationSpec
 	Listeners Listeners
-	// AccountNamespace is the namespace of spec.account.apiTokenSecretRef, which is
-	// the namespace of the class's TunnelConfiguration. It is empty without an
-	// account.
+	// AccountNamespace is where spec.account.apiTokenSecretRef is found: the namespace of
+	// the GatewayClass's TunnelConfiguration. It is empty without an account.
 	AccountNamespace string
-	// Metadata are the labels and annotations of the Gateway that the controller
-	// sets on the connectors.
+	// Metadata are the Gateway's labels and annotations that the controller sets on the
+	// connectors.
 	Metadata Metadata
 }
 
-// Problem is the reason and the message of a condition that reports a problem. The
-// message tells the user how to fix the problem.
+// Problem is the reason and the message for a condition that reports a problem. The
+// message says how the user can fix it.
 type Problem struct {
 	Reason  conditions.Reason
 	Message string
 }
 
-// Resolve returns the merged settings of a Gateway, or why they are not valid.
+// Resolve returns a Gateway's merged settings, or why they are not valid.
 func Resolve(in Input) (*Settings, *Problem) {
 	c, problem := in.class()
 	if problem != nil {
@@ -85,7 +80,7 @@ func Resolve(in Input) (*Settings, *Problem) {
 	return merged, nil
 }
 
-// class returns the settings of the class, or why they are not valid.
+// class returns the GatewayClass's settings, or why they are not valid.
 func (in Input) class() (*class, *Problem) {
 	c := &class{}
 	if in.Class == nil {
@@ -103,8 +98,7 @@ func (in Input) class() (*class, *Problem) {
 	return c, nil
 }
 
-// ExistingTunnel returns the ID of the tunnel to adopt, or "". It accepts nil
-// settings.
+// ExistingTunnel returns the ID of the tunnel to adopt, or "". It accepts nil settings.
 func (s *Settings) ExistingTunnel() provider.TunnelID {
 	if s == nil || s.Spec.Tunnel == nil || s.Spec.Tunnel.Existing == nil {
 		return ""
@@ -112,8 +106,8 @@ func (s *Settings) ExistingTunnel() provider.TunnelID {
 	return provider.TunnelID(s.Spec.Tunnel.Existing.ID)
 }
 
-// Takeover reports whether the controller is allowed to replace a configuration of
-// the existing tunnel that it did not write. It accepts nil settings.
+// Takeover reports whether the controller may replace a configuration that it did not
+// write on the existing tunnel. It accepts nil settings.
 func (s *Settings) Takeover() bool {
 	return s.ExistingTunnel() != "" && isTrue(s.Spec.Tunnel.Existing.Takeover)
 }

@@ -40,7 +40,7 @@ func inputOf(class, gateway *v1alpha1.TunnelConfiguration) settings.Input {
 	}
 }
 
-// gatewayFields are all fields that a class can permit for its Gateways.
+// gatewayFields are all fields that a GatewayClass can permit for its Gateways.
 var gatewayFields = []v1alpha1.GatewayField{
 	"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing",
 	"connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.edgeIPVersion", "connector.logLevel", "connector.resources",
@@ -73,7 +73,7 @@ func TestResolveMergesBothLevels(t *testing.T) {
 }
 
 func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
-	// An invalid value is rejected in the settings of the class and of the Gateway.
+	// An invalid value is rejected in both the GatewayClass's and the Gateway's settings.
 	connector := func(c v1alpha1.Connector) specOf { return specOf{Connector: &c} }
 	origin := func(o v1alpha1.OriginRequest) specOf { return specOf{OriginRequest: &o} }
 	entry := func(l v1alpha1.ListenerConfiguration) specOf {
@@ -87,7 +87,7 @@ func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 	one := intstr.FromInt32(1)
 	for name, test := range map[string]struct {
 		spec    specOf
-		message string // a part of the message; empty when the spec is valid
+		message string // part of the message; empty when the spec is valid
 	}{
 		"replicas with autoscaling":                    {connector(v1alpha1.Connector{Replicas: new(int32(2)), Autoscaling: &v1alpha1.Autoscaling{}}), "spec.connector "},
 		"minReplicas above maxReplicas":                {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: new(int32(2))}}), "autoscaling"},

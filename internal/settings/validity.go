@@ -14,14 +14,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
-// specCheck checks one part of a TunnelConfiguration or of merged settings. It
-// returns the violation, or "". The violation names fields, but never their values,
-// because users who cannot read the object can read the message.
+// specCheck checks one part of a TunnelConfiguration or of merged settings. It returns
+// the violation, or "". The violation names fields, but never their values, because users
+// who cannot read the object can read the message.
 type specCheck func(*v1alpha1.TunnelConfigurationSpec) string
 
-// specChecks are the rules of the CustomResourceDefinition that merging can
-// violate, and the rules that it cannot express. The first violation becomes the
-// message of the condition.
+// specChecks are the CustomResourceDefinition rules that merging can violate, and the
+// rules that a CustomResourceDefinition cannot express. The first violation becomes the
+// condition message.
 var specChecks = []specCheck{
 	checkLimits,
 	checkAutoscalingFields,
@@ -46,7 +46,7 @@ func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// violation returns why the settings of both levels are not valid together, or "".
+// violation returns why the two levels' settings are not valid together, or "".
 func (s *Settings) violation() string {
 	return cmp.Or(specViolation(&s.Spec), s.checkDataPlane(),
 		checkOverrides(s.Listeners.Class, s.Spec.OriginRequest), checkOverrides(s.Listeners.Gateway, s.Spec.OriginRequest))
@@ -74,7 +74,7 @@ func checkAutoscalingFields(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// checkResources checks the resources of the containers of a connector.
+// checkResources checks all containers in a connector pod.
 func checkResources(spec *v1alpha1.TunnelConfigurationSpec) string {
 	c := spec.Connector
 	if c == nil {
@@ -87,8 +87,8 @@ func checkResources(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return violation
 }
 
-// checkContainerResources checks the resources of a container. The API server rejects a
-// pod that requests more of a resource than its limit.
+// checkContainerResources checks one container. The API server rejects a pod whose
+// request exceeds its limit.
 func checkContainerResources(path string, r *corev1.ResourceRequirements) string {
 	if r == nil {
 		return ""
@@ -127,7 +127,7 @@ func checkReadyDelay(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// maxGracePeriodSeconds is the limit of cloudflared.
+// maxGracePeriodSeconds is cloudflared's limit.
 const maxGracePeriodSeconds = 180
 
 func checkGracePeriod(spec *v1alpha1.TunnelConfigurationSpec) string {
@@ -166,7 +166,7 @@ func checkMetricsFrom(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// checkOriginRequest checks one block. path is the path of the block in the spec.
+// checkOriginRequest checks one block. path is its path in the spec.
 func checkOriginRequest(path string, o *v1alpha1.OriginRequest) string {
 	if o == nil {
 		return ""
@@ -205,7 +205,6 @@ func checkListenerConfigurations(spec *v1alpha1.TunnelConfigurationSpec) string 
 	return checkOverrides(spec.ListenerConfigurations, spec.OriginRequest)
 }
 
-// pathOf returns the path of an entry in the spec.
 func pathOf(entry *v1alpha1.ListenerConfiguration) string {
 	return fmt.Sprintf("spec.listenerConfigurations[%s]", entry.ProtocolPort)
 }
@@ -227,9 +226,8 @@ func checkHostname(path, hostname string) string {
 	return ""
 }
 
-// checkEmptyOverrides rejects an empty string that overrides a value of the tunnel.
-// The tunnel configuration omits empty strings, so the value of the tunnel would
-// remain in effect.
+// checkEmptyOverrides rejects an empty string that overrides the tunnel's value. The
+// tunnel configuration omits empty strings, so the tunnel's value would remain in effect.
 func checkEmptyOverrides(path string, entry, tunnel *v1alpha1.OriginRequest) string {
 	if entry == nil || tunnel == nil {
 		return ""
@@ -250,8 +248,8 @@ func checkEmptyOverrides(path string, entry, tunnel *v1alpha1.OriginRequest) str
 	return ""
 }
 
-// checkAccess checks required access. The connector cannot validate tokens without
-// a team and a tag, so required access without them would protect nothing.
+// checkAccess checks required access. The connector cannot validate tokens without a team
+// and a tag, so required access without them would protect nothing.
 func checkAccess(path string, a *v1alpha1.Access) string {
 	if a == nil || !a.Required {
 		return ""
