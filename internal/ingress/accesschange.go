@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxOpen is how long a hostname that gets Access stays open while its rule is outstanding.
-	// It leaves the rest of five minutes to a reconcile that waits for Cloudflare, or that is
-	// repeated after an error.
+	// maxOpen is how long a hostname that becomes protected stays open while its rule is
+	// outstanding. It leaves the rest of five minutes to a reconcile that waits for
+	// Cloudflare, or that is repeated after an error.
 	maxOpen = 3*time.Minute + 30*time.Second
-	// maxPossible is the maximum number of configurations that connectors may have. Above it,
-	// the configuration counts as unknown.
+	// maxPossible is how many configurations may be in use by connectors. Above it, the
+	// configuration counts as unknown.
 	maxPossible = 64
 )
 
-// Observed is what a process knows about the configuration of a tunnel.
+// Observed is what a process knows about a tunnel's configuration.
 type Observed struct {
 	// Last is the configuration that Cloudflare last reported or acknowledged, or nil.
 	Last *provider.Configuration
@@ -29,41 +29,45 @@ type Observed struct {
 	Known bool
 	// Late are the hashes of earlier configurations that Cloudflare may still apply.
 	Late []string
-	// Applied reports whether an earlier process had the desired configuration acknowledged.
+	// Applied reports whether an earlier process had the desired configuration
+	// acknowledged.
 	Applied bool
-	// Elsewhere reports whether no configuration of the tunnel can lead requests to Envoy yet.
+	// Elsewhere reports whether no tunnel configuration can lead requests to Envoy yet.
 	Elsewhere bool
 }
 
-// AccessChanges is what a process remembers about the Access of one Gateway's hostnames while
-// the rules for it are outstanding. The zero value is the state after a start.
+// AccessChanges is what a process remembers about one Gateway's hostnames while the rules
+// for their new Access settings are outstanding. The zero value is the state after a
+// start.
 type AccessChanges struct {
 	// possible are the configurations that connectors may have. complete means that they have no
 	// other one, and overflow that there are too many to remember.
 	possible           []indexedRules
 	complete, overflow bool
-	// since is, by hostname, the uptime at which a hostname that is still open got Access.
+	// since is, by hostname, the uptime at which a hostname that is still open became
+	// protected.
 	since map[string]time.Duration
 }
 
-// Exposure is how the listeners of Envoy serve the hostnames of a table.
+// Exposure is how Envoy's listeners serve a table's hostnames.
 type Exposure struct {
 	envoy.Transition
-	// Kept are the hostnames with Access that the open listener still serves, and Closed those
-	// that it answers with 403, in order.
+	// Kept are the protected hostnames that the open listener still serves, and Closed
+	// the hostnames that it answers with 403, in order.
 	Kept, Closed []string
 	// Until is the uptime at which the next kept hostname closes; 0 if there is none.
 	Until time.Duration
 }
 
-// Next returns how Envoy serves the hostnames of a table until the connectors have the desired
-// configuration, and what to remember once this is published. last is what this process last
-// published for the same Tunnel, or nil. uptime is the time since the start of the process.
+// Next returns how Envoy serves a table's hostnames until the connectors have the desired
+// configuration, and what to remember once this is published. last is what this process
+// last published for the same Tunnel, or nil. uptime is the time since the process
+// started.
 //
-// The protected listener serves a hostname only if all rules that lead there demand its Access.
-// A hostname that requires Access stays on the open listener only if this process served it
-// there under exactly this name, with the routes that it had then, and no longer than maxOpen. A
-// hostname that requires none is also served where the rules still lead.
+// The protected listener serves a hostname only if all rules that lead there demand its
+// Access settings. A protected hostname stays on the open listener only if this process
+// served it there under exactly this name, with the routes that it had then, and no
+// longer than maxOpen. An unprotected hostname is also served where the rules still lead.
 func (a AccessChanges) Next(t *routing.Table, desired provider.Configuration, o Observed, last *envoy.Resources, uptime time.Duration) (AccessChanges, Exposure) {
 	wanted := indexRules(desired, desired.Hash())
 	possible, complete := a.candidates(o, wanted)
@@ -83,8 +87,8 @@ func (a AccessChanges) Next(t *routing.Table, desired provider.Configuration, o 
 	return next, x
 }
 
-// Close returns how Envoy serves the hostnames of the last table once the kept ones that have
-// been open for too long are closed, and what to remember once this is published.
+// Close returns how Envoy serves the last table's hostnames once it closes the kept ones
+// that have been open for too long, and what to remember once this is published.
 func (a AccessChanges) Close(x Exposure, uptime time.Duration) (AccessChanges, Exposure) {
 	closed := func(name string) bool { return uptime >= a.since[hostnameOf(name)]+maxOpen }
 	x.Closed, x.Kept = slices.Clone(x.Closed), slices.Clone(x.Kept)
@@ -110,7 +114,7 @@ func (a AccessChanges) until() (until time.Duration) {
 	return until
 }
 
-// nameOf returns the name of a hostname for a list: the empty hostname is "*". hostnameOf is the
+// nameOf returns a hostname for a list: the empty hostname is "*". hostnameOf is the
 // reverse.
 func nameOf(hostname string) string { return cmp.Or(hostname, "*") }
 
@@ -149,7 +153,7 @@ func (a AccessChanges) afterResponse(o Observed, wanted indexedRules) (possible 
 	}
 	switch {
 	case slices.ContainsFunc(o.Late, isUnknown):
-		// The write is of an earlier process, or it combines the rules of two configurations.
+		// An earlier process wrote it, or it combines rules from two configurations.
 		return possible, a.complete
 	case !o.Known:
 		return possible, true
@@ -166,16 +170,17 @@ func add(list []indexedRules, x indexedRules) []indexedRules {
 	return append(slices.Clone(list), x)
 }
 
-// IsSettled reports whether the listener of its Access serves each hostname alone, as before and
-// after a change.
+// IsSettled reports whether each hostname is served only by the listener for its Access
+// settings, as before and after a change.
 func (x *Exposure) IsSettled() bool { return len(x.Placements) == 0 }
 
 // exposing decides how the listeners serve each hostname.
 type exposing struct {
 	possible []indexedRules
 	unknown  bool
-	// open are the hostnames that this process serves on the open listener. before and since
-	// are the times at which those of them that require Access got it.
+	// open are the hostnames that this process serves on the open listener. For the
+	// protected hostnames among them, before and since are the times at which they became
+	// protected.
 	open          map[string]bool
 	before, since map[string]time.Duration
 	uptime        time.Duration
@@ -205,7 +210,6 @@ func (e *exposing) exposure(t *routing.Table) Exposure {
 	return x
 }
 
-// place returns the placement of a hostname.
 func (e *exposing) place(host *routing.Host) envoy.Placement {
 	toOpen, toProtected, demanded := e.unknown, e.unknown, !e.unknown
 	for _, rules := range e.possible {

@@ -20,7 +20,7 @@ import (
 // lost or arrive late, the Gateway is paused, the leader changes, and time passes.
 type accessWorld struct {
 	dice *rand.Rand
-	// actual is the configuration of the connectors, and late a write that can still arrive.
+	// actual is the connectors' configuration, and late a write that can still arrive.
 	actual provider.Configuration
 	late   *provider.Configuration
 
@@ -33,13 +33,14 @@ type accessWorld struct {
 	paused   bool
 	recorded string
 	uptime   time.Duration
-	// open is, by hostname, what the open listener served before the hostname got Access.
+	// open is, by hostname, what the open listener served before the hostname became
+	// protected.
 	open map[string]*openness
 }
 
 // openness is what the open listener served for a hostname.
 type openness struct {
-	since   time.Duration // when the hostname got Access; 0 before that
+	since   time.Duration // when the hostname became protected; 0 before that
 	answers map[string]string
 }
 
@@ -91,7 +92,7 @@ func (w *accessWorld) publish() {
 	}
 }
 
-// write writes the desired configuration, with one of the outcomes of a write.
+// write writes the desired configuration. It can fail, get lost or arrive late.
 func (w *accessWorld) write() {
 	if w.paused || w.observed.Known && w.observed.Last.Hash() == w.desired.Hash() {
 		return
@@ -158,7 +159,7 @@ func (w *accessWorld) step() {
 	}
 }
 
-// openAnswers returns the answers of the virtual host by path.
+// openAnswers returns the virtual host's answers by path.
 func openAnswers(c *routev3.RouteConfiguration, hostname string) map[string]string {
 	answers := map[string]string{}
 	for _, host := range c.VirtualHosts {
@@ -185,8 +186,8 @@ func answerOf(host *routev3.VirtualHost, path string) string {
 	return "404"
 }
 
-// visit returns the rule that a request meets, the hostname of the virtual host and the answer. A
-// connector distinguishes the case of a host, and Envoy does not.
+// visit returns the rule that a request meets, the virtual host's hostname and the
+// answer. A connector distinguishes a host's letter case, and Envoy does not.
 func (w *accessWorld) visit(host, path string) (rule provider.IngressRule, hostname, answer string) {
 	rule = ruleFor(&w.actual, host)
 	listener, isOpen := w.last.Open, rule.Service == "http://127.0.0.1:10080"
@@ -207,8 +208,9 @@ func (w *accessWorld) visit(host, path string) (rule provider.IngressRule, hostn
 	return rule, hostname, answerOf(hosts[hostname], path)
 }
 
-// counts are the requests for protected hostnames that reach a backend, by way of each listener,
-// those that do not, and the requests for open ones.
+// counts are the requests for protected hostnames that reach a backend through each
+// listener, the requests for protected hostnames that do not, and the requests for open
+// ones.
 type counts struct{ protected, kept, refused, open int }
 
 // check checks the answers to all requests.
@@ -225,7 +227,7 @@ func (w *accessWorld) check(n *counts) (problems []string) {
 	return problems
 }
 
-// checkRequest returns a problem of the answer to a request, or "".
+// checkRequest returns a problem with the answer to a request, or "".
 func (w *accessWorld) checkRequest(host, path string, n *counts) string {
 	rule, hostname, answer := w.visit(host, path)
 	required := w.table.Access.Of(strings.ToLower(host))
@@ -273,9 +275,10 @@ func (w *accessWorld) checkServed(host, path string, isForwarded bool) string {
 	return ""
 }
 
-// Despite any failure, a request for a protected hostname is forwarded without its token only if it
-// was answered in the same way before the hostname got Access, and for five minutes at most. An
-// open hostname is never refused, and a protected one not once its rule is in effect.
+// Despite any failure, a request for a protected hostname is forwarded without its token
+// only if it was answered in the same way before the hostname became protected, and for
+// five minutes at most. An open hostname is never refused, and a protected one not once
+// its rule is in effect.
 func TestAccessHoldsWhileItChanges(t *testing.T) {
 	var n counts
 	for seed := range uint64(400) {

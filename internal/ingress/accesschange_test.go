@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// tableOf returns a table with the hostnames, of which the protected ones require the access of
-// the audience after the slash.
+// tableOf returns a table with the hostnames. The protected ones are written as
+// hostname/audience.
 func tableOf(hostnames, protected string) *routing.Table {
 	t := &routing.Table{Access: routing.Access{}, ClusterDomain: "cluster.local"}
 	for _, hostname := range strings.Fields(hostnames) {
@@ -28,7 +28,7 @@ func tableOf(hostnames, protected string) *routing.Table {
 	return t
 }
 
-// describePlacements lists the placements of the hostnames that no listener serves alone.
+// describePlacements lists where the hostnames are that no listener serves alone.
 func describePlacements(x ingress.Exposure) string {
 	names := map[envoy.Serving]string{envoy.NotServed: "404", envoy.Served: "serves", envoy.Kept: "keeps", envoy.Closed: "403"}
 	var lines []string
@@ -96,7 +96,8 @@ func TestAccessChanges(t *testing.T) {
 	}
 }
 
-// A hostname that gets Access closes before five minutes have passed, with any observation.
+// A hostname that becomes protected closes before five minutes have passed, with any
+// observation.
 func TestHostnameThatGetsAccessClosesInTime(t *testing.T) {
 	open, protected := tableOf("a.example.com", ""), tableOf("a.example.com", "a.example.com")
 	desired, observed := *ingress.EnvoyConfiguration(protected), ingress.Observed{Last: ingress.EnvoyConfiguration(open), Known: true}

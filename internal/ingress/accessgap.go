@@ -11,9 +11,9 @@ import (
 
 // AccessGaps returns the protected hostnames whose requests can reach a backend through a
 // rule that requires no token. A connector compares hostnames case-sensitively, so a host
-// in upper case, or with a dot at the end, can miss the rules of its hostname and meet a
-// rule for a wider hostname. A wider rule that requires a token closes the gap, as do
-// wider rules without a backend.
+// in upper case, or with a dot at the end, can miss its hostname's rules and meet a rule
+// for a wider hostname. A wider rule that requires a token closes the gap, as do wider
+// rules without a backend.
 func AccessGaps(t *routing.Table) []routing.AccessGap {
 	if t == nil || len(t.Access) == 0 {
 		return nil
@@ -81,9 +81,9 @@ func (r rulesByHostname) openTo(hostname string) []string {
 }
 
 // otherForms returns, for each wider hostname, a host that DNS does not distinguish from
-// a host of the hostname: the labels that the wider hostname does not name are in upper
-// case. The last form ends with a dot. Any other form of the hostname meets the rules that
-// one of these forms meets.
+// one that the hostname covers: the labels that the wider hostname does not name are in
+// upper case. The last form ends with a dot. Any other form of the hostname meets the
+// rules that one of these forms meets.
 func otherForms(hostname string) []string {
 	host := hostname
 	if suffix, wildcard := strings.CutPrefix(hostname, "*"); wildcard {

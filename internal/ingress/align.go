@@ -7,11 +7,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// align pairs the rules of two configurations for one hostname. Rules with the same path and
-// backend are one pairing, as far as their order in both configurations permits.
+// align pairs two configurations' rules for one hostname. Rules with the same path and
+// backend form one pairing, as far as their order in both configurations permits.
 func align(last, desired []effectiveRule) pairedRules {
 	paired := pairedRules{desired: byPath(desired)}
-	positions := make(map[string]int, len(last)) // of the rules of last, by path
+	positions := make(map[string]int, len(last)) // positions in last, by path
 	for i := range last {
 		positions[last[i].Path] = i
 	}
@@ -38,9 +38,9 @@ func align(last, desired []effectiveRule) pairedRules {
 	return paired
 }
 
-// markRepeated sets the field repeats of the pairings.
+// markRepeated sets the pairings' field repeats.
 func markRepeated(pairings []pairing) {
-	forwards, before := 0, map[string]int{} // the rules of last with a backend before a status, by its path
+	forwards, before := 0, map[string]int{} // forwards counts the rules of last with a backend; before has that count at each status, by path
 	count := func(p pairing) bool {
 		isForward := p.last != nil && p.last.effect.forwards()
 		if isForward {
@@ -70,10 +70,11 @@ func byPath(rules []effectiveRule) map[string]*effectiveRule {
 	return indexed
 }
 
-// commonRules returns the paths of the rules that both configurations have with the same backend, and
-// in the same order. Its time must not depend on pairs of rules, because tenants choose their order.
+// commonRules returns the paths of the rules that both configurations have with the same
+// backend, and in the same order. Its time must not depend on pairs of rules, because
+// tenants choose their order.
 func commonRules(last, desired []effectiveRule, positions map[string]int) map[string]bool {
-	var candidates []int // indexes of desired
+	var candidates []int // indexes in desired
 	for i := range desired {
 		if position, ok := positions[desired[i].Path]; ok && isCompatible(last[position], desired[i]) {
 			candidates = append(candidates, i)
@@ -89,7 +90,7 @@ func commonRules(last, desired []effectiveRule, positions map[string]int) map[st
 
 // longestIncreasing returns a longest subsequence with increasing positions.
 func longestIncreasing(sequence []int, position func(int) int) []int {
-	var tails []int // for each length, the index of the last element of the best subsequence
+	var tails []int // for each length, the index at which the best subsequence ends
 	previous := make([]int, len(sequence))
 	for k, i := range sequence {
 		n, _ := slices.BinarySearchFunc(tails, position(i), func(tail, target int) int { return position(sequence[tail]) - target })
@@ -111,8 +112,8 @@ func longestIncreasing(sequence []int, position func(int) int) []int {
 	return longest
 }
 
-// isCompatible reports whether two rules with the same path lead to the same backend, or have the
-// same status, apart from a stricter verification of the backend or of the token of Access.
+// isCompatible reports whether two rules with the same path lead to the same backend, or
+// have the same status. One may verify the backend or the Access token more strictly.
 func isCompatible(last, desired effectiveRule) bool {
 	a, b := last.effect.backend(), desired.effect.backend()
 	_, ok := meet(last.OriginRequest.Access, desired.OriginRequest.Access)
@@ -130,7 +131,8 @@ func accessKey(a *provider.Access) string {
 	return a.TeamName + "\n" + strings.Join(slices.Compact(tags), "\n")
 }
 
-// meet returns the Access that accepts the tokens that both accept, and false if there are none.
+// meet returns an Access that accepts the tokens that both accept, and false if there are
+// none.
 func meet(a, b *provider.Access) (*provider.Access, bool) {
 	switch {
 	case accessKey(a) == accessKey(b), accessKey(b) == "":

@@ -11,24 +11,23 @@ import (
 // Digest identifies a configuration and the objects that it comes from, by namespace. It
 // is much smaller than the configuration.
 type Digest struct {
-	// rules are the rules of the configuration in order, and the settings of the tunnel.
+	// rules are the configuration's rules in order, and the tunnel settings.
 	rules []part
-	// objects are the entries of the table, also entries that no request can reach, with
-	// their routes, and the groups.
+	// objects are the table entries, even if no request can reach them, with their
+	// routes, and the groups.
 	objects []part
 }
 
-// part is a part of a configuration.
+// part is one hash with the namespace that accounts for it.
 type part struct {
-	// namespace is the namespace of the route of a rule, of the listener of a 404 rule,
-	// or of the Gateway.
+	// namespace is where the rule's route, a 404 rule's listener, or the Gateway is.
 	namespace string
 	hash      uint64
 }
 
-// NewEnvoyDigest returns the digest of the configuration with which Envoy serves the table of
-// a Gateway in the namespace. It returns nil for a nil table. Only the hostnames that the
-// settings of Access decide about can change the configuration.
+// NewEnvoyDigest returns the digest for the configuration with which Envoy serves the
+// table of a Gateway in the namespace. It returns nil for a nil table. Only hostnames
+// about which the Access settings decide can change the configuration.
 func NewEnvoyDigest(t *routing.Table, namespace string) *Digest {
 	if t == nil {
 		return nil
@@ -52,8 +51,8 @@ func NewEnvoyDigest(t *routing.Table, namespace string) *Digest {
 	return d
 }
 
-// NewDigest returns the digest of the ingress rules for the table of a Gateway in the
-// namespace. It returns nil for a nil table.
+// NewDigest returns the digest for the ingress rules that serve the table of a Gateway in
+// the namespace. It returns nil for a nil table.
 func NewDigest(t *routing.Table, namespace string) *Digest {
 	if t == nil {
 		return nil
@@ -67,7 +66,7 @@ func NewDigest(t *routing.Table, namespace string) *Digest {
 	}
 	tunnel := part{namespace, hashOf([]any{t.OriginRequest, t.Access})}
 	d.rules, d.objects = append(d.rules, tunnel), append(d.objects, tunnel)
-	// Access comes from the settings of the Gateway, so it is no part of the entries.
+	// Access comes from the Gateway's settings, so it is no part of the entries.
 	b := newBuilder(&routing.Table{ClusterDomain: t.ClusterDomain, OriginRequest: t.OriginRequest}, 0, 0)
 	for i := range t.Groups {
 		g := &t.Groups[i]
@@ -88,8 +87,8 @@ func hashOf(value any) uint64 {
 }
 
 // ChangedNamespaces returns the namespaces whose objects account for the differences
-// between the rules of d and next, in order. A namespace whose rules differ only because
-// an object of another namespace took or released a hostname or path is not one of them.
+// between d's rules and next's rules, in order. A namespace is not listed if its rules
+// differ only because an object elsewhere took or released a hostname or path.
 func (d *Digest) ChangedNamespaces(next *Digest) []string {
 	objects := changedParts(d.objects, next.objects)
 	rules := changedParts(d.rules, next.rules)
@@ -99,7 +98,7 @@ func (d *Digest) ChangedNamespaces(next *Digest) []string {
 	case len(objects) == 0:
 		return rules
 	case len(explained) == 0 || len(explained) < len(rules):
-		return objects // an object of one namespace has changed the rules of another
+		return objects // an object in one namespace has changed another namespace's rules
 	default:
 		return explained
 	}
@@ -123,7 +122,7 @@ func changedParts(before, after []part) []string {
 	return changed
 }
 
-// byNamespace returns the hashes of the parts of each namespace.
+// byNamespace returns each namespace's hashes.
 func byNamespace(parts []part) map[string][]uint64 {
 	hashes := map[string][]uint64{}
 	for _, p := range parts {

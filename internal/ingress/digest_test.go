@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// entryOf returns an entry of a route in the namespace.
+// entryOf returns an entry for a route in the namespace.
 func entryOf(namespace, hostname, path, service string) routing.Entry {
 	e := httpEntry(hostname, path, service)
 	e.Source.Route = &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "route"}}
@@ -66,8 +66,8 @@ func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 	}
 }
 
-// A listener with a wide hostname gives the hostnames of other namespaces a rule that
-// answers 404, although it has no rule of its own.
+// A listener with a wide hostname gives other namespaces' hostnames a rule that returns
+// 404, although it has no rule of its own.
 func TestAListenerWithoutRulesAccountsForTheRulesOfOthers(t *testing.T) {
 	narrow := routing.Group{Hostname: "x.example.com", Namespace: "team-a", Entries: []routing.Entry{entryOf("team-a", "x.example.com", "/a", "cart")}}
 	before := ingress.NewDigest(&routing.Table{Groups: []routing.Group{narrow}}, "infra")
@@ -79,7 +79,7 @@ func TestAListenerWithoutRulesAccountsForTheRulesOfOthers(t *testing.T) {
 	}
 }
 
-// With Envoy, only the hostnames that the settings of Access decide about cause writes.
+// With Envoy, only hostnames about which the Access settings decide cause writes.
 func TestEnvoyDigestNamesNamespacesWithAccess(t *testing.T) {
 	table := func(hostnames ...string) *routing.Table {
 		t := &routing.Table{Access: routing.Access{"*.example.com": {Required: true}}}

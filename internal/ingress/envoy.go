@@ -13,7 +13,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// The services of the rules that lead to the Envoy beside a connector.
 var (
 	serviceOpen      = fmt.Sprintf("http://127.0.0.1:%d", envoy.PortOpen)
 	serviceProtected = fmt.Sprintf("http://127.0.0.1:%d", envoy.PortProtected)
@@ -22,17 +21,31 @@ var (
 // EnvoyConfiguration returns the tunnel configuration for a table that Envoy serves. It
 // returns nil for a nil table: the tunnel then keeps its last configuration.
 //
-// Only the connector can check the tokens of Access, so each hostname of the settings that
-// decides about the Access of a hostname in the table has a rule, unless a wider rule has
-// the same Access. All other requests go to the last rule. The rules therefore follow the
-// settings of the platform team: there are at most [MaxAccessRules], however many hostnames
-// the tenants have. A hostname of the settings can be wider than all hostnames of the table.
-// Requests for a hostname that the table does not have can then need a token, and Envoy
-// answers them with 404.
+// Only the connector can check Access tokens, so protected hostnames need ingress rules.
+// All other requests go to the last rule. For example, the table serves shop.example.com
+// and a, b and c.admin.example.com, and spec.listenerConfigurations has
 //
-// The connector compares hostnames case-sensitively, so a host in another form can miss
-// its rule: Envoy answers it with 404 on the open listener, and with 403 on the protected
-// one.
+//	*.admin.example.com   access for the audience "ops"
+//	a.admin.example.com   access for the audience "ops"
+//	b.admin.example.com   no access required
+//	*.test.example.com    access for the audience "qa"
+//
+// The configuration then has three rules, the narrowest first:
+//
+//	b.admin.example.com -> 127.0.0.1:10080 (open)
+//	*.admin.example.com -> 127.0.0.1:10081 (protected), requires a token for "ops"
+//	every hostname      -> 127.0.0.1:10080 (open)
+//
+// The entry for a.admin.example.com has no rule, because the wider rule requires the same
+// token. The entry for *.test.example.com has none, because the table serves no hostname
+// about which it decides. A request for d.admin.example.com needs a token although the
+// table does not serve it; Envoy then returns 404. However many hostnames the tenants
+// add, the rules only follow the platform team's settings, so there are at most
+// [MaxAccessRules].
+//
+// The connector compares hostnames case-sensitively. A request for B.admin.example.com
+// therefore takes the rule for *.admin.example.com and needs a token. Envoy refuses it,
+// because the protected listener serves only the canonical form; see [EnvoyRefusal].
 func EnvoyConfiguration(t *routing.Table) *provider.Configuration {
 	if t == nil {
 		return nil
@@ -45,14 +58,14 @@ func EnvoyConfiguration(t *routing.Table) *provider.Configuration {
 	}
 }
 
-// MaxAccessRules is the maximum number of rules, including the last one: the class and the
-// Gateway each have at most 256 entries in spec.listenerConfigurations, which the
-// CustomResourceDefinition ensures.
+// MaxAccessRules is the most rules that there can be, including the last one: the
+// CustomResourceDefinition limits spec.listenerConfigurations to 256 entries each for the
+// GatewayClass and the Gateway.
 const MaxAccessRules = 2*256 + 1
 
 // envoyRules returns the rules from the narrowest to the widest hostname.
 func envoyRules(t *routing.Table) []provider.IngressRule {
-	access := map[string]*v1alpha1.Access{"": nil} // of each hostname with a rule
+	access := map[string]*v1alpha1.Access{"": nil} // by the hostname of a rule
 	decisive := decisiveHostnames(t)
 	if len(decisive) > 0 && decisive[len(decisive)-1] == "" {
 		access[""] = t.Access[""]
@@ -69,15 +82,16 @@ func envoyRules(t *routing.Table) []provider.IngressRule {
 	return rules
 }
 
-// The statuses with which the open and the protected listener refuse the other form of a host.
 const (
 	refusedOpen      = 404
 	refusedProtected = 403
 )
 
-// EnvoyRefusal returns the status with which Envoy refuses a request because of the form of its
-// host, or 0: it serves hostnames with Access only to requests that take a rule with Access, and
-// only in their canonical form.
+// EnvoyRefusal returns the status with which Envoy refuses a request because its host is
+// not in canonical form, or 0. If only admin.example.com is protected, a request for
+// ADMIN.example.com misses its rule, reaches the open listener and gets 404. If
+// *.example.com is protected with another audience, the request takes that rule, reaches
+// the protected listener and gets 403.
 func EnvoyRefusal(t *routing.Table, r routing.Request) int {
 	if t == nil || r.Host == r.Hostname() {
 		return 0 // most requests
@@ -96,8 +110,9 @@ func EnvoyRefusal(t *routing.Table, r routing.Request) int {
 	return 0
 }
 
-// decisiveHostnames returns the hostnames of the settings that decide about the Access of
-// the hostnames of the table, in the order of [routing.CompareGroups].
+// decisiveHostnames returns the hostnames in the settings that decide about a hostname in
+// the table, in the order of [routing.CompareGroups]. With the entries *.example.com and
+// *.test.example.com, and a table with only shop.example.com, it returns *.example.com.
 func decisiveHostnames(t *routing.Table) []string {
 	if len(t.Access) == 0 {
 		return nil // most Gateways

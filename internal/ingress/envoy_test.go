@@ -17,8 +17,9 @@ func accessTo(application v1alpha1.AUDTag) *v1alpha1.Access {
 	return &v1alpha1.Access{Required: true, TeamName: new("example"), AUDTags: []v1alpha1.AUDTag{application}}
 }
 
-// A hostname of the settings has a rule exactly where it decides about a hostname of the
-// table, and its access differs from that of the next wider hostname with a rule. Each rule is written as HOSTNAME:PORT with the AUD tag.
+// A hostname in the settings has a rule exactly where it decides about a hostname in the
+// table, and its access differs from the next wider hostname with a rule. Each rule is
+// written as HOSTNAME:PORT with the AUD tag.
 func TestEnvoyHasRulesOnlyForAccess(t *testing.T) {
 	const open = "*:10080"
 	groups := func(hostnames ...string) []routing.Group {

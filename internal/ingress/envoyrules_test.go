@@ -29,7 +29,7 @@ func servedOn(c provider.Configuration, hostname string) string {
 	}
 }
 
-// randomTable returns a table of random hostnames, with more entries for Access than
+// randomTable returns a table with random hostnames, and with more Access entries than
 // hostnames.
 func randomTable(dice *rand.Rand) *routing.Table {
 	hostnames := []string{""}
@@ -51,7 +51,7 @@ func randomTable(dice *rand.Rand) *routing.Table {
 	return table
 }
 
-// The rules lead the requests for every hostname of a table to the listener that its
+// The rules lead the requests for every hostname in a table to the listener that its
 // access needs, with exactly this access, and no rule is superfluous.
 func TestRulesOfEnvoyHaveTheAccessOfEveryHostname(t *testing.T) {
 	counts := map[string]int{}
@@ -87,7 +87,7 @@ func TestRulesOfEnvoyHaveTheAccessOfEveryHostname(t *testing.T) {
 	}
 }
 
-// ruleFor returns the rule that the connector uses for a host of the hostname.
+// ruleFor returns the rule that the connector uses for a host that the hostname covers.
 func ruleFor(c *provider.Configuration, hostname string) provider.IngressRule {
 	host := strings.Replace(hostname, "*", "host", 1)
 	for _, rule := range c.Ingress {
@@ -113,7 +113,7 @@ func audience(host routing.Host) string {
 	return string(host.Access.AUDTags[0])
 }
 
-// Thousands of hostnames of tenants need no more rules than the settings have entries.
+// Thousands of tenant hostnames need no more rules than the settings have entries.
 func TestHostnamesOfTenantsNeedNoRules(t *testing.T) {
 	table := &routing.Table{Access: routing.Access{"": accessTo("a"), "*.example.com": accessTo("b"), "*.example.org": nil}}
 	for i := range 3000 {
@@ -127,7 +127,7 @@ func TestHostnamesOfTenantsNeedNoRules(t *testing.T) {
 	}
 }
 
-// The number of entries in the settings limits the number of rules.
+// The settings' entries limit the rules.
 func TestSettingsLimitTheRulesForAccess(t *testing.T) {
 	content, err := os.ReadFile("../../config/crd/tunnelgateway.dev_tunnelconfigurations.yaml")
 	if err != nil {

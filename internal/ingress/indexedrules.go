@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// reached are the listeners of Envoy to which the rules of a configuration lead the requests for
+// reached are the Envoy listeners to which a configuration's rules lead the requests for
 // one hostname.
 type reached struct {
 	open      bool
@@ -26,7 +26,7 @@ func (r reached) atLeast(access *v1alpha1.Access) bool {
 	})
 }
 
-// indexedRules are the rules of a configuration, with their positions by hostname.
+// indexedRules are a configuration's rules, with their positions by hostname.
 type indexedRules struct {
 	hash       string
 	rules      []provider.IngressRule
@@ -42,7 +42,6 @@ func indexRules(c provider.Configuration, hash string) indexedRules {
 	return x
 }
 
-// hostnames returns the hostnames of the rules.
 func (x indexedRules) hostnames() []string { return slices.Collect(maps.Keys(x.byHostname)) }
 
 // reached returns where the rules lead the requests with a canonical host whose most specific
@@ -70,5 +69,5 @@ func (x indexedRules) reached(hostname string) reached {
 	return r
 }
 
-// ruleHostname returns the hostname of a rule in the form of the routing table.
+// ruleHostname returns a rule's hostname in the form that the routing table uses.
 func ruleHostname(rule provider.IngressRule) string { return hostnameOf(rule.Hostname) }

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// ruleSettings are the settings for the rules of a table.
+// ruleSettings are the settings for a table's rules.
 type ruleSettings struct {
 	tunnel *v1alpha1.OriginRequest
 	access routing.Access
@@ -25,9 +25,9 @@ func newRuleSettings(t *routing.Table) ruleSettings {
 	return s
 }
 
-// originRequest returns the settings of the rule of an entry for the hostname, or nil
-// when the settings of the tunnel apply unchanged. A rule that answers with a status has
-// no origin, but still requires access.
+// originRequest returns the settings for an entry's rule with the hostname, or nil when
+// the tunnel settings apply unchanged. A rule that answers with a status has no origin,
+// but still requires access.
 func (s ruleSettings) originRequest(e *routing.Entry, hostname string) *provider.OriginRequest {
 	hasOrigin, isGRPC := e.Action.Forward != nil, e.Source.Route.Kind == routing.KindGRPCRoute
 	access := s.rendered[s.access.Of(hostname)]
@@ -45,9 +45,9 @@ func (s ruleSettings) originRequest(e *routing.Entry, hostname string) *provider
 	return &rendered
 }
 
-// withRequiredFields adds the fields to an override that it requires to take
-// effect: HTTP/2 for a GRPCRoute, and a false value for a field of the tunnel that
-// excludes a field of the override.
+// withRequiredFields adds the fields to an override that it requires to take effect:
+// HTTP/2 for a GRPCRoute, and a false value for a tunnel field that excludes a field in
+// the override.
 func (s ruleSettings) withRequiredFields(override *v1alpha1.OriginRequest, isGRPC bool) v1alpha1.OriginRequest {
 	if isGRPC {
 		override = settings.MergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, override)

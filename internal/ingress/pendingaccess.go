@@ -8,9 +8,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// PendingAccess returns the hostnames whose rules differ between the desired configuration for
-// Envoy and the tunnel's current one, in order. Until Cloudflare has the desired one, the
-// connectors check the current Access of these hostnames. The hostname of the last rule is "*".
+// PendingAccess returns the hostnames whose rules differ between the desired
+// configuration for Envoy and the tunnel's current one, in order. Until Cloudflare has
+// the desired one, the connectors apply the current Access settings to these hostnames.
+// The last rule's hostname is "*".
 func PendingAccess(desired, current provider.Configuration) []string {
 	before, after := accessRules(current), accessRules(desired)
 	differing := map[string]bool{}

@@ -16,22 +16,25 @@ const (
 	serviceRevoked = statusPrefix + "503"
 )
 
-// Restrict returns the last configuration without the rules that the desired one revokes, and
-// whether there are any that the last configuration still serves. Both must come from this package.
+// Restrict returns the last configuration without the rules that the desired one revokes,
+// and whether there are any that the last configuration still serves. Both must come from
+// this package.
 //
-// The restricted configuration forwards a request only if both configurations forward it to the
-// same backend, with the same verification of the backend, and only with a token of Access that
-// both accept. All other requests get a status, because a rule that is only removed would leave
-// its requests to a wider rule: the status of the desired configuration where it has a status for
-// the same hostname and path, otherwise a status of the last one or 503. Changes that restrict
-// nothing, such as a new hostname, a timeout or the end of Access, are not part of it.
+// The restricted configuration forwards a request only if both configurations forward it
+// to the same backend, with the same backend verification, and only with an Access token
+// that both accept. All other requests get a status, because removing a rule would leave
+// its requests to a wider rule: the desired configuration's status where it has one for
+// the same hostname and path, otherwise the last configuration's status or 503. Changes
+// that restrict nothing, such as a new hostname, a timeout or the end of protection, are
+// not part of it.
 //
-// A rule is revoked if it is removed, if its backend changes, if the verification of its backend
-// or its Access becomes stricter, or if a new status or a new rule with other Access takes
-// requests from it. A new rule that only leads to another backend does not revoke anything.
+// A rule is revoked if it is removed, if its backend changes, if the backend verification
+// or its Access becomes stricter, or if a new status or a new rule with other Access
+// takes requests from it. A new rule that only leads to another backend does not revoke
+// anything.
 //
-// Restrict returns false if one configuration leads to Envoy and the other one does not: a change of
-// the data plane revokes nothing.
+// Restrict returns false if one configuration leads to Envoy and the other one does not:
+// changing the data plane revokes nothing.
 func Restrict(last, desired provider.Configuration) (restricted provider.Configuration, revokes bool) {
 	restricted, revokes = restrictOnce(last, desired)
 	// Rules in another order can leave a rule that the result alone reveals.
@@ -77,7 +80,7 @@ func leadsToEnvoy(c provider.Configuration) bool {
 
 func matchesAll(r provider.IngressRule) bool { return ruleHostname(r) == "" && r.Path == "" }
 
-// wider returns what requests for a hostname can reach behind its rules.
+// wider returns what a hostname's requests can reach behind its rules.
 func (r *restriction) wider(hostname string) behind {
 	for wide := range routing.WiderHostnames(hostname) {
 		if b, ok := r.behind[wide]; ok {
@@ -93,8 +96,8 @@ type effectiveRule struct {
 	effect effect
 }
 
-// effect is what a rule does with a request. It omits settings that change neither the backend nor
-// its verification, such as timeouts.
+// effect is what a rule does with a request. It omits settings that change neither the
+// backend nor its verification, such as timeouts.
 type effect struct {
 	service                                   string
 	hostHeader, proxyType, serverName, caPool string
@@ -147,13 +150,13 @@ func (e effect) backend() effect {
 
 func (e effect) forwards() bool { return !strings.HasPrefix(e.service, statusPrefix) }
 
-// ruleLists are the rules of a configuration by hostname, in order, without rules that no
+// ruleLists are a configuration's rules by hostname, in order, without rules that no
 // request can reach.
 type ruleLists map[string][]effectiveRule
 
-// newRuleLists returns the rules of a configuration by hostname. It returns false if a rule for a
-// narrower hostname follows a rule for a wider one that it depends on: the order of the hostnames
-// then has a meaning, which no configuration of this package has.
+// newRuleLists returns a configuration's rules by hostname. It returns false if a rule
+// for a narrower hostname follows a rule for a wider one that it depends on: the hostname
+// order then has a meaning, which no configuration from this package has.
 func newRuleLists(c provider.Configuration) (ruleLists, bool) {
 	lists, ended, paths := ruleLists{}, map[string]bool{}, map[hostnamePath]bool{}
 	for _, rule := range c.Ingress {

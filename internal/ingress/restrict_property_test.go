@@ -68,7 +68,7 @@ func (a answer) accepts(token string) bool {
 	return a.access == nil || slices.Contains(a.access.AUDTag, token)
 }
 
-// tokens are the audiences of the random configurations, and no token.
+// tokens are the audiences in the random configurations, and no token.
 var tokens = []string{"", "staff", "ops"}
 
 var (
@@ -78,7 +78,8 @@ var (
 	requests  = []string{"/", "/a", "/a/b", "/a/b/c", "/b", "/c/d", "/ab"}
 )
 
-// randomRules returns a configuration with the order of the rules that this package renders.
+// randomRules returns a configuration with its rules in the order that this package
+// renders.
 func randomRules(dice *rand.Rand) provider.Configuration {
 	c := provider.Configuration{}
 	if dice.IntN(4) == 0 {
@@ -148,9 +149,9 @@ func changed(dice *rand.Rand, c provider.Configuration) provider.Configuration {
 type restrictCheck struct {
 	last, desired, restricted answers
 	revokes                   bool
-	// same, kept and revoked count the requests that both configurations answer alike with a
-	// backend, those of them that the restricted one answers alike, and the requests for whose
-	// backend only the last one has a rule.
+	// same counts the requests that both configurations forward alike, kept the requests
+	// among them that the restricted configuration forwards alike, and revoked the
+	// requests for whose backend only the last one has a rule.
 	same, kept, revoked int
 }
 

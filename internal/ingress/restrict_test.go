@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// parseRules returns a configuration with a rule for each line: the hostname or "*", the path or
-// "-", the service, and the audience of Access if there is one.
+// parseRules returns a configuration with a rule for each line: the hostname or "*", the
+// path or "-", the service, and the Access audience if there is one.
 func parseRules(lines string) provider.Configuration {
 	c := provider.Configuration{}
 	for line := range strings.Lines(lines) {

@@ -8,17 +8,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// pairing is a rule of the last configuration, of the desired one, or of both. The pairings of a
-// hostname contain the rules of both configurations in the order of each, so that the first
+// pairing is a rule in the last configuration, the desired one, or both. A hostname's
+// pairings contain both configurations' rules in the order of each, so that the first
 // pairing that matches a request is in both if and only if both configurations use it.
 type pairing struct {
 	last, desired *effectiveRule
-	// repeats reports whether the last configuration has a status for the path of a desired rule,
-	// and none of its rules with a backend comes between the two.
+	// repeats reports whether the last configuration has a status for a desired rule's
+	// path, without a backend rule between the two.
 	repeats bool
 }
 
-// pairedRules are the pairings of a hostname, with the desired rules by path.
+// pairedRules are a hostname's pairings, with the desired rules by path.
 type pairedRules struct {
 	pairings []pairing
 	desired  map[string]*effectiveRule
@@ -29,9 +29,9 @@ func (p pairing) isCommon() bool { return p.last != nil && p.desired != nil }
 
 // restriction collects what [Restrict] finds, from the widest hostname to the narrowest.
 type restriction struct {
-	// defaults are the settings of the restricted configuration for all rules.
+	// defaults are the restricted configuration's settings for all rules.
 	defaults provider.OriginRequest
-	// behind is what the requests for a hostname can reach.
+	// behind is what a hostname's requests can reach.
 	behind  map[string]behind
 	revokes bool
 }
@@ -41,15 +41,16 @@ type behind struct{ last, desired, restricted reach }
 
 // reach is what requests can reach in one configuration.
 type reach struct {
-	// effects are the effects of rules with a backend, also without their Access in backends.
+	// effects are the effects that rules with a backend have. backends are the same
+	// without Access.
 	effects, backends distinct[effect]
-	// access is the Access of these rules.
+	// access has the Access settings of these rules.
 	access distinct[string]
 	// status reports whether a rule with a status can be reached.
 	status bool
 }
 
-// distinct is an empty set, a set of one value, or a larger set.
+// distinct is an empty set, a set with one value, or a larger set.
 type distinct[T comparable] struct {
 	value      T
 	some, many bool
@@ -75,13 +76,13 @@ func (r reach) with(path string, e effect) reach {
 	return r
 }
 
-// alwaysAllows reports whether all requests reach the backend of the effect, with its Access or
-// without Access.
+// alwaysAllows reports whether all requests reach the effect's backend, with its Access
+// or without Access.
 func (r reach) alwaysAllows(e effect) bool {
 	return r.backends.isOnly(e.backend()) && !r.status && (r.access.isOnly("") || r.access.isOnly(e.access))
 }
 
-// restrict returns the restricted rules of a hostname, and what its requests can reach.
+// restrict returns a hostname's restricted rules, and what its requests can reach.
 func (r *restriction) restrict(rules pairedRules, b behind) ([]provider.IngressRule, behind) {
 	var reversed []provider.IngressRule
 	for _, p := range slices.Backward(rules.pairings) {
@@ -100,7 +101,8 @@ func (r *restriction) restrict(rules pairedRules, b behind) ([]provider.IngressR
 	return reachable(reversed), b
 }
 
-// reachable returns the rules of a hostname in order, without those that no request can reach.
+// reachable returns a hostname's rules in order, without the rules that no request can
+// reach.
 func reachable(reversed []provider.IngressRule) []provider.IngressRule {
 	rules, paths := make([]provider.IngressRule, 0, len(reversed)), map[string]bool{}
 	for _, rule := range slices.Backward(reversed) {
@@ -127,8 +129,7 @@ func (r *restriction) rule(p pairing, all pairedRules, b behind) (provider.Ingre
 	}
 }
 
-// common returns a rule of the last configuration that the desired one has, too, with the stricter
-// settings of both.
+// common returns a rule that both configurations have, with the stricter settings.
 func (r *restriction) common(last, desired effectiveRule) provider.IngressRule {
 	rule := last.IngressRule
 	if !last.effect.forwards() {
@@ -146,8 +147,8 @@ func (r *restriction) common(last, desired effectiveRule) provider.IngressRule {
 	return rule
 }
 
-// withoutLast returns what replaces a rule of the last configuration that the desired one does not
-// have in this form. answer is the desired rule for the same path, or nil.
+// withoutLast returns what replaces a rule in the last configuration that the desired one
+// does not have in this form. answer is the desired rule for the same path, or nil.
 func (r *restriction) withoutLast(rule effectiveRule, answer *effectiveRule, b behind) (provider.IngressRule, effect, bool) {
 	switch {
 	case !rule.effect.forwards():

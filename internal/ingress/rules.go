@@ -1,4 +1,4 @@
-// Package ingress renders a routing table as the ingress rules of a tunnel's remote
+// Package ingress renders a routing table as ingress rules for a tunnel's remote
 // configuration, and defines what ingress rules can express.
 //
 // The package is pure, and rendering cannot fail: the table contains only what
@@ -14,25 +14,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// serviceNotFound is the service of the rules that end a group.
+// serviceNotFound is the service for the rules that end a group.
 const serviceNotFound = "http_status:404"
 
 // Rule is an ingress rule and the entry that it serves.
 type Rule struct {
-	// Hostname, Path and Service are the fields of the ingress rule.
 	Hostname, Path, Service string
-	// OriginRequest are the settings of this rule. It is nil when the settings of
-	// the tunnel apply unchanged.
+	// OriginRequest are the settings for this rule. It is nil when the tunnel settings
+	// apply unchanged.
 	OriginRequest *provider.OriginRequest
-	// Entry is the entry of the table. It is nil for the 404 rules at the end of a
-	// group, of a hostname with separate Access, and of the configuration.
+	// Entry is the table entry. It is nil for the 404 rules that end a group, a hostname
+	// with separate Access settings, or the configuration.
 	Entry *routing.Entry
-	// Namespace is the namespace of the entry's route, or of the listener of a group's
-	// 404 rules. It is empty for the 404 rule at the end of the configuration.
+	// Namespace is the namespace of the entry's route, or of the listener for a group's
+	// 404 rules. It is empty for the 404 rule that ends the configuration.
 	Namespace string
 }
 
-// ConfigurationFor returns the tunnel configuration for the table of a data plane:
+// ConfigurationFor returns the tunnel configuration for a data plane's table:
 // [EnvoyConfiguration] or [Configuration].
 func ConfigurationFor(plane v1alpha1.DataPlane, t *routing.Table) *provider.Configuration {
 	if plane == v1alpha1.DataPlaneEnvoy {
@@ -66,20 +65,20 @@ func (r *Rule) ingressRule() provider.IngressRule {
 	return rule
 }
 
-// Rules returns the ingress rules for the table, in order, and none for a nil table.
-// A request belongs to the group with the most specific hostname and never falls
-// through to a less specific group: a 404 rule ends a group. Rules that no request
-// can reach are omitted.
+// Rules returns the ingress rules for the table, in order, and none for a nil table. A
+// request belongs to the group with the most specific hostname and never falls through to
+// a less specific group: a 404 rule ends a group. Rules that no request can reach are
+// omitted.
 //
-// The connector enforces access only for rules that contain it, so the rule of every
-// entry contains the access of its hostname. A hostname that requires other access than
-// the wider hostnames of its group has a rule for each entry that covers it, so that its
+// The connector enforces access only for rules that contain it, so every entry's rule
+// contains the access for its hostname. A hostname that requires other access than the
+// wider hostnames in its group has a rule for each entry that covers it, so that its
 // requests never reach the rules for a wider hostname. The 404 rules have no origin to
 // protect.
 func Rules(t *routing.Table) []Rule { return build(t, nil) }
 
-// build returns the ingress rules for the table. It calls omit, unless omit is nil, for
-// each rule of an entry that it omits, with the entry whose rule comes before it.
+// build returns the ingress rules for the table. When it omits an entry's rule, it calls
+// omit, unless omit is nil, with the entry whose rule comes before it.
 func build(t *routing.Table, omit func(omitted, before *routing.Entry)) []Rule {
 	if t == nil {
 		return nil
@@ -129,8 +128,8 @@ func newBuilder(t *routing.Table, rules, hostnames int) *builder {
 	}
 }
 
-// addGroup adds the rules of a group. separate are the hostnames below the hostname of
-// the group with separate Access, in the order of the entries: narrower hostnames first.
+// addGroup adds a group's rules. separate are the hostnames below the group's hostname
+// with separate Access settings, in entry order: narrower hostnames first.
 func (b *builder) addGroup(g *routing.Group, separate []string) {
 	next := 0
 	if len(separate) > 0 {
@@ -148,16 +147,15 @@ func (b *builder) addGroup(g *routing.Group, separate []string) {
 	}
 }
 
-// addSeparate adds the rules of a hostname with separate Access: one for each entry that
-// covers it. A request that none of them matches does not match the rules for a wider
-// hostname either, which have the same paths.
+// addSeparate adds the rules for a hostname with separate Access settings: one for each
+// entry that covers it. A request that matches none also does not match the rules for a
+// wider hostname, which have the same paths.
 func (b *builder) addSeparate(hostname string, entries []*routing.Entry) {
 	for _, e := range entries {
 		b.addEntry(e, hostname)
 	}
 }
 
-// addEntry adds the rule of an entry for a hostname that the entry covers.
 func (b *builder) addEntry(e *routing.Entry, hostname string) { b.add(b.entryRule(e, hostname)) }
 
 func (b *builder) entryRule(e *routing.Entry, hostname string) Rule {
@@ -221,8 +219,7 @@ func pathExpression(p routing.Path) string {
 	}
 }
 
-// service returns the service of an action: a status, or the URL of the only
-// backend.
+// service returns an action's service: a status, or the only backend's URL.
 func service(a *routing.Action, clusterDomain string) string {
 	if a.Forward == nil {
 		return "http_status:" + strconv.Itoa(a.Status)

@@ -2,8 +2,8 @@ package ingress
 
 import "github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 
-// UnreachableRules returns the rules of routes in the table for which [Rules] omits every
-// ingress rule, in the order of the entries.
+// UnreachableRules returns the route rules for which [Rules] omits every ingress rule, in
+// entry order.
 func UnreachableRules(t *routing.Table) []routing.UnreachableRule {
 	if t == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A rule is unreachable when every ingress rule of it is omitted.
+// A rule is unreachable when all its ingress rules are omitted.
 func TestUnreachableRules(t *testing.T) {
 	older, younger := &routing.Route{Kind: routing.KindHTTPRoute, Rank: 0}, &routing.Route{Kind: routing.KindHTTPRoute, Rank: 1}
 	older.Name, younger.Name = "older", "younger"
