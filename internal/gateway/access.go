@@ -12,9 +12,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// newAccess returns the decision for each hostname with access at one of the levels. At
-// each level, the entry with the most specific hostname decides. If the class requires
-// access, its block applies as a whole. Otherwise, the Gateway decides.
+// newAccess returns the decision for each hostname with access on one of the levels. On
+// each level, the entry with the most specific hostname decides. If the GatewayClass
+// requires access, its block applies as a whole. Otherwise, the Gateway decides.
 func newAccess(s *settings.Settings) routing.Access {
 	if s == nil {
 		return nil
@@ -41,10 +41,10 @@ func required(level map[string]*v1alpha1.Access, hostname string) *v1alpha1.Acce
 	return level[decisive]
 }
 
-// Warning is a problem of an accepted Gateway that no condition reports as False. The
-// message of its Accepted condition contains it.
+// Warning is a problem with an accepted Gateway that no condition reports as False. The
+// Accepted condition's message contains it.
 type Warning struct {
-	// Reason is the reason of the event.
+	// Reason is the event reason.
 	Reason  conditions.EventReason
 	Message string
 }
@@ -98,8 +98,8 @@ func listAtMost(parts []string) string {
 	return describeItems(message.List{MaxItems: 10, MaxSize: message.MaxSize / 2}, parts)
 }
 
-// unusedHostnames returns, sorted, the hostnames of entries that neither cover a
-// hostname of the table nor are covered by one.
+// unusedHostnames returns, sorted, the entry hostnames that neither cover a hostname in
+// the table nor are covered by one.
 func unusedHostnames(t *routing.Table, entries []v1alpha1.ListenerConfiguration) []string {
 	if len(entries) == 0 {
 		return nil

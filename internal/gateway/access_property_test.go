@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// decisiveEntry returns the entry of a level with access whose hostname is the most
-// specific that covers the host, or nil.
+// decisiveEntry returns the level's entry with access whose hostname is the most specific
+// that covers the host, or nil.
 func decisiveEntry(level *v1alpha1.TunnelConfiguration, host string) *v1alpha1.ListenerConfiguration {
 	var decisive *v1alpha1.ListenerConfiguration
 	for i := range level.Spec.ListenerConfigurations {
@@ -29,7 +29,7 @@ func decisiveEntry(level *v1alpha1.TunnelConfiguration, host string) *v1alpha1.L
 }
 
 // isMoreSpecific compares two hostnames that cover the same host. Without the star, the
-// more specific of them is longer.
+// more specific one is longer.
 func isMoreSpecific(a, b string) bool {
 	return len(strings.TrimPrefix(a, "*")) > len(strings.TrimPrefix(b, "*"))
 }
@@ -52,7 +52,7 @@ func (o *oracle) requiredAccess(host string) (access *v1alpha1.Access, hostname 
 	return access, hostname
 }
 
-// requestHost is the host of a request, and the hostname that DNS resolves for it.
+// requestHost is the host that a request has, and the hostname that DNS resolves for it.
 type requestHost struct{ sent, canonical string }
 
 // otherForm returns a host that DNS does not distinguish from the host, with a port in
@@ -83,21 +83,21 @@ func otherForm(dice *rand.Rand, host string) requestHost {
 // isCanonical reports whether the connector recognizes the host. It ignores the port.
 func (h requestHost) isCanonical() bool { return strings.TrimSuffix(h.sent, ":8443") == h.canonical }
 
-// accessCheck checks the requests of one cluster.
+// accessCheck checks one cluster's requests.
 type accessCheck struct {
 	oracle        *oracle
 	rules         *simulator.Rules
 	configuration *provider.Configuration
 	gaps          []routing.AccessGap
-	// protected, unrecognized and bypasses count the requests for protected hostnames
-	// that reach a backend: all of them, those whose host is not canonical, and those
-	// without a token.
+	// protected, unrecognized and bypasses count requests for protected hostnames that
+	// reach a backend: all, only with a host that is not canonical, and only without a
+	// token.
 	protected, unrecognized, bypasses int
 }
 
 // check reports an error if the request reaches a backend with other access than its
-// hostname requires. A host that the connector does not recognize may meet a rule with
-// the access of a wider hostname, and, exactly where a gap is reported, a rule without.
+// hostname requires. A host that the connector does not recognize may meet a rule with a
+// wider hostname's access, and, exactly where a gap is reported, a rule without.
 func (c *accessCheck) check(t *testing.T, host requestHost, path string) {
 	t.Helper()
 	index, service, _ := c.rules.Match(host.sent, path)
@@ -127,7 +127,7 @@ func (c *accessCheck) check(t *testing.T, host requestHost, path string) {
 	}
 }
 
-// accessOf returns the access of a rule in the form of the settings.
+// accessOf returns a rule's access in the form that the settings use.
 func accessOf(rule provider.IngressRule) *v1alpha1.Access {
 	rendered := rule.OriginRequest.Access
 	if rendered == nil {
@@ -140,9 +140,9 @@ func accessOf(rule provider.IngressRule) *v1alpha1.Access {
 	return a
 }
 
-// wantWitness checks that a host exists for which the connector tries a rule through which
-// the gap is reported, with a backend and without access. It ignores the paths of these
-// rules, and other rules with a path.
+// wantWitness checks that a host exists for which the connector tries a rule through
+// which the gap is reported, with a backend and without access. It ignores the paths in
+// these rules, and other rules with a path.
 func (c *accessCheck) wantWitness(t *testing.T, gap routing.AccessGap) {
 	t.Helper()
 	host, suffix := strings.Replace(gap.Hostname, "*", "x", 1), strings.TrimPrefix(gap.Through, "*")
@@ -201,7 +201,7 @@ func TestAccessIsRequiredForEveryRequest(t *testing.T) {
 	}
 }
 
-// accessHosts returns hosts that the hostnames of entries cover.
+// accessHosts returns hosts that entry hostnames cover.
 func accessHosts() []string {
 	var hosts []string
 	for _, hostname := range randomHostnames {
@@ -220,7 +220,7 @@ func wantBypassWarning(t *testing.T, r *gateway.Result, want bool) {
 	}
 }
 
-// The hosts of the table, with their entries and their access, are enough for a data plane
+// The table's hosts, with their entries and their access, are enough for a data plane
 // that compares hostnames as DNS does.
 func TestHostsHaveTheRequiredAccess(t *testing.T) {
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -245,9 +245,9 @@ func TestHostsHaveTheRequiredAccess(t *testing.T) {
 	})
 }
 
-// The rules that Access adds count: those of routes for their namespace, and all together
-// for the Gateway. The count can be higher than the number of rules, because it includes
-// rules that no request can reach.
+// The rules that Access adds count: route rules for their namespace, and all together for
+// the Gateway. The count can be too high, because it includes rules that no request can
+// reach.
 func TestUsageIncludesTheRulesForAccess(t *testing.T) {
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		result := gateway.Build(s, randomOptions)

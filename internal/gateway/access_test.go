@@ -13,9 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
-// protectBelowTheApps makes the class require Access for n hostnames below the wildcard
-// of team 0, whose only other rules are those of one route with the matches, and makes the
-// limit of the tunnel 1,000 rules.
+// protectBelowTheApps makes the GatewayClass protect n hostnames below team 0's wildcard.
+// The team's only other rules are one route with the matches. The tunnel's limit becomes
+// 1,000 rules.
 func protectBelowTheApps(n, matches int) *gateway.Snapshot {
 	s := teamsSnapshot(1)
 	setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(1000))})
@@ -34,10 +34,10 @@ func protectBelowTheApps(n, matches int) *gateway.Snapshot {
 	return s
 }
 
-// The rules of a protected hostname below a wildcard count for the namespace of the route.
+// The rules for a protected hostname below a wildcard count for the route's namespace.
 func TestRulesThatAccessAddsCount(t *testing.T) {
 	result := gateway.Build(protectBelowTheApps(2, 3), options)
-	const want = 1 + 3*(1+2) // the route of the site, and three matches of three hostnames
+	const want = 1 + 3*(1+2) // the site's route, and three matches for three hostnames
 	if got := len(ingress.Rules(result.Table)) - 1; got != want {
 		t.Errorf("got %d rules, want %d", got, want)
 	}
@@ -46,7 +46,7 @@ func TestRulesThatAccessAddsCount(t *testing.T) {
 	}
 }
 
-// A route that cannot be served does not use up the rules of others, although protected
+// A route that cannot be served does not use up other tenants' rules, although protected
 // hostnames are below its listener.
 func TestRouteThatIsNotServedNeedsNoRulesForAccess(t *testing.T) {
 	s := protectBelowTheApps(100, 1)
@@ -75,7 +75,7 @@ func TestRulesThatAccessAddsCannotFillATunnel(t *testing.T) {
 }
 
 // BenchmarkBuildWithAccess measures Build for 2,500 teams and 250 protected hostnames
-// below the wildcard of the Gateway, which serves a route for every hostname.
+// below the Gateway's wildcard, which serves a route for every hostname.
 func BenchmarkBuildWithAccess(b *testing.B) {
 	s := teamsSnapshot(2500)
 	s.Gateway.Spec.Listeners = []gatewayv1.Listener{{Name: "all", Port: 80, Protocol: gatewayv1.HTTPProtocolType, Hostname: new(gatewayv1.Hostname("*.example.com"))}}

@@ -13,14 +13,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// ruleAction is the action of a rule of a route.
+// ruleAction is what one route rule does.
 type ruleAction struct {
 	action routing.Action
-	// unsupported are the parts of the action that the data plane cannot express.
+	// unsupported are the parts that the data plane cannot express.
 	unsupported []string
 	// envoySupports reports whether Envoy would support these parts.
 	envoySupports bool
-	// problems are the problems of the references that do not resolve.
+	// problems are the references that do not resolve.
 	problems []*Problem
 }
 
@@ -29,18 +29,18 @@ type translator struct {
 	capabilities routing.Capabilities
 	expressions  expressions
 	backends     backendResolver
-	// envoy are the capabilities of Envoy if the data plane has ingress rules, or nil.
+	// envoy are Envoy's capabilities if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
 }
 
-// action returns the action of a rule of the route.
+// action returns what a rule in the route does.
 //
-// "If *all* entries in BackendRefs are invalid, and there are also no filters
-// specified in this route rule, *all* traffic which matches this rule MUST receive a
-// 500 status code." (HTTPRouteRule.BackendRefs)
+// "If *all* entries in BackendRefs are invalid, and there are also no filters specified
+// in this route rule, *all* traffic which matches this rule MUST receive a 500 status
+// code." (HTTPRouteRule.BackendRefs)
 //
-// A backend of weight 0 receives no requests, so it affects only the ResolvedRefs
-// condition of the route.
+// A backend with weight 0 receives no requests, so it affects only the route's
+// ResolvedRefs condition.
 func (t translator) action(route *Route, index int) ruleAction {
 	rule := &route.Rules[index]
 	result := ruleAction{unsupported: unsupportedParts(rule, t.capabilities)}
@@ -89,7 +89,7 @@ func (a *ruleAction) refuse(reason string) {
 	}
 }
 
-// newAction returns the action of a rule without its filters.
+// newAction returns a rule's action without its filters.
 func (t translator) newAction(route *Route, index int, a ruleAction, weighted []routing.WeightedBackend, unresolved *Problem) routing.Action {
 	rule, status := &route.Rules[index], t.capabilities.ErrorStatus(route.Kind)
 	fail := func(reason conditions.Reason, cause string) routing.Action {
@@ -113,7 +113,7 @@ func (t translator) newAction(route *Route, index int, a ruleAction, weighted []
 	}
 }
 
-// unsupportedParts returns the parts of a rule's action that the data plane cannot
+// unsupportedParts returns the parts in a rule's action that the data plane cannot
 // express, and the filters that this controller supports on no data plane.
 func unsupportedParts(rule *gatewayv1.HTTPRouteRule, c routing.Capabilities) []string {
 	a := ruleAction{unsupported: c.Action(rule)}
@@ -134,11 +134,11 @@ func unsupportedParts(rule *gatewayv1.HTTPRouteRule, c routing.Capabilities) []s
 	return a.unsupported
 }
 
-// weight returns the weight of a backend: "If unspecified, weight defaults to
-// 1." (BackendRef.Weight)
+// weight returns a backend's weight: "If unspecified, weight defaults to 1."
+// (BackendRef.Weight)
 func weight(backend gatewayv1.HTTPBackendRef) int32 { return ptr.Deref(backend.Weight, 1) }
 
-// redirectOf returns the redirect of a rule or of its only backend, or nil.
+// redirectOf returns the redirect from a rule or its only backend, or nil.
 func redirectOf(rule *gatewayv1.HTTPRouteRule) *gatewayv1.HTTPRequestRedirectFilter {
 	if redirect := redirectIn(rule.Filters); redirect != nil {
 		return redirect

@@ -100,7 +100,7 @@ func TestActionsAreTranslated(t *testing.T) {
 	}
 }
 
-// onlyAction returns the action of a route with one rule, for a data plane that can
+// onlyAction returns the action from a route with one rule, for a data plane that can
 // express everything.
 func onlyAction(t *testing.T, rule gatewayv1.HTTPRouteRule) routing.Action {
 	t.Helper()
@@ -117,8 +117,8 @@ func onlyAction(t *testing.T, rule gatewayv1.HTTPRouteRule) routing.Action {
 	return *entries[0].Action
 }
 
-// Each backend has its share of the requests. Requests for a backend that does not
-// resolve get an error, and a backend of weight 0 gets none.
+// Each backend gets its share. Requests for a backend that does not resolve get an error,
+// and a backend with weight 0 gets none.
 func TestWeightedBackendsAreTranslated(t *testing.T) {
 	rule := gatewayv1.HTTPRouteRule{}
 	for i, weight := range []int32{3, 0, 1} {

@@ -7,10 +7,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// AdmitsRoute returns a function that reports whether a listener of the snapshot admits a route.
-// [Build] resolves the backends of no other route, so that only these need Services and
-// ReferenceGrants. The result depends on the Gateway, the ListenerSets, the namespaces and the
-// TunnelConfigurations of the snapshot.
+// AdmitsRoute returns a function that reports whether a listener in the snapshot admits a
+// route. [Build] resolves backends for no other route, so that only these routes need
+// Services and ReferenceGrants. The result depends on the Gateway, the ListenerSets, the
+// namespaces and the TunnelConfigurations in the snapshot.
 func AdmitsRoute(s *Snapshot) func(route metav1.Object) bool {
 	permitted := newPermittedHostnames(s)
 	listeners, sets := mergeListeners(s)
@@ -28,8 +28,8 @@ func AdmitsRoute(s *Snapshot) func(route metav1.Object) bool {
 	}
 }
 
-// isAdmitted reports whether a listener admits the route, before any route is attached: a route
-// that later conflicts with one of another kind is admitted.
+// isAdmitted reports whether a listener admits the route, before any route is attached: a
+// route that later conflicts with another kind is admitted.
 func (r *Route) isAdmitted(p parents) bool {
 	return slices.ContainsFunc(r.parentRefs, func(ref gatewayv1.ParentReference) bool {
 		owner, ok := OwnerOf(ref, r.Namespace)
@@ -40,8 +40,9 @@ func (r *Route) isAdmitted(p parents) bool {
 	})
 }
 
-// resolvedMessage is the message of a route without unresolved references. The condition of a
-// route that no listener admits is True, as the conformance suite of the Gateway API requires.
+// resolvedMessage is the message for a route without unresolved references. If no
+// listener admits the route, the condition is True, as the Gateway API conformance suite
+// requires.
 func (r *Route) resolvedMessage() string {
 	if !r.admitted {
 		return "The controller does not check the references of a route that no listener admits."

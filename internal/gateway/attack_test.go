@@ -18,8 +18,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// One route with 113 expensive expressions costs a connector 2.5 GB and every request
-// of every tenant seconds.
+// One route with 113 expensive expressions costs a connector 2.5 GB and delays every
+// tenant's requests by seconds.
 func TestExpensiveExpressionsAreNotServed(t *testing.T) {
 	s := teamsSnapshot(2)
 	route := s.HTTPRoutes[0]
@@ -36,7 +36,7 @@ func TestExpensiveExpressionsAreNotServed(t *testing.T) {
 	}
 }
 
-// One HTTPRoute with 128 matches, attached to 32 ListenerSets of 64 listeners, has
+// One HTTPRoute with 128 matches, attached to 32 ListenerSets with 64 listeners each, has
 // 262,144 rules.
 func TestOneRouteCannotFillATunnel(t *testing.T) {
 	s := teamsSnapshot(2)
@@ -73,8 +73,8 @@ func attachToManyListeners(s *gateway.Snapshot) {
 	s.HTTPRoutes = append(s.HTTPRoutes, route)
 }
 
-// The time to parse an expression can be much larger than its size, so the length of all
-// expressions of a tenant is limited before they are parsed.
+// The time to parse an expression can be much larger than its size, so a tenant's
+// expressions have a limit on their total length before they are parsed.
 func TestLongExpressionsAreNotParsed(t *testing.T) {
 	s := teamsSnapshot(2)
 	addExpressions(s, 10, "(?i)"+strings.Repeat(`\pL`, 300))
@@ -146,8 +146,8 @@ func TestListenersAreDecidedAtMostTwice(t *testing.T) {
 	}
 }
 
-// A tenant must not use up the rules of others by claiming a wide hostname, below which
-// each of their hostnames needs a rule that answers 404.
+// A tenant must not use up other tenants' rules by claiming a wide hostname, below which
+// each of their hostnames needs a rule that returns 404.
 func TestAWideHostnameDoesNotUseUpTheRulesOfOtherTenants(t *testing.T) {
 	for _, wide := range []gatewayv1.Hostname{"*.com", "*.team.example.com", ""} {
 		c := newTenantCluster(0)
@@ -197,9 +197,9 @@ func TestSecretsAboveTheLimitAreNotRead(t *testing.T) {
 	}
 }
 
-// With Envoy, the rules of a wildcard are repeated for each narrower hostname. Hostnames of
-// other tenants take only the requests for these hostnames from it, and the tenant of the
-// hostnames pays nothing for the wildcard.
+// With Envoy, a wildcard's rules are repeated for each narrower hostname. Another
+// tenant's hostnames take only their own requests from the wildcard, and do not count the
+// wildcard's rules for their tenant.
 func TestHostnamesOfOthersOnlyConfineAWildcardRoute(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
@@ -234,7 +234,7 @@ func TestHostnamesOfOthersOnlyConfineAWildcardRoute(t *testing.T) {
 	}
 }
 
-// namespaceOfAnswer returns the namespace of the entry that answers the request, or why the
+// namespaceOfAnswer returns the namespace whose entry answers the request, or why the
 // only entry that matches it does not.
 func namespaceOfAnswer(table *routing.Table, request routing.Request) string {
 	switch entry, shadowed := table.Answer(request); {
@@ -247,9 +247,9 @@ func namespaceOfAnswer(table *routing.Table, request routing.Request) string {
 	}
 }
 
-// The expressions of a repeated rule count, because Envoy compiles each repetition: those of
-// a wildcard for the hostnames of its tenant, and those of the platform's fallback for the
-// hostnames of each tenant.
+// The expressions in a repeated rule count, because Envoy compiles each repetition: a
+// wildcard's expressions for its own tenant's hostnames, and the platform fallback's
+// expressions for each tenant's hostnames.
 func TestRepeatedExpressionsCount(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy

@@ -14,27 +14,26 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// backendResolver finds the backends of backendRefs. It resolves each port of a Service once,
-// because any number of backendRefs can name it.
+// backendResolver finds the backends that backendRefs name. It resolves each Service port
+// once, because any number of backendRefs can name it.
 type backendResolver struct {
 	grants       grants
 	services     map[types.NamespacedName]*corev1.Service
 	slices       map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	capabilities routing.Capabilities
-	// envoy are the capabilities of Envoy if the data plane has ingress rules, or nil.
+	// envoy are Envoy's capabilities if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
 
 	resolved map[servicePortKey]resolvedBackend
 	ports    map[types.NamespacedName]*servicePorts
 }
 
-// servicePortKey identifies a port of a Service.
 type servicePortKey struct {
 	service types.NamespacedName
 	number  gatewayv1.PortNumber
 }
 
-// resolvedBackend is the backend of a port, or why the port does not resolve.
+// resolvedBackend is a port's backend, or why the port does not resolve.
 type resolvedBackend struct {
 	backend routing.Backend
 	problem *Problem
@@ -106,8 +105,8 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	return backend, nil
 }
 
-// protocol maps the appProtocol (KEP-3726) of the port to a protocol that the data
-// plane supports.
+// protocol maps the port's appProtocol (KEP-3726) to a protocol that the data plane
+// supports.
 func (r backendResolver) protocol(name types.NamespacedName, port *corev1.ServicePort) (routing.Protocol, *Problem) {
 	appProtocol := ptr.Deref(port.AppProtocol, "")
 	if p := appProtocols[appProtocol]; slices.Contains(r.capabilities.Protocols, p) {

@@ -15,11 +15,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
-// BenchmarkBuild measures Build for clusters in which each team has a namespace
-// with a Service and a ListenerSet of two listeners, each with one route. The
-// larger cluster has ten times as many teams. It must take less than 40 ms and 60 MB
-// on a small machine with two cores, and less than eleven times as long as the
-// smaller cluster.
+// BenchmarkBuild measures Build for clusters in which each team has a namespace with a
+// Service and a ListenerSet with two listeners, each with one route. The larger cluster
+// has ten times as many teams. It must take less than 40 ms and 60 MB on a small machine
+// with two cores, and less than eleven times as long as the smaller cluster.
 func BenchmarkBuild(b *testing.B) {
 	forEachSize(b, func(s *gateway.Snapshot) { ingress.Configuration(gateway.Build(s, randomOptions).Table) })
 }
@@ -40,7 +39,6 @@ func BenchmarkBuildOneGroup(b *testing.B) {
 	}
 }
 
-// BenchmarkBuildAndReport measures Build and Report.
 func BenchmarkBuildAndReport(b *testing.B) {
 	forEachSize(b, func(s *gateway.Snapshot) { report(gateway.Build(s, randomOptions), s) })
 }
@@ -83,7 +81,7 @@ func teamsSnapshot(teams int) *gateway.Snapshot {
 func addTeam(s *gateway.Snapshot, i, teams int) {
 	namespace := fmt.Sprintf("team-%04d", i)
 	meta := func(name string) metav1.ObjectMeta {
-		created := metav1.NewTime(dayOne.Add(time.Duration(i*7919%teams) * time.Minute)) // the order of age differs from the order of names
+		created := metav1.NewTime(dayOne.Add(time.Duration(i*7919%teams) * time.Minute)) // ordering by age differs from ordering by name
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1, CreationTimestamp: created}
 	}
 	domain := namespace + ".example.com"

@@ -9,17 +9,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// maxBorrowed is the number of rules that one hostname gets from a listener for a wider hostname:
-// redirects of the Gateway itself, which count for no tenant, or rules in the place of redirects,
-// which [group.cost] counts.
+// maxBorrowed is how many rules one hostname gets from a listener for a wider hostname:
+// redirects on the Gateway itself, which count for no tenant, or rules in place of
+// redirects, which [group.cost] counts.
 const maxBorrowed = 16
 
-// redirectIndex has the routes of a listener with redirects to https, by their hostnames. A route
+// redirectIndex has a listener's routes with redirects to https, by hostname. A route
 // without hostnames has the empty one.
 type redirectIndex map[string][]*Route
 
-// newRedirectIndex returns the index of the routes that the group lends: those of its HTTP
-// listeners in the namespace of their owner. Other namespaces have no say in the hostnames of
+// newRedirectIndex indexes the routes that the group lends: the routes on its HTTP
+// listeners in their owner's namespace. Other namespaces have no say in the hostnames of
 // narrower listeners.
 func (g *group) newRedirectIndex() redirectIndex {
 	index := redirectIndex{}
@@ -39,8 +39,8 @@ func (g *group) newRedirectIndex() redirectIndex {
 
 func isToHTTPS(m ruleMatch) bool { return m.toHTTPS }
 
-// intersecting returns the routes with a hostname that intersects with the hostname, without
-// repetition.
+// intersecting returns the routes with a hostname that intersects with the hostname, each
+// once.
 func (x redirectIndex) intersecting(hostname string) []*Route {
 	var routes []*Route
 	if !routing.IsExact(hostname) {
@@ -59,8 +59,8 @@ func (x redirectIndex) intersecting(hostname string) []*Route {
 	return slices.Compact(routes)
 }
 
-// borrowedNames returns the routes with redirects to https that answer http in the place of the
-// group, the older ones first, with the hostnames for which they do.
+// borrowedNames returns the routes with redirects to https that answer http in the
+// group's place, the older ones first, with the hostnames for which they do.
 func (g *group) borrowedNames(groups map[string]*group) iter.Seq2[*Route, servedHostname] {
 	return func(yield func(*Route, servedHostname) bool) {
 		lender := g.schemes.lender
@@ -80,7 +80,7 @@ func (g *group) borrowedNames(groups map[string]*group) iter.Seq2[*Route, served
 	}
 }
 
-// redirects returns the redirects to https that answer http before the entries of the group.
+// redirects returns the redirects to https that answer http before the group's entries.
 func (g *group) redirects(groups map[string]*group) []routing.Entry {
 	var entries []routing.Entry
 	for route, hostname := range g.borrowedNames(groups) {
@@ -99,7 +99,8 @@ func (g *group) redirects(groups map[string]*group) []routing.Entry {
 	return entries
 }
 
-// borrowsFromGateway reports whether the redirects belong to a listener of the Gateway itself.
+// borrowsFromGateway reports whether the redirects belong to a listener on the Gateway
+// itself.
 func (g *group) borrowsFromGateway() bool {
 	return g.schemes.lender != nil && g.schemes.lender.owner.Kind == KindGateway
 }
@@ -123,14 +124,14 @@ func (g *group) answerHTTPS(entries []routing.Entry, groups map[string]*group, c
 // isHTTPOnly reports, for a group of HTTP listeners alone, whether the entry is a redirect to https.
 func isHTTPOnly(e routing.Entry) bool { return e.Scheme == routing.SchemeHTTP }
 
-// secureEntries are the entries of HTTPS listeners that can answer in the place of redirects.
+// secureEntries are entries on HTTPS listeners that can answer in place of redirects.
 type secureEntries struct {
 	// byHostname are the entries by the hostname for which the group would serve them, and
 	// covering the sorted entries that apply to a hostname.
 	byHostname, covering map[string][]routing.Entry
-	// costs are the numbers of rules for which each of their matches counts.
+	// costs says how many rules each match counts as.
 	costs map[*routing.Match]int
-	// used are the numbers of rules that answer for each hostname.
+	// used counts the rules that answer for each hostname.
 	used map[string]int
 }
 
@@ -172,12 +173,13 @@ func (x *secureEntries) of(hostname string) []routing.Entry {
 	return entries
 }
 
-// appendInsteadOf appends the entries that answer https in the place of a redirect, limited to its
-// requests: at most maxBorrowed rules for each hostname. The status 404 answers the other requests.
-// It also replaces an entry that cannot be limited, and those after it, which must not answer for it.
+// appendInsteadOf appends the entries that answer https in place of a redirect, limited
+// to its requests: at most maxBorrowed rules for each hostname. The status 404 answers
+// the other requests. It also replaces an entry that cannot be limited, and those after
+// it, which must not answer for it.
 //
-// A redirect for a wildcard only gets the status 404: a route of the HTTPS listener can name any
-// hostname below it, and each of them would need a list of its own.
+// A redirect for a wildcard only gets the status 404: a route on the HTTPS listener can
+// name any hostname below it, and each would need its own list.
 func (x *secureEntries) appendInsteadOf(to []routing.Entry, redirect *routing.Entry) []routing.Entry {
 	if !routing.IsExact(redirect.Hostname) {
 		return append(to, notFoundInsteadOf(redirect))
@@ -205,15 +207,15 @@ func (x *secureEntries) fits(hostname string, m *routing.Match) bool {
 	return x.used[hostname] <= maxBorrowed
 }
 
-// notFoundInsteadOf returns the entry that answers https in the place of a redirect with the status
-// 404.
+// notFoundInsteadOf returns the entry that answers https in place of a redirect with the
+// status 404.
 func notFoundInsteadOf(redirect *routing.Entry) routing.Entry {
 	e := *redirect
 	e.Scheme, e.InsteadOf, e.Action = routing.SchemeHTTPS, redirect.Source, &actionNoHTTPS
 	return e
 }
 
-// actionNoHTTPS answers the requests with https of a redirect to https.
+// actionNoHTTPS answers https requests that a redirect to https matches.
 var actionNoHTTPS = routing.Action{Status: 404, Problem: &routing.Problem{
 	Reason: conditions.ReasonUnsupportedValue.String(), Cause: "a redirect to https does not answer https, and no rule of the HTTPS listener does in its place",
 }}
@@ -228,8 +230,8 @@ func replacesPrefix(a *routing.Action) bool {
 		slices.ContainsFunc(a.Forward.Backends, func(b routing.WeightedBackend) bool { return b.Filters != nil && isPrefix(b.Filters.Rewrite.Path) }))
 }
 
-// redirectCosts returns the number of rules of the redirects to https of the route for one
-// hostname, and the number for which one repetition of them counts.
+// redirectCosts returns how many rules the route's redirects to https need for one
+// hostname, and how many rules one repetition counts as.
 func (r *Route) redirectCosts() (rules, repetition int) {
 	for i := range r.matches {
 		if m := &r.matches[i]; m.toHTTPS {
@@ -239,9 +241,9 @@ func (r *Route) redirectCosts() (rules, repetition int) {
 	return rules, repetition
 }
 
-// countBorrowed counts the rules for the redirects of tenants, once for each hostname that repeats
-// them, and refuses the routes for hostnames with more redirects than limits.routesPerHostname.
-// The redirects of the Gateway itself count for no tenant.
+// countBorrowed counts the rules for tenants' redirects, once for each hostname that
+// repeats them, and refuses the routes for hostnames with more redirects than
+// limits.routesPerHostname. Redirects on the Gateway itself count for no tenant.
 func (l *limiter) countBorrowed(all shares, groups map[string]*group) {
 	for _, hostname := range sortedHostnames(groups) {
 		g := groups[hostname]
@@ -266,8 +268,8 @@ func (l *limiter) countBorrowed(all shares, groups map[string]*group) {
 	}
 }
 
-// borrowedRules returns the number of rules for the redirects of tenants that answer http in the
-// place of the group, by their hostname.
+// borrowedRules counts, by hostname, the rules for tenants' redirects that answer http in
+// the group's place.
 func (l *limiter) borrowedRules(all shares, g *group, groups map[string]*group) map[string]int {
 	if g.schemes.lender == nil || g.borrowsFromGateway() {
 		return nil // most groups
@@ -282,7 +284,8 @@ func (l *limiter) borrowedRules(all shares, g *group, groups map[string]*group) 
 	return rules
 }
 
-// namesIn returns the hostnames of a group for which a data plane that repeats rules has a list.
+// namesIn returns the hostnames in a group for which a data plane that repeats rules has
+// a list.
 func (l *limiter) namesIn(g *group, groups map[string]*group) []string {
 	names := map[string]struct{}{g.hostname: {}}
 	for _, route := range g.routes {

@@ -1,10 +1,10 @@
-// Package gateway decides what a Gateway serves. [Build] takes a [Snapshot] of
-// everything in the cluster that can affect one Gateway, and returns a [Result]:
-// the effective listeners, the routing table and the status of every object.
+// Package gateway decides what a Gateway serves. [Build] takes a [Snapshot] of everything
+// in the cluster that can affect one Gateway, and returns a [Result]: the effective
+// listeners, the routing table and every object's status.
 //
-// The package is pure: it uses no client, no context, no clock, no logger and no
-// I/O. Build never changes the Snapshot, and the order of the Snapshot's slices
-// does not affect the Result.
+// The package is pure: it uses no client, no context, no clock, no logger and no I/O.
+// Build never changes the Snapshot, and the order in the Snapshot's slices does not
+// affect the Result.
 package gateway
 
 import (
@@ -25,16 +25,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Snapshot is everything that can affect one Gateway. Build does not change it.
 type Snapshot struct {
-	// Now is the time of the decision.
-	Now time.Time
-	// Gateway is the Gateway to decide on.
+	// Now is when the decision is made.
+	Now     time.Time
 	Gateway *gatewayv1.Gateway
-	// Class is the class of the Gateway. Nil means a class without parameters.
+	// Class is the Gateway's GatewayClass. Nil means a GatewayClass without parameters.
 	Class *gatewayv1.GatewayClass
-	// ClassConfiguration is the object that [settings.ClassParameters] returns. It
-	// is nil when the class has no parametersRef or the object does not exist.
+	// ClassConfiguration is the object that [settings.ClassParameters] returns. It is nil
+	// when the GatewayClass has no parametersRef or the object does not exist.
 	ClassConfiguration *v1alpha1.TunnelConfiguration
 	// GatewayConfiguration is the object that [settings.GatewayParameters] returns.
 	// It is nil when the Gateway has no parametersRef or the object does not exist.
@@ -48,46 +46,42 @@ type Snapshot struct {
 	// GRPCRoutes are the GRPCRoutes with a parentRef to the Gateway or to one of
 	// the ListenerSets.
 	GRPCRoutes []*gatewayv1.GRPCRoute
-	// Grants are the ReferenceGrants in every namespace that a listener refers to, or a route
-	// which [AdmitsRoute] reports.
+	// Grants are the ReferenceGrants in every namespace that a listener refers to, or a
+	// route which [AdmitsRoute] reports.
 	Grants []*gatewayv1beta1.ReferenceGrant
-	// Certificates are the results of the checks of the Secrets that
-	// [SecretsToRead] returns. A Secret that does not exist has no entry.
+	// Certificates are what checking the Secrets that [SecretsToRead] returns found. A
+	// Secret that does not exist has no entry.
 	Certificates map[types.NamespacedName]Certificate
-	// Namespaces are the namespaces of the Gateway, the ListenerSets and the routes, by
-	// name.
+	// Namespaces are the namespaces that contain the Gateway, the ListenerSets and the
+	// routes, by name.
 	Namespaces map[string]*corev1.Namespace
-	// Services are the Services that the backendRefs of the routes name which [AdmitsRoute]
-	// reports. The other routes need none.
+	// Services are the Services that backendRefs name in the routes that [AdmitsRoute]
+	// reports. Other routes need none.
 	Services map[types.NamespacedName]*corev1.Service
-	// EndpointSlices are the EndpointSlices of headless Services with a named
-	// target port, by the name of the Service.
+	// EndpointSlices are the EndpointSlices for headless Services with a named target
+	// port, by Service name.
 	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	// DataPlane is the data plane in effect. It is empty when the settings decide.
 	DataPlane v1alpha1.DataPlane
-	// Tunnel is the tunnel of the Gateway. It is empty until the controller has
-	// created one.
+	// Tunnel is the Gateway's tunnel. It is empty until the controller has created one.
 	Tunnel provider.TunnelID
-	// OlderGateways is the number of older Gateways in the same namespace that
-	// this controller manages.
+	// OlderGateways counts the older Gateways in the same namespace that this controller
+	// manages.
 	OlderGateways int
-	// Orphans are the routes with a status entry of this controller whose spec names no
+	// Orphans are the routes with a status entry from this controller whose spec names no
 	// Gateway or ListenerSet that this controller manages.
 	Orphans map[Owner]bool
-	// OrphanedTunnels is the number of Tunnels in the same namespace whose Gateway
-	// does not exist or is not managed by this controller.
+	// OrphanedTunnels counts the Tunnels in the same namespace whose Gateway does not
+	// exist or is not managed by this controller.
 	OrphanedTunnels int
 }
 
-// Options are the options of the controller that affect its decisions.
+// Options are the controller options that affect decisions.
 type Options struct {
-	// ControllerName is the name of the controller in GatewayClasses and in the
-	// status of routes.
-	ControllerName gatewayv1.GatewayController
-	// ControllerNamespace is the namespace of the controller.
+	// ControllerName is the controller's name in GatewayClasses and route statuses.
+	ControllerName      gatewayv1.GatewayController
 	ControllerNamespace string
-	// ClusterDomain is the DNS domain of the cluster, without a leading or
-	// trailing dot.
+	// ClusterDomain is the cluster's DNS domain, without a leading or trailing dot.
 	ClusterDomain string
 	// DataPlanes describe what each data plane can express.
 	DataPlanes routing.DataPlanes
@@ -95,7 +89,7 @@ type Options struct {
 
 // Result contains the decisions for one Gateway.
 type Result struct {
-	// Listeners are the effective listeners of all owners in order of precedence.
+	// Listeners are all owners' effective listeners in order of precedence.
 	Listeners []*Listener
 	// Sets are the ListenerSets in order of precedence, allowed or not.
 	Sets []*Set
@@ -103,29 +97,29 @@ type Result struct {
 	Routes []*Route
 	// Rejected is why the Gateway is not accepted, or nil when it is accepted.
 	Rejected *Problem
-	// Settings are the merged settings of the class and of the Gateway. They are
-	// nil when they are not valid: the Gateway is then rejected, and the
-	// configuration of its tunnel stays unchanged.
+	// Settings are merged from the GatewayClass and the Gateway. They are nil when they
+	// are not valid: the Gateway is then rejected, and its tunnel configuration stays
+	// unchanged.
 	Settings *settings.Settings
 	// DataPlane is the data plane for which the routes are evaluated.
 	DataPlane v1alpha1.DataPlane
 	// Paused reports whether the Gateway is paused: it has the annotation
-	// [v1alpha1.PausedAnnotation], and its class permits that.
+	// [v1alpha1.PausedAnnotation], and its GatewayClass permits that.
 	Paused bool
 	// Table is the routing table. It is nil when the Gateway is not accepted: the
 	// data plane then keeps its last configuration.
 	Table *routing.Table
-	// Warnings are the problems of an accepted Gateway that no condition reports.
+	// Warnings are problems with an accepted Gateway that no condition reports.
 	Warnings []Warning
-	// ClaimedHostnames are the hostnames that routes of an accepted Gateway name, but whose
-	// requests go to other listeners, the oldest route first.
+	// ClaimedHostnames are the hostnames that an accepted Gateway's routes name, but
+	// whose requests go to other listeners, the oldest route first.
 	ClaimedHostnames []ClaimedHostnames
-	// Usage describes how much of the limits of its class the Gateway uses. It is nil when the
-	// settings are not valid.
+	// Usage describes how much of its GatewayClass's limits the Gateway uses. It is nil
+	// when the settings are not valid.
 	Usage *Usage
 
 	gateway    *gatewayv1.Gateway
-	listeners  []*Listener // of the Gateway itself
+	listeners  []*Listener // only on the Gateway itself
 	controller gatewayv1.GatewayController
 	translator translator
 	permitted  *permittedHostnames
@@ -133,10 +127,11 @@ type Result struct {
 	shares     shares
 }
 
-// Problem is the reason and the message of a condition that reports a problem.
+// Problem is the reason and the message for a condition that reports a problem.
 type Problem = settings.Problem
 
-// Build makes all decisions for one Gateway. Each step uses the results of the steps before it.
+// Build makes all decisions for one Gateway. Each step uses the results from the steps
+// before it.
 func Build(s *Snapshot, o Options) *Result {
 	d := newDecision(s, o)
 	d.decideListeners()
@@ -154,7 +149,6 @@ func Build(s *Snapshot, o Options) *Result {
 	d.confineRoutes()
 	d.Usage = d.limiter.newUsage(d, groups)
 
-	// Build the routing table.
 	if d.Rejected == nil {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
@@ -208,7 +202,6 @@ func newDecision(s *Snapshot, o Options) *decision {
 
 // decideListeners decides which listeners claim their hostname and are served.
 func (d *decision) decideListeners() {
-	// Merge the listeners in order of precedence.
 	d.listeners, d.Sets = mergeListeners(d.snapshot)
 	d.permitted.rejectListeners(d.Sets)
 	d.limiter.limitListeners(d.Sets)
@@ -225,8 +218,8 @@ func (d *decision) decideListeners() {
 	d.parents = newParents(d.snapshot, d.listeners, d.Sets)
 }
 
-// translateRoutes translates the rules of the routes and resolves their backends. It
-// translates in the order of the snapshot, which is faster than the order of precedence.
+// translateRoutes translates the route rules and resolves their backends. It translates
+// in snapshot order, which is faster than the order of precedence.
 func (d *decision) translateRoutes() {
 	routes := newRoutes(d.snapshot, d.permitted)
 	d.Routes = slices.Clone(routes)
@@ -235,8 +228,8 @@ func (d *decision) translateRoutes() {
 	resolveRoutes(routes, d.translator, d.parents)
 }
 
-// attachRoutes attaches the routes to the listeners, and returns the groups of the routing
-// table.
+// attachRoutes attaches the routes to the listeners, and returns the routing table's
+// groups.
 func (d *decision) attachRoutes() map[string]*group {
 	attachRoutes(d.Routes, d.parents)
 	groups := d.groups()
@@ -249,7 +242,7 @@ func (d *decision) attachRoutes() map[string]*group {
 	return groups
 }
 
-// groups returns the groups of the served listeners.
+// groups groups the served listeners.
 func (r *Result) groups() map[string]*group {
 	groups := groupsOf(r.Listeners)
 	if r.translator.capabilities.KnowsScheme {
@@ -258,7 +251,6 @@ func (r *Result) groups() map[string]*group {
 	return groups
 }
 
-// accessGaps returns the gaps of the routing table.
 func (d *decision) accessGaps() []routing.AccessGap {
 	if d.translator.capabilities.AccessGaps == nil {
 		return nil
@@ -266,7 +258,7 @@ func (d *decision) accessGaps() []routing.AccessGap {
 	return d.translator.capabilities.AccessGaps(d.Table)
 }
 
-// removeRefused rejects the refused routes at every parent where a listener admits them,
+// removeRefused rejects the refused routes on every parent where a listener admits them,
 // and removes them from the listeners and the groups.
 func (d *decision) removeRefused(groups map[string]*group) {
 	if !d.shares.contains((*share).isRefused) {
@@ -299,7 +291,7 @@ func (r *Route) countsAt(l *Listener) bool {
 	return slices.ContainsFunc(r.Parents, func(p Parent) bool { return slices.Contains(p.Listeners, l) && !r.isFullyDropped(p.Dropped) })
 }
 
-// confineRoutes passes to the routing table which routes are confined.
+// confineRoutes marks the confined routes in the routing table.
 func (d *decision) confineRoutes() {
 	if !d.shares.contains((*share).isConfined) {
 		return // most Gateways

@@ -14,32 +14,31 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Certificate is the result of checking a Secret that a listener refers to. It
-// contains no data of the Secret.
+// Certificate is what the controller found in a Secret that a listener refers to. It
+// contains no data from the Secret.
 //
 // The controller checks certificates to report mistakes, but never uses them:
 // Cloudflare's edge terminates TLS with its own certificates.
 type Certificate struct {
-	// Unchecked reports whether the controller did not read the Secret, because
-	// its configuration or its permissions do not allow it. The other fields are
-	// then empty.
+	// Unchecked reports whether the controller did not read the Secret, because its
+	// configuration or its permissions do not allow it. The other fields are then empty.
 	Unchecked bool
-	// Problem describes the failed check, as the predicate of a sentence whose subject is the
-	// Secret. It is empty when the certificate is valid.
+	// Problem describes the failed check, as a predicate for a sentence whose subject is
+	// the Secret. It is empty when the certificate is valid.
 	Problem string
-	// NotAfter is the time when the certificate expires.
+	// NotAfter is when the certificate expires.
 	NotAfter time.Time
 }
 
-// certificateCheck checks one aspect of a Secret. It returns the problem, without
-// any data of the Secret, or "".
+// certificateCheck checks one aspect of a Secret. It returns the problem, without any
+// data from the Secret, or "".
 type certificateCheck func(*corev1.Secret) string
 
 // certificateChecks run in this order. The result is the first problem.
 //
-// Tenants choose the data, so a check limits the cost of the checks after it:
-// tooMuchData limits the parsers, and largeRSAKey and unusableRSAKey limit the
-// arithmetic of mismatchedPair.
+// Tenants choose the data, so a check limits what the checks after it cost: tooMuchData
+// limits the parsers, and largeRSAKey and unusableRSAKey limit the arithmetic in
+// mismatchedPair.
 var certificateChecks = []certificateCheck{
 	wrongSecretType,
 	missingData,
@@ -50,10 +49,10 @@ var certificateChecks = []certificateCheck{
 	mismatchedPair,
 }
 
-// maxCertificateBytes is the maximum size of the data in each key of a Secret.
+// maxCertificateBytes limits the data in each key of a Secret.
 const maxCertificateBytes = 64 << 10
 
-// unusablePair is the problem of a pair that crypto/tls rejects.
+// unusablePair is the problem with a pair that crypto/tls rejects.
 const unusablePair = "has a certificate and a private key that cannot be parsed or do not match"
 
 // InspectCertificate checks the certificate and the private key in a Secret. It takes
@@ -78,7 +77,7 @@ func leafDER(secret *corev1.Secret) []byte {
 }
 
 // privateKeyDER returns the first private key, or nil. Other PEM blocks can precede it,
-// for example the parameters of an elliptic curve.
+// for example elliptic curve parameters.
 func privateKeyDER(secret *corev1.Secret) []byte {
 	for rest := secret.Data[corev1.TLSPrivateKeyKey]; ; {
 		var block *pem.Block
@@ -128,19 +127,19 @@ func notPEM(secret *corev1.Secret) string {
 
 // mismatchedPair passes only the first certificate and the first private key to
 // crypto/tls, so that crypto/tls validates exactly the key that the preceding checks
-// allow. The other certificates of the chain are not parsed.
+// allow. The chain's other certificates are not parsed.
 func mismatchedPair(secret *corev1.Secret) string {
 	encode := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
 	if _, err := tls.X509KeyPair(encode("CERTIFICATE", leafDER(secret)), encode("PRIVATE KEY", privateKeyDER(secret))); err != nil {
-		// The error is omitted, because it could quote data of the Secret.
+		// The error is omitted, because it could quote data from the Secret.
 		return unusablePair
 	}
 	return ""
 }
 
-// secretRef returns the Secret that a certificateRef names. It returns false when
-// the certificateRef names another kind. The namespace defaults to the namespace
-// of the listener's owner.
+// secretRef returns the Secret that a certificateRef names. It returns false when the
+// certificateRef names another kind. The namespace defaults to the listener owner's
+// namespace.
 func secretRef(l *Listener, ref gatewayv1.SecretObjectReference) (types.NamespacedName, bool) {
 	namespace := ptr.Deref(ref.Namespace, gatewayv1.Namespace(l.Owner.Namespace))
 	return types.NamespacedName{Namespace: string(namespace), Name: string(ref.Name)},
@@ -154,8 +153,7 @@ func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
 	return l.Spec.TLS.CertificateRefs
 }
 
-// SecretsOfGateway returns the Secrets that the listeners of the Gateway refer
-// to.
+// SecretsOfGateway returns the Secrets that the Gateway's listeners refer to.
 func SecretsOfGateway(g *gatewayv1.Gateway) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, l := range g.Spec.Listeners {
@@ -164,8 +162,7 @@ func SecretsOfGateway(g *gatewayv1.Gateway) []types.NamespacedName {
 	return names
 }
 
-// SecretsOfListenerSet returns the Secrets that the listeners of the
-// ListenerSet refer to.
+// SecretsOfListenerSet returns the Secrets that the ListenerSet's listeners refer to.
 func SecretsOfListenerSet(set *gatewayv1.ListenerSet) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, entry := range set.Spec.Listeners {

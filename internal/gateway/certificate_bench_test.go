@@ -38,9 +38,9 @@ func BenchmarkInspectCertificate(b *testing.B) {
 	}
 }
 
-// BenchmarkKeyPairWithoutChecks measures crypto/tls for RSA keys of the maximum size that
-// InspectCertificate accepts and refuses: it takes seconds for the second, and rsakey.go exists
-// for this reason alone.
+// BenchmarkKeyPairWithoutChecks measures crypto/tls for the largest RSA keys that
+// InspectCertificate accepts and refuses: it takes seconds for the second, and rsakey.go
+// exists for this reason alone.
 func BenchmarkKeyPairWithoutChecks(b *testing.B) {
 	key := newRSAKey(8192, 8192)
 	for name, secret := range map[string]*corev1.Secret{"accepted": rsaSecret(b, key), "refused": rsaSecret(b, key.withoutPrecomputed())} {
@@ -109,7 +109,7 @@ func keyInputs(b *testing.B) map[string]*corev1.Secret {
 		Version   int
 		Algorithm struct {
 			ID         asn1.ObjectIdentifier
-			Parameters struct{ P, G *big.Int } // of a curve without a name
+			Parameters struct{ P, G *big.Int } // for a curve without a name
 		}
 		PrivateKey []byte
 	}{}

@@ -129,7 +129,7 @@ func pad(data []byte, size int) []byte {
 	return append(data, bytes.Repeat([]byte("\n"), size-len(data))...)
 }
 
-// rsaKey has the fields of the RSAPrivateKey of PKCS #1.
+// rsaKey has the fields of RSAPrivateKey in PKCS #1.
 type rsaKey struct {
 	Version  int
 	N        *big.Int
@@ -145,9 +145,9 @@ type rsaMultiPrime struct{ Prime, Exp, Coeff *big.Int }
 
 var one = big.NewInt(1)
 
-// newRSAKey returns a key that crypto/rsa accepts. Its factors have the given numbers of
-// bits, but are not primes: crypto/rsa does not check this, and finding primes of this size
-// takes minutes.
+// newRSAKey returns a key that crypto/rsa accepts. Its factors have the given bit
+// lengths, but are not primes: crypto/rsa does not check this, and finding primes this
+// large takes minutes.
 func newRSAKey(bits ...int) rsaKey {
 	random := rand.NewChaCha8([32]byte{})
 	k := rsaKey{N: big.NewInt(1), E: 65537}
@@ -172,8 +172,8 @@ func newRSAKey(bits ...int) rsaKey {
 	return k
 }
 
-// newFactor returns an odd number without a common factor with the product of the other
-// factors, whose predecessor has no common factor with the public exponent.
+// newFactor returns an odd number that has no common factor with the product of the other
+// factors, and whose predecessor has none with the public exponent.
 func newFactor(random *rand.ChaCha8, bits int, product *big.Int) *big.Int {
 	coprime := func(a, b *big.Int) bool { return new(big.Int).GCD(nil, nil, a, b).Cmp(one) == 0 }
 	for {

@@ -10,13 +10,13 @@ import (
 
 // claimIndex finds the listeners that claim a port or a hostname.
 type claimIndex struct {
-	byPort     map[gatewayv1.PortNumber][]*Listener // the first listener of each protocol of the port
+	byPort     map[gatewayv1.PortNumber][]*Listener // the first listener with each protocol on the port
 	byHostname map[string]claimedHostname
-	// byAddress are the first two claimants of each hostname and port. It omits the
+	// byAddress are the first two claimants for each hostname and port. It omits the
 	// hostnames with one claimant, which are the most.
 	byAddress map[address][2]*Listener
 	limiter   *limiter
-	// knowsScheme reports whether the data plane knows the scheme of a request.
+	// knowsScheme reports whether the data plane knows each request's scheme.
 	knowsScheme bool
 }
 
@@ -65,8 +65,8 @@ func (c *claimIndex) addAddress(l *Listener) {
 	}
 }
 
-// claimantOf returns the first listener that claims the hostname and the port of the
-// listener, and is not the listener itself. It returns nil when there is none.
+// claimantOf returns the first other listener that claims the listener's hostname and
+// port, or nil.
 func (c *claimIndex) claimantOf(l *Listener) *Listener {
 	for _, other := range c.byAddress[l.address()] {
 		if other != nil && other != l {
@@ -80,9 +80,9 @@ func (c *claimIndex) claimantOf(l *Listener) *Listener {
 	return nil
 }
 
-// setSharedPorts sets, for the accepted listeners of one owner, the other ports on which
-// the owner uses the hostname. The listeners on these ports share their routes, if they have the
-// same protocol or the data plane does not know the scheme of a request.
+// setSharedPorts sets, for one owner's accepted listeners, the other ports on which the
+// owner uses the hostname. The listeners on these ports share their routes, if they have
+// the same protocol or the data plane does not know the request's scheme.
 func (c *claimIndex) setSharedPorts(listeners []*Listener) {
 	for _, l := range listeners {
 		if claimed := c.byHostname[l.Hostname()]; l.Rejected == nil && c.isShared(claimed) {
@@ -105,7 +105,7 @@ func (c *claimIndex) isShared(claimed claimedHostname) bool {
 	return ok
 }
 
-// describePorts lists at most five of the different ports of the listeners.
+// describePorts lists at most five different ports.
 func describePorts(listeners []*Listener) string {
 	const limit = 5
 	var parts []string

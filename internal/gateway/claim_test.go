@@ -9,7 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// resolveByDefinition returns the results of resolveConflicts for each listener. It
+// resolveByDefinition returns what resolveConflicts must find for each listener. It
 // compares every listener with every other.
 func resolveByDefinition(owners [][]*Listener) []string {
 	var results []string
@@ -43,8 +43,8 @@ func resolveByDefinition(owners [][]*Listener) []string {
 	return results
 }
 
-// lossByDefinition returns the reason why the listener loses against the claims of
-// earlier owners.
+// lossByDefinition returns why the listener loses against earlier owners' claims, as a
+// condition reason.
 func lossByDefinition(l *Listener, claimed []*Listener) string {
 	for _, other := range claimed {
 		if other.Spec.Port == l.Spec.Port && other.Spec.Protocol != l.Spec.Protocol {
@@ -66,8 +66,8 @@ func lossByDefinition(l *Listener, claimed []*Listener) string {
 	return reason
 }
 
-// siblingByDefinition returns the reason why the listener conflicts with another
-// listener of its owner, and the first such listener.
+// siblingByDefinition returns why the listener conflicts with its owner's other
+// listeners, as a condition reason, and the first such listener.
 func siblingByDefinition(l *Listener, siblings []*Listener) string {
 	for _, sibling := range siblings {
 		if sibling.Spec.Port == l.Spec.Port && sibling.Spec.Protocol != l.Spec.Protocol {
@@ -112,7 +112,7 @@ func TestConflictsAreThoseOfTheDefinition(t *testing.T) {
 	}
 }
 
-// randomListeners returns the listeners of one ListenerSet. Their ports, hostnames and
+// randomListeners returns one ListenerSet's listeners. Their ports, hostnames and
 // protocols are few, so that most listeners conflict.
 func randomListeners(r *rand.Rand) []*Listener {
 	listeners := make([]*Listener, r.IntN(6))

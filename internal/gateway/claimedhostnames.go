@@ -19,19 +19,19 @@ type ClaimedHostnames struct {
 	claims []hostnameClaim
 }
 
-// hostnameClaim is a hostname of a route and the listener that receives its requests.
+// hostnameClaim is a route hostname and the listener that receives its requests.
 type hostnameClaim struct {
 	hostname string
 	claimant *Listener
 }
 
-// Message describes the hostnames and names the listeners, for the owner of the Gateway.
+// Message describes the hostnames and names the listeners, for the Gateway owner.
 func (c *ClaimedHostnames) Message() string {
 	return c.describe(func(l *Listener) string { return fmt.Sprintf("listener %q of %s", l.Spec.Name, l.Owner) })
 }
 
-// RouteMessage describes the hostnames for the owner of the route. It does not name
-// the objects of other tenants.
+// RouteMessage describes the hostnames for the route owner. It does not name other
+// tenants' objects.
 func (c *ClaimedHostnames) RouteMessage() string {
 	return c.describe(func(l *Listener) string {
 		switch isParent := func(p Parent) bool { return p.Owner == l.Owner }; {
@@ -47,7 +47,7 @@ func (c *ClaimedHostnames) RouteMessage() string {
 	})
 }
 
-// describe groups the hostnames by the description of their claimants.
+// describe groups the hostnames by how their claimants are described.
 func (c *ClaimedHostnames) describe(describeListener func(*Listener) string) string {
 	var listeners []string
 	hostnames := map[string][]string{}
@@ -99,8 +99,8 @@ func (r *Route) hasOtherParent() bool {
 	})
 }
 
-// claimantOf returns the listener that receives the requests for a hostname of the route,
-// or nil. It returns nil when a listener of the route receives a part of them, and when a
+// claimantOf returns the listener that receives the requests for a route hostname, or
+// nil. It returns nil when one of the route's listeners receives some of them, and when a
 // condition reports why the route is not served under the hostname.
 func (r *Route) claimantOf(hostname string, groups map[string]*group) *Listener {
 	for i := range r.Parents {

@@ -15,7 +15,7 @@ import (
 )
 
 // A route has a warning for an exact hostname exactly when its requests belong to
-// listeners that do not admit the route, and neither a condition of the route reports it nor
+// listeners that do not admit the route, and neither a route condition reports it nor
 // another Gateway may serve the route.
 func TestClaimedHostnamesAreTheHostnamesOfOtherListeners(t *testing.T) {
 	warned := 0
@@ -53,7 +53,7 @@ func exactHostnames(route *gateway.Route) []string {
 			exact = append(exact, string(hostname))
 		}
 	}
-	// The messages list five hostnames of a claimant.
+	// The messages list five hostnames for each claimant.
 	return exact[:min(5, len(exact))]
 }
 
@@ -62,8 +62,8 @@ func isLeftOut(route *gateway.Route) bool {
 	return slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool { return route.DescribeLeftOut(&p) != "" })
 }
 
-// hasOtherParent reports whether the route names a Gateway or ListenerSet that does not
-// belong to the Gateway of the snapshot, which may serve its hostnames.
+// hasOtherParent reports whether the route names a Gateway or ListenerSet outside the
+// snapshot's Gateway, which may serve its hostnames.
 func hasOtherParent(s *gateway.Snapshot, route *gateway.Route) bool {
 	known := map[gateway.Owner]bool{{Kind: gateway.KindGateway, NamespacedName: client.ObjectKeyFromObject(s.Gateway)}: true}
 	for _, set := range s.ListenerSets {
@@ -93,8 +93,8 @@ func isRefused(route *gateway.Route) bool {
 	})
 }
 
-// wantNoOtherSet checks that the message for the owner of a route names no ListenerSet
-// of another namespace, except the parents of the route.
+// wantNoOtherSet checks that the message for the route owner names no ListenerSet in
+// another namespace, except the route's parents.
 func wantNoOtherSet(t *testing.T, s *gateway.Snapshot, c *gateway.ClaimedHostnames) {
 	t.Helper()
 	message := c.RouteMessage()

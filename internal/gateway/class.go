@@ -19,25 +19,24 @@ import (
 // ClassSnapshot is everything that can affect a GatewayClass that this
 // controller manages.
 type ClassSnapshot struct {
-	// Class is the GatewayClass to decide on.
 	Class *gatewayv1.GatewayClass
-	// Configuration is the object that [settings.ClassParameters] returns. It is
-	// nil when the class has no parametersRef or the object does not exist.
+	// Configuration is the object that [settings.ClassParameters] returns. It is nil when
+	// the GatewayClass has no parametersRef or the object does not exist.
 	Configuration *v1alpha1.TunnelConfiguration
-	// BundleVersions are the installed versions of the Gateway API CRDs, by the
-	// name of the CRD. The version of a CRD without the annotation is empty.
+	// BundleVersions are the installed Gateway API CRD versions, by CRD name. A CRD
+	// without the annotation has an empty version.
 	BundleVersions map[string]string
 }
 
-// supportedBundle matches the supported versions of the Gateway API. ListenerSet
-// is in API version v1 since v1.5, and the controller is built with v1.6.
+// supportedBundle matches the supported Gateway API versions. ListenerSet is in API
+// version v1 since v1.5, and the controller is built with v1.6.
 var supportedBundle = regexp.MustCompile(`^v1\.[56]\.\d+`)
 
 const supportedBundleVersions = "v1.5 or v1.6"
 
-// featuresOfIngressRules are the core features of the supported kinds, and the
-// extended features whose conformance tests all pass with ingress rules. The conformance
-// run compares this list with its results.
+// featuresOfIngressRules are the supported kinds' core features, and the extended
+// features whose conformance tests all pass with ingress rules. The conformance run
+// compares this list with its results.
 var featuresOfIngressRules = []features.FeatureName{
 	features.SupportGateway,
 	features.SupportHTTPRoute,
@@ -52,8 +51,8 @@ var featuresOfIngressRules = []features.FeatureName{
 	features.SupportListenerSet,
 }
 
-// featuresOfEnvoy are the features that only Envoy supports. HTTPRoutePortRedirect is not one
-// of them, because a visitor reaches Cloudflare's edge on other ports than the listener.
+// featuresOfEnvoy are the features that only Envoy supports. HTTPRoutePortRedirect is
+// missing, because a visitor reaches Cloudflare's edge on other ports than the listener.
 var featuresOfEnvoy = []features.FeatureName{
 	features.SupportGRPCRoute,
 
@@ -78,8 +77,9 @@ var featuresOfEnvoy = []features.FeatureName{
 	features.SupportHTTPRouteSchemeRedirect,
 }
 
-// supportedFeatures returns the features of the class's data plane, sorted by name. A class
-// whose parameters are not valid has the features that every data plane supports.
+// supportedFeatures returns what the GatewayClass's data plane supports, sorted by name.
+// A GatewayClass whose parameters are not valid has the features that every data plane
+// supports.
 func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1.SupportedFeature {
 	names := featuresOfIngressRules
 	if settings.ClassDataPlane(s.Class, s.Configuration, controllerNamespace) == v1alpha1.DataPlaneEnvoy {
@@ -93,7 +93,7 @@ func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1
 	return supported
 }
 
-// BuildClass returns the status of a GatewayClass, without transition times.
+// BuildClass returns a GatewayClass's status, without transition times.
 func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c := conditionList{generation: s.Class.Generation}
 	c.check(conditions.TypeAccepted, settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),

@@ -122,8 +122,8 @@ func TestClassConditions(t *testing.T) {
 	}
 }
 
-// status.supportedFeatures is sorted and has the core features, and the extended
-// features whose conformance tests all pass with the data plane of the class.
+// status.supportedFeatures is sorted and has the core features, and the extended features
+// whose conformance tests all pass with the GatewayClass's data plane.
 func TestClassListsSupportedFeatures(t *testing.T) {
 	ofEveryDataPlane := []string{
 		"Gateway", "GatewayAddressEmpty", "GatewayHTTPListenerIsolation", "GatewayPort8080", "HTTPRoute", "HTTPRouteBackendProtocolWebSocket",
@@ -168,7 +168,7 @@ func TestClassListsSupportedFeatures(t *testing.T) {
 	}
 }
 
-// statusAndReason returns "<status> <reason>" of each condition by type.
+// statusAndReason returns "<status> <reason>" for each condition by type.
 func statusAndReason(conditions []metav1.Condition) map[string]string {
 	byType := map[string]string{}
 	for _, c := range conditions {

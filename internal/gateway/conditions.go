@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// conditionList collects the conditions of one object, or of one of its listeners.
+// conditionList collects conditions for one object, or for one listener.
 type conditionList struct {
 	generation int64
 	list       []metav1.Condition
@@ -40,11 +40,9 @@ func (c *conditionList) check(t conditions.Type, problem *Problem, reason condit
 	c.set(t, true, reason, text)
 }
 
-// PushState is the state of the last attempt to write the configuration of the
-// tunnel.
+// PushState says how far the last attempt to write the tunnel configuration has come.
 type PushState int
 
-// The states of an attempt.
 const (
 	// PushOutstanding means that the attempt has not ended.
 	PushOutstanding PushState = iota
@@ -61,25 +59,25 @@ const (
 	pushUnacknowledged
 )
 
-// Push is the last attempt to write the configuration of the tunnel.
+// Push is the last attempt to write the tunnel configuration.
 type Push struct {
-	// State is the state of the attempt.
 	State PushState
 	// Message explains the state to the user. For a failed or delayed attempt, it is
-	// never empty: it states the cause, and when the controller retries or what the
-	// user must do.
+	// never empty: it states the cause, and when the controller retries or what the user
+	// must do.
 	Message string
-	// Reason is the reason of the Gateway's Programmed condition after a failed
-	// attempt. Zero means Pending. Listeners always have the reason Pending.
+	// Reason is the reason for the Gateway's Programmed condition after a failed attempt.
+	// Zero means Pending. Listeners always have the reason Pending.
 	Reason conditions.Reason
 }
 
-// forTenants returns the attempt without the details that only the owner of the
-// Gateway needs. Owners of ListenerSets cannot fix a failed attempt.
+// forTenants returns the attempt without the details that only the Gateway owner needs.
+// ListenerSet owners cannot fix a failed attempt.
 func (p Push) forTenants() Push {
 	switch p.State {
 	case PushDelayed:
-		// Frequent changes by one tenant must not cause writes of every status.
+		// When one tenant makes frequent changes, not every status may be written each
+		// time.
 		return Push{State: PushOutstanding, Message: p.Message}
 	case PushFailed:
 		return Push{State: PushFailed, Message: "The controller cannot update the tunnel, which keeps its last configuration. See the status of the Gateway."}
@@ -90,9 +88,9 @@ func (p Push) forTenants() Push {
 	}
 }
 
-// setProgrammed adds the Programmed condition of a valid object or listener.
-// current are the conditions in the status of the object: while an attempt is
-// outstanding, the result of the previous attempt remains.
+// setProgrammed adds the Programmed condition to a valid object or listener. current are
+// the conditions in its status: while an attempt is outstanding, the previous result
+// remains.
 func (c *conditionList) setProgrammed(push Push, current []metav1.Condition) {
 	switch {
 	case push.State == PushSucceeded:
@@ -111,10 +109,10 @@ const (
 	messageConfigurationPending = "The controller is updating the tunnel's configuration."
 )
 
-// keepProgrammed adds the current condition if it is the result of an attempt for
-// this generation. It reports whether it has added the condition. The message of a
-// delayed attempt replaces the current message, and so does the message that Envoy has not
-// acknowledged its configuration, unless the tunnel is programmed.
+// keepProgrammed adds the current condition if it comes from an attempt for this
+// generation. It reports whether it has added the condition. A delayed attempt's message
+// replaces the current message, and so does the message that Envoy has not acknowledged
+// its configuration, unless the tunnel is programmed.
 func (c *conditionList) keepProgrammed(current []metav1.Condition, push Push) bool {
 	existing := conditions.TypeProgrammed.Find(current)
 	if existing == nil || existing.ObservedGeneration != c.generation {
@@ -131,7 +129,7 @@ func (c *conditionList) keepProgrammed(current []metav1.Condition, push Push) bo
 	return true
 }
 
-// keptMessage returns the message of a Programmed condition that is kept.
+// keptMessage returns the message for a Programmed condition that is kept.
 func keptMessage(existing string, programmed bool, push Push) string {
 	switch {
 	case push.State == PushDelayed && programmed:
@@ -143,8 +141,8 @@ func keptMessage(existing string, programmed bool, push Push) string {
 	}
 }
 
-// listenerConditions returns the conditions of a listener. parent is why the
-// Gateway is not accepted, or nil.
+// listenerConditions returns a listener's conditions. parent is why the Gateway is not
+// accepted, or nil.
 func listenerConditions(l *Listener, generation int64, parent *Problem, push Push, current []metav1.Condition) []metav1.Condition {
 	c := conditionList{generation: generation, list: make([]metav1.Condition, 0, 4)}
 	c.check(conditions.TypeAccepted, l.Rejected, conditions.ReasonAccepted, l.acceptedMessage())
@@ -170,8 +168,8 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	return c.list
 }
 
-// programmedReasons are the reasons of a listener that is not accepted that its
-// Programmed condition repeats.
+// programmedReasons are the Accepted reasons that a listener's Programmed condition
+// repeats.
 var programmedReasons = []conditions.Reason{
 	conditions.ReasonPortUnavailable, conditions.ReasonUnsupportedValue, conditions.ReasonHostnameNotPermitted, conditions.ReasonLimitExceeded,
 }
@@ -197,8 +195,8 @@ func describeItems(list message.List, items []string) string {
 	return list.String()
 }
 
-// describeInvalid lists the listeners that are not served, with the reasons, for
-// a message of their owner. It returns "" when all listeners are served. The list leaves
+// describeInvalid lists the listeners that are not served, with the reasons, for a
+// message to their owner. It returns "" when all listeners are served. The list leaves
 // half of the message to other problems.
 func describeInvalid(listeners []*Listener) string {
 	list := message.List{MaxSize: message.MaxSize / 2}

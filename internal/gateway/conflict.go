@@ -9,10 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
-// resolveConflicts decides which listeners claim their port and hostname. It
-// processes the owners in order of precedence, each in two steps: a listener
-// loses against the claims of earlier owners; listeners of one owner that
-// conflict with each other all lose.
+// resolveConflicts decides which listeners claim their port and hostname. It processes
+// the owners in order of precedence, each in two steps: a listener loses against earlier
+// owners' claims; if listeners with one owner conflict with each other, all lose.
 func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	claims := newClaimIndex()
 	claims.limiter, claims.knowsScheme = l, l.knowsScheme
@@ -35,11 +34,10 @@ func (c *claimIndex) addOwner(listeners []*Listener) {
 	c.setSharedPorts(listeners)
 }
 
-// rejectAcrossOwners rejects the listeners of one owner that conflict with a
-// claim of an earlier owner. The earlier owner in the order of [mergeListeners]
-// wins, so that a new ListenerSet never takes over a hostname that is already
-// served (GEP-1713). A rejected listener claims nothing, so it cannot conflict
-// with a third listener.
+// rejectAcrossOwners rejects one owner's listeners that conflict with an earlier owner's
+// claim. The earlier owner in the order of [mergeListeners] wins, so that a new
+// ListenerSet never takes over a hostname that is already served (GEP-1713). A rejected
+// listener claims nothing, so it cannot conflict with a third listener.
 func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 	for _, l := range listeners {
 		if l.Rejected == nil { // otherwise its hostname is not permitted, or it exceeds a limit
@@ -52,9 +50,9 @@ func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 	}
 }
 
-// conflictWithEarlierOwner returns why the listener loses against the claims of
-// earlier owners, or nil. It compares the protocol before the hostname, and the
-// listener's own port before the other ports.
+// conflictWithEarlierOwner returns why the listener loses against earlier owners' claims,
+// or nil. It compares the protocol before the hostname, and the listener's own port
+// before the other ports.
 func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 	for _, other := range claims.byPort[l.Spec.Port] {
 		if other.Spec.Protocol != l.Spec.Protocol {
@@ -84,10 +82,10 @@ func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 	return nil
 }
 
-// rejectWithinOwner rejects the listeners of one owner that conflict with each
-// other: "MUST NOT pick one conflicting Listener as the winner"
-// (GatewaySpec.Listeners). These listeners still claim their port and hostname
-// against later owners: a mistake must not give a hostname to a tenant.
+// rejectWithinOwner rejects one owner's listeners that conflict with each other: "MUST
+// NOT pick one conflicting Listener as the winner" (GatewaySpec.Listeners). These
+// listeners still claim their port and hostname against later owners: a mistake must not
+// give a hostname to a tenant.
 func rejectWithinOwner(listeners []*Listener, claims *claimIndex) {
 	for _, l := range listeners {
 		if l.claims {
@@ -96,9 +94,9 @@ func rejectWithinOwner(listeners []*Listener, claims *claimIndex) {
 	}
 }
 
-// conflictWithSibling returns why the listener conflicts with another listener
-// of the same owner, or nil. It compares all protocols before any hostname. The
-// listener does not conflict with the claims of earlier owners.
+// conflictWithSibling returns why the listener conflicts with the same owner's other
+// listeners, or nil. It compares all protocols before any hostname. The listener does not
+// conflict with earlier owners' claims.
 func conflictWithSibling(l *Listener, claims *claimIndex) *Problem {
 	for _, sibling := range claims.byPort[l.Spec.Port] {
 		if sibling.Spec.Protocol != l.Spec.Protocol {
@@ -120,10 +118,9 @@ func supportedProtocol(p gatewayv1.ProtocolType) bool {
 	return p == gatewayv1.HTTPProtocolType || p == gatewayv1.HTTPSProtocolType
 }
 
-// describeClaimant describes the owner of a claim for the message of another
-// owner. It names the Gateway, but never another tenant: "Implementations SHOULD
-// be cautious about what information from the parent or siblings are reported"
-// (ListenerSetSpec).
+// describeClaimant describes a claim's owner for another owner's message. It names the
+// Gateway, but never another tenant: "Implementations SHOULD be cautious about what
+// information from the parent or siblings are reported" (ListenerSetSpec).
 func describeClaimant(l *Listener) string {
 	if l.Owner.Kind == KindGateway {
 		return fmt.Sprintf("listener %q of Gateway %s", l.Spec.Name, l.Owner.NamespacedName)

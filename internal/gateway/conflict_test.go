@@ -36,9 +36,8 @@ func parseListener(t *testing.T, text string) gatewayv1.Listener {
 	return l
 }
 
-// snapshotOf returns a Gateway with the listeners of the first owner, and a
-// ListenerSet in a separate namespace for each other owner, from the oldest to the
-// youngest.
+// snapshotOf returns a Gateway with the first owner's listeners, and a ListenerSet in a
+// separate namespace for each other owner, from the oldest to the youngest.
 func snapshotOf(t *testing.T, owners ...[]string) *Snapshot {
 	t.Helper()
 	s := &Snapshot{Gateway: &gatewayv1.Gateway{}, Namespaces: map[string]*corev1.Namespace{}}
@@ -59,7 +58,7 @@ func snapshotOf(t *testing.T, owners ...[]string) *Snapshot {
 	return s
 }
 
-// problems returns the reason and the message of each rejected listener.
+// problems returns each rejected listener's reason and message.
 func problems(r *Result) map[string]string {
 	found := map[string]string{}
 	for _, l := range r.Listeners {
@@ -149,8 +148,8 @@ func TestConflictsAreFoundAmongManyListeners(t *testing.T) {
 			owners[owner] = append(owners[owner], fmt.Sprintf("l%d-%d o%d-%d.example.com:80 HTTP", owner, i, owner, i))
 		}
 	}
-	// The last set has a hostname of the set before it, and the second set has a
-	// hostname of the Gateway.
+	// The last set has a hostname that the set before it has, and the second set has a
+	// hostname that the Gateway has.
 	owners[sets][each-1] = fmt.Sprintf("late o%d-%d.example.com:80 HTTP", sets-1, each-1)
 	owners[2][0] = "second o0-63.example.com:80 HTTP"
 	r := Build(snapshotOf(t, owners...), withoutRoutes)

@@ -7,7 +7,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// countCosts sets the cost of each match and the number of backends of the route. cost is
+// countCosts sets each match's cost and counts the route's backends. cost is
 // [routing.Capabilities.Cost].
 func (r *Route) countCosts(cost func(*routing.Match, *routing.Action) int) {
 	for i := range r.matches {
@@ -22,7 +22,7 @@ func (r *Route) countCosts(cost func(*routing.Match, *routing.Action) int) {
 	}
 }
 
-// cost returns the number of rules for which the matches of the route count for one hostname.
+// cost returns how many rules the route's matches count as for one hostname.
 func (r *Route) cost() int {
 	cost := 0
 	for i := range r.matches {
@@ -31,8 +31,8 @@ func (r *Route) cost() int {
 	return cost
 }
 
-// cost returns the number of rules for which the matches of a route count for one hostname of the
-// group. A redirect to https that answers no request of the group does not count. Another one
+// cost returns how many rules a route's matches count as for one hostname in the group. A
+// redirect to https that answers no request in the group does not count. Another one
 // counts with every entry that [group.answerHTTPS] can insert for it.
 func (g *group) cost(route *Route) int {
 	cost := 0
@@ -48,7 +48,7 @@ func (g *group) cost(route *Route) int {
 	return cost
 }
 
-// repetitionCost returns the number of rules for which one repetition of the route counts.
+// repetitionCost returns how many rules one repetition of the route counts as.
 func (g *group) repetitionCost(route *Route) int {
 	cost := 0
 	for i := range route.matches {
@@ -63,8 +63,8 @@ func (g *group) repetitionCost(route *Route) int {
 	return cost
 }
 
-// countBackends returns the number of different backends and mirrors of the rules with a match,
-// or 0 if each match can have one of its own.
+// countBackends counts the different backends and mirrors in the rules with a match. It
+// returns 0 if each match can have its own.
 func (r *Route) countBackends() int {
 	count := 0
 	for range r.backendsAndMirrors() {
@@ -80,7 +80,7 @@ func (r *Route) countBackends() int {
 	return len(different)
 }
 
-// backendsAndMirrors returns the backends and the mirrors of each rule with a match.
+// backendsAndMirrors returns the backends and mirrors from each rule with a match.
 func (r *Route) backendsAndMirrors() iter.Seq[routing.Backend] {
 	return func(yield func(routing.Backend) bool) {
 		for i := range r.matches {

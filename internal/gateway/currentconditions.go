@@ -5,9 +5,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// ConditionsByListener returns the conditions in the statuses of the listeners of one
-// owner, by the name of the listener. A listener of a Gateway and an entry of a
-// ListenerSet have the same fields in their status.
+// ConditionsByListener returns the conditions in one owner's listener statuses, by
+// listener name. A Gateway listener and a ListenerSet entry have the same fields in their
+// status.
 func ConditionsByListener[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](statuses []S) map[gatewayv1.SectionName][]metav1.Condition {
 	conditions := make(map[gatewayv1.SectionName][]metav1.Condition, len(statuses))
 	for i := range statuses {

@@ -11,10 +11,10 @@ import (
 // DroppedRule lists the parts of a route's rule that the data plane cannot
 // express.
 type DroppedRule struct {
-	// Rule is the index of the rule, from 0.
+	// Rule is the rule's index, from 0.
 	Rule int
-	// Actions are the unsupported actions of the rule, without repetition. A rule
-	// with an unsupported action answers with the Status.
+	// Actions are the rule's unsupported actions, each once. A rule with an unsupported
+	// action returns the Status.
 	Actions []string
 	// EnvoySupportsActions reports whether the data plane has ingress rules, and Envoy would
 	// support all actions.
@@ -24,16 +24,16 @@ type DroppedRule struct {
 	SplitsRequests bool
 	// Status is the status that replaces the action, for example 500.
 	Status int
-	// Matches are the omitted matches of the rule. Their requests go to the next
-	// matching rule.
+	// Matches are the rule's omitted matches. Their requests go to the next matching
+	// rule.
 	Matches []OmittedMatch
-	// LeftOut reports whether Matches are all matches of the rule, so that the rule
+	// LeftOut reports whether all the rule's matches are in Matches, so that the rule
 	// answers no request.
 	LeftOut bool
 	// Redirect is why a rule that only redirects to https answers no request, or empty.
 	Redirect string
-	// AfterHTTPS reports whether the rule answers no request instead of the Status, because the
-	// hostname also has HTTPS listeners.
+	// AfterHTTPS reports whether the rule answers no request, and does not return the
+	// Status, because the hostname also has HTTPS listeners.
 	AfterHTTPS bool
 }
 
@@ -45,30 +45,30 @@ const (
 
 // OmittedMatch is a match that the data plane cannot express.
 type OmittedMatch struct {
-	// Match is the index of the match in its rule, from 0.
+	// Match is the match's index in its rule, from 0.
 	Match int
-	// Fields are the unsupported fields of the match.
+	// Fields are the match's unsupported fields.
 	Fields []string
 	// EnvoySupports reports whether the data plane has ingress rules, and Envoy would support
 	// the match.
 	EnvoySupports bool
 }
 
-// The wordings of the outcomes of a rule that the data plane cannot express. The
-// conditions, plan and the documentation use the same words.
+// How a rule that the data plane cannot express turns out, in words. The conditions, plan
+// and the documentation use the same words.
 const (
 	wordingMatchOmitted   = "%s is omitted, and its requests go to the next matching rule"
 	wordingMatchesOmitted = "%s are omitted, and their requests go to the next matching rule"
 	wordingRuleFails      = "the rule answers %d (%s)"
 	wordingRuleLeftOut    = "the rule is left out because of %s, and its requests go to the next matching rule"
-	// The next two concern the scheme of requests.
+	// The next two concern request schemes.
 	wordingRedirectLeftOut = "the redirect to https is left out, because %s"
 	wordingRuleAfterHTTPS  = "the rule is left out in favor of the HTTPS listener (%s)"
 )
 
 // describe returns the rule and its outcome: "the message for this condition MUST start
-// with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid) Its lists have at most
-// about half of the size.
+// with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid) Its lists take at
+// most about half the size.
 func (d DroppedRule) describe(size int) string {
 	return fmt.Sprintf("Dropped Rule %d: %s", d.Rule, d.outcome(size))
 }
@@ -118,7 +118,7 @@ func describeUnsupportedParts(parts []string, envoySupports bool, size int) stri
 	return describeItems(list, parts)
 }
 
-// The remedies for what the data plane cannot express.
+// The remedies for features that the data plane cannot express.
 const (
 	remedyEnvoy         = "The platform team can set dataPlane: Envoy"
 	remedyEnvoyCanaries = remedyEnvoy + ", which canary controllers need"
@@ -126,7 +126,7 @@ const (
 	remedyListener      = "Attach the route to an HTTP listener, or use Always Use HTTPS of the zone at Cloudflare"
 )
 
-// remedy returns the sentence that follows the description of the rules, or an empty string.
+// remedy returns the sentence that follows the rules' description, or an empty string.
 func remedy(rules []DroppedRule) string {
 	has := func(redirect string) bool {
 		return slices.ContainsFunc(rules, func(d DroppedRule) bool { return d.Redirect == redirect })
@@ -148,13 +148,13 @@ func remedy(rules []DroppedRule) string {
 	}
 }
 
-// envoySupportsMore reports whether Envoy would support a part of the rule that ingress rules do
-// not.
+// envoySupportsMore reports whether Envoy would support a part in the rule that ingress
+// rules do not.
 func (d DroppedRule) envoySupportsMore() bool {
 	return d.EnvoySupportsActions || slices.ContainsFunc(d.Matches, func(m OmittedMatch) bool { return m.EnvoySupports })
 }
 
-// needsEnvoyToSplit reports whether only Envoy would split the requests of the rule.
+// needsEnvoyToSplit reports whether only Envoy would split the rule's requests.
 func (d DroppedRule) needsEnvoyToSplit() bool { return d.EnvoySupportsActions && d.SplitsRequests }
 
 // hasIncompatibleFilters reports whether the rule is not served only because its filters
@@ -163,8 +163,8 @@ func (d DroppedRule) hasIncompatibleFilters() bool {
 	return len(d.Matches) == 0 && len(d.Actions) == 1 && d.Actions[0] == routing.IncompatibleFilters
 }
 
-// DescribeDropped describes the rules in one sentence. A second sentence names a remedy outside of
-// the route.
+// DescribeDropped describes the rules in one sentence. A second sentence names a remedy
+// outside the route.
 func DescribeDropped(rules ...DroppedRule) string {
 	return describeDropped(message.MaxSize, rules...)
 }
@@ -204,8 +204,8 @@ func (r *Route) droppedAt(listeners []*Listener) []DroppedRule {
 	return dropped
 }
 
-// isFullyDropped reports whether the dropped rules are all rules of the route, so that none is
-// served as written.
+// isFullyDropped reports whether the dropped rules are all the route's rules, so that
+// none is served as written.
 func (r *Route) isFullyDropped(dropped []DroppedRule) bool {
 	return len(dropped) > 0 && len(dropped) == len(r.Rules)
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// With Envoy, no request for a protected hostname gets an answer of a route except through
-// a rule with the access that the hostname requires, in any form of its host: a rule
-// without access leads to the open listener, which has no routes for the hostname. A
-// request for an open hostname needs no token. Half of the clusters are above their limits.
+// With Envoy, a route answers a request for a protected hostname only through a rule with
+// the access that the hostname requires, in any form of its host: a rule without access
+// leads to the open listener, which has no routes for the hostname. A request for an open
+// hostname needs no token. Half the clusters are above their limits.
 func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
 	var total envoyAccessCheck
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -52,20 +52,21 @@ func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
 	}
 }
 
-// permittedHost matches the hosts that the filter of the protected listener permits.
+// permittedHost matches the hosts that the protected listener's filter permits.
 var permittedHost = regexp.MustCompile(`^(?:[^A-Z:.\[\]]([^A-Z:\[\]]*[^A-Z:.\[\]])?(:[0-9]*)?)$`)
 
-// envoyAccessCheck checks the requests of one cluster.
+// envoyAccessCheck checks one cluster's requests.
 type envoyAccessCheck struct {
 	oracle        *oracle
 	rules         *simulator.Rules
 	configuration *provider.Configuration
 	table         *routing.Table
-	// served reports for each hostname of the table whether the open listener has routes.
+	// served reports for each hostname in the table whether the open listener has routes.
 	served map[string]bool
-	// protected and open count the requests with a canonical host, and onOpen those for
-	// protected hostnames that reach the open listener. denied counts those in another form
-	// on the protected listener, and aboveLimits the routes above a limit.
+	// protected and open count the requests with a canonical host, and onOpen the
+	// requests for protected hostnames that reach the open listener. denied counts the
+	// requests with another form on the protected listener, and aboveLimits the routes
+	// above a limit.
 	protected, onOpen, open, denied, aboveLimits int
 }
 
@@ -93,7 +94,7 @@ func (c *envoyAccessCheck) check(t *testing.T, host requestHost) {
 	}
 }
 
-// checkRefusal checks the status that the plan shows for the form of a host.
+// checkRefusal checks the status that the plan shows for the host form.
 func (c *envoyAccessCheck) checkRefusal(t *testing.T, host requestHost, isOpen, isProtected bool) {
 	t.Helper()
 	want := 0
@@ -144,8 +145,8 @@ func withoutConnectorFields(s *gateway.Snapshot) {
 	}
 }
 
-// openHosts reports for each hostname of the table whether the open listener has routes for
-// it. Envoy ignores the case, the port and a dot at the end of a host there.
+// openHosts reports for each hostname in the table whether the open listener has routes
+// for it. Envoy ignores a host's letter case, port and final dot there.
 func openHosts(t *routing.Table) map[string]bool {
 	hosts := map[string]bool{}
 	for _, h := range envoy.Render(t).Open.VirtualHosts {

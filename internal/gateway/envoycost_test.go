@@ -17,11 +17,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// renderedCost is what the resources of Envoy cost.
+// renderedCost is what Envoy's resources cost.
 type renderedCost struct{ size, origins, clusters int }
 
-// costOfTenant returns what a tenant costs whose routes are as change makes them: one route
-// for every name below example.com, and 60 routes for 16 names each.
+// costOfTenant returns what a tenant costs whose routes are as change makes them: one
+// route for every name below example.com, and 60 routes for 16 names each.
 func costOfTenant(t *testing.T, change func(c *tenantCluster, wide *gatewayv1.HTTPRoute)) renderedCost {
 	t.Helper()
 	c := newTenantCluster(0)
@@ -47,8 +47,9 @@ func costOfTenant(t *testing.T, change func(c *tenantCluster, wide *gatewayv1.HT
 	return cost
 }
 
-// The values of a route are repeated for each hostname, so that one object of 1.3 MB with a
-// wildcard would otherwise become a table of 1.0 GB, for which the controller and Envoy have no memory.
+// A route's values are repeated for each hostname, so that one 1.3 MB object with a
+// wildcard would otherwise become a 1.0 GB table, for which the controller and Envoy have
+// no memory.
 func TestLargeValuesAreLimited(t *testing.T) {
 	for name, change := range map[string]func(c *tenantCluster, wide *gatewayv1.HTTPRoute){
 		"headers of matches": func(_ *tenantCluster, wide *gatewayv1.HTTPRoute) {
@@ -76,7 +77,7 @@ func TestLargeValuesAreLimited(t *testing.T) {
 	}
 }
 
-// The status of a route that needs many rules because of its values says so.
+// If a route needs many rules because of its values, its status says so.
 func TestLongValuesAreReported(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
@@ -90,8 +91,8 @@ func TestLongValuesAreReported(t *testing.T) {
 	}
 }
 
-// Envoy compiles an expression of some KiB for each allowed origin with a wildcard, once for
-// each route.
+// Envoy compiles an expression of some KiB for each allowed origin with a wildcard, once
+// for each route.
 func TestOriginsAreLimited(t *testing.T) {
 	cost := costOfTenant(t, func(_ *tenantCluster, wide *gatewayv1.HTTPRoute) {
 		cors := &gatewayv1.HTTPCORSFilter{}
@@ -105,8 +106,8 @@ func TestOriginsAreLimited(t *testing.T) {
 	}
 }
 
-// A route can have 16 backends and 16 mirrors in each rule, and Envoy needs 18 KiB for each port
-// of a Service.
+// A route can have 16 backends and 16 mirrors in each rule, and Envoy needs 18 KiB for
+// each Service port.
 func TestBackendsAreLimited(t *testing.T) {
 	cost := costOfTenant(t, func(c *tenantCluster, _ *gatewayv1.HTTPRoute) {
 		setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(2000))})
@@ -130,7 +131,7 @@ func TestBackendsAreLimited(t *testing.T) {
 	}
 }
 
-// Every port of a Service is a cluster with all its endpoints, so that few objects could
+// Every Service port is a cluster with all its endpoints, so that few objects could
 // otherwise make Envoy keep millions.
 func TestEndpointsAreLimited(t *testing.T) {
 	c := newTenantCluster(0)

@@ -21,7 +21,7 @@ var expressionValues = slices.Concat(
 )
 
 // notBytes are expressions that Envoy rejects or evaluates in another way: its library
-// compares bytes, and knows only the exact names of Unicode classes.
+// compares bytes, and knows only exact Unicode class names.
 var notBytes = slices.Concat(
 	words(omitted("with the Unicode class"), `\p{greek} \p{Letter} \p{letter} \P{Letter} \p{^Letter} [\p{Letter}] \p{ASCII} \p{Assigned} \p{LC} \p{Cn} \p{any} \p{lu} \p{L_u} \p{digit} \p{Greek} \p{Han} \P{Greek} \p{Kawi} [^\p{Latin}]`),
 	words(omitted("of a character outside ASCII"), `[^\x00-\x{10FFFF}] \x{10FFFF} \x{100} \x{d800} [\x{100}-\x{200}] \x{80} \xe9 \xff [\x80-\xff] \200 \377 \777 \Qa\E\xff`),

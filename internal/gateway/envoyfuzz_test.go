@@ -20,7 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// fuzzedRoute has the values of a route that are texts.
+// fuzzedRoute has the route values that are texts.
 type fuzzedRoute struct {
 	name, value, removed, replacement, path, expression, text, origin, service string
 }
@@ -36,7 +36,7 @@ func (f fuzzedRoute) isAdmitted() bool {
 		admittedOrigin.MatchString(f.origin) && f.value != "" && f.text != "" && f.expression != ""
 }
 
-// The patterns of the CRDs.
+// The CRD patterns.
 var (
 	admittedName   = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$`)
 	admittedPath   = regexp.MustCompile(`^/(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})*$`)
@@ -92,7 +92,7 @@ func (f fuzzedRoute) resources() *envoy.Resources {
 }
 
 // FuzzEnvoyValues checks that no text in a route makes the resources invalid: neither by
-// the rules of the messages, nor by those rules of Envoy that the messages do not have.
+// the messages' own rules, nor by the rules that only Envoy has.
 func FuzzEnvoyValues(f *testing.F) {
 	f.Add("x-a", "v", "x-b", "/b", "/a", "/a.*", "1", "https://*.example.com", "shop.*")
 	f.Add("Host", "%ENVIRONMENT(HOME)%", ":path", `/\1`, "/a/%2e", `\p{greek}`, "%", "*", `\x{100}`)
@@ -166,7 +166,7 @@ func wantHarmlessNames(t *testing.T, names []string) {
 }
 
 var (
-	// foreignExpression matches parts of expressions that RE2 rejects, or compares as bytes.
+	// foreignExpression matches expression parts that RE2 rejects, or compares as bytes.
 	foreignExpression = regexp.MustCompile(`[^\x00-\x7f]|\\[pP]\{\^?[a-z]|\\x\{0*[1-9a-fA-F][0-9a-fA-F]{2}`)
 	// literalBackslash matches what makes such a part harmless.
 	literalBackslash = regexp.MustCompile(`\\\\|\\Q`)

@@ -20,8 +20,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// writeEnvoy writes the statuses of the routes, the rules of the tunnel if Access needs
-// any, and the resources of Envoy, one route or cluster on each line.
+// writeEnvoy writes the route statuses, the tunnel's rules if Access needs any, and
+// Envoy's resources, one route or cluster on each line.
 func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
 	t.Helper()
 	fmt.Fprintf(w, "# %s\n", d.key)
@@ -67,7 +67,7 @@ func oneLine(t *testing.T, m proto.Message) string {
 	return b.String()
 }
 
-// Envoy accepts the resources of every golden case, and the connector the rules in front of it.
+// Envoy accepts every golden case's resources, and the connector the rules in front.
 func TestEnvoyAcceptsEveryGoldenCase(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {

@@ -16,9 +16,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// A route of a tenant does not change what the routes of other tenants are rendered to, with
-// any values. The tenant uses hostnames of its own, because the Gateway API lets it add
-// routes to hostnames that it shares.
+// A tenant's route does not change how other tenants' routes are rendered, with any
+// values. The tenant uses its own hostnames, because the Gateway API lets it add routes
+// to hostnames that it shares.
 func TestRoutesOfATenantDoNotChangeThoseOfOthers(t *testing.T) {
 	rendered := 0
 	forEachProtectedCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -44,8 +44,8 @@ func TestRoutesOfATenantDoNotChangeThoseOfOthers(t *testing.T) {
 	}
 }
 
-// renderedHosts returns the routes of both listeners and the clusters as text, by hostname
-// of the virtual host. Each hostname has the clusters that its routes refer to.
+// renderedHosts returns both listeners' routes and the clusters as text, by virtual host
+// hostname. Each hostname has the clusters that its routes refer to.
 func renderedHosts(t *testing.T, s *gateway.Snapshot) map[string]string {
 	t.Helper()
 	table := gateway.Build(s, envoyOptions()).Table
@@ -70,8 +70,8 @@ func renderedHosts(t *testing.T, s *gateway.Snapshot) map[string]string {
 	return hosts
 }
 
-// addTenant adds a namespace with a ListenerSet on a port of its own, and with routes that
-// contain values of the table.
+// addTenant adds a namespace with a ListenerSet on its own port, and with routes that
+// contain values from the table.
 func (d *randomizer) addTenant() {
 	const namespace = "newcomer"
 	labels := map[string]string{"kubernetes.io/metadata.name": namespace}

@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// forEachProtectedCluster checks a property for random clusters whose routes have all kinds
-// of matches and actions, and with random settings for Access.
+// forEachProtectedCluster checks a property for random clusters whose routes have every
+// kind of match and action, and with random Access settings.
 func forEachProtectedCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
 	t.Helper()
 	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -28,8 +28,8 @@ func forEachProtectedCluster(t *testing.T, property func(t *testing.T, s *gatewa
 }
 
 // Envoy answers random requests with the rendered routes as the table and the
-// specification require: on the listener that the Access of the hostname decides, and on
-// the other one with the status 404.
+// specification require: on the listener that the hostname's Access settings decide, and
+// on the other one with the status 404.
 func TestEnvoyGivesTheSpecifiedAnswer(t *testing.T) {
 	answers := map[string]int{}
 	forEachProtectedCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -75,8 +75,8 @@ func TestEnvoyGivesTheSpecifiedAnswer(t *testing.T) {
 	}
 }
 
-// envoyPaths returns the path of a request in the form in which Envoy compares paths, and a
-// form with the same meaning after Envoy has normalized it: escapes in lower case.
+// envoyPaths returns a request path in the form in which Envoy compares paths, and a form
+// that Envoy normalizes to it: with escapes in lower case.
 func envoyPaths(t *testing.T, o *oracle, dice *rand.Rand, path string) (normal, sent string) {
 	t.Helper()
 	raw := rawPath(path)
@@ -130,8 +130,8 @@ func TestEnvoyServesTheTableAboveTheLimits(t *testing.T) {
 	}
 }
 
-// lowLimits gives the class a low limit on rules, and returns it: any, or one above which
-// only repetitions for hostnames of other tenants are.
+// lowLimits gives the GatewayClass a low limit on rules, and returns it: any limit, or a
+// limit that only repetitions for other tenants' hostnames exceed.
 func lowLimits(s *gateway.Snapshot, seed uint64) int {
 	dice := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // the test must be reproducible
 	limit := 4 + dice.Int32N(60)

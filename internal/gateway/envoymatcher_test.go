@@ -16,11 +16,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// envoyMatcher does with a RouteConfiguration what the documentation of Envoy says. It
-// panics when the configuration has a field that it does not know.
+// envoyMatcher treats a RouteConfiguration as Envoy's documentation says. It panics when
+// the configuration has a field that it does not know.
 type envoyMatcher struct {
 	config   *routev3.RouteConfiguration
-	clusters map[string]bool // the names of the clusters that exist
+	clusters map[string]bool // the clusters that exist, by name
 }
 
 func newEnvoyMatcher(config *routev3.RouteConfiguration, r *envoy.Resources) envoyMatcher {
@@ -60,8 +60,8 @@ var redirectStatus = map[routev3.RedirectAction_RedirectResponseCode]int{
 	routev3.RedirectAction_TEMPORARY_REDIRECT: 307, routev3.RedirectAction_PERMANENT_REDIRECT: 308,
 }
 
-// host returns the virtual host for the host of a request: an exact domain, else the
-// longest wildcard, else "*".
+// host returns the virtual host for a request's host: an exact domain, else the longest
+// wildcard, else "*".
 func (m envoyMatcher) host(name string) *routev3.VirtualHost {
 	var best *routev3.VirtualHost
 	longest := -1
@@ -115,7 +115,7 @@ func matchesHeader(h *routev3.HeaderMatcher, r routing.Request) bool {
 	return h.InvertMatch != slices.ContainsFunc(values, func(value string) bool { return matchesText(h.GetStringMatch(), value) })
 }
 
-// matchesParameter compares the first value of the parameter, as it is in the URL.
+// matchesParameter compares the parameter's first value, as it is in the URL.
 func matchesParameter(q *routev3.QueryParameterMatcher, r routing.Request) bool {
 	for _, pair := range strings.Split(r.Query, "&") {
 		if name, value, _ := strings.Cut(pair, "="); name == q.Name {
@@ -156,8 +156,8 @@ func (m envoyMatcher) describeRoute(a *routev3.RouteAction) string {
 	return withoutSource(strings.Join(all, ", "))
 }
 
-// describeCluster returns the namespace, the name and the port of the Service, or the
-// status when the cluster does not exist.
+// describeCluster returns the Service's namespace, name and port, or the status when the
+// cluster does not exist.
 func (m envoyMatcher) describeCluster(a *routev3.RouteAction, name string) string {
 	if m.clusters[name] {
 		parts := strings.Split(name, ".")
@@ -168,8 +168,8 @@ func (m envoyMatcher) describeCluster(a *routev3.RouteAction, name string) strin
 	}[a.ClusterNotFoundResponseCode])
 }
 
-// withoutSource returns a description of an answer in the form of [envoyMatcher], which
-// does not know the match, the protocol and the weight of an only cluster.
+// withoutSource returns an answer's description in the form that [envoyMatcher] uses,
+// which does not know the match, the protocol and an only cluster's weight.
 func withoutSource(description string) string {
 	if _, action, found := strings.Cut(description, ": "); found {
 		description = action

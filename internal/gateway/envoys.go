@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// Envoys is the state of the Envoy proxies of a Gateway. The first row that applies determines
+// Envoys is the state of a Gateway's Envoy proxies. The first row that applies determines
 // the DataPlaneReady condition:
 //
 //	state                                 condition
@@ -44,16 +44,16 @@ import (
 // not become Programmed while Envoy rejects the configuration. Only DataPlaneReady contains
 // the error of a rejection, because it can name objects of other tenants.
 type Envoys struct {
-	// Connected is the number of Envoys that are connected to the controller, and Wanted
-	// the desired number of connectors.
+	// Connected counts the Envoys that are connected to the controller, and Wanted is the
+	// desired number of connectors.
 	Connected, Wanted int
-	// Known reports whether a Connected of 0 means that no Envoy is connected. It is
-	// false while the Envoys may not have connected to a new leader yet.
+	// Known reports whether a Connected value of 0 means that no Envoy is connected. It
+	// is false while the Envoys may not have connected to a new leader yet.
 	Known bool
 	// Published reports whether this leader has published a configuration.
 	Published bool
 	// Acknowledged reports whether every connected Envoy has acknowledged a configuration
-	// with the present listeners of the Gateway and its ListenerSets. Later changes of routes
+	// with the present listeners on the Gateway and its ListenerSets. Later route changes
 	// do not unset it.
 	Acknowledged bool
 	// Late reports whether a connected Envoy takes unusually long to acknowledge the last
@@ -62,7 +62,7 @@ type Envoys struct {
 	// Rejected is the error with which an Envoy rejected the current configuration, cut
 	// short; empty if no Envoy did.
 	Rejected string
-	// Access are the hostnames whose change of Access waits for Cloudflare.
+	// Access are the hostnames whose new Access settings wait for Cloudflare.
 	Access PendingAccess
 	// Starting reports whether the Gateway changes to Envoy, while its ingress rules still
 	// serve it. Progress describes what the change waits for; it is empty if unknown.
@@ -86,8 +86,8 @@ func (r *Result) pushes(o Outcome) (onGateway, onSets Push) {
 	return o.Envoys.pushes(o.Push, r.currentProgrammed())
 }
 
-// pushes returns the attempts for an attempt that succeeded. current is the Programmed
-// condition of the Gateway for its generation, or nil.
+// pushes returns what an attempt that succeeded means for each object. current is the
+// Gateway's Programmed condition for its generation, or nil.
 func (e *Envoys) pushes(succeeded Push, current *metav1.Condition) (onGateway, onSets Push) {
 	waiting := Push{State: pushUnacknowledged, Message: messageAcknowledgementPending}
 	rejected := Push{State: PushFailed, Reason: conditions.ReasonEnvoyRejected, Message: messageEnvoyRejected}
@@ -113,9 +113,9 @@ func (e *Envoys) hasNone() bool {
 	return e.Published && e.Rejected == "" && e.Connected == 0 && e.Known
 }
 
-// currentProgrammed returns the current Programmed condition of the Gateway if it is for its
-// generation, or nil. If it is True, a rejected configuration is not the first one, also if this
-// leader has published no other.
+// currentProgrammed returns the Gateway's current Programmed condition if it is for its
+// generation, or nil. If it is True, a rejected configuration is not the first one, even
+// if this leader has published no other.
 func (r *Result) currentProgrammed() *metav1.Condition {
 	c := conditions.TypeProgrammed.Find(r.gateway.Status.Conditions)
 	if c == nil || c.ObservedGeneration != r.gateway.Generation {
@@ -206,12 +206,12 @@ func (e *Envoys) describeReady() string {
 	}
 }
 
-// PendingAccess are hostnames whose change of Access is not in effect yet.
+// PendingAccess are hostnames whose new Access settings are not in effect yet.
 type PendingAccess struct {
-	// Hostnames are, sorted, the hostnames of the rules that Cloudflare does not have yet.
+	// Hostnames are, sorted, the rule hostnames that Cloudflare does not have yet.
 	Hostnames []string
-	// Kept are, in order, the hostnames that Envoy still serves without their Access, and
-	// Closed those that it answers with 403.
+	// Kept are, in order, the hostnames that Envoy still serves without their Access
+	// settings, and Closed the hostnames that it answers with 403.
 	Kept, Closed []string
 }
 

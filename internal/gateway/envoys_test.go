@@ -146,8 +146,8 @@ const (
 	isPending    = "False Pending"
 )
 
-// rejectedOnGateway is the result of a rejected first configuration: EnvoyRejected on the Gateway,
-// and Pending on every listener and ListenerSet.
+// rejectedOnGateway is what a rejected first configuration leads to: EnvoyRejected on the
+// Gateway, and Pending on every listener and ListenerSet.
 func rejectedOnGateway() map[string]string {
 	want := programmedEverywhere(isPending)
 	want["Gateway"] = "False EnvoyRejected"
@@ -160,9 +160,9 @@ func TestProgrammedFollowsTheFirstConfigurationOfEnvoy(t *testing.T) {
 	for name, test := range map[string]struct {
 		push   gateway.Push
 		envoys *gateway.Envoys
-		// first is the result without current conditions, and for conditions of an older
-		// generation. before and failed are the results when Programmed is True or
-		// False for this generation.
+		// first is the result without current conditions, and for an older generation's
+		// conditions. before and failed are the results when Programmed is True or False
+		// for this generation.
 		first, before, failed map[string]string
 	}{
 		"acknowledged":     {succeeded, readyEnvoys(), everywhere(isProgrammed), everywhere(isProgrammed), everywhere(isProgrammed)},
@@ -204,15 +204,15 @@ func TestProgrammedFollowsTheFirstConfigurationOfEnvoy(t *testing.T) {
 	}
 }
 
-// programmedOnGateway is the result of a rejected later configuration, which can be the first
-// one with a ListenerSet.
+// programmedOnGateway is what a rejected later configuration leads to, which can be the
+// first one with a ListenerSet.
 func programmedOnGateway() map[string]string {
 	want := programmedEverywhere(isProgrammed)
 	want["ListenerSet"], want["entry good"] = isPending, isPending
 	return want
 }
 
-// While the state of Envoy is not known, a rejection remains reported. Another message of a
+// While Envoy's state is not known, a rejection remains reported. Another message in a
 // pending condition is replaced, because it can describe a problem that no longer exists.
 func TestUnknownStateOfEnvoyKeepsTheResult(t *testing.T) {
 	s := reportSnapshot()
@@ -240,7 +240,7 @@ func TestUnknownStateOfEnvoyKeepsTheResult(t *testing.T) {
 	}
 }
 
-// The error of a rejection can name objects of other tenants.
+// A rejection's error can name other tenants' objects.
 func TestErrorOfEnvoyIsOnlyInOneCondition(t *testing.T) {
 	for name, e := range map[string]*gateway.Envoys{
 		"the first configuration": readyEnvoys(unacknowledged, rejected), "a later configuration": readyEnvoys(rejected),

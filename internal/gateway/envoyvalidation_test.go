@@ -32,7 +32,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
-// envoyBinary returns the path of Envoy. It downloads Envoy if necessary.
+// envoyBinary returns the path to Envoy. It downloads Envoy if necessary.
 func envoyBinary(t *testing.T) string {
 	t.Helper()
 	path, err := binaries.Envoy(t.Context(), t.Output())
@@ -74,8 +74,8 @@ func resourcesProblem(r *envoy.Resources) error {
 	return errors.Join(errs...)
 }
 
-// wantEnvoyAccepts checks resources of independent tables with Envoy, all together. When
-// Envoy rejects them, it finds the names of the tables that Envoy rejects.
+// wantEnvoyAccepts checks independent tables' resources with Envoy, all together. When
+// Envoy rejects them, it finds which tables Envoy rejects.
 func wantEnvoyAccepts(t *testing.T, tables map[string]*envoy.Resources) {
 	t.Helper()
 	binary := envoyBinary(t)
@@ -103,7 +103,7 @@ func rejectedByEnvoy(t *testing.T, binary string, tables map[string]*envoy.Resou
 }
 
 // envoyProblem returns why Envoy rejects a configuration with the named tables, each with
-// listeners of its own, or "".
+// its own listeners, or "".
 func envoyProblem(t *testing.T, binary string, tables map[string]*envoy.Resources, names []string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "envoy.json")
@@ -171,7 +171,8 @@ func TestClusterIPsAreCanonical(t *testing.T) {
 	}
 }
 
-// Envoy has no address of a Service that has no ClusterIP yet. A headless Service needs none.
+// Envoy has no address for a Service that has no ClusterIP yet. A headless Service needs
+// none.
 func TestServiceWithoutClusterIPIsNotFound(t *testing.T) {
 	o := envoyOptions()
 	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: envoy.Capabilities()}

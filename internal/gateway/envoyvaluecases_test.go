@@ -7,14 +7,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// routeField is a field of a route and values for it. The spec is the kind of the route and
-// its spec.
+// routeField is a route field and values for it. spec has the route's kind and its spec.
 type routeField struct {
 	name, spec string
 	values     []routeValue
 }
 
-// fieldMessages are parts of each message about the values of a field.
+// fieldMessages are the parts that each message about a field's values has.
 var fieldMessages = map[string]string{
 	"path RegularExpression": "path: ", "header expression": "header x-a: ", "query expression": "query parameter a: ",
 	"gRPC service expression": "service: ", "gRPC method expression": "method: ", "gRPC header expression": "header x-a: ",
@@ -32,7 +31,7 @@ func each(want outcome, values ...any) []routeValue {
 	return all
 }
 
-// words returns the words of a text as values with one outcome.
+// words returns the words in a text as values with one outcome.
 func words(want outcome, text string) []routeValue {
 	var all []routeValue
 	for _, word := range strings.Fields(text) {
@@ -41,33 +40,33 @@ func words(want outcome, text string) []routeValue {
 	return all
 }
 
-// filtered returns the spec of an HTTPRoute with a filter.
+// filtered returns an HTTPRoute spec with a filter.
 func filtered(filter string) string {
 	return "HTTPRoute rules: [{filters: [{" + filter + "}], backendRefs: [{name: web, port: 80}]}]"
 }
 
-// redirected returns the spec of an HTTPRoute with a redirect.
+// redirected returns an HTTPRoute spec with a redirect.
 func redirected(match, redirect string) string {
 	return "HTTPRoute rules: [{matches: [{" + match + "}], filters: [{type: RequestRedirect, requestRedirect: {" + redirect + "}}]}]"
 }
 
-// matched returns the spec of an HTTPRoute with a match.
+// matched returns an HTTPRoute spec with a match.
 func matched(match string) string {
 	return "HTTPRoute rules: [{matches: [{" + match + "}], backendRefs: [{name: web, port: 80}]}]"
 }
 
-// called returns the spec of a GRPCRoute with a match.
+// called returns a GRPCRoute spec with a match.
 func called(match string) string {
 	return "GRPCRoute rules: [{matches: [{" + match + "}], backendRefs: [{name: h2c, port: 80}]}]"
 }
 
 var routeFields = slices.Concat(headerFields, pathFields, redirectFields, matchFields, corsFields, backendFields)
 
-// framing are the names of the headers that no route may change.
+// framing are the header names that no route may change.
 const framing = "host Host HOST content-length Content-Length transfer-encoding Transfer-Encoding connection Connection keep-alive " +
 	"proxy-connection te TE trailer upgrade x-envoy-retry-on X-Envoy-Upstream-Rq-Timeout-Ms x-envoy-"
 
-// changeable are names of headers that routes may change.
+// changeable are header names that routes may change.
 const changeable = "x-a X-A a 0 a_b a.b !#$%&'*+-.^_`|~ x-forwarded-for X-Forwarded-Proto x-forwarded-host x-request-id cookie Set-Cookie authorization " +
 	"content-type content-encoding date server via grpc-status grpc-timeout cf-ray x_envoy_a xenvoy expect accept-encoding sec-websocket-key"
 
@@ -119,8 +118,8 @@ var headerFields = []routeField{
 
 func nameAndValue(name string) map[string]any { return map[string]any{"name": name, "value": "v"} }
 
-// headerValues are values of headers. Envoy expands "%", so that a value without escapes
-// could read its environment.
+// headerValues include "%", which Envoy expands, so that a value without escapes could
+// read its environment.
 var headerValues = slices.Concat(
 	each(served, "v", " ", "a\tb", " a ", "é", "%", "%%", "100%", "%ENVIRONMENT(HOME)%", "%REQ(:authority)%", "%START_TIME(%s)%", "%DOWNSTREAM_REMOTE_ADDRESS%", "%UNKNOWN%",
 		"%PER_REQUEST_STATE(a)%", "{{a}}", `\`, `"`, "\u0085", "\u2028", "\ufffd", strings.Repeat("a", 4096), strings.Repeat("%", 4096)),
@@ -155,7 +154,6 @@ var pathFields = []routeField{
 	{"rewrite hostname", filtered("type: URLRewrite, urlRewrite: {hostname: VALUE}"), hostnames},
 }
 
-// hostnames are precise hostnames.
 var hostnames = slices.Concat(
 	words(served, "a a.example.com 1.2.3.4 xn--bcher-kva.example a-b.c "+strings.Repeat("a.", 126)+"a"),
 	words(api, "* *.example.com A.example.com a.example.com:80 -a a- a..b .a a. a_b é [::1] %REQ(x)% a/b "+strings.Repeat("a.", 127)+"a"), each(api, "", "a b", "a\n", "a\x00"),
@@ -174,7 +172,7 @@ var redirectFields = []routeField{
 	{"redirect nothing", redirected("", "statusCode: VALUE"), each(served, 302)},
 }
 
-// literalPaths are paths of matches.
+// literalPaths are paths in matches.
 var literalPaths = slices.Concat(
 	words(served, `/ /a /a/ /a/b /a.b /.a /..a /a.. /a/...  /a%20b /a%c3%a9 /a%C3%A9 /%61 /a/%2E%2e/b /%2e /%2E /%2e%2e /a/%2e /a/%2e/ /a/%2e%2e /a/.%2e /a/%2e. /%5C /%5c..%5Ca /%25 /%2525 /%7F /%0a /%01 /%3F /%23a /%FF /a;b `+
 		`/a:b@c /a+b /~a /* /a=b /-._~!$&'()*+,;=:@`),
@@ -183,12 +181,12 @@ var literalPaths = slices.Concat(
 	each(api, "", "/a b", "/a\n", "/a\x00", "/"+strings.Repeat("a", 1024)), each(served, "/"+strings.Repeat("a", 1023)),
 )
 
-// textValues are values of headers and query parameters.
+// textValues are header and query parameter values.
 var textValues = slices.Concat(
 	each(served, "1", " ", "a b", "é", "\n", "a\x00b", "\x7f", "%", "%ENVIRONMENT(HOME)%", "\ufffd", `\`, "*", strings.Repeat("a", 1024)), each(api, ""),
 )
 
-// tokens are names of headers and query parameters in matches.
+// tokens are header and query parameter names in matches.
 var tokens = slices.Concat(words(served, "x-a X-A a.b !#$%&'*+-.^_`|~ cookie user-agent"), words(api, ":path :method :authority a[b] a/b é a=b"), each(api, "", "a b", "a\n", strings.Repeat("a", 257)))
 
 var matchFields = []routeField{

@@ -19,16 +19,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// routeValue is a value that a tenant can write in a route, and what becomes of it.
+// routeValue is a value that a tenant can write in a route, and how it turns out.
 type routeValue struct {
 	value any
 	want  outcome
 }
 
-// outcome is what becomes of a route with a value.
+// outcome is how a route with a value turns out.
 type outcome struct {
 	kind outcomeKind
-	// message is part of the message to the owner of the route.
+	// message is part of the message to the route owner.
 	message string
 }
 
@@ -67,7 +67,7 @@ func TestValuesOfRoutesReachEnvoyOrAreRefused(t *testing.T) {
 	t.Run("Envoy", func(t *testing.T) { wantEnvoyAccepts(t, tables) })
 }
 
-// wantOutcome checks the outcome of a route with the value, and returns what Envoy gets.
+// wantOutcome checks how a route with the value turns out, and returns what Envoy gets.
 func wantOutcome(t *testing.T, field routeField, v routeValue) *envoy.Resources {
 	t.Helper()
 	files, err := state.FromFiles([]string{"-"}, manifest.Options{Namespace: "default", Stdin: bytes.NewReader(manifestsWith(t, field.spec, v.value))}, options.ControllerName, config.DefaultClassName)
@@ -114,7 +114,7 @@ func wantEntries(t *testing.T, d decision, got outcomeKind) {
 	}
 }
 
-// wantConditionMessage checks that the status of the route has the message.
+// wantConditionMessage checks that the route's status has the message.
 func wantConditionMessage(t *testing.T, report gateway.Report, message string) {
 	t.Helper()
 	want := "True Accepted"

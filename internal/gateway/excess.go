@@ -9,11 +9,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// Excess is the message of a change from Envoy to ingress rules that cannot begin: it describes
-// what exceeds the limits of ingress rules, but not the limits of the data plane of current, and
-// what to do. It is empty when r refuses nothing that current admits, and when r is for Envoy: a
-// change to Envoy does not wait for limits. Both are results for the same Snapshot, apart from its
-// DataPlane.
+// Excess returns the message when the data plane cannot change from Envoy to ingress
+// rules yet: what exceeds the limits for ingress rules, but not the limits for current's
+// data plane, and what to do. It is empty when r refuses nothing that current admits, and
+// when r is for Envoy: a change to Envoy does not wait for limits. Both are results for
+// the same Snapshot, apart from its DataPlane.
 func (r *Result) Excess(current *Result) string {
 	if r.DataPlane != v1alpha1.DataPlaneIngressRules || r.Usage == nil {
 		return "" // Usage is nil when the limits are not known
@@ -31,8 +31,8 @@ func (r *Result) Excess(current *Result) string {
 	}
 }
 
-// excessRoutes returns the number of routes that only r refuses, and the number of rules
-// that r needs to serve them, too.
+// excessRoutes counts the routes that only r refuses, and the rules that r needs to serve
+// them, too.
 func (r *Result) excessRoutes(current *Result) (routes, rules int) {
 	type name struct {
 		kind string
@@ -54,7 +54,7 @@ func (r *Result) excessRoutes(current *Result) (routes, rules int) {
 	return routes, rules
 }
 
-// excessListeners returns the number of listeners that only r rejects because of a limit.
+// excessListeners counts the listeners that only r rejects because of a limit.
 func (r *Result) excessListeners(current *Result) int {
 	exceeds := func(l *Listener) bool {
 		return l.Rejected != nil && l.Rejected.Reason == conditions.ReasonLimitExceeded

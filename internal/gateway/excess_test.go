@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The rules are counted before any route is refused, so that a change from Envoy to ingress
-// rules never begins by refusing routes.
+// The rules are counted before any route is refused, so that changing from Envoy to
+// ingress rules never begins by refusing routes.
 func TestExcessCountsTheRulesOfAllRoutes(t *testing.T) {
 	for name, test := range map[string]struct {
 		limits            v1alpha1.Limits

@@ -9,25 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// maxExpressionSize is the maximum size of one regular expression in instructions. The
-// connector evaluates the expressions of all tenants for each request, because it
-// compares the path before the hostname. An instruction takes up to 10 ns for each
-// character of the path.
+// maxExpressionSize limits one regular expression's instructions. The connector evaluates
+// all tenants' expressions for each request, because it compares the path before the
+// hostname. An instruction takes up to 10 ns for each character in the path.
 const maxExpressionSize = 500
 
-// maxExpressionLength is the maximum length of one regular expression. The time to parse
-// an expression grows with its length.
+// maxExpressionLength limits one regular expression's length. The time to parse an
+// expression grows with it.
 const maxExpressionLength = 2000
 
-// The limits on the expressions of one tenant and of one Gateway in instructions. An
-// expression counts once for each entry of the routing table that has it.
+// The limits on expressions for one tenant and one Gateway, in instructions. An
+// expression counts once for each routing table entry that has it.
 const (
 	maxInstructionsPerTenant = 1000
 	maxInstructionsPerTable  = 5000
 )
 
-// The limits on the length of the expressions of one tenant and of one Gateway. They
-// bound the time to parse expressions, including expressions that other limits refuse.
+// The limits on the total expression length for one tenant and one Gateway. They bound
+// the time to parse expressions, including expressions that other limits refuse.
 const (
 	maxExpressionsLengthPerTenant = 10_000
 	maxExpressionsLengthPerTable  = 50_000
@@ -38,11 +37,11 @@ var (
 	// refuses regular expressions.
 	errExpressionsRefused = errors.New("regular expression, refused by limits.regularExpressions of the GatewayClass")
 	// errFoldedClass is the error for an expression that takes milliseconds to parse:
-	// package regexp/syntax folds the characters of a range one by one.
+	// package regexp/syntax folds a range's characters one by one.
 	errFoldedClass = errors.New("case-insensitive character class with characters outside ASCII")
 )
 
-// expressions translates the regular expressions of matches.
+// expressions translates the regular expressions in matches.
 type expressions struct {
 	// refused reports whether the GatewayClass refuses regular expressions.
 	refused bool
@@ -94,8 +93,8 @@ func (e expressions) problem(expression string) error {
 	return nil
 }
 
-// expressionLength returns the number of bytes of the expression. A class such as \pL
-// counts like ten more bytes, because it has hundreds of ranges.
+// expressionLength returns the expression's length in bytes. A class such as \pL counts
+// like ten more bytes, because it has hundreds of ranges.
 func expressionLength(expression string) int {
 	const unicodeClass = 10
 	return len(expression) + unicodeClass*(strings.Count(expression, `\p`)+strings.Count(expression, `\P`))
@@ -113,7 +112,7 @@ func isFoldedClass(expression string) bool {
 // maxCountedSize stops counting, so that nested repetitions do not overflow.
 const maxCountedSize = 1 << 30
 
-// expressionSize returns the number of instructions of the compiled expression with its
+// expressionSize returns how many instructions the compiled expression has with its
 // anchors. It expands bounded repetitions by arithmetic, because compiling them would
 // cost what the limit prevents. The compiler never needs more instructions than are
 // counted.
@@ -148,18 +147,18 @@ func instructions(re *syntax.Regexp) int {
 	}
 }
 
-// classInstructions counts a large character class twice: package regexp searches the
-// ranges of a class one by one up to four, and by bisection above, which takes about
-// twice the time of another instruction.
+// classInstructions counts a large character class twice: package regexp searches up to
+// four ranges one by one, and more by bisection, which takes about twice the time of
+// another instruction.
 func classInstructions(re *syntax.Regexp) int {
-	const ends = 2 // of each range in re.Rune
+	const ends = 2 // for each range in re.Rune
 	if len(re.Rune) > 4*ends {
 		return 2
 	}
 	return 1
 }
 
-// repeatedInstructions returns the instructions of a bounded repetition, which the
+// repeatedInstructions returns the instructions for a bounded repetition, which the
 // compiler expands: x{2,4} is xx(x(x)?)?, and x{2,} is xx+.
 func repeatedInstructions(re *syntax.Regexp, operand int) int {
 	copies, loops := re.Max, re.Max-re.Min

@@ -91,10 +91,9 @@ func randomExpression(r *rand.Rand, depth int) string {
 	}
 }
 
-// BenchmarkEveryBudgetOfExpressions measures the comparison of a path of 2,000 characters
-// with the rules of a Gateway whose tenants have used up every budget with the slowest
-// known expressions. The connector compares the path with every rule. It must take less
-// than 100 ms.
+// BenchmarkEveryBudgetOfExpressions compares a path of 2,000 characters with the rules on
+// a Gateway whose tenants have used up every budget with the slowest known expressions.
+// The connector compares the path with every rule. It must take less than 100 ms.
 func BenchmarkEveryBudgetOfExpressions(b *testing.B) {
 	for name, expression := range map[string]string{
 		"optional characters": "/(?:.?){%d}!",
@@ -120,8 +119,7 @@ func BenchmarkEveryBudgetOfExpressions(b *testing.B) {
 	}
 }
 
-// rulesWithEveryBudget returns the compiled expressions that use up the limit of a
-// Gateway.
+// rulesWithEveryBudget returns the compiled expressions that use up a Gateway's limit.
 func rulesWithEveryBudget(b *testing.B, format string) []*regexp.Regexp {
 	expression, size := "", 0
 	for n := 1; ; n++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// expressionsLength returns the length of all regular expressions of the route, before
+// expressionsLength returns the total length of the route's regular expressions, before
 // they are parsed.
 func (r *Route) expressionsLength() int {
 	length := 0
@@ -42,8 +42,8 @@ func matchExpressionsLength(match *gatewayv1.HTTPRouteMatch, call *routing.Call)
 	return length
 }
 
-// mayAttach reports whether a listener allows routes of the namespace and the kind, so that
-// the expressions of the route count for its tenant.
+// mayAttach reports whether a listener allows routes with the namespace and the kind, so
+// that the route's expressions count for its tenant.
 func (r *Route) mayAttach(p parents) bool {
 	return slices.ContainsFunc(r.parentRefs, func(ref gatewayv1.ParentReference) bool {
 		owner, _ := OwnerOf(ref, r.Namespace)

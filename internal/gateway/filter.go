@@ -31,8 +31,8 @@ func isKnownFilter(f gatewayv1.HTTPRouteFilter) bool {
 	}
 }
 
-// applyFilters adds the filters of a rule and of its backends to the action. It
-// returns the problems of mirrors that do not resolve. Such mirrors are omitted.
+// applyFilters adds the filters from a rule and its backends to the action. It returns
+// the problems with mirrors that do not resolve. Such mirrors are omitted.
 func (t translator) applyFilters(action *routing.Action, route *Route, index int) []*Problem {
 	rule := &route.Rules[index]
 	action.Response = responseChanges(rule.Filters)
@@ -136,8 +136,8 @@ func newTimeouts(t *gatewayv1.HTTPRouteTimeouts) *routing.Timeouts {
 	return &routing.Timeouts{Request: newDuration(t.Request), Backend: newDuration(t.BackendRequest)}
 }
 
-// newDuration parses a duration of GEP-2257, which is a subset of the durations of
-// Go. The CRD rejects other values.
+// newDuration parses a GEP-2257 duration, which is always a valid Go duration. The CRD
+// rejects other values.
 func newDuration(d *gatewayv1.Duration) *time.Duration {
 	if d == nil {
 		return nil

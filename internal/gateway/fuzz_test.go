@@ -16,7 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// validPath is the pattern of the CRD for literal paths.
+// validPath is the CRD pattern for literal paths.
 var validPath = regexp.MustCompile(`^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$`)
 
 func isValidPath(value string) bool {
@@ -63,15 +63,14 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// expressionOf returns the path of the ingress rule for a path match.
+// expressionOf returns the path in the ingress rule for a path match.
 func expressionOf(p routing.Path) string {
 	entry := routing.Entry{Match: &routing.Match{Path: p}, Action: &routing.Action{Status: 200}, Source: routing.Source{Route: &routing.Route{}}}
 	return ingress.Rules(&routing.Table{Groups: []routing.Group{{Entries: []routing.Entry{entry}}}})[0].Path
 }
 
-// referencePathMatch is a second implementation of the path types. It returns
-// whether an ingress rule can express the match, and whether the match matches the
-// path.
+// referencePathMatch implements the path types a second time. It returns whether an
+// ingress rule can express the match, and whether the match matches the path.
 func referencePathMatch(kind gatewayv1.PathMatchType, value, path string) (supported, matches bool) {
 	if kind == gatewayv1.PathMatchRegularExpression {
 		compiled, err := regexp.Compile(value)

@@ -36,9 +36,9 @@ func (r *Result) gatewayProblem(s *Snapshot, invalid *Problem) *Problem {
 	return nil
 }
 
-// limitProblem returns a problem when the namespace of the Gateway already has
-// as many tunnels as the class permits, or nil. Tunnels that no Gateway uses
-// count first, then the Gateways from the oldest to the youngest.
+// limitProblem returns a problem when the Gateway's namespace already has as many tunnels
+// as the GatewayClass permits, or nil. Tunnels that no Gateway uses count first, then the
+// Gateways from the oldest to the youngest.
 func (r *Result) limitProblem(s *Snapshot) *Problem {
 	limit, used := r.Settings.Limits().TunnelsPerNamespace, s.OlderGateways+s.OrphanedTunnels
 	if used < limit {
@@ -50,17 +50,16 @@ func (r *Result) limitProblem(s *Snapshot) *Problem {
 		s.Gateway.Namespace, limit, s.OlderGateways, s.OrphanedTunnels)}
 }
 
-// Older reports whether Gateway a takes precedence over Gateway b because of its
-// age. Gateways that were created in the same second are ordered by namespace
-// and name.
+// Older reports whether Gateway a takes precedence over Gateway b because of its age.
+// Gateways that were created in the same second are ordered by namespace and name.
 func Older(a, b *gatewayv1.Gateway) bool {
 	return cmp.Or(cmp.Compare(ageOf(a.CreationTimestamp), ageOf(b.CreationTimestamp)),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// addressProblem returns the first entry of spec.addresses that the Gateway
-// cannot have, or nil. The only address of a Gateway is the hostname of its
-// tunnel. An entry without a value accepts any address.
+// addressProblem returns the first entry in spec.addresses that the Gateway cannot have,
+// or nil. A Gateway's only address is its tunnel's hostname. An entry without a value
+// accepts any address.
 func addressProblem(s *Snapshot) *Problem {
 	for i, address := range s.Gateway.Spec.Addresses {
 		isTunnel := s.Tunnel != "" && address.Value == s.Tunnel.Hostname() &&

@@ -44,23 +44,24 @@ var options = gateway.Options{
 	},
 }
 
-// envoyOfFiles are the capabilities for Services from files, whose addresses are not known.
+// envoyOfFiles are the capabilities for Services from files, whose addresses are not
+// known.
 func envoyOfFiles() routing.Capabilities {
 	c := envoy.Capabilities()
 	c.NeedsClusterIP = false
 	return c
 }
 
-// goldenTime is the time of the decisions in all golden cases.
+// goldenTime is the decision time in all golden cases.
 var goldenTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // TestGolden decides about every testdata/NAME.in.yaml. It compares the tunnel
 // configurations with NAME.config.golden.yaml and the statuses with
 // NAME.status.golden.yaml. For an invalid manifest, it compares the error with
-// NAME.error.golden.txt. The first line of each case states the rule that it tests. If the
-// second line begins with "# envoy: ", TestGolden also compares the routes and clusters of Envoy
-// with NAME.envoy.golden.yaml. That line says what this file shows and no other file does.
-// To add a case, add a file.
+// NAME.error.golden.txt. Each case's first line states the rule that it tests. If the
+// second line begins with "# envoy: ", TestGolden also compares Envoy's routes and
+// clusters with NAME.envoy.golden.yaml. That line says what this file shows and no other
+// file does. To add a case, add a file.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {
@@ -77,7 +78,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// goldenFiles returns the contents of the golden files of a case by file suffix.
+// goldenFiles returns a case's golden file contents by file suffix.
 func goldenFiles(t *testing.T, input string) map[string][]byte {
 	t.Helper()
 	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
@@ -114,7 +115,7 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 	return golden
 }
 
-// asksForEnvoy reports whether the second line of a case asks for the resources of Envoy.
+// asksForEnvoy reports whether a case's second line asks for Envoy's resources.
 func asksForEnvoy(t *testing.T, input string) bool {
 	t.Helper()
 	content, err := os.ReadFile(input)
@@ -183,8 +184,8 @@ func decide(t *testing.T, files *state.Source, plane v1alpha1.DataPlane) []decis
 	return decisions
 }
 
-// compareGolden compares the file with the result of the case. When got is nil, the
-// file must not exist.
+// compareGolden compares the file with the case's result. When got is nil, the file must
+// not exist.
 func compareGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -220,8 +221,8 @@ func updateGolden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// writeConfiguration writes one line for each ingress rule, so that diffs of golden
-// files are readable.
+// writeConfiguration writes one line for each ingress rule, so that golden file diffs are
+// readable.
 func writeConfiguration(w *bytes.Buffer, d decision) {
 	fmt.Fprintf(w, "# %s\n", d.key)
 	c := ingress.Configuration(d.result.Table)
@@ -251,8 +252,8 @@ func writeRules(w *bytes.Buffer, c *provider.Configuration) {
 	}
 }
 
-// originFields returns the fields that are set, in the form of the tunnel
-// configuration.
+// originFields returns the fields that are set, in the form that the tunnel configuration
+// has.
 func originFields(o provider.OriginRequest) []string {
 	encoded, err := json.Marshal(o)
 	values := map[string]json.RawMessage{}
@@ -310,8 +311,8 @@ func writeListeners(w *bytes.Buffer, listeners []gatewayv1.ListenerStatus) {
 	}
 }
 
-// writeConditions writes the conditions. It omits the message of a condition without
-// a problem, unless the message has a warning.
+// writeConditions writes the conditions. It omits the message if a condition has no
+// problem, unless the message has a warning.
 func writeConditions(w *bytes.Buffer, indent string, conditions []metav1.Condition) {
 	for _, c := range conditions {
 		expected := metav1.ConditionTrue

@@ -10,7 +10,7 @@ import (
 type grants struct {
 	byScope map[grantScope][]*gatewayv1beta1.ReferenceGrant
 	// targets are the permitted targets in a scope. They are collected for the first
-	// reference, because most scopes of most grants have no reference.
+	// reference, because most scopes in most grants have no reference.
 	targets map[grantScope]map[target]bool
 }
 
@@ -33,22 +33,22 @@ func newGrants(objects []*gatewayv1beta1.ReferenceGrant) grants {
 	return g
 }
 
-// referrer identifies the objects that a grant permits: the Gateways, the
-// ListenerSets or the routes of one kind in a namespace. A grant for one kind
-// does not apply to another kind.
+// referrer identifies the objects that a grant permits: the Gateways, the ListenerSets or
+// the routes with one kind in a namespace. A grant for one kind does not apply to another
+// kind.
 type referrer struct {
 	kind, namespace string
 }
 
-// target is the object of the core API group that a reference names.
+// target is the core API group object that a reference names.
 type target struct {
 	kind, namespace, name string
 }
 
-// permits reports whether the reference is permitted. A reference within a
-// namespace always is. A reference to another namespace requires a grant in the
-// namespace of the target: "A ReferenceGrant is required for a cross-namespace
-// reference [...] all cross-namespace references must be explicitly permitted."
+// permits reports whether the reference is permitted. A reference within a namespace
+// always is. A reference to another namespace requires a grant in the target's namespace:
+// "A ReferenceGrant is required for a cross-namespace reference [...] all cross-namespace
+// references must be explicitly permitted."
 func (g grants) permits(from referrer, to target) bool {
 	if from.namespace == to.namespace {
 		return true
@@ -62,10 +62,10 @@ func (g grants) permits(from referrer, to target) bool {
 	return targets[to] || targets[target{kind: to.kind, namespace: to.namespace}]
 }
 
-// permittedTargets returns the targets of the grants. A target without a name stands for
-// all objects of its kind: "Name is the name of the referent. When unspecified, this
-// policy refers to all resources of the specified Group and Kind in the local
-// namespace." (ReferenceGrantTo.Name)
+// permittedTargets returns the targets in the grants. A target without a name stands for
+// all objects with its kind: "Name is the name of the referent. When unspecified, this
+// policy refers to all resources of the specified Group and Kind in the local namespace."
+// (ReferenceGrantTo.Name)
 func permittedTargets(objects []*gatewayv1beta1.ReferenceGrant) map[target]bool {
 	targets := map[target]bool{}
 	for _, object := range objects {

@@ -36,8 +36,8 @@ type growingCluster struct {
 	snapshot func(n int) *gateway.Snapshot
 }
 
-// withoutLimits returns a cluster whose objects are all below the limits: an object above a limit
-// costs another amount than one below it.
+// withoutLimits returns a cluster whose objects are all below the limits: an object above
+// a limit does not cost the same.
 func (c growingCluster) withoutLimits(n int) *gateway.Snapshot {
 	s := c.snapshot(n)
 	setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(math.MaxInt32)), ListenersPerNamespace: new(int32(math.MaxInt32))})
@@ -51,8 +51,8 @@ func decideAndReport(s *gateway.Snapshot) {
 	report(result, s)
 }
 
-// BenchmarkGrowth measures the time for each object of clusters that one tenant can
-// make large. It must grow by no more than 1.3 times from 1,000 to 10,000 objects.
+// BenchmarkGrowth measures the time for each object in clusters that one tenant can make
+// large. It must grow by no more than 1.3 times from 1,000 to 10,000 objects.
 func BenchmarkGrowth(b *testing.B) {
 	for _, cluster := range growingClusters {
 		for _, n := range []int{1000, 10000} {
@@ -68,7 +68,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// The number of allocations, unlike the time, is the same in every run.
+// Unlike the time, the allocation count is the same in every run.
 func TestAllocationsAreProportionalToTheObjects(t *testing.T) {
 	for _, cluster := range growingClusters {
 		allocations := func(n int) float64 {
@@ -96,7 +96,7 @@ func withStatuses(s *gateway.Snapshot) *gateway.Snapshot {
 	return s
 }
 
-// mixedKindsSnapshot has n HTTPRoutes and n GRPCRoutes of 16 hostnames each on one
+// mixedKindsSnapshot has n HTTPRoutes and n GRPCRoutes with 16 hostnames each on one
 // listener, alternating in age.
 func mixedKindsSnapshot(n int) *gateway.Snapshot {
 	s := routesSnapshot()
@@ -168,7 +168,7 @@ func portsOfHostnameSnapshot(n int) *gateway.Snapshot {
 	return s
 }
 
-// routesOfTwoPortsSnapshot has n routes that are attached to two listeners of one
+// routesOfTwoPortsSnapshot has n routes that are attached to two listeners with one
 // hostname.
 func routesOfTwoPortsSnapshot(n int) *gateway.Snapshot {
 	s := portsOfHostnameSnapshot(n)

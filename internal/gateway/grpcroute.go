@@ -7,8 +7,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// newGRPCRoute converts a GRPCRoute to the form of an HTTPRoute. It keeps the method
-// matches in the GRPCRoute: [Route.call] returns them.
+// newGRPCRoute converts a GRPCRoute into an HTTPRoute's form. It keeps the method matches
+// in the GRPCRoute: [Route.call] returns them.
 func newGRPCRoute(object *gatewayv1.GRPCRoute) Route {
 	rules := make([]gatewayv1.HTTPRouteRule, len(object.Spec.Rules))
 	for i, rule := range object.Spec.Rules {
@@ -58,15 +58,14 @@ func httpMatch(match gatewayv1.GRPCRouteMatch) gatewayv1.HTTPRouteMatch {
 	return out
 }
 
-// call returns the gRPC method match of a match of a rule, or nil for an
-// HTTPRoute.
+// call returns the gRPC method match in a rule, or nil for an HTTPRoute.
 func (r *Route) call(rule, match int) *routing.Call {
 	if r.grpc == nil {
 		return nil
 	}
 	call := &routing.Call{}
 	if match >= len(r.grpc.Spec.Rules[rule].Matches) {
-		return call // the default match of a rule without matches
+		return call // the default match in a rule without matches
 	}
 	if m := r.grpc.Spec.Rules[rule].Matches[match].Method; m != nil {
 		call.Service, call.Method = ptr.Deref(m.Service, ""), ptr.Deref(m.Method, "")
