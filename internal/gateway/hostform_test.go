@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
-// The table answers requests with a host in another letter case, or with a dot at its end, as the
-// connector does, and requires the same Access. The trace has the same answer.
+// The table treats a host in another letter case, or with a dot at its end, as the
+// connector does, and requires the same Access settings. The trace has the same answer.
 func TestTheFormOfTheHostMattersAsForTheConnector(t *testing.T) {
 	answered, missed := 0, 0
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {

@@ -8,40 +8,43 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// hostnameLists are the routes of one group by the hostname for which they are served. The data
-// plane compares a request with the routes for its hostname, and with those for wider hostnames
-// up to the first that matches every request.
+// hostnameLists are one group's routes by the hostname for which they are served. The
+// data plane compares a request with the routes for its hostname, and with the routes for
+// wider hostnames up to the first match for every request.
 //
-// A route of a tenant that is repeated for a hostname which only other tenants name is foreign
-// there: it costs no tenant a route, and is confined if there is no room for it.
+// A tenant's route for *.example.com is also in the list for b.example.com. If only other
+// tenants name b.example.com, the route is foreign there: it costs no tenant a route, and
+// is confined if there is no room for it.
 type hostnameLists struct {
 	group   *group
 	limiter *limiter
 	shares  shares
-	// unreliable are the tenants with refused routes. Their matches of every request do not count as
-	// such, because each refusal would expose the wider routes behind it to another count.
+	// unreliable are the tenants with refused routes. Their matches for every request do
+	// not count as such, because each refusal would expose the wider routes behind it to
+	// another count.
 	unreliable map[limits.Tenant]bool
 	byName     map[string]*hostnameList
 	byRoute    map[*share][]*hostnameList
-	// borrowed are the numbers of rules for the redirects of tenants that answer http first, by
-	// their hostname.
+	// borrowed counts, by hostname, the rules for tenants' redirects that answer http
+	// first.
 	borrowed map[string]int
 }
 
 // hostnameList are the routes for one hostname.
 type hostnameList struct {
 	routes []*share
-	// costs are the numbers of rules of each tenant, and all is their sum. confined are those of
-	// confined routes.
+	// costs has each tenant's rule count, and all is their sum. confined counts the rules
+	// of confined routes.
 	costs, confined  map[limits.Tenant]int
 	all, allConfined int
-	// answered are the schemes whose requests a route answers all.
+	// answered are the schemes for which a route answers every request.
 	answered routing.Schemes
 }
 
-// limitHostnames refuses the routes for hostnames above limits.routesPerHostname. The result
-// holds for every hostname: it repeats the count until no route of a further tenant is refused,
-// because the rules for wider hostnames take the place of a refused match of every request.
+// limitHostnames refuses the routes for hostnames above limits.routesPerHostname. The
+// result holds for every hostname: it repeats the count until no further tenant has a
+// refused route, because the rules for wider hostnames take the place of a refused match
+// for every request.
 func (l *limiter) limitHostnames(all shares, groups map[string]*group) {
 	for _, hostname := range sortedHostnames(groups) {
 		unreliable := map[limits.Tenant]bool{}
@@ -52,7 +55,7 @@ func (l *limiter) limitHostnames(all shares, groups map[string]*group) {
 	}
 }
 
-// refuseAbove refuses routes of a group, and adds their tenants to the unreliable ones.
+// refuseAbove refuses routes in a group, and adds their tenants to the unreliable ones.
 func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) {
 	lists := l.newHostnameLists(all, g, groups, unreliable)
 	for _, hostname := range lists.above(hostnameLists.costWithoutForeign) {
@@ -75,7 +78,7 @@ func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, un
 	}
 }
 
-// confineAboveHostnames confines the foreign routes of hostnames above the limit.
+// confineAboveHostnames confines the foreign routes for hostnames above the limit.
 func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 	for _, name := range sortedHostnames(groups) {
 		lists := l.newHostnameLists(all, groups[name], groups, nil)
@@ -98,7 +101,8 @@ func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 	}
 }
 
-// newHostnameLists returns the lists of a group, or none if no hostname can be above the limit.
+// newHostnameLists returns a group's lists, or none if no hostname can be above the
+// limit.
 func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
 	if !l.mayExceedHostname(all, g, groups) {
 		return hostnameLists{limiter: l} // most groups
@@ -132,8 +136,8 @@ func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*grou
 	return lists
 }
 
-// mayExceedHostname reports whether all routes of the group for one hostname would be above the
-// limit.
+// mayExceedHostname reports whether all the group's routes for one hostname would be
+// above the limit.
 func (l *limiter) mayExceedHostname(all shares, g *group, groups map[string]*group) bool {
 	cost := 0
 	for _, rules := range l.borrowedRules(all, g, groups) {
@@ -177,7 +181,7 @@ func (x hostnameLists) wider(hostname string, do func(*hostnameList)) {
 	}
 }
 
-// redirects returns the number of rules for redirects of tenants that answer http for the hostname.
+// redirects counts the rules for tenants' redirects that answer http for the hostname.
 func (x hostnameLists) redirects(hostname string) int {
 	if len(x.borrowed) == 0 {
 		return 0 // most groups
@@ -189,14 +193,14 @@ func (x hostnameLists) redirects(hostname string) int {
 	return rules
 }
 
-// isForeign reports whether the routes of a tenant for a wider hostname are foreign for the
+// isForeign reports whether a tenant's routes for a wider hostname are foreign for the
 // hostname.
 func (x hostnameLists) isForeign(tenant limits.Tenant, hostname string) bool {
 	_, names := x.byName[hostname].costs[tenant]
 	return !names && tenant != x.limiter.first
 }
 
-// costWithoutForeign returns the number of rules for a hostname without foreign ones.
+// costWithoutForeign counts the rules for a hostname without foreign ones.
 func (x hostnameLists) costWithoutForeign(hostname string) int {
 	own := x.byName[hostname]
 	cost := own.all + x.redirects(hostname)
@@ -211,7 +215,7 @@ func (x hostnameLists) costWithoutForeign(hostname string) int {
 	return cost
 }
 
-// cost returns the number of rules for a hostname.
+// cost counts the rules for a hostname.
 func (x hostnameLists) cost(hostname string) int {
 	own := x.byName[hostname]
 	cost := x.costWithoutForeign(hostname)
@@ -241,8 +245,8 @@ func (x hostnameLists) foreign(hostname string) []*share {
 	return routes
 }
 
-// demands returns the routes for a hostname that are not foreign, the oldest first, and the
-// number of rules of each.
+// demands returns the routes for a hostname that are not foreign, the oldest first, and
+// how many rules each has.
 func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 	amounts := map[*share]int{}
 	for _, s := range x.byName[hostname].routes {
@@ -265,14 +269,13 @@ func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 	return routes, amounts
 }
 
-// remove removes the costs of a route that is refused.
+// remove removes what a refused route costs.
 func (x hostnameLists) remove(s *share) {
 	for _, list := range x.byRoute[s] {
 		list.add(s, -x.group.cost(s.route))
 	}
 }
 
-// confine confines a route.
 func (x hostnameLists) confine(s *share) {
 	s.confined = hostnameConfinedMessage(x.limiter.class.RoutesPerHostname)
 	for _, list := range x.byRoute[s] {
@@ -281,7 +284,7 @@ func (x hostnameLists) confine(s *share) {
 	}
 }
 
-// add adds the costs of a route, which are negative to remove it.
+// add adds what a route costs, which is negative to remove it.
 func (h *hostnameList) add(s *share, cost int) {
 	h.costs[s.tenant] += cost
 	h.all += cost

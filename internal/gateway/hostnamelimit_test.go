@@ -18,7 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// largestHost returns the hostname with the most routes of Envoy, and their number.
+// largestHost returns the hostname with the most Envoy routes, and how many.
 func largestHost(t *routing.Table) (hostname string, most int) {
 	uncounted := uncountedEntries(t)
 	for _, host := range t.Hosts() {
@@ -35,7 +35,7 @@ func largestHost(t *routing.Table) (hostname string, most int) {
 	return hostname, most
 }
 
-// addHeaderRoutes adds routes for a hostname, each with 64 matches of a header.
+// addHeaderRoutes adds routes for a hostname, each with 64 header matches.
 func (c *tenantCluster) addHeaderRoutes(namespace string, hostname gatewayv1.Hostname, routes int) {
 	for i := range routes {
 		route := c.addRoute(namespace, "", 0, "")
@@ -48,7 +48,7 @@ func (c *tenantCluster) addHeaderRoutes(namespace string, hostname gatewayv1.Hos
 	}
 }
 
-// Envoy compares a request with each route of its hostname: 20,000 of them take 7.7 ms.
+// Envoy compares a request with each route for its hostname: 20,000 routes take 7.7 ms.
 func TestRoutesOfAHostnameAreLimited(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
@@ -64,7 +64,7 @@ func TestRoutesOfAHostnameAreLimited(t *testing.T) {
 	}
 }
 
-// refusedAndConfined returns the numbers of refused and of confined routes of a namespace.
+// refusedAndConfined counts a namespace's refused and confined routes.
 func refusedAndConfined(r *gateway.Result, namespace string) (refused, confined int) {
 	for _, route := range r.Routes {
 		switch p := route.Parents[0]; {
@@ -78,13 +78,14 @@ func refusedAndConfined(r *gateway.Result, namespace string) (refused, confined 
 	return refused, confined
 }
 
-// The routes of one tenant for a hostname do not take away those of another that needs less than
-// its share, and neither do its wildcards. A hostname of one tenant never costs another a wildcard.
+// One tenant's routes for a hostname take nothing from another that needs less than its
+// share, and neither do its wildcards. One tenant's hostname never costs another a
+// wildcard.
 func TestTheRoutesOfAHostnameAreShared(t *testing.T) {
 	shop, wildcard := gatewayv1.Hostname("shop.example.com"), gatewayv1.Hostname("*.example.com")
 	for name, test := range map[string]struct {
 		add  func(c *tenantCluster)
-		want [4]int // refused and confined routes of the team, and of the attacker
+		want [4]int // refused and confined routes: the team's, then the attacker's
 	}{
 		"the same hostname": {func(c *tenantCluster) {
 			c.addHeaderRoutes("attacker", shop, 20)
@@ -131,7 +132,8 @@ func TestTheRoutesOfAHostnameAreShared(t *testing.T) {
 	}
 }
 
-// When a match of every request is refused, the rules for wider hostnames take its place and count.
+// When a match for every request is refused, the rules for wider hostnames take its place
+// and count.
 func TestRulesThatAreNoLongerShadowedCount(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
@@ -148,8 +150,8 @@ func TestRulesThatAreNoLongerShadowedCount(t *testing.T) {
 	}
 }
 
-// checkHostnames checks that no hostname is above the limit. It returns the numbers of refused and
-// of confined routes.
+// checkHostnames checks that no hostname is above the limit. It counts refused and
+// confined routes.
 func checkHostnames(t *testing.T, s *gateway.Snapshot, limit int32) (refused, confined int) {
 	t.Helper()
 	setLimits(s, v1alpha1.Limits{RoutesPerHostname: &limit, TenantLabel: new(tenantLabel)})
@@ -176,7 +178,8 @@ func checkHostnames(t *testing.T, s *gateway.Snapshot, limit int32) (refused, co
 	return refused, confined
 }
 
-// addNestedHostnames adds routes of random namespaces for three hostnames, one below the other.
+// addNestedHostnames adds routes from random namespaces for three hostnames, one below
+// the other.
 func (c *tenantCluster) addNestedHostnames() {
 	for _, name := range slices.Sorted(maps.Keys(c.Namespaces)) {
 		for _, hostname := range []gatewayv1.Hostname{"a.b.example.com", "*.b.example.com", "*.example.com"} {
@@ -187,7 +190,8 @@ func (c *tenantCluster) addNestedHostnames() {
 	}
 }
 
-// The limit holds for every hostname of random clusters, and the usage states the largest.
+// The limit holds for every hostname in random clusters, and the usage states the
+// largest.
 func TestTheLimitHoldsForEveryHostname(t *testing.T) {
 	refused, confined := 0, 0
 	check := func(s *gateway.Snapshot, limit int32) {
@@ -205,8 +209,8 @@ func TestTheLimitHoldsForEveryHostname(t *testing.T) {
 	}
 }
 
-// BenchmarkHostnameLimit measures Build for 20,000 matches of one hostname, and for wildcards and
-// hostnames of different tenants.
+// BenchmarkHostnameLimit measures Build for 20,000 matches for one hostname, and for
+// wildcards and hostnames from different tenants.
 func BenchmarkHostnameLimit(b *testing.B) {
 	for name, add := range map[string]func(c *tenantCluster){
 		"one-hostname": func(c *tenantCluster) { c.addHeaderRoutes("team", "shop.example.com", 300) },
@@ -229,8 +233,9 @@ func BenchmarkHostnameLimit(b *testing.B) {
 	}
 }
 
-// A tenant whose matches of every request hide one another, one for each label of a deep hostname,
-// does not make the controller count the routes of all hostnames again for each of them.
+// A tenant can have matches for every request that hide one another, one for each label
+// in a deep hostname. The controller must not count the routes for all hostnames again
+// for each of them.
 func TestHiddenMatchesDoNotMultiplyTheCounts(t *testing.T) {
 	const depth, fillers = 60, 40
 	domain := func(k int) gatewayv1.Hostname { return gatewayv1.Hostname(strings.Repeat("a.", k) + "example.com") }

@@ -9,24 +9,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// HostnameWarning is a problem with hostnames that no condition reports, for the owner of
-// the object. It does not name the objects of other tenants.
+// HostnameWarning is a problem with hostnames that no condition reports, for the object's
+// owner. It does not name other tenants' objects.
 type HostnameWarning struct {
 	// Object is a ListenerSet or a route.
 	Object Owner
-	// Reason is the reason of the event.
+	// Reason is the event reason.
 	Reason  conditions.EventReason
 	Message string
 }
 
-// HostnameWarnings returns the warnings about the hostnames of ListenerSets and routes,
-// at most one for each object and reason.
+// HostnameWarnings returns the warnings about hostnames on ListenerSets and routes, at
+// most one for each object and reason.
 func (r *Result) HostnameWarnings() []HostnameWarning {
 	return append(r.EntryWarnings(), r.claimWarnings()...)
 }
 
-// EntryWarnings returns a warning for each ListenerSet and each route that needs the
-// permission of an annotation with invalid entries.
+// EntryWarnings returns a warning for each ListenerSet and each route that needs
+// permission from an annotation with invalid entries.
 func (r *Result) EntryWarnings() []HostnameWarning {
 	if r.permitted == nil {
 		return nil
@@ -50,7 +50,7 @@ func (r *Result) EntryWarnings() []HostnameWarning {
 	return warnings
 }
 
-// invalidEntries describes the entries of the namespace's annotation that are not valid,
+// invalidEntries describes the entries in the namespace's annotation that are not valid,
 // or returns "".
 func (p *permittedHostnames) invalidEntries(namespace string) string {
 	invalid := p.byNamespace[namespace].Invalid

@@ -34,7 +34,7 @@ func TestIncompatibleFiltersOfEveryRule(t *testing.T) {
 	}
 }
 
-// A redirect of the only backend excludes CORS like a redirect of the rule.
+// A redirect on the only backend excludes CORS like a redirect in the rule.
 func TestRedirectOfTheBackendIsIncompatibleWithCORS(t *testing.T) {
 	redirected := webBackend()
 	redirected[0].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: &gatewayv1.HTTPRequestRedirectFilter{}}}

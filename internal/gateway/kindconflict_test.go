@@ -79,7 +79,7 @@ func randomKindOfRoute(r *rand.Rand) *Route {
 	return route
 }
 
-// randomHostname returns an exact name or a wildcard of few labels, so that many
+// randomHostname returns an exact name or a wildcard with few labels, so that many
 // hostnames intersect. Some labels end with others.
 func randomHostname(r *rand.Rand) gatewayv1.Hostname {
 	labels := make([]string, 1+r.IntN(4))

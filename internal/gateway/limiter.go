@@ -9,27 +9,27 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// limiter applies the limits of the GatewayClass to the tenants of one Gateway.
+// limiter applies the GatewayClass's limits to one Gateway's tenants.
 type limiter struct {
 	class   settings.Limits
 	tenants tenants
-	// first is the tenant of the Gateway's namespace.
+	// first is the tenant that the Gateway's namespace belongs to.
 	first limits.Tenant
-	// unlimited reports whether the limits of the class are unknown.
+	// unlimited reports whether the GatewayClass's limits are unknown.
 	unlimited bool
 	// repeats reports whether the data plane repeats entries for each hostname, and answers
 	// with the status 404 without a rule.
 	repeats bool
-	// knowsScheme reports whether the data plane knows the scheme of a request.
+	// knowsScheme reports whether the data plane knows each request's scheme.
 	knowsScheme bool
 	access      routing.Access
-	// notFound limits the rules that answer 404. It is nil until the rules of all
+	// notFound limits the rules that return 404. It is nil until the rules for all
 	// tenants are known to exceed a limit.
 	notFound *notFoundBudget
 }
 
-// newLimiter returns the limiter for the Gateway. While the settings of the class are not
-// valid, only the limits apply that do not depend on the class.
+// newLimiter returns the limiter for the Gateway. While the GatewayClass's settings are
+// not valid, only the limits apply that do not depend on the GatewayClass.
 func newLimiter(s *Snapshot, in settings.Input, plane v1alpha1.DataPlane) *limiter {
 	class, ok := settings.ClassLimits(in, plane)
 	if !ok {
@@ -40,12 +40,12 @@ func newLimiter(s *Snapshot, in settings.Input, plane v1alpha1.DataPlane) *limit
 	return l
 }
 
-// resource is a limited resource that the routes of a Gateway share.
+// resource is a limited resource that a Gateway's routes share.
 type resource struct {
 	limits.Limit
 	// amount returns how much a route needs.
 	amount func(*share) int
-	// problem returns the problem of a route that gets no share.
+	// problem returns the problem for a route that gets no share.
 	problem func(l *limiter, route *Route, amount int, v limits.Verdict) *Problem
 }
 
@@ -59,10 +59,10 @@ func (l *limiter) rules() resource {
 		(*share).rules, (*limiter).rulesProblem}
 }
 
-// limitExpressions selects the routes whose regular expressions are translated. It refuses
-// routes whose expressions are too long together, before they are parsed. A route that
-// no listener can admit does not count, so that a namespace without access to the
-// Gateway cannot affect others. The routes are in order of precedence.
+// limitExpressions selects the routes whose regular expressions are translated. It
+// refuses routes whose expressions are too long together, before they are parsed. A route
+// that no listener can admit does not count, so that a namespace that the Gateway does
+// not admit cannot affect others. The routes are in order of precedence.
 func (l *limiter) limitExpressions(routes []*Route, p parents) {
 	demands := make([]limits.Demand, len(routes))
 	found := false
@@ -89,12 +89,12 @@ func (l *limiter) limitExpressions(routes []*Route, p parents) {
 	}
 }
 
-// divide divides the limited resources of the Gateway among the routes, which are in order of
-// rank. It returns their shares, and the amount of 404 rules by which each tenant exceeds its
-// limit without any route.
+// divide divides the Gateway's limited resources among the routes, which are in order of
+// rank. It returns their shares, and by how many 404 rules each tenant exceeds its limit
+// without any route.
 //
-// It refuses a route that exceeds a limit as a whole: otherwise, the requests of a refused match
-// could reach a wider rule of the same route.
+// It refuses a route that exceeds a limit as a whole: otherwise, a refused match's
+// requests could reach a wider rule in the same route.
 func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares, excess map[limits.Tenant]int) {
 	all = l.newShares(routes)
 	all.countHostnames(groups)
@@ -112,10 +112,10 @@ func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares,
 	return all, excess
 }
 
-// limitRepeated limits the routes for a data plane that repeats rules. A refused match of every
-// request no longer shadows the rules for wider hostnames. Therefore, it counts them again
-// without such matches of the tenants that have refused routes. A tenant below its share has no
-// refused routes, so its rules count as before.
+// limitRepeated limits the routes for a data plane that repeats rules. A refused match
+// for every request no longer shadows the rules for wider hostnames. Therefore, it counts
+// them again without such matches from tenants that have refused routes. A tenant below
+// its share has no refused routes, so its rules count as before.
 func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
 	l.limitHostnames(all, groups) // first, so that the rules of these routes are left to others
 	unreliable := map[limits.Tenant]bool{}
@@ -123,9 +123,9 @@ func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
 		known = len(unreliable)
 		repetitions{limiter: l, shares: all, groups: groups, unreliable: unreliable}.count()
 		l.allocate(l.instructions(), all, nil)
-		l.allocate(l.rules(), all, nil) // no rule answers 404
+		l.allocate(l.rules(), all, nil) // no rule returns 404
 		if known == 0 {
-			l.readmit(all, nil) // later, the repetitions of the refused routes are not known
+			l.readmit(all, nil) // later, it is not known how often the refused routes are repeated
 		}
 		l.limitHostnames(all, groups) // other routes may have been refused or have returned
 		for i := range all {
@@ -136,8 +136,8 @@ func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
 	}
 }
 
-// allocate divides a resource among the routes that are not refused yet, and refuses the routes
-// that get no share. It returns the excess of the fixed amounts.
+// allocate divides a resource among the routes that are not refused yet, and refuses the
+// routes that get no share. It returns by how much fixed amounts exceed the limits.
 func (l *limiter) allocate(r resource, all shares, fixed map[limits.Tenant]int) map[limits.Tenant]int {
 	if len(fixed) == 0 && !all.contains(func(s *share) bool { return r.amount(s) > 0 }) {
 		return nil
@@ -157,8 +157,8 @@ func (l *limiter) allocate(r resource, all shares, fixed map[limits.Tenant]int) 
 	return allocation.Excess
 }
 
-// readmit admits routes that were refused because of their expressions and that fit
-// since other routes were refused because of their rules. The older routes come first.
+// readmit admits routes that were refused because of their expressions and that fit since
+// other routes were refused because of their rules. The older routes come first.
 func (l *limiter) readmit(all shares, notFound map[limits.Tenant]int) {
 	if !all.contains((*share).mayReturn) {
 		return
@@ -181,7 +181,7 @@ func (l *limiter) readmit(all shares, notFound map[limits.Tenant]int) {
 	}
 }
 
-// remainder is the rest of a resource that is still available.
+// remainder is how much of a resource is still available.
 type remainder struct {
 	resource
 	used  map[limits.Tenant]int

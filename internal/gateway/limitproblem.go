@@ -8,9 +8,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// The problems of routes and listeners above a limit. They state only amounts of the
-// object itself and limits: an amount that other objects can change would rewrite the
-// status of every refused object at each change.
+// The problems with routes and listeners above a limit. They state only limits and the
+// object's own amounts: an amount that other objects can change would rewrite every
+// refused object's status at each change.
 
 func (l *limiter) expressionsLengthProblem(route *Route, amount int, v limits.Verdict) *Problem {
 	return l.shared(route, v, fmt.Sprintf("The regular expressions of the route have a total length of %d", amount),
@@ -22,7 +22,7 @@ func (l *limiter) instructionsProblem(route *Route, amount int, v limits.Verdict
 		maxInstructionsPerTenant, maxInstructionsPerTable, "Use fewer or shorter expressions.")
 }
 
-// shared returns the problem of a route that exceeds a limit that is not a setting.
+// shared returns the problem with a route that exceeds a limit that is not a setting.
 func (l *limiter) shared(route *Route, v limits.Verdict, subject string, perTenant, total int, remedy string) *Problem {
 	limit := fmt.Sprintf("%d for all namespaces of this Gateway together", total)
 	if v == limits.AboveTenantLimit {
@@ -45,27 +45,27 @@ func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Prob
 		l.countRules(amount), field, limit, remedy)
 }
 
-// hostnameRoutesProblem is the problem of a route above limits.routesPerHostname.
+// hostnameRoutesProblem is the problem with a route above limits.routesPerHostname.
 func (l *limiter) hostnameRoutesProblem(hostname string, amount int) *Problem {
 	return routeProblem(conditions.ReasonLimitExceeded,
 		"The route needs %s for hostname %s, more than is left of limits.routesPerHostname of the GatewayClass (%d for all namespaces together). Use fewer matches, or ask the platform team to raise the limit.",
 		l.countRules(amount), describeHostnameList([]string{hostname}, message.MaxSize/2), l.class.RoutesPerHostname)
 }
 
-// hostnameConfinedMessage describes where the rules of a route are not served because of
+// hostnameConfinedMessage describes where a route's rules are not served because of
 // limits.routesPerHostname.
 func hostnameConfinedMessage(limit int) string {
 	return fmt.Sprintf("its wildcards do not apply to narrower hostnames that only other namespaces use, "+
 		"because one of them would exceed limits.routesPerHostname of the GatewayClass (%d for all namespaces together)", limit)
 }
 
-// confinedMessage describes where the rules of a confined route are not served.
+// confinedMessage describes where a confined route's rules are not served.
 func confinedMessage(limit int) string {
 	return fmt.Sprintf("its wildcards do not apply to narrower hostnames that only other namespaces use, "+
 		"because its rules would be repeated for each of them, above the limit of %d repeated rules for all namespaces of this Gateway together", limit)
 }
 
-// countRules returns a number of rules with the data plane's term for rules.
+// countRules formats a number with the data plane's term for rules.
 func (l *limiter) countRules(n int) string {
 	noun := "ingress rule"
 	if l.repeats {
@@ -77,14 +77,14 @@ func (l *limiter) countRules(n int) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// listenerProblem is the problem of a listener above limits.listenersPerNamespace.
+// listenerProblem is the problem with a listener above limits.listenersPerNamespace.
 func (l *limiter) listenerProblem(namespace string) *Problem {
 	return &Problem{Reason: conditions.ReasonLimitExceeded, Message: fmt.Sprintf(
 		"The listener is above limits.listenersPerNamespace of the GatewayClass, which is %d for the ListenerSets of %s on this Gateway. Remove listeners, or ask the platform team to raise the limit.",
 		l.class.ListenersPerNamespace, l.tenants.describe(namespace))}
 }
 
-// notFoundProblem is the problem of a listener whose hostname needs 404 rules above a
+// notFoundProblem is the problem with a listener whose hostname needs 404 rules above a
 // limit.
 func (l *limiter) notFoundProblem(namespace string, rules int) *Problem {
 	limit := fmt.Sprintf("limits.rulesPerTunnel of the GatewayClass is %d", l.class.RulesPerTunnel)

@@ -21,7 +21,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// setLimits sets the limits of the Gateway's class.
 func setLimits(s *gateway.Snapshot, limits v1alpha1.Limits) {
 	infrastructure := s.Gateway.Spec.Infrastructure
 	setParametersRefs(s)
@@ -29,7 +28,7 @@ func setLimits(s *gateway.Snapshot, limits v1alpha1.Limits) {
 	s.ClassConfiguration = configuration("platform", "defaults", v1alpha1.TunnelConfigurationSpec{Limits: &limits})
 }
 
-// tenantCluster creates random tenants of a shared Gateway. The Gateway has a listener
+// tenantCluster creates random tenants on a shared Gateway. The Gateway has a listener
 // for every name below example.com, and each tenant has a ListenerSet for some names.
 type tenantCluster struct {
 	*rand.Rand
@@ -70,8 +69,8 @@ func (c *tenantCluster) addNamespace(name, tenant string) {
 	c.Namespaces[name] = &corev1.Namespace{ObjectMeta: meta}
 }
 
-// addTenant adds a namespace with a ListenerSet and routes, a quarter of them with
-// regular expressions.
+// addTenant adds a namespace with a ListenerSet and routes, a quarter with regular
+// expressions.
 func (c *tenantCluster) addTenant(name string, routes int) {
 	c.addNamespace(name, "")
 	listeners := 1 + c.IntN(3)
@@ -117,7 +116,7 @@ func (c *tenantCluster) addSet(namespace string, listeners int) {
 	c.ListenerSets = append(c.ListenerSets, set)
 }
 
-// addRoute adds a route to a listener of the namespace's ListenerSet, or to the Gateway
+// addRoute adds a route to a listener in the namespace's ListenerSet, or to the Gateway
 // when section is empty.
 func (c *tenantCluster) addRoute(namespace, section string, matches int, expression string) *gatewayv1.HTTPRoute {
 	route := &gatewayv1.HTTPRoute{ObjectMeta: c.meta(namespace, "route")}
@@ -142,7 +141,7 @@ func (c *tenantCluster) addRoute(namespace, section string, matches int, express
 	return route
 }
 
-// rulesByNamespace returns the rules of the routes of each namespace, in order.
+// rulesByNamespace returns the route rules for each namespace, in order.
 func rulesByNamespace(r *gateway.Result) map[string][]string {
 	rules := map[string][]string{}
 	for _, rule := range ingress.Rules(r.Table) {
@@ -154,7 +153,7 @@ func rulesByNamespace(r *gateway.Result) map[string][]string {
 	return rules
 }
 
-// attacks are the ways in which a tenant tries to use up the limits of a Gateway.
+// attacks are the ways in which a tenant tries to use up a Gateway's limits.
 var attacks = map[string]func(*tenantCluster){
 	"a namespace with many routes": func(c *tenantCluster) {
 		c.addTenant("attacker", 300)
@@ -236,8 +235,8 @@ func TestAttackerDoesNotChangeTheRulesOfOtherTenants(t *testing.T) {
 	}
 }
 
-// attackTenants compares the rules of random tenants before and after an attack. It returns
-// the number of tenants that it compared.
+// attackTenants compares random tenants' rules before and after an attack. It returns how
+// many tenants it compared.
 func attackTenants(t *testing.T, seed uint64, plane v1alpha1.DataPlane, attack func(*tenantCluster)) (compared int) {
 	t.Helper()
 	c, limits := randomTenants(seed)
@@ -277,9 +276,9 @@ func randomTenants(seed uint64) (*tenantCluster, v1alpha1.Limits) {
 	return c, limits
 }
 
-// compareTenantsBelowShare compares the rules of the tenants that were below their share
-// of the rules and of the expressions, before and after an attack. It returns the number
-// of these tenants.
+// compareTenantsBelowShare compares the rules before and after an attack for tenants that
+// were below their share of the rules and of the expressions. It returns how many there
+// were.
 func compareTenantsBelowShare(t *testing.T, before, after *gateway.Result) (compared int) {
 	t.Helper()
 	rulesBefore, rulesAfter := rulesByNamespace(before), rulesByNamespace(after)
@@ -298,7 +297,7 @@ func compareTenantsBelowShare(t *testing.T, before, after *gateway.Result) (comp
 	return compared
 }
 
-// compareAnswers checks that a route of the namespace still answers the requests that one of
+// compareAnswers checks that the namespace's routes still answer the requests that one of
 // its entries answered before the attack. No attacker names the hosts.
 func compareAnswers(t *testing.T, namespace string, before, after *gateway.Result) {
 	t.Helper()
@@ -320,8 +319,8 @@ func compareAnswers(t *testing.T, namespace string, before, after *gateway.Resul
 	}
 }
 
-// share returns what is left of a limit after the Gateway's own namespace, divided by the
-// number of tenants.
+// share returns what the Gateway's own namespace leaves of a limit, divided by the number
+// of tenants.
 func share(r *gateway.Result, limit int, used func(gateway.TenantUsage) int) int {
 	tenants := 0
 	for _, usage := range r.Usage.Tenants {
@@ -361,7 +360,7 @@ func TestRouteAboveALimitIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// The requests of a refused expression must not reach a wider rule of the same route.
+// A refused expression's requests must not reach a wider rule in the same route.
 func TestRouteAboveASharedLimitOnExpressionsIsRefusedWhole(t *testing.T) {
 	c := newTenantCluster(0)
 	c.addNamespace("team", "")
@@ -378,8 +377,7 @@ func TestRouteAboveASharedLimitOnExpressionsIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// A route that is refused because of its rules does not use up the expressions of its
-// tenant.
+// A route that is refused because of its rules does not use up its tenant's expressions.
 func TestExpressionsOfARefusedRouteAreFree(t *testing.T) {
 	c := newTenantCluster(0)
 	c.addNamespace("team", "")
@@ -393,7 +391,8 @@ func TestExpressionsOfARefusedRouteAreFree(t *testing.T) {
 	}
 }
 
-// The limits belong to the class, so invalid settings of a Gateway do not lift them.
+// The limits belong to the GatewayClass, so a Gateway's invalid settings do not lift
+// them.
 func TestInvalidSettingsOfAGatewayKeepTheLimits(t *testing.T) {
 	c := newTenantCluster(0)
 	c.addNamespace("team", "")
@@ -408,8 +407,8 @@ func TestInvalidSettingsOfAGatewayKeepTheLimits(t *testing.T) {
 	}
 }
 
-// The 404 rules of a tenant can exceed its limit without any route. The last listeners
-// of its youngest ListenerSets then claim nothing.
+// A tenant's 404 rules can exceed its limit without any route. The last listeners in its
+// youngest ListenerSets then claim nothing.
 func TestListenersWhose404RulesExceedALimitAreExcluded(t *testing.T) {
 	c := newTenantCluster(0)
 	c.addNamespace("team", "")

@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// The kinds of objects that own listeners.
+// The object kinds that own listeners.
 const (
 	KindGateway     = "Gateway"
 	KindListenerSet = "ListenerSet"
@@ -30,7 +30,7 @@ type Owner struct {
 
 func (o Owner) String() string { return o.Kind + " " + o.NamespacedName.String() }
 
-// Listener is a listener of the Gateway or of one of its ListenerSets.
+// Listener is a listener on the Gateway or one of its ListenerSets.
 type Listener struct {
 	// Owner is the Gateway or the ListenerSet that declares the listener.
 	Owner Owner
@@ -38,13 +38,13 @@ type Listener struct {
 	Spec gatewayv1.Listener
 	// Rejected is why the listener is not accepted, or nil when it is accepted.
 	Rejected *Problem
-	// Unresolved is why a reference of the listener is not resolved, or nil when
-	// all are resolved.
+	// Unresolved is why one of the listener's references is not resolved, or nil when all
+	// are resolved.
 	Unresolved *Problem
-	// SupportedKinds are the kinds of routes that can attach to the listener.
+	// SupportedKinds are the route kinds that can attach to the listener.
 	SupportedKinds []gatewayv1.RouteGroupKind
-	// AttachedRoutes is the number of attached routes. It does not depend on the
-	// state of the listener.
+	// AttachedRoutes counts the attached routes. It does not depend on the listener's
+	// state.
 	AttachedRoutes int32
 
 	claims      bool   // whether it claims its port and hostname against later owners
@@ -52,19 +52,19 @@ type Listener struct {
 	// certificateWarnings lists the certificates that have expired or were not
 	// checked.
 	certificateWarnings string
-	messageSize         int // the maximum size of a list in a message
+	messageSize         int // the maximum size for a list in a message
 	routeNamespaces     namespaceRule
 	routes              []*Route // that the listener admits
 	// lastAttached and lastCounted prevent adding and counting a route twice.
 	lastAttached, lastCounted *Route
-	// afterHTTPS reports whether the listener is an HTTP listener of a hostname that also has served
-	// HTTPS listeners, and the data plane does not know the scheme of a request.
+	// afterHTTPS reports whether the listener is an HTTP listener whose hostname also has
+	// served HTTPS listeners, and the data plane does not know the request's scheme.
 	afterHTTPS bool
 	kinds      attachedKinds // nil while all routes have one kind
 }
 
-// Hostname returns the hostname of the listener. It is empty when the listener
-// matches every host.
+// Hostname returns the listener's hostname. It is empty when the listener matches every
+// host.
 func (l *Listener) Hostname() string {
 	if l.Spec.Hostname == nil {
 		return ""
@@ -78,31 +78,28 @@ func (l *Listener) Conflicted() bool {
 		l.Rejected.Reason == conditions.ReasonProtocolConflict)
 }
 
-// Serves reports whether the listener is accepted and all of its references are
-// resolved. Only such a listener contributes ingress rules.
+// Serves reports whether the listener is accepted and all its references are resolved.
+// Only such a listener contributes ingress rules.
 func (l *Listener) Serves() bool { return l.Rejected == nil && l.Unresolved == nil }
 
 // Set is a ListenerSet whose parentRef names the Gateway.
 type Set struct {
-	// Owner identifies the ListenerSet.
 	Owner Owner
 	// NotAllowed is why the Gateway does not allow the set, or nil when it does.
 	NotAllowed *Problem
-	// Listeners are the entries of the set, in the order of its spec. A set that is not
-	// allowed has none.
+	// Listeners are the set's entries, in spec order. A set that is not allowed has none.
 	Listeners []*Listener
 
 	object *gatewayv1.ListenerSet
 }
 
-// UID returns the UID of the ListenerSet.
+// UID returns the ListenerSet's UID.
 func (s *Set) UID() types.UID { return s.object.UID }
 
-// Generation returns the generation of the ListenerSet.
+// Generation returns the ListenerSet's generation.
 func (s *Set) Generation() int64 { return s.object.Generation }
 
-// mergeListeners returns the listeners of the Gateway, and the sets in order of
-// precedence:
+// mergeListeners returns the Gateway's listeners, and the sets in order of precedence:
 //
 //	"1. "parent" Gateway
 //	 2. ListenerSet ordered by creation time (oldest first)
@@ -139,8 +136,8 @@ func compareSets(a, b *gatewayv1.ListenerSet) int {
 	return compareNames(listenerSetOwner(a).NamespacedName, listenerSetOwner(b).NamespacedName)
 }
 
-// newListeners returns the listeners of one owner, allocated from the buffer. A
-// listener of a Gateway and an entry of a ListenerSet have the same fields.
+// newListeners returns one owner's listeners, allocated from the buffer. A Gateway
+// listener and a ListenerSet entry have the same fields.
 func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](buffer *[]Listener, owner Owner, specs []L, namespaces map[string]*corev1.Namespace) []*Listener {
 	listeners := make([]*Listener, len(specs))
 	for i := range specs {
@@ -151,7 +148,7 @@ func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](buffer *[]List
 	return listeners
 }
 
-// NotAllowedListeners returns the entries of the ListenerSets that are not allowed, as
+// NotAllowedListeners returns the entries in ListenerSets that are not allowed, as
 // listeners that are not accepted. No decision depends on them.
 func (r *Result) NotAllowedListeners() []*Listener {
 	if r.notAllowed != nil {
@@ -184,8 +181,8 @@ func AllowedListenerSets(s *Snapshot) []*gatewayv1.ListenerSet {
 
 func (l *Listener) init(owner Owner, spec gatewayv1.Listener, namespaces map[string]*corev1.Namespace) {
 	l.Owner, l.Spec = owner, spec
-	// The CRD defaults allowedRoutes.namespaces.from to Same. For an entry of a
-	// ListenerSet, Same means the namespace of the set.
+	// The CRD defaults allowedRoutes.namespaces.from to Same. For a ListenerSet entry,
+	// Same means the set's namespace.
 	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
 	if spec.AllowedRoutes != nil && spec.AllowedRoutes.Namespaces != nil {
 		if f := spec.AllowedRoutes.Namespaces.From; f != nil {
@@ -213,9 +210,8 @@ func compareNames(a, b types.NamespacedName) int {
 	return cmp.Compare(a.Namespace[n], '/')
 }
 
-// age is the creation time of an object in seconds, the precision that the API
-// server stores. An object without a timestamp, as in a file, counts as the
-// youngest.
+// age is an object's creation time in seconds, the precision that the API server stores.
+// An object without a timestamp, as in a file, counts as the youngest.
 type age int64
 
 func ageOf(created metav1.Time) age {
@@ -225,8 +221,8 @@ func ageOf(created metav1.Time) age {
 	return age(created.Unix())
 }
 
-// orderByPrecedence returns the listeners of the Gateway and of the allowed sets in order
-// of precedence.
+// orderByPrecedence returns the listeners on the Gateway and the allowed sets in order of
+// precedence.
 func orderByPrecedence(gatewayListeners []*Listener, sets []*Set) []*Listener {
 	all := slices.Clone(gatewayListeners)
 	for _, set := range sets {
@@ -235,8 +231,8 @@ func orderByPrecedence(gatewayListeners []*Listener, sets []*Set) []*Listener {
 	return all
 }
 
-// newListenerAdmission returns the rule for the namespaces of ListenerSets: "The
-// default value is to allow no ListenerSets." (GatewaySpec.AllowedListeners)
+// newListenerAdmission returns the rule for ListenerSet namespaces: "The default value is
+// to allow no ListenerSets." (GatewaySpec.AllowedListeners)
 func newListenerAdmission(s *Snapshot) listenerAdmission {
 	from, selector := gatewayv1.NamespacesFromNone, (*metav1.LabelSelector)(nil)
 	if allowed := s.Gateway.Spec.AllowedListeners; allowed != nil && allowed.Namespaces != nil {

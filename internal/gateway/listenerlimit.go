@@ -5,9 +5,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
 
-// limitListeners rejects the entries of ListenerSets above limits.listenersPerNamespace,
-// which are the last entries of the youngest ListenerSets of a tenant. A rejected entry
-// claims nothing. The sets are in order of precedence.
+// limitListeners rejects the ListenerSet entries above limits.listenersPerNamespace: the
+// last entries in a tenant's youngest ListenerSets. A rejected entry claims nothing. The
+// sets are in order of precedence.
 func (l *limiter) limitListeners(sets []*Set) {
 	used := map[limits.Tenant]int{}
 	for _, set := range sets {
@@ -25,9 +25,9 @@ func (l *limiter) limitListeners(sets []*Set) {
 	}
 }
 
-// hostnameProblem returns why a listener must not claim its hostname, or nil when it
-// may. It must be called for each listener in order of precedence. The listeners of the
-// Gateway itself always may.
+// hostnameProblem returns why a listener must not claim its hostname, or nil when it may.
+// It must be called for each listener in order of precedence. The Gateway's own listeners
+// always may.
 func (l *limiter) hostnameProblem(listener *Listener) *Problem {
 	if l == nil || l.notFound == nil {
 		return nil

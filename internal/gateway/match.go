@@ -12,20 +12,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// ruleMatch is a match of a rule that the data plane can express.
+// ruleMatch is a rule's match that the data plane can express.
 type ruleMatch struct {
 	rule, match int
-	// instructions is the size of the regular expressions of the match.
+	// instructions is the size of all regular expressions in the match.
 	instructions int
-	// cost is the number of rules for which each entry with the match counts.
+	// cost is how many rules each entry with the match counts as.
 	cost int
 	// toHTTPS reports whether the rule only redirects to https.
 	toHTTPS bool
 	routing.Match
 }
 
-// match returns a match of the route in the form of the routing table, or the fields
-// that the data plane cannot express. A match with such fields is omitted.
+// match returns a route match in the routing table's form, or the fields that the data
+// plane cannot express. A match with such fields is omitted.
 func (t translator) match(route *Route, rule, index int) (ruleMatch, []string) {
 	match, call := matchesOf(&route.Rules[rule])[index], route.call(rule, index)
 	var unsupported []string
@@ -73,8 +73,8 @@ func (t translator) envoySupports(route *Route, rule, index int) bool {
 	return len(fields) == 0
 }
 
-// value translates the condition for a header or a query parameter, and adds the size
-// of its expression to the match.
+// value translates the condition for a header or a query parameter, and adds its
+// expression size to the match.
 func (t translator) value(m *ruleMatch, name, value string, isExpression bool) (routing.ValueMatch, error) {
 	if isExpression {
 		enclosed, size, err := t.expressions.translate(value)
@@ -87,9 +87,9 @@ func (t translator) value(m *ruleMatch, name, value string, isExpression bool) (
 	return routing.ValueMatch{Name: name, Value: value, Expression: isExpression}, nil
 }
 
-// path translates the path match of an HTTPRoute, or the method match of a GRPCRoute.
-// It returns the size of the expression, or an error that names the value that the data
-// plane cannot express.
+// path translates an HTTPRoute's path match, or a GRPCRoute's method match. It returns
+// the expression size, or an error that names the value that the data plane cannot
+// express.
 func (t translator) path(match *gatewayv1.HTTPPathMatch, call *routing.Call) (routing.Path, int, error) {
 	if call != nil {
 		return t.callPath(call)
@@ -103,8 +103,9 @@ func (t translator) path(match *gatewayv1.HTTPPathMatch, call *routing.Call) (ro
 	case gatewayv1.PathMatchExact:
 		return t.literalPath(routing.PathExact, value)
 	case gatewayv1.PathMatchPathPrefix:
-		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix) The path of the
-		// data plane can end with a slash although the value does not: "/a/%2e" is "/a/".
+		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix) The data
+		// plane's path can end with a slash although the value does not: "/a/%2e" is
+		// "/a/".
 		path, size, err := t.literalPath(routing.PathPrefix, value)
 		path.Value = strings.TrimRight(path.Value, "/")
 		return path, size, err
@@ -120,7 +121,7 @@ func (t translator) literalPath(kind routing.PathKind, value string) (routing.Pa
 	return routing.Path{Kind: kind, Value: path}, 0, err
 }
 
-// path translates an expression of the field.
+// path translates an expression in the field.
 func (e expressions) path(field, value string) (routing.Path, int, error) {
 	enclosed, size, err := e.translate(value)
 	if err != nil {
@@ -129,7 +130,7 @@ func (e expressions) path(field, value string) (routing.Path, int, error) {
 	return routing.Path{Kind: routing.PathExpression, Value: enclosed}, size, nil
 }
 
-// callPath translates a gRPC method match to a match of the path /<service>/<method>:
+// callPath translates a gRPC method match to a match for the path /<service>/<method>:
 // "Value of the service to match against. If left empty or omitted, will match any
 // service." The same applies to the method. (GRPCMethodMatch)
 func (t translator) callPath(call *routing.Call) (routing.Path, int, error) {
@@ -142,15 +143,15 @@ func (t translator) callPath(call *routing.Call) (routing.Path, int, error) {
 	case method == "":
 		return t.literalPath(routing.PathPrefix, "/"+service)
 	case service == "":
-		// The class refuses expressions of routes, but this expression comes from the
-		// controller.
+		// The GatewayClass refuses expressions in routes, but this expression comes from
+		// the controller.
 		return expressions{}.path("method", "/[^/]+/(?:"+regexp.QuoteMeta(method)+")")
 	default:
 		return t.literalPath(routing.PathExact, "/"+service+"/"+method)
 	}
 }
 
-// callExpression joins the expressions of the service and the method.
+// callExpression joins the expressions for the service and the method.
 func (t translator) callExpression(service, method string) (routing.Path, int, error) {
 	parts := [2]string{service, method}
 	for i, part := range parts {

@@ -18,9 +18,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// namedPortsSnapshot has routes of a team with 256 backendRefs each, to the ports of one headless
-// Service, and EndpointSlices with the numbers of these ports. The team is admitted by the Gateway
-// or not.
+// namedPortsSnapshot has a team's routes with 256 backendRefs each, to ports of one
+// headless Service, and EndpointSlices with these ports' numbers. admitted says whether
+// the Gateway admits the team.
 func namedPortsSnapshot(routes, endpointSlices, portsOfSlice int, admitted bool) *gateway.Snapshot {
 	const refs = 256
 	s := routesSnapshot()
@@ -114,9 +114,9 @@ func TestPortsOfAServiceAreLimited(t *testing.T) {
 	}
 }
 
-// BenchmarkNamedTargetPorts measures Build for ten routes with 256 backendRefs each to a Service
-// with 50 EndpointSlices of 20,000 ports. It must take less than 50 ms, whether or not a listener
-// admits the routes.
+// BenchmarkNamedTargetPorts measures Build for ten routes with 256 backendRefs each to a
+// Service with 50 EndpointSlices of 20,000 ports. It must take less than 50 ms, whether
+// or not a listener admits the routes.
 func BenchmarkNamedTargetPorts(b *testing.B) {
 	for _, admitted := range []bool{false, true} {
 		b.Run(fmt.Sprintf("admitted=%t", admitted), func(b *testing.B) {

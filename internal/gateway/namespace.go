@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// namespaceRule is allowedListeners.namespaces of a Gateway, or
-// allowedRoutes.namespaces of a listener.
+// namespaceRule is a Gateway's allowedListeners.namespaces, or a listener's
+// allowedRoutes.namespaces.
 type namespaceRule struct {
 	from           gatewayv1.FromNamespaces
 	ownerNamespace string          // the namespace that "Same" refers to
@@ -31,7 +31,7 @@ func newNamespaceRule(from gatewayv1.FromNamespaces, selector *metav1.LabelSelec
 	return rule
 }
 
-// admits reports whether objects of the namespace can attach.
+// admits reports whether objects in the namespace can attach.
 func (r namespaceRule) admits(namespace string) bool {
 	switch r.from {
 	case gatewayv1.NamespacesFromAll:
@@ -41,13 +41,13 @@ func (r namespaceRule) admits(namespace string) bool {
 	case gatewayv1.NamespacesFromSelector:
 		object := r.namespaces[namespace]
 		return r.selector != nil && r.invalid == nil && object != nil && r.selector.Matches(labels.Set(object.Labels))
-	default: // None, and values that a later version of the API adds
+	default: // None, and values that a later API version adds
 		return false
 	}
 }
 
-// describeRejection returns why the rule does not admit the namespace, as a
-// predicate of a sentence whose subject is the name of the field.
+// describeRejection returns why the rule does not admit the namespace, as a predicate for
+// a sentence whose subject is the field name.
 func (r namespaceRule) describeRejection(namespace string) string {
 	switch r.from {
 	case gatewayv1.NamespacesFromSame:
@@ -72,7 +72,7 @@ func (r namespaceRule) describeRejection(namespace string) string {
 	}
 }
 
-// maxLabelsSize is the maximum size of the description of a selector or of labels.
+// maxLabelsSize limits how long the description of a selector or labels is.
 const maxLabelsSize = 250
 
 func (r namespaceRule) describeSelector() string {

@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The entries of ListenerSets that are not allowed add nothing to the work of a decision,
-// and their Secrets are not read.
+// Entries in ListenerSets that are not allowed add no work to a decision, and their
+// Secrets are not read.
 func TestEntriesThatAreNotAllowedCostNothing(t *testing.T) {
 	const sets = 100
 	allocated := func(entries int) float64 {

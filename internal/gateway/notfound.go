@@ -7,8 +7,8 @@ import (
 
 // countNotFound counts the rules that end a group with the status 404.
 //
-// A group needs such a rule when a wider group exists. The rule counts for the tenant of
-// the group. It counts for the wider group instead when only other tenants have wider
+// A group needs such a rule when a wider group exists. The rule counts for the group's
+// tenant. It counts for the wider group instead when only other tenants have wider
 // groups: a tenant must not use up the rules of others by claiming a wide hostname.
 func (l *limiter) countNotFound(groups map[string]*group) {
 	for _, g := range groups {
@@ -33,7 +33,7 @@ func (l *limiter) countNotFound(groups map[string]*group) {
 	}
 }
 
-// notFoundRules returns the number of 404 rules of each tenant that has any.
+// notFoundRules counts the 404 rules for each tenant that has any.
 func (l *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int {
 	count := map[limits.Tenant]int{}
 	for _, g := range groups {
@@ -45,22 +45,22 @@ func (l *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int 
 }
 
 // notFoundBudget limits the rules with the status 404. It decides in order of precedence
-// which listeners claim their hostname, so that the last listeners of the youngest
-// ListenerSets of a tenant do not.
+// which listeners claim their hostname, so that the last listeners in a tenant's youngest
+// ListenerSets do not.
 type notFoundBudget struct {
 	limit limits.Limit
 	// rules are the 404 rules that count for the tenant that claims a hostname.
 	rules map[string]int
-	// maximum is the number of rules of the tenants that exceeded their limit.
+	// maximum limits the rules for the tenants that exceeded their limit.
 	maximum map[limits.Tenant]int
 	used    map[limits.Tenant]int
 	total   int
 	claimed map[string]bool
 }
 
-// limitNotFoundRules makes the next decision about the listeners respect the limits. The
-// excess is the number of 404 rules by which each tenant exceeds its limit. It returns
-// false when there is no excess.
+// limitNotFoundRules makes the next decision about the listeners respect the limits.
+// excess says by how many 404 rules each tenant exceeds its limit. It returns false when
+// there is no excess.
 func (l *limiter) limitNotFoundRules(groups map[string]*group, excess map[limits.Tenant]int) bool {
 	if len(excess) == 0 {
 		return false

@@ -15,10 +15,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// oracle is an independent implementation of the specification, so that both
-// implementations are unlikely to have the same bugs. It is slow and simple: it
-// decides about each request, whereas Build sorts a table. It shares only the types
-// of the input with the package.
+// oracle implements the specification independently, so that both implementations are
+// unlikely to have the same bugs. It is slow and simple: it decides about each request,
+// whereas Build sorts a table. It shares only the input types with the package.
 type oracle struct {
 	snapshot   *gateway.Snapshot
 	everything bool         // whether the data plane can express every match and action
@@ -34,8 +33,8 @@ type claim struct {
 	gatewayv1.Listener
 	owner      gateway.Owner
 	allowed    bool
-	reason     string // of Accepted=False; empty when the listener is accepted
-	refsReason string // of ResolvedRefs=False; empty when all references are resolved
+	reason     string // with Accepted=False; empty when the listener is accepted
+	refsReason string // with ResolvedRefs=False; empty when all references are resolved
 	claims     bool   // whether it claims its port and hostname against later owners
 }
 
@@ -112,11 +111,10 @@ func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv
 	return claims
 }
 
-// newEnvoyOracle returns the oracle for Envoy.
 func newEnvoyOracle(s *gateway.Snapshot) *oracle {
 	o := newOracleFor(s, true)
 	o.envoy, o.attached = true, map[*claim][]*specRoute{}
-	o.attachRoutes() // the kind of a route that is not served at all keeps no other route out
+	o.attachRoutes() // a route that is not served at all keeps out no route with another kind
 	return o
 }
 
@@ -142,8 +140,8 @@ func (o *oracle) admitsNamespace(from gatewayv1.FromNamespaces, selector *metav1
 	}
 }
 
-// resolveClaims resolves the conflicts of each owner in order of precedence: first
-// with earlier owners, then between the listeners of the owner.
+// resolveClaims resolves each owner's conflicts in order of precedence: first with
+// earlier owners, then between the owner's listeners.
 func resolveClaims(owners [][]*claim) {
 	var earlier []*claim
 	for _, listeners := range owners {
@@ -203,8 +201,8 @@ func (c *claim) conflicted() bool {
 	return c.reason == "HostnameConflict" || c.reason == "ProtocolConflict"
 }
 
-// unresolved returns the reason of ResolvedRefs=False, or "". It performs each check
-// for all references before the next check.
+// unresolved returns the reason for ResolvedRefs=False, or "". It performs each check for
+// all references before the next check.
 func (o *oracle) unresolved(c *claim) string {
 	notSupported := func(kind gatewayv1.RouteGroupKind) bool {
 		return !c.supported() || !isRouteKind(kind)
@@ -280,8 +278,8 @@ func isKind(kind gatewayv1.RouteGroupKind, name string) bool {
 // Only such listeners contribute routes to their group.
 func (c *claim) serves() bool { return c.reason == "" && c.resolved() }
 
-// accepted reports whether the Gateway is accepted: it requests no address, and one
-// of its own listeners is accepted, or it has no listeners.
+// accepted reports whether the Gateway is accepted: it requests no address, and at least
+// one of its own listeners is accepted, or it has no listeners.
 func (o *oracle) accepted() bool {
 	for _, address := range o.snapshot.Gateway.Spec.Addresses {
 		if address.Value != "" {
@@ -351,7 +349,7 @@ func (o *oracle) selected(ref gatewayv1.ParentReference, namespace string) []*cl
 	})
 }
 
-// allowsRoutes reports whether the allowedRoutes of the listener admit the route.
+// allowsRoutes reports whether the listener's allowedRoutes admit the route.
 func (o *oracle) allowsRoutes(c *claim, route *specRoute) bool {
 	allowsKind := func(kind gatewayv1.RouteGroupKind) bool { return isKind(kind, route.kind) }
 	if !c.supported() || len(c.kinds()) > 0 && !slices.ContainsFunc(c.kinds(), allowsKind) {
@@ -375,9 +373,8 @@ func (o *oracle) intersects(c *claim, route *specRoute) bool {
 	})
 }
 
-// admits reports whether the listener admits the route: the route may use a hostname,
-// and no older route of the other kind is attached to the listener with a common
-// hostname.
+// admits reports whether the listener admits the route: the route may use a hostname, and
+// no older route with the other kind is attached to the listener with a common hostname.
 func (o *oracle) admits(c *claim, route *specRoute) bool {
 	return o.permits(c, route) && !slices.ContainsFunc(o.attached[c], func(other *specRoute) bool {
 		return other.kind != route.kind && compareRouteAge(other, route) < 0 && o.isPartlySupported(other, c) && o.haveCommonHostname(c, other, route)
@@ -407,7 +404,7 @@ func (o *oracle) attachRoutes() {
 	}
 }
 
-// routeReason returns the reason of the Accepted condition for a parentRef.
+// routeReason returns the Accepted condition's reason for a parentRef.
 func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *specRoute) string {
 	selected := o.selected(ref, route.Namespace)
 	admitting := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.admits(c, route) })
@@ -434,7 +431,7 @@ func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *specRoute) st
 	}
 }
 
-// attachedRoutes returns the number of routes attached to a listener.
+// attachedRoutes counts the routes attached to a listener.
 func (o *oracle) attachedRoutes(c *claim) (n int32) {
 	for _, route := range o.routes {
 		if slices.ContainsFunc(route.parentRefs, func(ref gatewayv1.ParentReference) bool {

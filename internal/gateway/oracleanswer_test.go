@@ -28,14 +28,14 @@ type specRoute struct {
 	rules      []specRule
 }
 
-// specRule is a rule of a route. A rule without matches has the default match.
+// specRule is a route rule. A rule without matches has the default match.
 type specRule struct {
 	matches []specMatch
 	gatewayv1.HTTPRouteRule
 }
 
-// specMatch is a match of an HTTPRoute, or the headers and the call of a match of a
-// GRPCRoute. The call is nil for an HTTPRoute, and empty for every call.
+// specMatch is an HTTPRoute match, or the headers and the call from a GRPCRoute match.
+// The call is nil for an HTTPRoute, and empty for every call.
 type specMatch struct {
 	gatewayv1.HTTPRouteMatch
 	call *gatewayv1.GRPCMethodMatch
@@ -117,8 +117,8 @@ func writtenHostnames(hostnames []gatewayv1.Hostname) []string {
 	return written
 }
 
-// answer returns the service of the ingress rule that answers a request. The host
-// must be in lower case, and the path decoded.
+// answer returns the service in the ingress rule that answers a request. The host must be
+// in lower case, and the path decoded.
 func (o *oracle) answer(host, path string) string {
 	best := o.best(routing.Request{Host: host, Path: path})
 	if best == nil {
@@ -140,7 +140,7 @@ func (o *oracle) describeAnswer(r routing.Request) string {
 	return best.String() + ": " + o.action(best.route, best.route.rules[best.rule]).String()
 }
 
-// candidate is a match of a route's rule that matches the request.
+// candidate is a match in a route rule that matches the request.
 type candidate struct {
 	route       *specRoute
 	rule, match int
@@ -162,7 +162,7 @@ func (c *candidate) before(other *candidate) bool {
 	) < 0
 }
 
-// candidates returns the matches of the route that match the request under one of its
+// candidates returns the route's matches that match the request under one of its
 // hostnames.
 func (o *oracle) candidates(route *specRoute, hostnames []string, r routing.Request) []*candidate {
 	hostname := -1
@@ -188,13 +188,12 @@ func (o *oracle) candidates(route *specRoute, hostnames []string, r routing.Requ
 	return found
 }
 
-// precedence returns the numbers that decide after the hostname. For a GRPCRoute,
-// they are the characters of the service and of the method. For an HTTPRoute, they
-// are the kind of the path, the characters of a prefix, and whether the match has a
-// method. For both, the numbers of headers and of query parameters with different
-// names follow. The API does not define the order of an HTTPRoute and a GRPCRoute
-// that share a hostname through different ports. The numbers of the other kind are
-// then 0.
+// precedence returns the numbers that decide after the hostname. For a GRPCRoute, they
+// are the lengths of service and method. For an HTTPRoute, they are the path kind, the
+// prefix length, and whether the match has a method. For both, the counts of headers and
+// query parameters with different names follow. The API does not define an order between
+// an HTTPRoute and a GRPCRoute that share a hostname through different ports. The other
+// kind's numbers are then 0.
 func (o *oracle) precedence(m specMatch) []int {
 	service, method, path, prefix, verb := 0, 0, 0, 0, 0
 	switch kind, value := pathOf(m.HTTPRouteMatch); {
@@ -233,7 +232,7 @@ func firstHeaders(headers []gatewayv1.HTTPHeaderMatch) map[string]gatewayv1.HTTP
 	return first
 }
 
-// matches reports whether every part of the match matches the request.
+// matches reports whether every part matches the request.
 func (o *oracle) matches(m specMatch, r routing.Request) bool {
 	if m.Method != nil && string(*m.Method) != cmp.Or(r.Method, "GET") {
 		return false
@@ -260,7 +259,7 @@ func (o *oracle) matches(m specMatch, r routing.Request) bool {
 	return o.pathMatches(m.HTTPRouteMatch, r.Path)
 }
 
-// headerMatches reports whether a line of the header has the value.
+// headerMatches reports whether a header line has the value.
 func (o *oracle) headerMatches(name string, h gatewayv1.HTTPHeaderMatch, r routing.Request) bool {
 	for header, values := range r.Headers {
 		if strings.ToLower(header) == name {
@@ -279,9 +278,9 @@ func (o *oracle) valueMatches(isExpression bool, want, value string) bool {
 	return want == value
 }
 
-// callMatches compares a gRPC method match with the path /<service>/<method> of a
-// call. An empty service or method matches every one. The specification does not
-// define paths with more slashes, so any slash can separate service and method.
+// callMatches compares a gRPC method match with a call's path /<service>/<method>. An
+// empty service or method matches every one. The specification does not define paths with
+// more slashes, so any slash can separate service and method.
 func (o *oracle) callMatches(call *gatewayv1.GRPCMethodMatch, path string) bool {
 	service, method := text(call.Service), text(call.Method)
 	if service == "" && method == "" {
@@ -314,7 +313,7 @@ func pathOf(match gatewayv1.HTTPRouteMatch) (gatewayv1.PathMatchType, string) {
 }
 
 // literal returns a path in the form in which the data plane compares paths: decoded, or
-// for Envoy with all escapes in upper case except those of unreserved characters.
+// for Envoy with all escapes in upper case except escaped unreserved characters.
 func (o *oracle) literal(path string) (string, error) {
 	decoded, err := url.PathUnescape(path)
 	if !o.envoy {
@@ -333,8 +332,8 @@ var (
 	unreserved = regexp.MustCompile("^[-A-Za-z0-9._~]$")
 )
 
-// pathMatches compares a match with the path in the form of the data plane. A prefix consists of whole
-// path elements, and its trailing slash is ignored.
+// pathMatches compares a match with the path in the data plane's form. A prefix consists
+// of whole path elements, and its trailing slash is ignored.
 func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) bool {
 	pathType, value := pathOf(match)
 	if pathType == gatewayv1.PathMatchRegularExpression {
@@ -386,7 +385,7 @@ func (o *oracle) isMatchSupported(m specMatch) bool {
 	return o.everything || len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
 }
 
-// expressions returns the expressions of the match that have an effect.
+// expressions returns the match's expressions that have an effect.
 func (m specMatch) expressions() []string {
 	var expressions []string
 	if m.call != nil && m.call.Type != nil && *m.call.Type == gatewayv1.GRPCMethodMatchRegularExpression {
@@ -408,14 +407,13 @@ func (m specMatch) expressions() []string {
 	return expressions
 }
 
-// specAction is what happens to a request: a status, the status of a redirect, or
+// specAction is what happens to a request: a status, a redirect with its status, or
 // backends with weights.
 type specAction struct {
 	status, redirect int
 	backends         []string
 }
 
-// String describes the action.
 func (a specAction) String() string {
 	switch {
 	case a.status != 0:
@@ -427,8 +425,8 @@ func (a specAction) String() string {
 	}
 }
 
-// action returns the action of a rule: an error when the action is not supported, or
-// when no backend resolves.
+// action returns what a rule does: an error when the action is not supported, or when no
+// backend resolves.
 func (o *oracle) action(route *specRoute, rule specRule) specAction {
 	failed := specAction{status: 500}
 	if route.kind == "GRPCRoute" && o.everything {
@@ -460,7 +458,7 @@ func (o *oracle) action(route *specRoute, rule specRule) specAction {
 	return specAction{backends: backends}
 }
 
-// specRedirect returns the status of the redirect of a rule or of its only backend, or 0.
+// specRedirect returns the redirect status from a rule or its only backend, or 0.
 func specRedirect(rule specRule) int {
 	filters := slices.Clone(rule.Filters)
 	if weighted := weightedBackends(rule); len(weighted) == 1 {
@@ -484,9 +482,9 @@ func weightedBackends(rule specRule) []gatewayv1.HTTPBackendRef {
 	})
 }
 
-// isActionSupported reports whether the data plane can express the action of the
-// rule. An ingress rule only sends requests to one backend. Every data plane rejects
-// extensions, CORS of a backend, and redirects of one of several backends.
+// isActionSupported reports whether the data plane can express what the rule does. An
+// ingress rule only sends requests to one backend. Every data plane rejects extensions,
+// CORS on a backend, and redirects on one of several backends.
 func (o *oracle) isActionSupported(rule specRule) bool {
 	weighted := weightedBackends(rule)
 	filters := slices.Clone(rule.Filters)
@@ -517,12 +515,12 @@ func (o *oracle) isRuleSupported(rule specRule) bool {
 	return o.isActionSupported(rule) && !slices.ContainsFunc(rule.matches, func(match specMatch) bool { return !o.isMatchSupported(match) })
 }
 
-// isPartlySupported reports whether the listeners serve a rule of the route as written.
+// isPartlySupported reports whether the listeners serve a rule in the route as written.
 func (o *oracle) isPartlySupported(route *specRoute, listeners ...*claim) bool {
 	return slices.ContainsFunc(route.rules, func(rule specRule) bool { return o.isRuleSupported(rule) && o.mayRedirect(rule, listeners) })
 }
 
-// backend returns the URL of the service, and false when it does not resolve.
+// backend returns the Service's URL, and false when it does not resolve.
 func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, route *specRoute) (string, bool) {
 	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
 		return "", false

@@ -8,14 +8,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// needsPermission reports whether the class demands that the annotations of namespaces
+// needsPermission reports whether the GatewayClass demands that namespace annotations
 // permit hostnames.
 func (o *oracle) needsPermission() bool {
 	c := o.snapshot.ClassConfiguration
 	return c != nil && c.Spec.Hostnames != nil && c.Spec.Hostnames.From != nil && *c.Spec.Hostnames.From == v1alpha1.HostnamesFromNamespaceAnnotation
 }
 
-// mayUse reports whether an entry of the annotation permits the hostname to the
+// mayUse reports whether an entry in the annotation permits the hostname to the
 // namespace.
 func (o *oracle) mayUse(namespace, hostname string) bool {
 	entries := strings.Fields(strings.ReplaceAll(o.snapshot.Namespaces[namespace].Annotations["tunnelgateway.dev/hostnames"], ",", " "))
@@ -31,11 +31,11 @@ func (o *oracle) mayUse(namespace, hostname string) bool {
 	})
 }
 
-// isUnsupportedHostname reports whether the hostname is one of those in the random
-// clusters that no listener or route can use.
+// isUnsupportedHostname reports whether the random clusters' hostname is one that no
+// listener or route can use.
 func isUnsupportedHostname(hostname string) bool { return slices.Contains(randomUnsupported, hostname) }
 
-// ownerMayUse reports whether the owner of a listener may use the hostname.
+// ownerMayUse reports whether a listener's owner may use the hostname.
 func (o *oracle) ownerMayUse(c *claim, hostname string) bool {
 	return !o.needsPermission() || c.owner.Kind == gateway.KindGateway || o.mayUse(c.owner.Namespace, hostname)
 }
@@ -46,8 +46,8 @@ func (o *oracle) routeMayUse(c *claim, route *specRoute, hostname string) bool {
 	return !o.needsPermission() || exempt || o.mayUse(route.Namespace, hostname) && o.ownerMayUse(c, hostname)
 }
 
-// servedOn returns the hostnames of the route that are supported, that intersect with
-// the listener, and whose intersection the route may use.
+// servedOn returns the route's hostnames that are supported, that intersect with the
+// listener, and whose intersection the route may use.
 func (o *oracle) servedOn(c *claim, route *specRoute) []string {
 	return o.servedFor(c, route, c.hostname())
 }

@@ -33,8 +33,8 @@ func isSpecRedirectToHTTPS(rule specRule) bool {
 	return redirects == 1
 }
 
-// mayRedirect reports whether the data plane and one of the listeners serve the rule, if it is a
-// redirect to https.
+// mayRedirect reports whether the data plane and one of the listeners serve the rule, if
+// it is a redirect to https.
 func (o *oracle) mayRedirect(rule specRule, listeners []*claim) bool {
 	return !isSpecRedirectToHTTPS(rule) || o.everything && slices.ContainsFunc(listeners, isInsecure)
 }
@@ -103,7 +103,7 @@ func (o *oracle) bestOfHTTP(insecure []*claim, group string, r routing.Request) 
 	return nil
 }
 
-// mayRefuse reports whether a request with https that an HTTPS listener answers in the place of a
+// mayRefuse reports whether an https request that an HTTPS listener answers in place of a
 // redirect may also get the status 404, because the table cannot hold every such answer.
 func (o *oracle) mayRefuse(r routing.Request) bool {
 	group, _ := o.groupOf(r.Host)
@@ -125,7 +125,8 @@ func matchesAll(m specMatch) bool {
 	return kind == gatewayv1.PathMatchPathPrefix && value == "/" && len(m.Headers)+len(m.QueryParams) == 0 && m.Method == nil
 }
 
-// countMatches returns the number of matches of the routes, and many for a match with an expression.
+// countMatches counts the matches in the routes. A match with an expression counts as
+// many.
 func (o *oracle) countMatches(listeners []*claim) int {
 	matches := 0
 	for _, c := range listeners {
@@ -140,8 +141,8 @@ func (o *oracle) countMatches(listeners []*claim) int {
 	return matches
 }
 
-// expected returns the description of the answer to the request, or of no match if the table may
-// also refuse the request and does.
+// expected describes the answer to the request, or no match if the table may also refuse
+// the request and does.
 func (o *oracle) expected(r routing.Request, got string) string {
 	if got == noMatch && o.mayRefuse(r) {
 		return noMatch
@@ -155,7 +156,7 @@ func (o *oracle) gatewayOwner() gateway.Owner {
 	return o.claimsOf(gateway.KindGateway, o.snapshot.Gateway, []gatewayv1.Listener{{}}, true)[0].owner
 }
 
-// wider returns the served listeners of the owner with the most specific wider hostname.
+// wider returns the owner's served listeners with the most specific wider hostname.
 func (o *oracle) wider(group string, owner gateway.Owner, condition func(*claim) bool) []*claim {
 	var widest []*claim
 	for _, c := range o.claims {
@@ -169,8 +170,8 @@ func (o *oracle) wider(group string, owner gateway.Owner, condition func(*claim)
 	return widest
 }
 
-// through returns the matches of the routes that the listeners admit, for requests that belong to
-// the group, in order of precedence.
+// through returns the matches in routes that the listeners admit, for requests that
+// belong to the group, in order of precedence.
 func (o *oracle) through(listeners []*claim, group string, r routing.Request) []*candidate {
 	var found []*candidate
 	for _, route := range o.routes {
@@ -201,8 +202,8 @@ func (o *oracle) through(listeners []*claim, group string, r routing.Request) []
 	return found
 }
 
-// withoutScheme returns the matches where the data plane does not know the scheme. Those of HTTP
-// listeners come after those of HTTPS listeners with the same match.
+// withoutScheme returns the matches where the data plane does not know the scheme. A
+// match from HTTP listeners comes after the same match from HTTPS listeners.
 func (o *oracle) withoutScheme(insecure, secure []*claim, r routing.Request) []*candidate {
 	if len(secure) == 0 || len(insecure) == 0 {
 		all := slices.Concat(insecure, secure)
@@ -222,7 +223,7 @@ func (o *oracle) withoutScheme(insecure, secure []*claim, r routing.Request) []*
 	return found
 }
 
-// after is 1 for a match of HTTP listeners alone.
+// after is 1 for a match that only HTTP listeners admit.
 func after(c *candidate) int {
 	if slices.ContainsFunc(c.via, isSecure) {
 		return 0

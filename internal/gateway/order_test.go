@@ -89,7 +89,7 @@ func queries(names ...gatewayv1.HTTPHeaderName) []gatewayv1.HTTPQueryParamMatch 
 }
 
 // order builds the routing table for a data plane that can express everything, and
-// returns the sources of its only group.
+// returns the sources in its only group.
 func order(t *testing.T, s *gateway.Snapshot) []string {
 	t.Helper()
 	o := randomOptions
@@ -105,9 +105,9 @@ func order(t *testing.T, s *gateway.Snapshot) []string {
 	return sources
 }
 
-// "Across all rules specified on applicable Routes, precedence must be given to the
-// match having: [...]" (HTTPRouteRule.Matches). In each row, the route of the first match is
-// younger and later in alphabetical order, so that only the match can put it first.
+// "Across all rules specified on applicable Routes, precedence must be given to the match
+// having: [...]" (HTTPRouteRule.Matches). In each row, the first match's route is younger
+// and later in alphabetical order, so that only the match can put it first.
 func TestHTTPMatchesAreOrderedAsTheAPIRequires(t *testing.T) {
 	post := new(gatewayv1.HTTPMethodPost)
 	exact, prefix, expression := gatewayv1.PathMatchExact, gatewayv1.PathMatchPathPrefix, gatewayv1.PathMatchRegularExpression

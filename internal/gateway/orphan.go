@@ -9,9 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// Orphan describes a route that has no parent of this controller.
+// Orphan describes a route that no longer has a parent that this controller manages.
 type Orphan struct {
-	// Generation is the generation of the route.
 	Generation int64
 	// Message describes what has happened and what to do.
 	Message string

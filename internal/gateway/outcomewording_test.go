@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Each of the three outcomes of a rule that cannot be expressed has its own wording.
+// A rule that cannot be expressed has three outcomes, each with its own wording.
 func TestEachOutcomeOfADroppedRuleHasItsWording(t *testing.T) {
 	method := gatewayv1.HTTPRouteMatch{Method: new(gatewayv1.HTTPMethodGet)}
 	header := gatewayv1.HTTPRouteMatch{Headers: []gatewayv1.HTTPHeaderMatch{{Name: "x", Value: "1"}}}
@@ -63,8 +63,8 @@ func TestEachOutcomeOfADroppedRuleHasItsWording(t *testing.T) {
 	}
 }
 
-// An unsupported kind costs the listener all of its routes, so the message says which
-// kind to remove.
+// An unsupported kind costs the listener all its routes, so the message says which kind
+// to remove.
 func TestTheMessageAboutUnsupportedKindsSaysWhatToDo(t *testing.T) {
 	kind := func(name string) gatewayv1.RouteGroupKind {
 		return gatewayv1.RouteGroupKind{Kind: gatewayv1.Kind(name)}

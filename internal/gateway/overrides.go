@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// overrides has, by hostname, the listeners that override the settings of the tunnel:
-// HTTPS before HTTP, then by port.
+// overrides has, by hostname, the listeners that override the tunnel settings: HTTPS
+// before HTTP, then by port.
 type overrides map[string][]configuredListener
 
 type configuredListener struct {
@@ -50,8 +50,8 @@ func compareListenerPrecedence(a, b configuredListener) int {
 	return cmp.Or(cmp.Compare(insecure(a), insecure(b)), cmp.Compare(a.Spec.Port, b.Spec.Port))
 }
 
-// byRoute merges, for each route, the settings of the listeners of the hostname that
-// admit it. A tunnel serves the ports of all these listeners.
+// byRoute merges, for each route, the settings from the hostname's listeners that admit
+// it. A tunnel serves the ports of all these listeners.
 func (o overrides) byRoute(hostname string) map[*Route]*v1alpha1.OriginRequest {
 	if len(o[hostname]) == 0 {
 		return nil // most hostnames

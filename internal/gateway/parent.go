@@ -15,11 +15,11 @@ import (
 
 // Parent is the result of attaching a route through one of its parentRefs.
 type Parent struct {
-	// Ref is the parentRef as in the spec of the route.
+	// Ref is the parentRef as in the route's spec.
 	Ref gatewayv1.ParentReference
 	// Owner is the Gateway or the ListenerSet that the parentRef names.
 	Owner Owner
-	// Listeners are the listeners of the owner that admit the route.
+	// Listeners are the owner's listeners that admit the route.
 	Listeners []*Listener
 	// Rejected is why the route is not accepted, or nil when it is accepted.
 	Rejected *Problem
@@ -34,8 +34,8 @@ type Parent struct {
 	notPermitted []string
 }
 
-// OwnerOf returns the object that a parentRef of a route in the namespace names.
-// It returns false when objects of that kind have no listeners.
+// OwnerOf returns the object that a parentRef names, for a route in the namespace. It
+// returns false when objects with that kind have no listeners.
 func OwnerOf(ref gatewayv1.ParentReference, namespace string) (Owner, bool) {
 	kind := string(ptr.Deref(ref.Kind, KindGateway))
 	owner := Owner{kind, types.NamespacedName{
@@ -67,9 +67,9 @@ func attachRoutes(routes []*Route, p parents) {
 	}
 }
 
-// addRoute adds a route to the listener, once for all of its parentRefs. A route
-// that the listener admits but that is not accepted does not count as attached,
-// but its rules still answer 500.
+// addRoute adds a route to the listener, once for all its parentRefs. A route that the
+// listener admits but that is not accepted does not count as attached, but its rules
+// still return 500.
 func (l *Listener) addRoute(route *Route, accepted bool) {
 	if accepted && l.lastCounted != route {
 		l.lastCounted = route
@@ -85,15 +85,16 @@ func (l *Listener) addRoute(route *Route, accepted bool) {
 	}
 }
 
-// attach tries to attach the route to each listener of the owner. When no listener admits the
-// route, the reason describes the furthest step that the route reached at any listener.
+// attach tries to attach the route to each of the owner's listeners. When no listener
+// admits the route, the reason describes the furthest step that the route reached on any
+// listener.
 func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) Parent {
 	parent := Parent{Ref: ref, Owner: owner, Dropped: route.Dropped}
 	if p.notAllowed != nil {
 		cause := p.notAllowed.Message
 		switch {
 		case route.Namespace != owner.Namespace:
-			// The labels of the set's namespace are not visible to other tenants.
+			// The labels on the set's namespace are not visible to other tenants.
 			cause = "its Gateway does not allow it."
 		case message.Size(cause) > route.messageSize:
 			cause = "its Gateway does not allow it. See its Accepted condition."
@@ -133,8 +134,8 @@ const (
 	stepSelected                 // selected, but allowedRoutes does not admit the route
 	stepAllowed                  // allowed, but the hostnames do not intersect
 	stepIntersecting             // intersecting, but no intersection is permitted
-	stepPermitted                // permitted, but a route of another kind has the hostname
-	stepUnsupported              // allowed, but no hostname of the route is supported
+	stepPermitted                // permitted, but a route with another kind has the hostname
+	stepUnsupported              // allowed, but none of the route's hostnames is supported
 	stepAdmitted                 // the listener admits the route
 )
 
@@ -157,8 +158,8 @@ func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step 
 	}
 }
 
-// problemAtStep returns why the route is not accepted, given the furthest step
-// that it reached at one of the listeners, none of which admits it.
+// problemAtStep returns why the route is not accepted, given the furthest step that it
+// reached on a listener. No listener admits it.
 func (r *Route) problemAtStep(furthest step, ref gatewayv1.ParentReference, listeners []*Listener) *Problem {
 	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, ref) != furthest })
 	switch furthest {
@@ -176,14 +177,14 @@ func (r *Route) problemAtStep(furthest step, ref gatewayv1.ParentReference, list
 }
 
 // selects reports whether the parentRef selects the listener: "When both Port and
-// SectionName are specified, the name and port of the selected listener must
-// match both specified values." (ParentReference.Port)
+// SectionName are specified, the name and port of the selected listener must match both
+// specified values." (ParentReference.Port)
 func selects(ref gatewayv1.ParentReference, l *Listener) bool {
 	return (ref.SectionName == nil || *ref.SectionName == l.Spec.Name) &&
 		(ref.Port == nil || *ref.Port == l.Spec.Port)
 }
 
-// unsupportedProblem returns a problem when no rule of the route is served as
+// unsupportedProblem returns a problem when none of the route's rules is served as
 // written, or nil.
 func (r *Route) unsupportedProblem(dropped []DroppedRule) *Problem {
 	if !r.isFullyDropped(dropped) {
@@ -197,9 +198,9 @@ func (r *Route) unsupportedProblem(dropped []DroppedRule) *Problem {
 	return &Problem{Reason: reason, Message: first + describeDropped(r.messageSize-len(first), dropped...)}
 }
 
-// noMatchingParent returns the problem of a parentRef that selects no listener.
-// The message lists only listeners that admit the route's namespace: it must not
-// reveal the other listeners.
+// noMatchingParent returns the problem with a parentRef that selects no listener. The
+// message lists only listeners that admit the route's namespace: it must not reveal the
+// other listeners.
 func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, listeners []*Listener) *Problem {
 	var wanted []string
 	if ref.SectionName != nil {

@@ -21,15 +21,14 @@ type permittedHostnames struct {
 	byNamespace      map[string]namespacePermission
 }
 
-// namespacePermission is the permission of one namespace.
 type namespacePermission struct {
 	hostnames.Permission
 	annotation string
 	annotated  bool
 }
 
-// newPermittedHostnames reads the field of the class directly, because it applies even
-// when the settings of the Gateway are not valid.
+// newPermittedHostnames reads the GatewayClass's field directly, because it applies even
+// when the Gateway's settings are not valid.
 func newPermittedHostnames(s *Snapshot) *permittedHostnames {
 	if s.ClassConfiguration == nil || s.ClassConfiguration.Spec.Hostnames == nil {
 		return nil
@@ -48,27 +47,27 @@ func newPermittedHostnames(s *Snapshot) *permittedHostnames {
 	return p
 }
 
-// permitsOwner reports whether the owner of a listener may use the hostname. The Gateway
-// needs no permission.
+// permitsOwner reports whether a listener's owner may use the hostname. The Gateway needs
+// no permission.
 func (p *permittedHostnames) permitsOwner(owner Owner, hostname string) bool {
 	return p == nil || owner.Kind == KindGateway || p.byNamespace[owner.Namespace].Permits(hostname)
 }
 
-// appliesToRoute reports whether a route in the namespace needs permission on the
-// listeners of the owner.
+// appliesToRoute reports whether a route in the namespace needs permission on the owner's
+// listeners.
 func (p *permittedHostnames) appliesToRoute(namespace string, owner Owner) bool {
 	return p != nil && (owner.Kind != KindGateway || namespace != p.gatewayNamespace)
 }
 
-// permitsRoute reports whether a route in the namespace may use the hostname on a
-// listener of the owner. The owner must be permitted to use it too.
+// permitsRoute reports whether a route in the namespace may use the hostname on the
+// owner's listeners. The owner must be permitted to use it too.
 func (p *permittedHostnames) permitsRoute(namespace string, owner Owner, hostname string) bool {
 	return !p.appliesToRoute(namespace, owner) ||
 		p.byNamespace[namespace].Permits(hostname) && p.permitsOwner(owner, hostname)
 }
 
-// rejectListeners rejects the listeners of ListenerSets whose hostname the namespace of
-// the set may not use. A rejected listener claims nothing.
+// rejectListeners rejects ListenerSet entries whose hostname the set's namespace may not
+// use. A rejected listener claims nothing.
 func (p *permittedHostnames) rejectListeners(sets []*Set) {
 	if p == nil {
 		return
@@ -88,7 +87,7 @@ func (p *permittedHostnames) listenerProblem(l *Listener) *Problem {
 		describeHostname(l.Hostname()), p.describe(l.Owner.Namespace))}
 }
 
-// describe returns what a namespace may use, for a message to the owner of the namespace.
+// describe returns what a namespace may use, for a message to its owner.
 func (p *permittedHostnames) describe(namespace string) string {
 	permission := p.byNamespace[namespace]
 	if !permission.annotated {
@@ -98,8 +97,8 @@ func (p *permittedHostnames) describe(namespace string) string {
 	return fmt.Sprintf("the annotation %s of namespace %q is %q", hostnames.Annotation, namespace, message.Cut(permission.annotation, limit))
 }
 
-// addNotPermitted appends the hostnames of a route on the listener that are not
-// permitted, without repetition.
+// addNotPermitted appends the route's hostnames on the listener that are not permitted,
+// each once.
 func (r *Route) addNotPermitted(found []string, l *Listener) []string {
 	for hostname := range r.intersections(l.Hostname()) {
 		if !r.permitted.permitsRoute(r.Namespace, l.Owner, hostname.served) && !slices.Contains(found, hostname.served) {
@@ -109,7 +108,7 @@ func (r *Route) addNotPermitted(found []string, l *Listener) []string {
 	return found
 }
 
-// notPermitted is the problem of a route that reaches only listeners on which it has no
+// notPermitted is the problem with a route that reaches only listeners on which it has no
 // permitted hostname.
 func (r *Route) notPermitted(reached []*Listener) *Problem {
 	var found []string
@@ -124,8 +123,8 @@ func (r *Route) notPermittedProblem(found []string) *Problem {
 		"The route may not use %s. Use permitted hostnames, or ask a cluster administrator to change the annotation.", r.describeNotPermitted(found))
 }
 
-// describeNotPermitted lists the hostnames with the reasons. It does not name the
-// namespace of a ListenerSet, which can belong to another tenant.
+// describeNotPermitted lists the hostnames with the reasons. It does not name a
+// ListenerSet's namespace, which can belong to another tenant.
 func (r *Route) describeNotPermitted(found []string) string {
 	var own, others []string
 	for _, hostname := range found {
@@ -145,7 +144,7 @@ func (r *Route) describeNotPermitted(found []string) string {
 	return strings.Join(parts, "; and ")
 }
 
-// describeUnsupported lists the hostnames of the route that are not supported, with the
+// describeUnsupported lists the route's hostnames that are not supported, with the
 // reasons.
 func (r *Route) describeUnsupported() string {
 	list := message.List{Separator: "; ", MaxSize: r.messageSize / 2}
@@ -155,13 +154,12 @@ func (r *Route) describeUnsupported() string {
 	return list.String()
 }
 
-// unsupportedHostnamesProblem is the problem of a route without a supported hostname.
+// unsupportedHostnamesProblem is the problem with a route without a supported hostname.
 func (r *Route) unsupportedHostnamesProblem() *Problem {
 	return routeProblem(conditions.ReasonUnsupportedValue,
 		"The route is not served under hostnames that are not supported: %s. Use DNS names in canonical form.", r.describeUnsupported())
 }
 
-// acceptedMessage is the message of an accepted route.
 func (r *Route) acceptedMessage(parent *Parent) string {
 	if leftOut := r.DescribeLeftOut(parent); leftOut != "" {
 		return fmt.Sprintf("The route is accepted, but not under every hostname: %s.", leftOut)

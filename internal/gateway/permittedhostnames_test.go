@@ -51,7 +51,7 @@ func ownerOf(r *gateway.Result, hostname string) string {
 	return ""
 }
 
-// demandPermissions makes the class demand permissions for hostnames.
+// demandPermissions makes the GatewayClass demand permissions for hostnames.
 func demandPermissions(s *gateway.Snapshot) {
 	s.ClassConfiguration.Spec.Hostnames = &v1alpha1.Hostnames{From: new(v1alpha1.HostnamesFromNamespaceAnnotation)}
 }
@@ -93,7 +93,7 @@ func TestIPAddressesAndNonCanonicalPunycodeAreNotServed(t *testing.T) {
 	}
 }
 
-// The admission policy of the chart is tested with the same cases.
+// The chart's admission policy is tested with the same cases.
 func TestListenersGetThePermissionOfTheirNamespace(t *testing.T) {
 	content, err := os.ReadFile("../hostnames/testdata/permissions.yaml")
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// clusters is the number of random clusters for each property. A failure states the
+// clusters is how many random clusters each property is checked for. A failure states the
 // seed: -run 'TestRequestsGetTheSpecifiedAnswer/seed=7$' repeats that cluster.
 var clusters = flag.Uint64("clusters", 200, "random clusters for each property")
 
@@ -44,7 +44,7 @@ func report(r *gateway.Result, s *gateway.Snapshot) gateway.Report {
 	return r.Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: s.Tunnel})
 }
 
-// The order of the slices in a Snapshot does not affect the Result.
+// The order in a Snapshot's slices does not affect the Result.
 func TestInputOrderDoesNotAffectTheResult(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		want := encodeResult(t, s)
@@ -152,8 +152,8 @@ func TestConfigurationIsValid(t *testing.T) {
 	})
 }
 
-// shadows reports whether the earlier rule matches every request of the later rule:
-// both have the same hostname and path, or the earlier rule has no path and its
+// shadows reports whether the earlier rule matches every request that the later rule
+// matches: both have the same hostname and path, or the earlier rule has no path and its
 // hostname covers the later hostname.
 func shadows(earlier, later provider.IngressRule) bool {
 	return earlier.Hostname == later.Hostname && earlier.Path == later.Path ||
@@ -221,8 +221,8 @@ func TestHostnameIsServedByOneOwner(t *testing.T) {
 	})
 }
 
-// The routing table, the virtual hosts of the table, and the connector with the
-// rendered rules answer random requests as the specification requires.
+// The routing table, its virtual hosts, and the connector with the rendered rules answer
+// random requests as the specification requires.
 func TestRequestsGetTheSpecifiedAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o, table := newOracle(s), gateway.Build(s, randomOptions).Table
@@ -251,7 +251,7 @@ func TestRequestsGetTheSpecifiedAnswer(t *testing.T) {
 	})
 }
 
-// serviceOf returns the service of the ingress rule for the entry.
+// serviceOf returns the ingress rule's service for the entry.
 func serviceOf(e *routing.Entry) string {
 	switch {
 	case e == nil:
@@ -307,8 +307,8 @@ func pathsAround(s *gateway.Snapshot) []string {
 	return paths
 }
 
-// Every listener has each condition once, with the reason of the specification and
-// the generation of its object, and the correct number of attached routes.
+// Every listener has each condition once, with the specified reason and its object's
+// generation, and the correct attached route count.
 func TestListenersHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
@@ -347,8 +347,8 @@ func generationOf(s *gateway.Snapshot, owner gateway.Owner) int64 {
 	return s.Gateway.Generation
 }
 
-// listenerConditions returns "<status> <reason>" of each condition by type, or only
-// the status when the specification does not define the reason.
+// listenerConditions returns "<status> <reason>" for each condition by type, or only the
+// status when the specification does not define the reason.
 func (o *oracle) listenerConditions(c *claim) map[string]string {
 	want := map[string]string{
 		"Accepted": "True Accepted", "Conflicted": "False NoConflicts", "ResolvedRefs": "True ResolvedRefs", "Programmed": "True Programmed",
@@ -392,9 +392,9 @@ func wantConditions(t *testing.T, name string, conditions []metav1.Condition, ge
 	}
 }
 
-// wantNoOtherTenant checks that the messages about a conflict never name the
-// namespace or the ListenerSet of another tenant. ResolvedRefs messages name only
-// objects that the listener itself refers to.
+// wantNoOtherTenant checks that the messages about a conflict never name another tenant's
+// namespace or ListenerSet. ResolvedRefs messages name only objects that the listener
+// itself refers to.
 func wantNoOtherTenant(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
 	t.Helper()
 	if !c.conflicted() && c.reason != "PortUnavailable" && c.reason != "HostnameNotPermitted" {
@@ -415,7 +415,7 @@ func wantNoOtherTenant(t *testing.T, s *gateway.Snapshot, c *claim, conditions [
 	}
 }
 
-// The Gateway and its ListenerSets have the conditions of the specification.
+// The Gateway and its ListenerSets have the specified conditions.
 func TestGatewayAndListenerSetsHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
@@ -467,8 +467,8 @@ func (o *oracle) setConditions(owner gateway.Owner) map[string]string {
 	}
 }
 
-// Each parentRef to a managed parent has its own entry with the fields of the spec,
-// and always has the conditions Accepted and ResolvedRefs.
+// Each parentRef to a managed parent has its own entry with the fields from the spec, and
+// always has the conditions Accepted and ResolvedRefs.
 func TestRoutesHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
@@ -517,8 +517,8 @@ func (o *oracle) isManaged(ref gatewayv1.ParentReference) bool {
 	return *ref.Group == gatewayv1.GroupName && (*ref.Kind == gateway.KindListenerSet || string(ref.Name) == o.snapshot.Gateway.Name)
 }
 
-// isAdmitted reports whether a listener admits the route through any of its parentRefs, or would
-// without a route of another kind.
+// isAdmitted reports whether a listener admits the route through any of its parentRefs,
+// or would without a route of another kind.
 func (o *oracle) isAdmitted(route *specRoute) bool {
 	return slices.ContainsFunc(route.parentRefs, func(ref gatewayv1.ParentReference) bool {
 		reason := o.routeReason(ref, route)

@@ -19,10 +19,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The values in random clusters are few and overlap, so that conflicts are frequent.
-// No hostname contains the name of a namespace or a set, so that the tests detect a
-// message that reveals such a name. The namespaces "tenant" and "tenant-b" sort
-// differently when joined with a name.
+// The values in random clusters are few and overlap, so that conflicts are frequent. No
+// hostname contains a namespace or set name, so that the tests detect a message that
+// reveals such a name. The namespaces "tenant" and "tenant-b" sort differently when
+// joined with a name.
 var (
 	randomNamespaces = []string{"infra", "tenant", "tenant-b", "outsider"}
 	randomSetNames   = []string{"shared", "alpha", "bravo", "charlie", "delta", "echo"}
@@ -58,8 +58,8 @@ type randomizer struct {
 	*rand.Rand
 	hostnames []string
 	snapshot  *gateway.Snapshot
-	// everything reports whether the routes have all kinds of matches and actions, in
-	// any combination. Otherwise, they have mostly the kinds that an ingress rule can
+	// everything reports whether the routes have every kind of match and action, in any
+	// combination. Otherwise, they have mostly the kinds that an ingress rule can
 	// express.
 	everything bool
 }
@@ -114,8 +114,8 @@ func newRandomSnapshot(seed uint64, everything bool) *gateway.Snapshot {
 	return d.snapshot
 }
 
-// demandPermissions makes the class demand permissions, and permits random hostnames to
-// the namespaces.
+// demandPermissions makes the GatewayClass demand permissions, and permits random
+// hostnames to the namespaces.
 func (d *randomizer) demandPermissions() {
 	setParametersRefs(d.snapshot)
 	d.snapshot.Gateway.Spec.Infrastructure = nil
@@ -436,8 +436,8 @@ func (d *randomizer) match() gatewayv1.HTTPRouteMatch {
 	return match
 }
 
-// backend returns a reference to the Service. healthy is the percentage of
-// references to a regular Service.
+// backend returns a reference to the Service. healthy is how many percent of the
+// references name a regular Service.
 func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
 	var ref gatewayv1.HTTPBackendRef
 	ref.Group, ref.Kind = new(gatewayv1.Group("")), new(gatewayv1.Kind("Service"))
@@ -474,7 +474,7 @@ func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HT
 	return ref
 }
 
-// specialService changes the type or a port of a Service.
+// specialService changes a Service's type or a port.
 func (d *randomizer) specialService(service *corev1.Service) {
 	web := &service.Spec.Ports[1]
 	switch d.IntN(8) {

@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// The names and values of matches and requests are few, so that many requests have
-// several matches. Most expressions are valid.
+// Names and values in matches and requests are few, so that many requests have several
+// matches. Most expressions are valid.
 var (
 	randomHeaderNames      = []string{"version", "Version", "VERSION", "x-tenant", "X-Tenant", "canary"}
 	randomParameterNames   = []string{"debug", "Debug", "page"}

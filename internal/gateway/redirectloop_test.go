@@ -14,9 +14,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Every reported match answers at least one request with a redirect to the URL of the request. A
-// visitor who sends any request that the match answers, and follows the redirect, gets the same
-// redirect again.
+// Every reported match answers at least one request with a redirect to the request URL. A
+// visitor who sends any request that the match answers, and follows the redirect, gets
+// the same redirect again.
 func TestAReportedRedirectLoopsForEveryRequest(t *testing.T) {
 	loops, requests := map[string]int{}, map[string]int{}
 	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -55,7 +55,7 @@ func kindOfLoop(loop routing.RedirectLoop) string {
 	}
 }
 
-// addRedirects replaces rules by redirects that often keep the URL of a request.
+// addRedirects replaces rules by redirects that often keep the request URL.
 func (d *randomizer) addRedirects(s *gateway.Snapshot) {
 	hosts := hostsAround(s)
 	for _, route := range s.HTTPRoutes {
@@ -87,7 +87,7 @@ func (d *randomizer) addRedirects(s *gateway.Snapshot) {
 	}
 }
 
-// replacement returns a change of the path, often to the path of the first match. A rule that
+// replacement returns a path change, often to the first match's path. A rule that
 // replaces a prefix keeps only this match.
 func (d *randomizer) replacement(rule *gatewayv1.HTTPRouteRule) *gatewayv1.HTTPPathModifier {
 	path := rule.Matches[0].Path
@@ -102,7 +102,7 @@ func (d *randomizer) replacement(rule *gatewayv1.HTTPRouteRule) *gatewayv1.HTTPP
 	return &gatewayv1.HTTPPathModifier{Type: gatewayv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: &value}
 }
 
-// wantReport checks that a parent of the route reports the loop.
+// wantReport checks that one of the route's parents reports the loop.
 func wantReport(t *testing.T, result *gateway.Result, loop routing.RedirectLoop) {
 	t.Helper()
 	source := loop.Entry.Source
@@ -136,7 +136,7 @@ func replacesPath(e *routing.Entry) bool {
 	return path != nil && !path.Prefix
 }
 
-// matching sets the headers and the query parameters of the match.
+// matching sets the headers and query parameters that the match requires.
 func matching(r *routing.Request, m *routing.Match) {
 	for _, h := range m.Headers {
 		r.Headers[http.CanonicalHeaderKey(h.Name)] = []string{h.Value}
@@ -151,7 +151,7 @@ func matching(r *routing.Request, m *routing.Match) {
 	r.Query = strings.Join(query, "&")
 }
 
-// wantFirst checks that the entry answers a request with a redirect to the URL of the request.
+// wantFirst checks that the entry answers a request with a redirect to the request URL.
 func wantFirst(t *testing.T, table *routing.Table, e *routing.Entry, scheme routing.Scheme) {
 	t.Helper()
 	r := firstRequest(e, scheme)
@@ -172,7 +172,8 @@ func wantOwnURL(t *testing.T, e *routing.Entry, r routing.Request) {
 	}
 }
 
-// wantLoops follows the redirects of random requests that the entry answers, and returns their number.
+// wantLoops follows the redirects for random requests that the entry answers, and counts
+// them.
 func wantLoops(t *testing.T, d *randomizer, table *routing.Table, e *routing.Entry, scheme routing.Scheme) int {
 	t.Helper()
 	answered := 0

@@ -12,10 +12,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A route that no listener for the hostname of a request admits answers only in the place of these
-// listeners: as a redirect to https of the owner of the hostname or of the Gateway, or as the route
-// of another HTTPS listener of the owner. A route of another namespace that is attached to the
-// Gateway's HTTP listener never receives the request, although it matches.
+// A route that no listener for a request's hostname admits answers only in the place of
+// these listeners: as a redirect to https that belongs to the hostname's owner or the
+// Gateway, or as a route on another HTTPS listener with the same owner. A route in
+// another namespace that is attached to the Gateway's HTTP listener never receives the
+// request, although it matches.
 func TestRedirectsOfTenantsReceiveNoRequestsForOthers(t *testing.T) {
 	var total ownerCheck
 	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -41,8 +42,9 @@ func TestRedirectsOfTenantsReceiveNoRequestsForOthers(t *testing.T) {
 	}
 }
 
-// addLenders gives the Gateway listeners for many hostnames that admit every route: one for HTTP and
-// perhaps one for HTTPS. It attaches redirects to https of all namespaces to the Gateway, and of its own namespace to each set.
+// addLenders gives the Gateway listeners for many hostnames that admit every route: one
+// for HTTP and perhaps one for HTTPS. It attaches redirects to https from all namespaces
+// to the Gateway, and from its own namespace to each set.
 func addLenders(s *gateway.Snapshot, seed uint64) {
 	d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 11)), snapshot: s, hostnames: randomHostnames, everything: true} //nolint:gosec // the test must be reproducible
 	addListener := func(name gatewayv1.SectionName, port gatewayv1.PortNumber, protocol gatewayv1.ProtocolType, hostname string) {
@@ -87,16 +89,16 @@ func (d *randomizer) redirect(namespace, name string, parent gatewayv1.ParentRef
 	return route
 }
 
-// ownerCheck checks the answers to the requests of one cluster.
+// ownerCheck checks the answers to one cluster's requests.
 type ownerCheck struct {
 	*oracle
-	// redirected and replaced count the answers of redirects of a wider listener, and of HTTPS
-	// listeners in the place of a redirect. tempted counts the requests that a redirect of a tenant
-	// would answer if its namespace did not matter.
+	// redirected and replaced count the answers from a wider listener's redirects, and
+	// from HTTPS listeners in the place of a redirect. tempted counts the requests that a
+	// tenant's redirect would answer if its namespace did not matter.
 	redirected, replaced, tempted int
 }
 
-// check reports an answer of a route that has nothing to do with the owner of the hostname.
+// check reports an answer from a route that has nothing to do with the hostname's owner.
 func (c *ownerCheck) check(t *testing.T, r routing.Request, answer *routing.Entry) {
 	t.Helper()
 	if answer == nil {
@@ -116,7 +118,7 @@ func (c *ownerCheck) check(t *testing.T, r routing.Request, answer *routing.Entr
 	}
 }
 
-// lends reports whether a redirect of the route may answer for a hostname of the owner.
+// lends reports whether one of the route's redirects may answer for the owner's hostname.
 func (c *ownerCheck) lends(l *claim, route *specRoute, group string, owner gateway.Owner) bool {
 	return isInsecure(l) && l.owner.Namespace == route.Namespace && isWider(l, group, owner, c.gatewayOwner())
 }
@@ -137,7 +139,7 @@ func (c *ownerCheck) ownerOf(host string) (group string, owner gateway.Owner) {
 	return group, owner
 }
 
-// admitting returns the route of an entry, and the listeners that admit it.
+// admitting returns an entry's route, and the listeners that admit it.
 func (c *ownerCheck) admitting(e *routing.Entry) (route *specRoute, listeners []*claim) {
 	i := slices.IndexFunc(c.routes, func(r *specRoute) bool {
 		return r.kind == e.Source.Route.Kind && r.Namespace == e.Source.Route.Namespace && r.Name == e.Source.Route.Name
@@ -150,8 +152,8 @@ func (c *ownerCheck) admitting(e *routing.Entry) (route *specRoute, listeners []
 	return c.routes[i], listeners
 }
 
-// countTempted counts a request with http for a hostname with HTTPS listeners alone that a redirect
-// of a tenant matches, attached to a wider HTTP listener of the Gateway.
+// countTempted counts an http request for a hostname with HTTPS listeners alone if it
+// matches a tenant's redirect on a wider HTTP listener of the Gateway.
 func (c *ownerCheck) countTempted(r routing.Request) {
 	group, _ := c.ownerOf(r.Host)
 	if r.Scheme != routing.SchemeHTTP || len(c.served(group, isSecure)) == 0 || len(c.served(group, isInsecure)) > 0 {

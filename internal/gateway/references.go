@@ -13,13 +13,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// references resolves the references of listeners.
 type references struct {
 	now          time.Time
 	grants       grants
 	certificates map[types.NamespacedName]Certificate
-	// notRead are the Secrets that the controller does not read, because the listeners
-	// of a namespace refer to too many.
+	// notRead are the Secrets that the controller does not read, because a namespace's
+	// listeners refer to too many.
 	notRead map[types.NamespacedName]bool
 }
 
@@ -45,7 +44,7 @@ var referenceChecks = []referenceCheck{
 	references.certificateMaterial,
 }
 
-// resolve sets l.Unresolved to the first problem of the listener's references. It
+// resolve sets l.Unresolved to the first problem with the listener's references. It
 // applies to every listener, including listeners with an unsupported protocol.
 func (r references) resolve(l *Listener) {
 	for _, check := range referenceChecks {
@@ -56,14 +55,14 @@ func (r references) resolve(l *Listener) {
 	l.certificateWarnings = r.certificateWarnings(l)
 }
 
-// httpKinds are the supported route kinds of HTTP and HTTPS listeners. All
-// listeners share this slice, which must not be changed.
+// httpKinds are the route kinds that HTTP and HTTPS listeners support. All listeners
+// share this slice, which must not be changed.
 var httpKinds = []gatewayv1.RouteGroupKind{
 	{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: KindHTTPRoute},
 	{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: KindGRPCRoute},
 }
 
-// protocolKinds returns the supported route kinds of listeners with the protocol.
+// protocolKinds returns the route kinds that listeners with the protocol support.
 func protocolKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
 	if !supportedProtocol(p) {
 		return nil
@@ -71,8 +70,8 @@ func protocolKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
 	return httpKinds
 }
 
-// supportedKinds returns the kinds for the status of the listener: "If kinds are
-// specified in Spec that are not supported, they MUST NOT appear in this list".
+// supportedKinds returns the kinds for the listener's status: "If kinds are specified in
+// Spec that are not supported, they MUST NOT appear in this list".
 // (ListenerStatus.SupportedKinds)
 func supportedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 	supported := protocolKinds(l.Spec.Protocol)
@@ -96,13 +95,13 @@ func sameKind(a, b gatewayv1.RouteGroupKind) bool {
 	return a.Kind == b.Kind && ptr.Deref(a.Group, gatewayv1.GroupName) == ptr.Deref(b.Group, gatewayv1.GroupName)
 }
 
-// admitsKind reports whether routes of the kind can attach to the listener.
+// admitsKind reports whether routes with the kind can attach to the listener.
 func admitsKind(l *Listener, kind string) bool {
 	return slices.ContainsFunc(l.SupportedKinds, func(k gatewayv1.RouteGroupKind) bool { return string(k.Kind) == kind })
 }
 
-// certificateKind returns the first certificateRef that does not name a Secret of
-// the core group.
+// certificateKind returns the first certificateRef that does not name a core group
+// Secret.
 func (references) certificateKind(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		if _, ok := secretRef(l, ref); !ok {
@@ -130,8 +129,8 @@ func (r references) certificateGrant(l *Listener) *Problem {
 	return nil
 }
 
-// certificateMaterial returns the first certificateRef whose Secret does not exist
-// or fails a check of [InspectCertificate].
+// certificateMaterial returns the first certificateRef whose Secret does not exist or
+// fails a check in [InspectCertificate].
 func (r references) certificateMaterial(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
@@ -147,9 +146,9 @@ func (r references) certificateMaterial(l *Listener) *Problem {
 	return nil
 }
 
-// certificateWarnings lists the certificates that have expired or were not
-// checked. Their references are resolved nevertheless, because clients receive
-// the certificate of Cloudflare's edge.
+// certificateWarnings lists the certificates that have expired or were not checked. Their
+// references are resolved nevertheless, because clients receive the certificate from
+// Cloudflare's edge.
 func (r references) certificateWarnings(l *Listener) string {
 	list := message.List{Separator: " ", More: "And %d more certificates.", MaxSize: l.messageSize}
 	for _, ref := range certificateRefs(l) {

@@ -7,44 +7,57 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// repeatedExpressionCost is the number of rules for which a regular expression in a repeated
-// rule counts. Envoy compiles each repetition: 21 KiB, and a rule takes 2 KiB.
+// repeatedExpressionCost is how many rules a regular expression in a repeated rule counts
+// as. Envoy compiles each repetition: 21 KiB, and a rule takes 2 KiB.
 const repeatedExpressionCost = 10
 
-// repetitions counts the rules that a data plane repeats: it has a list of rules for each
-// hostname, so that the rules for a wider hostname of a group are part of the list of each
-// narrower one, up to the first that matches every request. Who pays:
+// repetitions counts the rules that a data plane repeats. Envoy has one list of rules for
+// each hostname, so a list also contains the rules for wider hostnames in the group, up
+// to the first rule that matches every request. For example, a Gateway in namespace infra
+// has a listener for *.example.com and these routes, none of which matches every request:
 //
-//   - A repeated rule of the owner of the Gateway counts for the oldest route with the
-//     narrower hostname. Otherwise, tenants could use up the rules of everyone with the fallback of
-//     the platform team.
-//   - A repeated rule of a tenant counts for its own route if the tenant also names the
-//     narrower hostname, or no tenant does.
-//   - A rule of a tenant that is repeated for a hostname of other tenants counts for neither:
-//     the one did not create the hostname, and the other did not create the rule. Each of them
-//     can have a share of the rules of the Gateway, and the repetitions are the product, so
-//     no limit could admit everything that both may have. [limiter.confine] limits
-//     these repetitions, and admits the routes of both.
+//	infra/fallback   *.example.com   3 rules
+//	team-a/wide      *.example.com   2 rules
+//	team-a/shop      a.example.com   1 rule
+//	team-b/blog      b.example.com   1 rule
 //
-// The amounts of a tenant therefore depend only on its own objects and on those of the
-// owner of the Gateway. Routes of other tenants with the same hostname can only reduce them.
+// Envoy gets 1+2+3 rules for a.example.com, 1+2+3 rules for b.example.com, and 2+3 rules
+// for *.example.com. These are 17 rules, although the routes have 7. The other 10 count
+// as follows:
+//
+//   - infra/fallback is repeated for both tenants: 3 rules count for team-a/shop and 3
+//     for team-b/blog, the oldest routes with these hostnames. If they counted for infra,
+//     tenants could use up everyone's rules by adding hostnames.
+//   - team-a/wide is repeated for a.example.com: 2 rules count for team-a/wide itself,
+//     because team-a also names that hostname.
+//   - team-a/wide is repeated for b.example.com: 2 rules count for no tenant, because
+//     team-a did not create the hostname and team-b did not create the rule. Each tenant
+//     can have its share of rules and hostnames, and the repetitions are their product,
+//     so no share could admit them all. [limiter.confine] limits them separately, and
+//     admits both routes.
+//
+// If c.example.com is protected and no route names it, it has its own list with 2+3
+// rules. They count for team-a/wide and infra/fallback themselves.
+//
+// What counts for a tenant therefore depends only on its own objects and the objects in
+// infra. Other tenants' routes with the same hostname can only reduce it.
 type repetitions struct {
 	limiter *limiter
 	shares  shares
 	groups  map[string]*group
-	// unreliable are the tenants whose routes may be refused after the count. The count is an
-	// upper bound for this case: a match of every request of these tenants shadows nothing, a
-	// rule of the owner of the Gateway also counts for each of their routes with the narrower
-	// hostname, and they do not name the hostnames of entries for Access.
+	// unreliable are the tenants whose routes may be refused after the count. The count
+	// is then an upper bound: their matches for every request shadow nothing, the Gateway
+	// owner's rules also count for each of their routes with the narrower hostname, and
+	// they name no protected hostnames.
 	unreliable map[limits.Tenant]bool
 }
 
-// count counts the repeated rules of all routes.
+// count sets the fields repeated and foreign of every share.
 func (r repetitions) count() {
 	for i := range r.shares {
 		r.shares[i].repeated, r.shares[i].foreign = 0, 0
 	}
-	hostnames := map[string][]string{} // with Access, by the hostname of their group
+	hostnames := map[string][]string{} // protected hostnames, by their group's hostname
 	for hostname := range r.limiter.access {
 		if owner, ok := routing.MostSpecific(r.groups, hostname); ok {
 			hostnames[owner] = append(hostnames[owner], hostname)
@@ -64,32 +77,35 @@ func (r repetitions) count() {
 	}
 }
 
-// hostRules are the rules of one group by the hostname for which they are served.
+// hostRules are one group's rules by the hostname for which they are served. In the
+// example, these are a.example.com, b.example.com and *.example.com.
 type hostRules struct {
 	group      *group
 	byHostname map[string]*rulesOfHostname
 }
 
-// rulesOfHostname are the rules for one hostname.
 type rulesOfHostname struct {
-	// first is the oldest route with the hostname, or nil. The routes of unreliable tenants are
-	// in unreliable instead.
+	// first is the oldest route with the hostname, or nil: team-a/shop for a.example.com.
+	// Routes whose tenants are unreliable are in unreliable instead.
 	first      *share
 	unreliable []*share
-	// platform are the routes of the Gateway's owner, and platformCost the number of rules
-	// for which their repetition counts. others are the other routes.
+	// platform are the Gateway owner's routes, and platformCost says how many rules one
+	// repetition of all of them counts as: infra/fallback and 3 for *.example.com. others
+	// are the other routes: team-a/wide.
 	platform, others []*share
 	platformCost     int
-	// tenants are the tenants of all routes, without repetition.
+	// tenants are the tenants of all routes, each once.
 	tenants []limits.Tenant
-	// answered are the schemes whose requests a rule answers all.
+	// answered are the schemes for which a rule answers every request.
 	answered routing.Schemes
-	// lists is the number of narrower hostnames of routes for which the rules are repeated, and
-	// ownLists the number of these hostnames that each tenant names. platformLists is the
-	// number for which the rules of the Gateway's owner count for this owner.
+	// lists counts the narrower hostnames for which the rules are repeated, and ownLists
+	// counts them for each tenant that names them: for *.example.com, lists is 2, and
+	// ownLists is 1 for team-a and 1 for team-b. platformLists counts the lists in which
+	// the Gateway owner's rules count for the owner itself.
 	lists, platformLists int
 	ownLists             map[limits.Tenant]int
-	// unnamedLists are the lists of hostnames that no route is sure to name.
+	// unnamedLists counts the lists for hostnames that no route is sure to name, such as
+	// c.example.com.
 	unnamedLists int
 	// isPlatform reports whether first belongs to the Gateway's owner.
 	isPlatform bool
@@ -118,8 +134,8 @@ func (r repetitions) newHostRules(g *group) hostRules {
 	return b
 }
 
-// nameFirst records that the route names the hostname of the rules. It reports whether the route
-// is sure to do so.
+// nameFirst records that the route names the hostname. It reports whether the route is
+// sure to do so.
 func (r repetitions) nameFirst(rules *rulesOfHostname, s *share) bool {
 	if r.unreliable[s.tenant] {
 		rules.unreliable = append(rules.unreliable, s)
@@ -140,7 +156,7 @@ func (b hostRules) add(hostname string, s *share, isPlatform bool) *rulesOfHostn
 	return rules
 }
 
-// name adds the hostname of a route.
+// name returns the rules for a route's hostname, and records the tenant.
 func (b hostRules) name(hostname string, s *share) *rulesOfHostname {
 	rules := b.byHostname[hostname]
 	if rules == nil {
@@ -159,12 +175,12 @@ func (r *rulesOfHostname) setFirst(s *share, isPlatform bool) {
 	}
 }
 
-// repetitionCost is the number of rules for which one repetition of the match counts.
+// repetitionCost is how many rules one repetition of the match counts as: 11 for a match
+// with one regular expression that otherwise counts as 1.
 func (m *ruleMatch) repetitionCost() int {
 	return m.cost * (1 + repeatedExpressionCost*m.expressions())
 }
 
-// expressions returns the number of regular expressions in the match.
 func (m *ruleMatch) expressions() int {
 	count := 0
 	if m.Path.Kind == routing.PathExpression {
@@ -180,7 +196,7 @@ func (m *ruleMatch) expressions() int {
 	return count
 }
 
-// repeat counts the list of rules for a hostname that routes name.
+// repeat counts the wider rules in the list for a hostname that routes name.
 func (b hostRules) repeat(hostname string) {
 	own := b.byHostname[hostname]
 	answered := own.answered
@@ -200,8 +216,8 @@ func (b hostRules) repeat(hostname string) {
 	}
 }
 
-// repeatPlatform counts the repetition of the rules of the Gateway's owner. own are the rules
-// for the narrower hostname.
+// repeatPlatform counts one repetition of the Gateway owner's rules. own are the rules
+// for the narrower hostname, whose oldest route they count for.
 func (b hostRules) repeatPlatform(own, rules *rulesOfHostname) {
 	switch {
 	case own.isPlatform:
@@ -214,7 +230,8 @@ func (b hostRules) repeatPlatform(own, rules *rulesOfHostname) {
 	}
 }
 
-// repeatUnnamed counts the list of rules for a hostname that no route is sure to name.
+// repeatUnnamed counts the wider rules in the list for a hostname that no route is sure
+// to name.
 func (b hostRules) repeatUnnamed(hostname string) {
 	var answered routing.Schemes
 	for wide := range routing.WiderHostnames(hostname) {
@@ -230,7 +247,7 @@ func (b hostRules) repeatUnnamed(hostname string) {
 	}
 }
 
-// addList counts a list for a hostname of the tenants.
+// addList records that the rules are repeated for a hostname that the tenants name.
 func (r *rulesOfHostname) addList(tenants []limits.Tenant) {
 	r.lists++
 	if r.ownLists == nil {
@@ -241,7 +258,8 @@ func (r *rulesOfHostname) addList(tenants []limits.Tenant) {
 	}
 }
 
-// charge adds the repeated rules to their own routes.
+// charge adds the repeated rules to their own routes: in the example, 2 to repeated and 2
+// to foreign for team-a/wide.
 func (b hostRules) charge() {
 	for _, rules := range b.byHostname {
 		if rules.lists+rules.unnamedLists == 0 {
@@ -258,16 +276,17 @@ func (b hostRules) charge() {
 	}
 }
 
-// foreignRules is the limit on the rules that are repeated for hostnames of other tenants.
+// foreignRules limits the rules that are repeated for other tenants' hostnames.
 func (l *limiter) foreignRules() limits.Limit {
 	return limits.Limit{Total: l.class.RulesPerTunnel / 2, First: l.first}
 }
 
-// confine confines the routes whose rules are above the limit on repetitions for hostnames of
-// other tenants, and makes the counts of repetitions those of the routes that are not refused. The
-// tenant with the most repetitions has its youngest routes confined first. A confined route stays
-// accepted. It loses only requests for hostnames that routes of other tenants name, which these
-// could also take with a match of every request.
+// confine confines routes while too many rules are repeated for other tenants' hostnames,
+// and counts the repetitions again without refused routes. It begins with the youngest
+// routes of the tenant with the most repetitions. If it confines team-a/wide in the
+// example of [repetitions], the route stays accepted and keeps serving *.example.com and
+// a.example.com, but not b.example.com: team-b/blog could also take these requests with a
+// match for every request.
 func (l *limiter) confine(all shares, groups map[string]*group) {
 	repetitions{limiter: l, shares: all, groups: groups}.count()
 	demands := make([]limits.Demand, len(all))

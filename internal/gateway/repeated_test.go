@@ -12,15 +12,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// envoyOptions are options with which every Gateway has Envoy.
+// envoyOptions make every Gateway use Envoy.
 func envoyOptions() gateway.Options {
 	o := randomOptions
 	o.DataPlanes = routing.DataPlanes{v1alpha1.DataPlaneIngressRules: envoyOfFiles(), v1alpha1.DataPlaneEnvoy: envoyOfFiles()}
 	return o
 }
 
-// With Envoy, every rule that Envoy gets counts, including repeated rules: as one rule, and
-// ten more for each regular expression of a repeated rule.
+// With Envoy, every rule that Envoy gets counts, including repeated rules: as one rule,
+// and ten more for each regular expression in a repeated rule.
 func TestRepeatedRulesCount(t *testing.T) {
 	own, foreign := 0, 0
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
@@ -56,7 +56,7 @@ func answersInsteadOfOthers(t *routing.Table) bool {
 	})
 }
 
-// furtherBackends returns the number of backends except the first of each rule.
+// furtherBackends counts the backends except each rule's first.
 func furtherBackends(s *gateway.Snapshot) int {
 	further := 0
 	for _, route := range s.HTTPRoutes {
@@ -67,8 +67,8 @@ func furtherBackends(s *gateway.Snapshot) int {
 	return further
 }
 
-// costOfRules returns the number of Envoy's rules. A repeated rule counts ten more for each of
-// its regular expressions.
+// costOfRules counts Envoy's rules. A repeated rule counts ten more for each of its
+// regular expressions.
 func costOfRules(t *routing.Table) int {
 	rules := 0
 	uncounted := uncountedEntries(t)
@@ -112,8 +112,8 @@ func expressionsOf(m *routing.Match) int {
 	return count
 }
 
-// A fallback of the platform team that is repeated for the hostnames of one tenant does not
-// use up the rules of another.
+// A platform team's fallback that is repeated for one tenant's hostnames does not use up
+// another tenant's rules.
 func TestFallbackOfThePlatformCountsForTheHostname(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes = nil
@@ -134,8 +134,8 @@ func TestFallbackOfThePlatformCountsForTheHostname(t *testing.T) {
 	}
 }
 
-// Envoy distinguishes the case of escapes, so that a path with the escape of a byte such as "é" has
-// two routes. Both count, also where they are repeated.
+// Envoy distinguishes letter case in escapes, so that a path with an escaped byte such as
+// "é" has two routes. Both count, even where they are repeated.
 func TestBothRoutesOfAnEscapedPathCount(t *testing.T) {
 	c := newTenantCluster(0)
 	c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy

@@ -15,22 +15,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Report is the status of every object of a Snapshot. The conditions have no
-// transition times. Package status sets them when it compares the conditions with
-// the current status.
+// Report has every status for a Snapshot's objects. The conditions have no transition
+// times. Package status sets them when it compares the conditions with the current
+// status.
 type Report struct {
 	Gateway      gatewayv1.GatewayStatus
 	ListenerSets []ListenerSetStatus
 	Routes       []RouteStatus
-	// Owners are the Gateways and ListenerSets that the report covers. An entry of
-	// this controller in the status of a route is stale when its parent is one of
-	// them and the report does not contain the entry.
+	// Owners are the Gateways and ListenerSets that the report covers. This controller's
+	// entry in a route status is stale when its parent is one of them and the report does
+	// not contain the entry.
 	Owners map[Owner]bool
 }
 
-// ResetReport returns the report that resets the statuses of the ListenerSets and
-// routes of a Gateway that this controller no longer manages. owner is the
-// Gateway, or a ListenerSet that no longer exists.
+// ResetReport returns the report that resets the ListenerSet and route statuses for a
+// Gateway that this controller no longer manages. owner is the Gateway, or a ListenerSet
+// that no longer exists.
 func ResetReport(owner Owner, s *Snapshot) Report {
 	report := Report{Owners: map[Owner]bool{owner: true}}
 	for _, set := range s.ListenerSets {
@@ -50,8 +50,7 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 	return report
 }
 
-// defaultListenerSetStatus returns the default that the CRD sets for the status of
-// a ListenerSet.
+// defaultListenerSetStatus returns the CRD's default for a ListenerSet status.
 func defaultListenerSetStatus(generation int64) gatewayv1.ListenerSetStatus {
 	var status gatewayv1.ListenerSetStatus
 	for _, t := range []conditions.Type{conditions.TypeAccepted, conditions.TypeProgrammed} {
@@ -62,14 +61,12 @@ func defaultListenerSetStatus(generation int64) gatewayv1.ListenerSetStatus {
 	return status
 }
 
-// ListenerSetStatus is the status of one ListenerSet.
 type ListenerSetStatus struct {
 	types.NamespacedName
 	Status gatewayv1.ListenerSetStatus
 }
 
-// RouteStatus has the entries for the Gateway and its ListenerSets in the status
-// of one route.
+// RouteStatus has the entries for the Gateway and its ListenerSets in one route's status.
 type RouteStatus struct {
 	Kind string
 	types.NamespacedName
@@ -78,33 +75,33 @@ type RouteStatus struct {
 	Orphan *Orphan
 }
 
-// Outcome is the state of the tunnel, as far as the statuses report it.
+// Outcome is the tunnel's state, as far as the statuses report it.
 type Outcome struct {
-	// Push is the last attempt to write the configuration of the tunnel.
+	// Push is the last attempt to write the tunnel configuration.
 	Push Push
-	// Tunnel is the tunnel of the Gateway, or empty when there is none.
+	// Tunnel is the Gateway's tunnel, or empty when there is none.
 	Tunnel provider.TunnelID
 	// Shared are the hostnames that other Gateways also serve.
 	Shared Shared
-	// Connectors is the state of the Gateway's connectors. It is nil when the
+	// Connectors says whether the Gateway's connectors are ready. It is nil when the
 	// controller does not run connectors.
 	Connectors *Readiness
-	// Envoys is the state of the Gateway's Envoy proxies. It is nil with ingress rules.
+	// Envoys describes the Gateway's Envoy proxies. It is nil with ingress rules.
 	Envoys *Envoys
 }
 
-// Readiness is the state of the connectors of a Gateway.
+// Readiness says whether a Gateway's connectors are ready.
 type Readiness struct {
-	// Status, Reason and Message are the fields of the ConnectorsReady condition.
+	// Status, Reason and Message go into the ConnectorsReady condition.
 	Status  metav1.ConditionStatus
 	Reason  conditions.Reason
 	Message string
-	// Wanted is the desired number of connectors, and Available the number of
-	// connectors that are connected to Cloudflare's edge.
+	// Wanted is the desired number of connectors. Available counts the connectors that
+	// are connected to Cloudflare's edge.
 	Wanted, Available int32
 }
 
-// Report returns the status of every object, given the outcome.
+// Report returns every object's status, given the outcome.
 func (r *Result) Report(o Outcome) Report {
 	onGateway, onSets := r.pushes(o)
 	o.Push = onGateway
@@ -122,7 +119,7 @@ func (r *Result) Report(o Outcome) Report {
 	return report
 }
 
-// AttachedListenerSets returns the number of allowed and accepted ListenerSets.
+// AttachedListenerSets counts the allowed and accepted ListenerSets.
 func (r *Result) AttachedListenerSets() int32 {
 	var n int32
 	for _, set := range r.Sets {
@@ -169,7 +166,7 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	return status
 }
 
-// acceptedWarnings lists the fields of an accepted Gateway that have no effect, and its
+// acceptedWarnings lists an accepted Gateway's fields that have no effect, and its
 // Warnings.
 func (r *Result) acceptedWarnings() string {
 	var warnings string

@@ -16,7 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The generations of the objects in reportSnapshot. All are different.
+// The generations that the objects in reportSnapshot have. All are different.
 const (
 	gatewayGeneration = 5
 	setGeneration     = 3
@@ -51,7 +51,7 @@ func reportSnapshot() *gateway.Snapshot {
 	}
 }
 
-// programmed returns a Programmed condition for the current status of an object.
+// programmed returns a Programmed condition for an object's current status.
 func programmed(status metav1.ConditionStatus, generation int64) []metav1.Condition {
 	reason := "Programmed"
 	if status == metav1.ConditionFalse {
@@ -60,8 +60,8 @@ func programmed(status metav1.ConditionStatus, generation int64) []metav1.Condit
 	return []metav1.Condition{{Type: "Programmed", Status: status, ObservedGeneration: generation, Reason: reason, Message: "Current."}}
 }
 
-// withCurrent sets the Programmed conditions in the current statuses, for the
-// generation of each object plus offset.
+// withCurrent sets the Programmed conditions in the current statuses, for each object's
+// generation plus offset.
 func withCurrent(s *gateway.Snapshot, status metav1.ConditionStatus, offset int64) *gateway.Snapshot {
 	s.Gateway.Status.Conditions = programmed(status, gatewayGeneration+offset)
 	s.Gateway.Status.Listeners = []gatewayv1.ListenerStatus{{Name: "own", Conditions: programmed(status, gatewayGeneration+offset)}}
@@ -74,8 +74,8 @@ func withCurrent(s *gateway.Snapshot, status metav1.ConditionStatus, offset int6
 	return s
 }
 
-// conditionsByPlace returns all lists of conditions in a report by a name of the
-// object or listener.
+// conditionsByPlace returns all condition lists in a report by an object or listener
+// name.
 func conditionsByPlace(r gateway.Report) map[string][]metav1.Condition {
 	places := map[string][]metav1.Condition{"Gateway": r.Gateway.Conditions}
 	for _, l := range r.Gateway.Listeners {
@@ -147,7 +147,7 @@ func TestProgrammedFollowsThePush(t *testing.T) {
 				if statusAndReason(conditions)["Programmed"] != "False Pending" || test.push.Message == "" {
 					continue
 				}
-				// The message for tenants refers to the status of the Gateway.
+				// The message for tenants refers to the Gateway's status.
 				tenant := place == "ListenerSet" || strings.HasPrefix(place, "entry ")
 				if tenant != strings.Contains(message, "See the status of the Gateway.") || !tenant && message != test.push.Message {
 					t.Errorf("%s has the message %q", place, message)
@@ -169,7 +169,7 @@ func TestOutstandingPushKeepsCurrentConditions(t *testing.T) {
 }
 
 // While a push is delayed, the Gateway and its listeners keep their condition with
-// another message. The statuses of ListenerSets do not change.
+// another message. The ListenerSet statuses do not change.
 func TestDelayedPushIsReportedOnTheGateway(t *testing.T) {
 	delayed := gateway.Push{State: gateway.PushDelayed, Message: "The changes wait."}
 	for name, test := range map[string]struct {
@@ -204,7 +204,7 @@ func TestDelayedPushIsReportedOnTheGateway(t *testing.T) {
 	}
 }
 
-// The state of the push does not affect a Gateway that is not accepted.
+// The push does not affect a Gateway that is not accepted.
 func TestPushDoesNotAffectRejectedGateway(t *testing.T) {
 	want := maps.Clone(programmedEverywhere("False Invalid"))
 	want["Gateway"], want["ListenerSet"] = "False Invalid", "False ParentNotProgrammed"
@@ -222,7 +222,7 @@ func TestPushDoesNotAffectRejectedGateway(t *testing.T) {
 	}
 }
 
-// Every condition has the generation of its own object, and no transition time.
+// Every condition has its own object's generation, and no transition time.
 func TestConditionsHaveTheGenerationOfTheirObject(t *testing.T) {
 	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
 	want := map[string]int64{
@@ -261,7 +261,7 @@ func TestReportCoversTheGatewayAndItsListenerSets(t *testing.T) {
 	}
 }
 
-// The message of an Accepted condition lists other problems of the object.
+// The Accepted condition's message lists the object's other problems.
 func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*gateway.Snapshot)
@@ -307,8 +307,8 @@ func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 	}
 }
 
-// The ResolvedRefs message of a listener lists the certificates that were not
-// checked or have expired.
+// A listener's ResolvedRefs message lists the certificates that were not checked or have
+// expired.
 func TestResolvedRefsMessageListsCertificateWarnings(t *testing.T) {
 	s := reportSnapshot()
 	l := &s.Gateway.Spec.Listeners[0]
@@ -355,7 +355,7 @@ func TestResetReportRemovesStatuses(t *testing.T) {
 	}
 }
 
-// The report of a ListenerSet that does not exist has only routes.
+// The report for a ListenerSet that does not exist has only routes.
 func TestResetReportOfMissingListenerSetHasOnlyRoutes(t *testing.T) {
 	r := gateway.ResetReport(reportSet, &gateway.Snapshot{HTTPRoutes: reportSnapshot().HTTPRoutes})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportSet: true}, r.Owners); diff != "" {

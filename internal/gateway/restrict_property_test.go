@@ -19,7 +19,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// changeObjects removes and changes random objects of the cluster.
 func changeObjects(s *gateway.Snapshot, dice *rand.Rand) {
 	byName := func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 	for _, name := range slices.SortedFunc(maps.Keys(s.Services), byName) {
@@ -52,11 +51,11 @@ func (e evaluated) rule(host, path string) (provider.IngressRule, bool) {
 	index, service, _ := e.rules.Match(host, path)
 	rule := e.Ingress[index]
 	rule.Hostname, rule.Path = "", ""
-	rule.Service = strings.Replace(service, "127.0.0.1:10081", "127.0.0.1:10080", 1) // the listeners of one Envoy
+	rule.Service = strings.Replace(service, "127.0.0.1:10081", "127.0.0.1:10080", 1) // both listeners belong to one Envoy
 	return rule, !strings.HasPrefix(service, "http_status:")
 }
 
-// revocations counts the requests of a test.
+// revocations counts a test's requests.
 type revocations struct{ revoked, same, kept int }
 
 // check checks what the restricted configuration does with a request.
@@ -87,16 +86,17 @@ func (n *revocations) count(staysAllowed, isForwarded, isEqual bool) {
 	}
 }
 
-// requires reports whether a rule requires the Access of another one, or that one requires none.
+// requires reports whether a rule requires the Access settings of another rule, or the
+// other requires none.
 func requires(rule, other provider.IngressRule) bool {
 	access, required := rule.OriginRequest.Access, other.OriginRequest.Access
 	return required == nil || access != nil && access.TeamName == required.TeamName &&
 		!slices.ContainsFunc(access.AUDTag, func(tag string) bool { return !slices.Contains(required.AUDTag, tag) })
 }
 
-// When objects of a cluster change, the restricted configuration forwards only the requests that
-// both configurations forward to the same backend. Other requests keep their backend, except in
-// rare cases in which the rules of both cannot be combined.
+// When objects change, the restricted configuration forwards only the requests that both
+// configurations forward to the same backend. Other requests keep their backend, except
+// in rare cases in which the two configurations' rules cannot be combined.
 func TestRestrictedConfigurationOfClusterForwardsOnlyWhatStaysAllowed(t *testing.T) {
 	for plane, configurationOf := range map[string]func(*gateway.Result) *provider.Configuration{
 		"IngressRules": func(r *gateway.Result) *provider.Configuration { return ingress.Configuration(r.Table) },

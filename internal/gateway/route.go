@@ -14,23 +14,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Route is a route of any kind in the form of an HTTPRoute. It keeps all fields of
-// the spec, including fields that the data plane cannot express.
+// Route is an HTTPRoute, or a GRPCRoute in an HTTPRoute's form. It keeps all spec fields,
+// including fields that the data plane cannot express.
 type Route struct {
 	// Kind is KindHTTPRoute or KindGRPCRoute.
 	Kind string
 	types.NamespacedName
-	// Hostnames are the hostnames of the spec, including unsupported hostnames.
-	// Without hostnames, the route has the hostname of each listener.
+	// Hostnames are from the spec, including unsupported hostnames. Without hostnames,
+	// the route has each listener's hostname.
 	Hostnames []gatewayv1.Hostname
-	// Rules are the rules of the spec.
-	Rules []gatewayv1.HTTPRouteRule
+	Rules     []gatewayv1.HTTPRouteRule
 	// Parents has an entry for each parentRef to the Gateway or to one of its
 	// ListenerSets.
 	Parents []Parent
-	// Unresolved has the reason of the first backendRef that is not resolved, and
-	// the messages of the first of them. It is nil when all are resolved, and for a route that
-	// no listener admits.
+	// Unresolved has the first unresolved backendRef's reason, and the first few
+	// messages. It is nil when all are resolved, and for a route that no listener admits.
 	Unresolved *Problem
 	// Dropped lists the rules that the data plane cannot express in full.
 	Dropped []DroppedRule
@@ -39,27 +37,27 @@ type Route struct {
 	generation int64
 	age        age
 	parentRefs []gatewayv1.ParentReference
-	// messageSize is the maximum size of a list in a message, which each parent repeats.
+	// messageSize is the maximum size for a list in a message, which each parent repeats.
 	messageSize int
-	orphan      *Orphan // not nil if no parent of the route is managed by this controller
+	orphan      *Orphan // not nil if this controller manages none of the route's parents
 	permitted   *permittedHostnames
 	// unsupported are the hostnames that the route is not served under, although the CRD
 	// accepts them.
 	unsupported []string
-	admitted    bool             // whether a listener admits the route or the kind of another one conflicts
+	admitted    bool             // whether a listener admits the route, or only another route's kind prevents it
 	source      routing.Route    // identifies the route in the routing table
 	actions     []routing.Action // one for each rule
 	matches     []ruleMatch      // that the data plane can express, in order
 
-	backends int      // the number of backends if it can exceed the number of entries, or 0
-	confined string   // why its rules are not repeated for hostnames of other tenants, or empty
-	tooLong  *Problem // why the regular expressions of the route are too long, or nil
+	backends int      // the backend count if it can exceed the entry count, or 0
+	confined string   // why its rules are not repeated for other tenants' hostnames, or empty
+	tooLong  *Problem // why the route's regular expressions are too long, or nil
 	// skipsExpressions reports whether the route is never served, so that its regular
 	// expressions are not parsed.
 	skipsExpressions bool
 }
 
-// newRoutes returns all routes of the snapshot, in its order.
+// newRoutes returns all routes in the snapshot, in its order.
 func newRoutes(s *Snapshot, permitted *permittedHostnames) []*Route {
 	block := make([]Route, len(s.HTTPRoutes)+len(s.GRPCRoutes))
 	for i, object := range s.HTTPRoutes {
@@ -114,14 +112,13 @@ func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec,
 	}
 }
 
-// The kinds of routes.
 const (
 	KindHTTPRoute = routing.KindHTTPRoute
 	KindGRPCRoute = routing.KindGRPCRoute
 )
 
-// CommonRoute returns pointers to the fields of the object that routes of every
-// kind have. It returns false when the object is not a supported route.
+// CommonRoute returns pointers to the fields that routes have independent of their kind.
+// It returns false when the object is not a supported route.
 func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.RouteStatus, bool) {
 	switch o := object.(type) {
 	case *gatewayv1.HTTPRoute:
@@ -133,9 +130,9 @@ func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.R
 	}
 }
 
-// resolveRoutes determines the action of each rule and the matches that the data
-// plane can express. The rules of a route that no listener admits have no actions, so that a
-// namespace without access to the Gateway cannot make the controller resolve its backends. All
+// resolveRoutes determines each rule's action and the matches that the data plane can
+// express. If no listener admits a route, its rules have no actions, so that a namespace
+// that the Gateway does not admit cannot make the controller resolve its backends. All
 // routes share two buffers, because there can be thousands of routes.
 func resolveRoutes(routes []*Route, t translator, p parents) {
 	actions := make([]routing.Action, 0, len(routes))
@@ -161,12 +158,12 @@ func resolveRoutes(routes []*Route, t translator, p parents) {
 	}
 }
 
-// appendedSince returns the elements of the buffer from the index on. Its capacity
-// is limited, so that appending to it does not overwrite the rest of the buffer.
+// appendedSince returns the buffer's elements from the index on. Its capacity is limited,
+// so that appending to it does not overwrite the rest of the buffer.
 func appendedSince[T any](buffer []T, index int) []T { return buffer[index:len(buffer):len(buffer)] }
 
-// addUnresolved adds the problems to the list of all problems of the route. The first one
-// determines the reason.
+// addUnresolved adds the problems to the list with all the route's problems. The first
+// one determines the reason.
 func (r *Route) addUnresolved(problems []*Problem, list *message.List) {
 	for _, problem := range problems {
 		list.Add("%s", problem.Message)
@@ -176,9 +173,9 @@ func (r *Route) addUnresolved(problems []*Problem, list *message.List) {
 	}
 }
 
-// appendMatches appends the matches of a rule that the data plane can express.
-// It adds the rule to r.Dropped when a match or an action is not supported. A redirect to https has
-// no matches if the data plane does not know the scheme of a request.
+// appendMatches appends a rule's matches that the data plane can express. It adds the
+// rule to r.Dropped when a match or an action is not supported. A redirect to https has
+// no matches if the data plane does not know the request's scheme.
 func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t translator) []ruleMatch {
 	if !t.capabilities.KnowsScheme && isHTTPSRedirect(&r.Rules[rule]) {
 		r.Dropped = append(r.Dropped, DroppedRule{Rule: rule, LeftOut: true, Redirect: redirectSchemeUnknown, EnvoySupportsActions: a.envoySupports})
@@ -206,14 +203,14 @@ func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t tra
 	return matches
 }
 
-// isUnsupported reports whether the data plane cannot express the action of a rule.
+// isUnsupported reports whether the data plane cannot express what a rule does.
 func (r *Route) isUnsupported(rule int) bool {
 	return slices.ContainsFunc(r.Dropped, func(d DroppedRule) bool { return d.Rule == rule && len(d.Actions) > 0 })
 }
 
-// matchesOf returns the matches of a rule: "If no matches are specified, the
-// default is a prefix path match on "/", which has the effect of matching every
-// HTTP request." (HTTPRouteRule.Matches)
+// matchesOf returns a rule's matches: "If no matches are specified, the default is a
+// prefix path match on "/", which has the effect of matching every HTTP request."
+// (HTTPRouteRule.Matches)
 func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
 	if len(rule.Matches) == 0 {
 		return defaultMatches
@@ -223,9 +220,9 @@ func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
 
 var defaultMatches = []gatewayv1.HTTPRouteMatch{{}}
 
-// intersections returns the intersections of the route's supported hostnames with the
-// hostname of a listener, each with the hostname in the route. It returns none when
-// they do not intersect.
+// intersections returns where the route's supported hostnames intersect with a listener
+// hostname, each with the hostname in the route. It returns none when they do not
+// intersect.
 func (r *Route) intersections(listener string) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
 		if len(r.Hostnames) == 0 {
@@ -244,8 +241,8 @@ func (r *Route) intersections(listener string) iter.Seq[servedHostname] {
 	}
 }
 
-// hostnamesOnListener returns the permitted ones of the intersections with the hostname
-// of a listener: the hostnames under which the listener serves the route.
+// hostnamesOnListener returns the permitted intersections with a listener hostname: the
+// hostnames under which the listener serves the route.
 func (r *Route) hostnamesOnListener(owner Owner, listener string) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
 		for hostname := range r.intersections(listener) {
@@ -256,8 +253,8 @@ func (r *Route) hostnamesOnListener(owner Owner, listener string) iter.Seq[serve
 	}
 }
 
-// hasMoreSpecific reports whether another hostname of the route has the same
-// intersection with the hostname of a listener and decides the order instead.
+// hasMoreSpecific reports whether another hostname in the route has the same intersection
+// with a listener hostname and decides the order instead.
 func (r *Route) hasMoreSpecific(hostname servedHostname, listener string) bool {
 	if len(r.Hostnames) < 2 {
 		return false // most routes
@@ -270,8 +267,8 @@ func (r *Route) hasMoreSpecific(hostname servedHostname, listener string) bool {
 	return false
 }
 
-// intersects reports whether a supported hostname of the route intersects with the
-// hostname of a listener.
+// intersects reports whether a supported hostname in the route intersects with a listener
+// hostname.
 func (r *Route) intersects(listener string) bool {
 	for range r.intersections(listener) {
 		return true
@@ -279,8 +276,8 @@ func (r *Route) intersects(listener string) bool {
 	return false
 }
 
-// mayUse reports whether the route may use one of the intersections with the hostname of
-// the listener.
+// mayUse reports whether the route may use one of the intersections with the listener's
+// hostname.
 func (r *Route) mayUse(l *Listener) bool {
 	for range r.hostnamesOnListener(l.Owner, l.Hostname()) {
 		return true

@@ -11,18 +11,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// This file parses RSA keys because nothing bounds the time for which the standard library does:
-// crypto/x509 validates a key while it parses it, and cannot be interrupted. A limit on the size
-// of the data is not enough. Go 1.26 computes each value of PKCS #1 that is missing by an
-// exponentiation, which takes 3.6 s for a key of 16,384 bits, and 25 s if one of its primes is
-// almost as long as the modulus. With all values, it takes 13 ms. BenchmarkKeyPairWithoutChecks
-// measures both: this file can go when the times are the same.
+// This file parses RSA keys because the standard library can take unbounded time to do
+// so: crypto/x509 validates a key while it parses it, and cannot be interrupted. A limit
+// on the data size is not enough. Go 1.26 computes each missing PKCS #1 value by an
+// exponentiation, which takes 3.6 s for a key with 16,384 bits, and 25 s if one prime is
+// almost as long as the modulus. With all values, it takes 13 ms.
+// BenchmarkKeyPairWithoutChecks measures both: delete this file when the times are the
+// same.
 
-// maxRSABits is the maximum size of the modulus of an RSA key.
+// maxRSABits is the maximum modulus size.
 const maxRSABits = 16384
 
-// rsaPrivateKey has the fields of the RSAPrivateKey of PKCS #1 (RFC 8017, appendix A.1.2). It
-// has the tags of crypto/x509, so that both parse the same values.
+// rsaPrivateKey has the fields of RSAPrivateKey in PKCS #1 (RFC 8017, appendix A.1.2). It
+// has the tags that crypto/x509 uses, so that both parse the same values.
 type rsaPrivateKey struct {
 	Version         int
 	Modulus         *big.Int
@@ -35,12 +36,12 @@ type rsaPrivateKey struct {
 	OtherPrimes     []rsaOtherPrime `asn1:"optional,omitempty"`
 }
 
-// rsaOtherPrime has the fields of the OtherPrimeInfo of PKCS #1.
+// rsaOtherPrime has the fields of OtherPrimeInfo in PKCS #1.
 type rsaOtherPrime struct {
 	Prime, Exponent, Coefficient *big.Int
 }
 
-// pkcs8PrivateKey has the fields of the PrivateKeyInfo of PKCS #8 (RFC 5208, section 5).
+// pkcs8PrivateKey has the fields of PrivateKeyInfo in PKCS #8 (RFC 5208, section 5).
 // Attributes can follow.
 type pkcs8PrivateKey struct {
 	Version    int
@@ -62,8 +63,8 @@ func parseRSAKey(der []byte) *rsaPrivateKey {
 	return &key
 }
 
-// largeRSAKey parses the keys, but does not validate them: the time of the validation
-// grows with the square of their size.
+// largeRSAKey parses the keys, but does not validate them: validation time grows with the
+// square of their size.
 func largeRSAKey(secret *corev1.Secret) string {
 	problem := func(n *big.Int, key string) string {
 		if n.BitLen() <= maxRSABits {
@@ -85,8 +86,8 @@ func largeRSAKey(secret *corev1.Secret) string {
 }
 
 // unusableRSAKey refuses RSA private keys that are invalid and would take crypto/rsa a
-// long time: it would compute missing values of PKCS #1 by an exponentiation, and its
-// other calculations take time for primes that are larger than the modulus.
+// long time: it would compute missing PKCS #1 values by an exponentiation, and its other
+// calculations take time for primes that are larger than the modulus.
 func unusableRSAKey(secret *corev1.Secret) string {
 	key := parseRSAKey(privateKeyDER(secret))
 	if key == nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A tunnel serves all ports of a hostname at once, but Cloudflare's edge reports the scheme of
-// each request. Where the data plane knows it, an HTTP listener answers http and an HTTPS listener
-// https:
-//
+// A tunnel serves all ports for a hostname at once, but Cloudflare's edge reports each
+// request's scheme. Where the data plane knows it, an HTTP listener answers http and an
+// HTTPS listener https:
 //	served listeners   http                                          https
 //	of both protocols  the routes of the HTTP listeners              the routes of the HTTPS listeners
 //	HTTPS alone        a redirect to https of an HTTP listener       the routes
@@ -38,7 +37,7 @@ func isHTTPSRedirect(rule *gatewayv1.HTTPRouteRule) bool {
 	})
 }
 
-// scheme returns the scheme of the requests that the listener is for.
+// scheme returns which requests the listener is for.
 func (l *Listener) scheme() routing.Scheme {
 	if l.Spec.Protocol == gatewayv1.HTTPSProtocolType {
 		return routing.SchemeHTTPS
@@ -46,10 +45,11 @@ func (l *Listener) scheme() routing.Scheme {
 	return routing.SchemeHTTP
 }
 
-// servesHTTP reports whether the listener serves, and is for requests with http.
+// servesHTTP reports whether the listener serves, and is for http requests.
 func (l *Listener) servesHTTP() bool { return l.Serves() && l.scheme() == routing.SchemeHTTP }
 
-// markAfterHTTPS marks the HTTP listeners of hostnames that also have served HTTPS listeners.
+// markAfterHTTPS marks the HTTP listeners whose hostnames also have served HTTPS
+// listeners.
 func markAfterHTTPS(listeners []*Listener) {
 	secure := map[string]bool{}
 	for _, l := range listeners {
@@ -62,26 +62,26 @@ func markAfterHTTPS(listeners []*Listener) {
 	}
 }
 
-// groupSchemes are the schemes of a group.
+// groupSchemes says which schemes a group answers, and which other groups help it.
 type groupSchemes struct {
-	// known reports whether the data plane knows the scheme of a request.
+	// known reports whether the data plane knows each request's scheme.
 	known bool
-	// served are the schemes of the served listeners.
+	// served are the schemes that the served listeners are for.
 	served routing.Schemes
-	// byRoute are the schemes of the listeners that admit a route. It is nil unless the group has
-	// listeners of both protocols.
+	// byRoute has, for each route, the schemes for which listeners admit it. It is nil
+	// unless the group has listeners with both protocols.
 	byRoute map[*Route]routing.Schemes
 	// lender is the group whose redirects to https answer http. It is nil unless the group has
 	// HTTPS listeners alone.
 	lender *group
-	// secure is the group that answers https in the place of a redirect to https. It is nil unless
-	// the group has HTTP listeners alone.
+	// secure is the group that answers https in place of a redirect to https. It is nil
+	// unless the group has HTTP listeners alone.
 	secure *group
-	// redirects finds the redirects to https of a lender. It is nil until they are needed.
+	// redirects finds a lender's redirects to https. It is nil until they are needed.
 	redirects redirectIndex
 }
 
-// addScheme adds the scheme of a listener, before its routes.
+// addScheme adds a listener's scheme, before its routes.
 func (g *group) addScheme(l *Listener) {
 	s, before := &g.schemes, g.schemes.served
 	s.served = before.With(l.scheme())
@@ -99,7 +99,7 @@ func (g *group) addScheme(l *Listener) {
 	}
 }
 
-// admits reports whether a listener for the scheme admits a route of the group.
+// admits reports whether a listener for the scheme admits a route in the group.
 func (g *group) admits(route *Route, scheme routing.Scheme) bool {
 	if g.schemes.byRoute == nil {
 		return g.schemes.served.Has(scheme)
@@ -107,7 +107,7 @@ func (g *group) admits(route *Route, scheme routing.Scheme) bool {
 	return g.schemes.byRoute[route].Has(scheme)
 }
 
-// schemeOf returns the scheme of the requests that a match of a route answers in the group, or
+// schemeOf returns the scheme whose requests a route's match answers in the group, or
 // false if it answers none.
 func (g *group) schemeOf(route *Route, m *ruleMatch) (scheme routing.Scheme, answers bool) {
 	schemes := g.schemes.byRoute[route]
@@ -130,7 +130,7 @@ func (g *group) answers(route *Route, m *ruleMatch) bool {
 	return answers
 }
 
-// answered returns the schemes whose requests for a hostname the route answers all.
+// answered returns the schemes for which the route answers every request for a hostname.
 func (g *group) answered(route *Route) routing.Schemes {
 	var answered routing.Schemes
 	for i := range route.matches {
@@ -142,13 +142,14 @@ func (g *group) answered(route *Route) routing.Schemes {
 	return answered
 }
 
-// isAfterHTTPS reports whether only HTTP listeners of the group admit the route, although it also
-// has HTTPS listeners, and the data plane does not know the scheme of a request.
+// isAfterHTTPS reports whether only HTTP listeners in the group admit the route, although
+// it also has HTTPS listeners, and the data plane does not know the request's scheme.
 func (g *group) isAfterHTTPS(route *Route) bool {
 	return !g.schemes.known && g.schemes.byRoute != nil && !g.schemes.byRoute[route].Has(routing.SchemeHTTPS)
 }
 
-// linkSchemes finds the groups that answer requests for another group because of their scheme.
+// linkSchemes finds the groups that answer requests for another group because of their
+// scheme.
 func linkSchemes(groups map[string]*group, gateway Owner) {
 	for _, g := range groups {
 		g.schemes.known = true
@@ -166,8 +167,8 @@ func linkSchemes(groups map[string]*group, gateway Owner) {
 	}
 }
 
-// wider returns the most specific group of the owner for a wider hostname with a served listener
-// for the scheme, or nil.
+// wider returns the owner's most specific group for a wider hostname with a served
+// listener for the scheme, or nil.
 func (g *group) wider(groups map[string]*group, scheme routing.Scheme, owner Owner) *group {
 	for hostname := range routing.WiderHostnames(g.hostname) {
 		if wide := groups[hostname]; wide != nil && wide.owner == owner && wide.schemes.served.Has(scheme) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// The same hostname has different answers for http and for https. Each case names the rule of a
-// route that answers.
+// The same hostname has different answers for http and for https. Each case names the
+// route rule that answers.
 func TestTheSchemeDecidesTheAnswer(t *testing.T) {
 	const none = "404"
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func TestTheSchemeDecidesTheAnswer(t *testing.T) {
 	}
 }
 
-// describeRule returns the name of the route, the index of the rule, and the status if it is one.
+// describeRule returns the route name, the rule index, and the status if there is one.
 func describeRule(e *routing.Entry) string {
 	text := fmt.Sprintf("%s %d", e.Source.Route.Name, e.Source.Rule)
 	if e.Action.Status != 0 {

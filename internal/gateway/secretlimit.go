@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxSecretsPerNamespace is the maximum number of Secrets that the controller reads for
-// the listeners of one namespace on one Gateway.
+// maxSecretsPerNamespace is how many Secrets the controller reads for one namespace's
+// listeners on one Gateway.
 const maxSecretsPerNamespace = 128
 
-// SecretsToRead returns the Secrets that the listeners of the snapshot refer to
-// and are permitted to refer to, up to a limit for each namespace. The controller must
-// not read other Secrets, so that a status never reveals whether they exist.
+// SecretsToRead returns the Secrets that the snapshot's listeners refer to and are
+// permitted to refer to, up to a limit for each namespace. The controller must not read
+// other Secrets, so that a status never reveals whether they exist.
 func SecretsToRead(s *Snapshot) []types.NamespacedName {
 	read, _ := limitSecrets(s, newGrants(s.Grants))
 	return read

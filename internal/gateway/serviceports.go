@@ -11,23 +11,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// maxEndpointPortsPerService is the maximum number of ports in all EndpointSlices of one Service
-// that the controller reads to find the numbers of named target ports. One EndpointSlice can have
+// maxEndpointPortsPerService limits the ports in one Service's EndpointSlices that the
+// controller reads to find numbers for named target ports. One EndpointSlice can have
 // 20,000 ports.
 const maxEndpointPortsPerService = 10_000
 
-// servicePorts are the ports of one Service.
 type servicePorts struct {
-	// byNumber are the TCP ports, the first of each number.
+	// byNumber are the TCP ports. The first port with a number counts.
 	byNumber map[gatewayv1.PortNumber]*corev1.ServicePort
-	// targets are the numbers of the ports in the EndpointSlices by the name of the Service's
-	// port, the lowest of each name. It is nil until a port needs them.
+	// targets are the port numbers in the EndpointSlices by the name of the Service's
+	// port. The lowest number for a name counts. It is nil until a port needs them.
 	targets map[string]int32
-	// count is the number of ports in the EndpointSlices.
+	// count counts the ports in the EndpointSlices.
 	count int
 }
 
-// portsOf returns the ports of the Service.
 func (r backendResolver) portsOf(name types.NamespacedName, service *corev1.Service) *servicePorts {
 	ports := r.ports[name]
 	if ports != nil {
@@ -52,9 +50,8 @@ func NamesTargetPort(service *corev1.Service) bool {
 		func(p corev1.ServicePort) bool { return p.TargetPort.StrVal != "" })
 }
 
-// port returns the port to dial. The name of a headless Service resolves to
-// the pods, so the port of such a Service is the target port, unless the data plane
-// follows the EndpointSlices.
+// port returns the port to dial. A headless Service's name resolves to the pods, so its
+// port is the target port, unless the data plane follows the EndpointSlices.
 func (r backendResolver) port(name types.NamespacedName, service *corev1.Service, port *corev1.ServicePort, ports *servicePorts) (int32, *Problem) {
 	switch {
 	case service.Spec.ClusterIP != corev1.ClusterIPNone, r.capabilities.FollowsEndpoints:
@@ -68,7 +65,7 @@ func (r backendResolver) port(name types.NamespacedName, service *corev1.Service
 	}
 }
 
-// namedPort returns the number of a named target port from the EndpointSlices.
+// namedPort returns a named target port's number from the EndpointSlices.
 func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.ServicePort, ports *servicePorts) (int32, *Problem) {
 	if ports.targets == nil {
 		r.readTargets(name, ports)
@@ -86,9 +83,9 @@ func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.Servi
 	return lowest, nil
 }
 
-// readTargets reads the ports in the EndpointSlices of a Service, unless they exceed the limit.
-// When pods have different numbers for a port, it keeps the lowest, because an ingress rule has
-// one port.
+// readTargets reads the ports in a Service's EndpointSlices, unless they exceed the
+// limit. When pods have different numbers for a port, it keeps the lowest, because an
+// ingress rule has one port.
 func (r backendResolver) readTargets(name types.NamespacedName, ports *servicePorts) {
 	ports.targets = map[string]int32{}
 	for _, slice := range r.slices[name] {

@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A decision resolves each port of a Service once, and reads the ports of its EndpointSlices once,
-// however many backendRefs name them.
+// A decision resolves each Service port once, and reads the ports in its EndpointSlices
+// once, however many backendRefs name them.
 func TestEachPortIsResolvedOnce(t *testing.T) {
 	name := types.NamespacedName{Namespace: "team", Name: "web"}
 	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("a"), Port: new(int32(8080))}}}

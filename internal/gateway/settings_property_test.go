@@ -18,8 +18,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// forEachConfiguredCluster checks a property for random clusters with random
-// settings of the class and of the Gateway.
+// forEachConfiguredCluster checks a property for random clusters with random settings on
+// the GatewayClass and the Gateway.
 func forEachConfiguredCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
 	t.Helper()
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -110,10 +110,10 @@ func TestSettingsPreserveTheProperties(t *testing.T) {
 	})
 }
 
-// listenerEntries returns the entries of listenerConfigurations for a listener in
-// order of precedence: the preferred level before the other level, and within a
-// level, the entries with a hostname before the entries without, and the entry for the
-// port before the entry for every port.
+// listenerEntries returns the listenerConfigurations entries for a listener in order of
+// precedence: the preferred level before the other level, and within a level, the entries
+// with a hostname before the entries without, and the entry for the port before the entry
+// for every port.
 func (o *oracle) listenerEntries(c *claim) []v1alpha1.ListenerConfiguration {
 	levels := []*v1alpha1.TunnelConfiguration{o.snapshot.ClassConfiguration, o.snapshot.GatewayConfiguration}
 	if levels[0].Spec.MergingMode != nil {
@@ -134,8 +134,8 @@ func (o *oracle) listenerEntries(c *claim) []v1alpha1.ListenerConfiguration {
 	return entries
 }
 
-// A rule has the settings of the listeners to which its route is attached: HTTPS
-// before HTTP, then the lower port.
+// A rule has the settings from the listeners to which its route is attached: HTTPS before
+// HTTP, then the lower port.
 func TestRouteTakesOverridesOfItsListeners(t *testing.T) {
 	overrides := 0
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {

@@ -18,8 +18,8 @@ func configuration(namespace, name string, spec v1alpha1.TunnelConfigurationSpec
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 }
 
-// setParametersRefs makes the class refer to TunnelConfiguration platform/defaults,
-// and the Gateway refer to TunnelConfiguration "own".
+// setParametersRefs makes the GatewayClass refer to TunnelConfiguration
+// platform/defaults, and the Gateway refer to TunnelConfiguration "own".
 func setParametersRefs(s *gateway.Snapshot) {
 	s.Class = &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{
 		ParametersRef: &gatewayv1.ParametersReference{
@@ -36,7 +36,7 @@ func setParametersRefs(s *gateway.Snapshot) {
 func TestInvalidSettingsRejectTheGateway(t *testing.T) {
 	for name, test := range map[string]struct {
 		gateway v1alpha1.TunnelConfigurationSpec
-		message string // a part of the message; empty when the settings are valid
+		message string // part of the message; empty when the settings are valid
 	}{
 		"valid":   {v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}}, ""},
 		"invalid": {v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}}, "tlsTimeout"},

@@ -7,34 +7,35 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// share is what one route needs and gets of the resources that the routes of a Gateway share.
+// share is what one route needs and gets from the resources that a Gateway's routes
+// share.
 type share struct {
 	route  *Route
 	tenant limits.Tenant
-	// hostnames is the number of hostnames for which the groups serve the route, and omitted the
-	// number of rules that it does not need there because of their scheme. It is negative if the
-	// route needs more.
+	// hostnames counts the hostnames for which the groups serve the route, and omitted
+	// the rules that it does not need there because of their scheme. It is negative if
+	// the route needs more.
 	hostnames, omitted int
-	// repeated is the number of rules that are repeated because of the route, and foreign the
-	// number of its rules that are repeated for hostnames of other tenants.
+	// repeated counts the rules that are repeated because of the route, and foreign its
+	// own rules that are repeated for other tenants' hostnames; see [repetitions].
 	repeated, foreign int
-	// borrowed is the number of rules for the redirects of the route that answer http for hostnames
-	// of other listeners.
+	// borrowed counts the rules for the route's redirects that answer http for other
+	// listeners' hostnames.
 	borrowed int
 	// refused is why the route exceeds a limit, or nil. aboveHostname reports whether it is
 	// refused because a hostname has too many routes.
 	refused       *Problem
 	aboveHostname bool
-	// confined is why the rules of the route are not repeated for hostnames of other tenants, or
+	// confined is why the route's rules are not repeated for other tenants' hostnames, or
 	// empty.
 	confined string
 }
 
-// shares are the shares of all routes of a Gateway by their rank.
+// shares has the share of each route on a Gateway, by rank.
 type shares []share
 
-// newShares returns the shares of the routes, which are in order of rank, before any limit except
-// the one on the length of expressions.
+// newShares returns the shares for the routes, which are in order of rank, before any
+// limit except the limit on the expressions' length.
 func (l *limiter) newShares(routes []*Route) shares {
 	all := make(shares, len(routes))
 	for rank, route := range routes {
@@ -55,7 +56,7 @@ func (s shares) contains(condition func(*share) bool) bool {
 	return false
 }
 
-// withoutRefused returns a copy of the routes without the refused ones, because a listener and a
+// withoutRefused returns a copy without the refused routes, because a listener and a
 // group can share their list.
 func (s shares) withoutRefused(routes []*Route) []*Route {
 	return slices.DeleteFunc(slices.Clone(routes), func(r *Route) bool { return s.of(r).isRefused() })
@@ -71,9 +72,9 @@ func (s *share) mayReturn() bool {
 	return s.refused != nil && s.refused != s.route.tooLong && !s.aboveHostname && s.instructions() > 0
 }
 
-// rules returns the number of rules of the route, before rules that no request can reach
-// are left out. It is a product, so that many rules are not built to be counted. A route has
-// at least as many rules as backends.
+// rules counts the route's rules, before rules that no request can reach are left out. It
+// is a product, so that many rules are not built to be counted. A route has at least as
+// many rules as backends.
 func (s *share) rules() int {
 	if s.hostnames == 0 {
 		return s.repeated + s.borrowed
@@ -81,7 +82,7 @@ func (s *share) rules() int {
 	return max(s.hostnames*s.route.cost()-s.omitted, s.route.backends) + s.repeated + s.borrowed
 }
 
-// instructions returns the size of the expressions in all rules of the route.
+// instructions returns the size of the expressions in all the route's rules.
 func (s *share) instructions() int {
 	size := 0
 	for i := range s.route.matches {
@@ -91,7 +92,7 @@ func (s *share) instructions() int {
 }
 
 // countHostnames counts, for each route, the hostnames for which the groups serve it,
-// including the narrower hostnames with separate Access.
+// including the narrower hostnames with separate Access settings.
 func (s shares) countHostnames(groups map[string]*group) {
 	for _, g := range groups {
 		separate := separateCounter{g.separate, map[string]int{}}
@@ -106,14 +107,14 @@ func (s shares) countHostnames(groups map[string]*group) {
 	}
 }
 
-// separateCounter counts the hostnames with separate Access for which the entries for
-// wider hostnames are repeated.
+// separateCounter counts the hostnames with separate Access settings for which the
+// entries for wider hostnames are repeated.
 type separateCounter struct {
 	hostnames []string
 	byWider   map[string]int
 }
 
-// below returns the number of hostnames below the hostname of an entry.
+// below counts the hostnames below an entry's hostname.
 func (c separateCounter) below(wide string) int {
 	if len(c.hostnames) == 0 {
 		return 0 // most groups

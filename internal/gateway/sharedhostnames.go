@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Hostnames is an index of the hostnames that each Gateway serves. All other
-// decisions are made for each Gateway separately.
+// Hostnames indexes the hostnames that each Gateway serves. All other decisions are made
+// for each Gateway separately.
 type Hostnames struct {
 	served   map[types.NamespacedName][]string
 	gateways map[string]map[types.NamespacedName]bool
@@ -58,8 +58,8 @@ func (h *Hostnames) Set(gateway types.NamespacedName, hostnames []string) []type
 	return slices.SortedFunc(maps.Keys(affected), compareByName)
 }
 
-// Shared returns the hostnames of the Gateway that other Gateways also serve, and
-// these Gateways.
+// Shared returns the Gateway's hostnames that other Gateways also serve, and these
+// Gateways.
 func (h *Hostnames) Shared(gateway types.NamespacedName) Shared {
 	s := Shared{Known: true}
 	for _, hostname := range h.served[gateway] {
@@ -90,7 +90,7 @@ func (h *Hostnames) Sharing() []types.NamespacedName {
 
 func compareByName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// Shared are the hostnames of one Gateway that other Gateways also serve.
+// Shared are one Gateway's hostnames that other Gateways also serve.
 type Shared struct {
 	// Known is false until the controller has decided about every Gateway. The
 	// condition in the status then remains unchanged.
@@ -99,8 +99,8 @@ type Shared struct {
 	By map[string][]types.NamespacedName
 }
 
-// Hostnames returns, sorted, the hostnames that the routes of the Gateway serve.
-// It omits the empty hostname, which has no DNS record.
+// Hostnames returns, sorted, the hostnames that the Gateway's routes serve. It omits the
+// empty hostname, which has no DNS record.
 func (r *Result) Hostnames() []string {
 	seen := map[string]bool{}
 	for e := range r.entries() {
@@ -111,7 +111,7 @@ func (r *Result) Hostnames() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// entries returns the entries of the routing table.
+// entries returns the entries in the routing table.
 func (r *Result) entries() iter.Seq[*routing.Entry] {
 	return func(yield func(*routing.Entry) bool) {
 		if r.Table == nil {
@@ -160,8 +160,8 @@ func (c *conditionList) setHostnameShared(s Shared, g *gatewayv1.Gateway) {
 			". Remove each hostname from all Gateways but one.")
 }
 
-// describeSharers returns the names of the Gateways in the namespace, and the number of the others,
-// because the readers of the condition may not know the Gateways of other teams.
+// describeSharers names the Gateways in the namespace and counts the others, because the
+// condition's readers may not know other teams' Gateways.
 func describeSharers(gateways []types.NamespacedName, namespace string) string {
 	var own []string
 	for _, gateway := range gateways {

@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Each step sets the hostnames of one Gateway. It states the other Gateways that
-// the change affects, and the shared hostnames after the change.
+// Each step sets one Gateway's hostnames. It states the other Gateways that this affects,
+// and the shared hostnames afterwards.
 func TestSetReturnsGatewaysWithChangedSharedHostnames(t *testing.T) {
 	names := map[string]types.NamespacedName{
 		"a": {Namespace: "ns", Name: "a"}, "b": {Namespace: "ns", Name: "b"}, "c": {Namespace: "ns", Name: "c"},

@@ -10,46 +10,47 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// A status needs at most maxStatusSize bytes in JSON, and maxEntrySize for each listener or
-// parent, plus the names of the listeners and parents, which the API makes it repeat.
+// A status needs at most maxStatusSize bytes in JSON, and maxEntrySize for each listener
+// or parent, plus the listener and parent names, which the API makes it repeat.
 const (
 	maxStatusSize = 8 << 10
 	maxEntrySize  = 1 << 10
 )
 
-// The sizes of the parts of a status without the values whose length varies.
+// The sizes of a status's parts without the values whose length varies.
 const (
 	sizeOfCondition = len(`{"type":"","status":"","observedGeneration":,"lastTransitionTime":"2006-01-02T15:04:05Z","reason":"","message":""},`)
 	sizeOfListener  = len(`{"name":"","supportedKinds":[],"attachedRoutes":2147483647,"conditions":[]},`)
 	sizeOfKind      = len(`{"group":"gateway.networking.k8s.io","kind":"HTTPRoute"},`)
 	sizeOfParent    = len(`{"parentRef":,"controllerName":"","conditions":[]},`)
 	sizeOfStatus    = len(`{"addresses":[{"type":"Hostname","value":"00000000-0000-0000-0000-000000000000.cfargotunnel.com"}],"attachedListenerSets":2147483647,"conditions":[],"listeners":[]}`)
-	// sizeOfEntryConditions is the approximate size of the conditions of a listener or parent
+	// sizeOfEntryConditions is about what a listener's or parent's conditions take
 	// without their messages.
 	sizeOfEntryConditions = 700
 )
 
-// conditionSize returns the size of a condition without its message.
+// conditionSize returns a condition's size without its message.
 func conditionSize(c *metav1.Condition) int {
 	return sizeOfCondition + len(c.Type) + len(c.Status) + len(c.Reason) + len(strconv.FormatInt(c.ObservedGeneration, 10))
 }
 
-// listenerMessageSize returns the size of a list in a message of a listener, whose owner has n
-// listeners. There is space for one such message in each of their statuses.
+// listenerMessageSize returns the size for a list in a listener's message, when its owner
+// has n listeners. Each of their statuses has space for one such message.
 func listenerMessageSize(n int) int {
-	const others = 160 // the other messages of a listener
+	const others = 160 // a listener's other messages
 	return min(message.MaxSize, maxEntrySize+maxStatusSize/(2*n)-sizeOfEntryConditions-others)
 }
 
-// routeMessageSize returns the size of a list in a message of a route with n parents. Each
-// parent repeats up to three such messages; [limitParentMessages] cuts them in the rare case of four.
+// routeMessageSize returns the size for a list in a message on a route with n parents.
+// Each parent repeats up to three such messages; [limitParentMessages] cuts them in the
+// rare case of four.
 func routeMessageSize(n int) int {
 	const messages = 3
 	return min(message.MaxSize, (maxEntrySize+maxStatusSize/max(1, n)-sizeOfParent)/messages-sizeOfCondition-len("PartiallyInvalidTrueUnsupportedValue0"))
 }
 
-// limitListenerMessages cuts the longest messages of the listeners of one owner, so that the status
-// with the conditions of the owner stays within its budget.
+// limitListenerMessages cuts the longest messages on one owner's listeners, so that the
+// status with the owner's conditions stays within its budget.
 func limitListenerMessages[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](owner []metav1.Condition, listeners []S) {
 	space := maxStatusSize - sizeOfStatus + len(listeners)*(maxEntrySize-sizeOfListener)
 	for i := range owner {
@@ -64,8 +65,8 @@ func limitListenerMessages[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryS
 	limitMessages(entries, space)
 }
 
-// limitParentMessages does the same for the parents of a route. The spec of the route has n parents,
-// which can belong to several Gateways.
+// limitParentMessages does the same for a route's parents. The route's spec has n
+// parents, which can belong to several Gateways.
 func limitParentMessages(parents []gatewayv1.RouteParentStatus, n int) {
 	entries := make([][]metav1.Condition, len(parents))
 	for i := range parents {

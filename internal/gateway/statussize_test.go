@@ -19,8 +19,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The budget of a status in bytes of JSON. It does not include the names that the API
-// makes a status repeat.
+// The budget for a status in JSON bytes. It does not include the names that the API makes
+// a status repeat.
 const (
 	statusBudget  = 8 << 10
 	entryBudget   = 1 << 10
@@ -76,7 +76,7 @@ func largeStatuses(t *testing.T, s *gateway.Snapshot, seed uint64) []string {
 	return b.exceeded
 }
 
-// namesOfListeners returns the size of the names of the listeners and of their kinds.
+// namesOfListeners returns the size that the names of listeners and their kinds take.
 func namesOfListeners[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](listeners []S) int {
 	size := 0
 	for _, l := range listeners {
@@ -134,7 +134,7 @@ func hostileOutcome(seed uint64) gateway.Outcome {
 	}
 }
 
-// hostileName returns a name of the length that contains the number.
+// hostileName returns a name with the length that contains the number.
 func hostileName(i, length int) string {
 	text := fmt.Sprintf("n%d", i)
 	return text + strings.Repeat("x", length-len(text))
@@ -145,7 +145,6 @@ func hostileHostname(i int) gatewayv1.Hostname {
 	return gatewayv1.Hostname(fmt.Sprintf("h%d.%s.%s.%s.example.com", i, label, label, label))
 }
 
-// hostileCluster creates the objects of a hostile snapshot.
 type hostileCluster struct {
 	*rand.Rand
 	*gateway.Snapshot

@@ -10,21 +10,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// group contains the routes of all listeners with one hostname.
+// group contains the routes on all listeners with one hostname.
 type group struct {
 	hostname string
-	owner    Owner     // of the listeners
-	first    *Listener // of the listeners
+	owner    Owner     // of all listeners
+	first    *Listener // the first listener
 	routes   []*Route
 	repeats  bool // whether a route can be in routes several times
-	// separate are the hostnames below the hostname with separate Access.
+	// separate are the narrower hostnames with separate Access settings.
 	separate []string
 	schemes  groupSchemes
-	// notFound is the number of 404 rules that count for the owner of the listeners.
+	// notFound counts the 404 rules that count for the listeners' owner.
 	notFound int
 }
 
-// newTable returns the routing table of the groups.
+// newTable returns the routing table for the groups.
 func newTable(groups map[string]*group, configured overrides, access routing.Access) *routing.Table {
 	t := &routing.Table{Groups: make([]routing.Group, len(groups)), Access: access}
 	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
@@ -40,16 +40,15 @@ func newTable(groups map[string]*group, configured overrides, access routing.Acc
 	return t
 }
 
-// sortedHostnames returns the hostnames of the groups in order.
 func sortedHostnames(groups map[string]*group) []string {
 	hostnames := slices.AppendSeq(make([]string, 0, len(groups)), maps.Keys(groups))
 	slices.SortFunc(hostnames, routing.CompareGroups)
 	return hostnames
 }
 
-// groupsOf groups the listeners by hostname. The listeners of a group have the same
-// owner and can have different ports, which a tunnel does not distinguish. A
-// listener that claims its hostname but is not served still creates a group.
+// groupsOf groups the listeners by hostname. A group's listeners have the same owner and
+// can have different ports, which a tunnel does not distinguish. A listener that claims
+// its hostname but is not served still creates a group.
 func groupsOf(listeners []*Listener) map[string]*group {
 	groups := make(map[string]*group, len(listeners))
 	for _, l := range listeners {
@@ -72,7 +71,6 @@ func groupsOf(listeners []*Listener) map[string]*group {
 	return groups
 }
 
-// add adds the routes of a listener.
 func (g *group) add(routes []*Route) {
 	if g.routes == nil {
 		g.routes = slices.Clip(routes) // avoids a copy: most hostnames have one listener
@@ -82,8 +80,8 @@ func (g *group) add(routes []*Route) {
 	g.repeats = true
 }
 
-// removeRepeated removes the repetitions of routes that are attached to several
-// listeners of the group.
+// removeRepeated keeps one copy of routes that are attached to several listeners in the
+// group.
 func (g *group) removeRepeated() {
 	if g.repeats {
 		slices.SortFunc(g.routes, func(a, b *Route) int { return cmp.Compare(a.source.Rank, b.source.Rank) })
@@ -101,13 +99,13 @@ func (g *group) isCovered(hostname string, groups map[string]*group) bool {
 	return owner != g.hostname
 }
 
-// servedHostnames returns the hostnames of a route for which the group serves it.
+// servedHostnames returns the route's hostnames for which the group serves it.
 func (g *group) servedHostnames(route *Route, groups map[string]*group) iter.Seq[servedHostname] {
 	return g.hostnamesThrough(g.owner, route, groups)
 }
 
-// hostnamesThrough returns the hostnames of a route of a listener of the owner for which the group
-// would serve it.
+// hostnamesThrough returns the route's hostnames for which the group would serve it
+// through a listener that the owner has.
 func (g *group) hostnamesThrough(owner Owner, route *Route, groups map[string]*group) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
 		for hostname := range route.hostnamesOnListener(owner, g.hostname) {
@@ -121,8 +119,7 @@ func (g *group) hostnamesThrough(owner Owner, route *Route, groups map[string]*g
 	}
 }
 
-// appendEntries appends the entries of the group that requests can reach, in any
-// order.
+// appendEntries appends the group's entries that requests can reach, in any order.
 func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []routing.Entry {
 	for _, route := range g.routes {
 		afterHTTPS := g.isAfterHTTPS(route)

@@ -17,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// forEachFullCluster checks a property for random clusters whose routes have all
-// kinds of matches and actions, and for a data plane that can express everything.
+// forEachFullCluster checks a property for random clusters whose routes have every kind
+// of match and action, and for a data plane that can express everything.
 func forEachFullCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
 	t.Helper()
 	for seed := range *clusters {
@@ -37,8 +37,8 @@ func requestsFor(s *gateway.Snapshot, seed uint64, everything bool, n int) []rou
 	return d.randomRequests(s, n)
 }
 
-// With a data plane that can express everything, the table answers with the match and
-// the action of the specification.
+// With a data plane that can express everything, the table answers with the specified
+// match and action.
 func TestEveryMatchAndActionGetsTheSpecifiedAnswer(t *testing.T) {
 	answers := map[string]int{}
 	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
@@ -69,7 +69,7 @@ func TestEveryMatchAndActionGetsTheSpecifiedAnswer(t *testing.T) {
 	}
 }
 
-// A route that is attached to several listeners of one hostname has one entry.
+// A route that is attached to several listeners with one hostname has one entry.
 func TestRouteOfTwoListenersHasOneEntry(t *testing.T) {
 	s := routesSnapshot()
 	second := s.Gateway.Spec.Listeners[0]
@@ -81,8 +81,8 @@ func TestRouteOfTwoListenersHasOneEntry(t *testing.T) {
 	}
 }
 
-// kindOfAnswer returns the kind of an answer, so that the test can check that the
-// clusters have answers of each kind.
+// kindOfAnswer returns an answer's kind, so that the test can check that the clusters
+// have answers of each kind.
 func kindOfAnswer(description string) string {
 	for kind, part := range map[string]string{"status 500": ": status 500", "status 503": ": status 503", "redirect": ": redirect", "several backends": " to http"} {
 		if n := strings.Count(description, part); n == 1 && kind != "several backends" || n > 1 {
@@ -148,7 +148,7 @@ func answerOfHosts(hosts []routing.Host, request routing.Request) *routing.Entry
 	return best.Entries[i]
 }
 
-// A route at a wildcard listener gets no requests for a hostname that has its own
+// A route on a wildcard listener gets no requests for a hostname that has its own
 // listener, so the Gateway serves neither the hostname nor gRPC.
 func TestHostnameOfAnotherListenerHasNoEntry(t *testing.T) {
 	s := routesSnapshot()
@@ -170,8 +170,8 @@ func TestHostnameOfAnotherListenerHasNoEntry(t *testing.T) {
 	}
 }
 
-// Several hostnames of a route can have the same intersection with the hostname of a
-// listener. The most specific of them decides the order.
+// Several hostnames in a route can have the same intersection with a listener hostname.
+// The most specific one decides the order.
 func TestOverlappingHostnamesOfARouteHaveOneEntry(t *testing.T) {
 	s := routesSnapshot()
 	s.Gateway.Spec.Listeners[0].Hostname = new(gatewayv1.Hostname("a.b.example.com"))

@@ -6,9 +6,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
 
-// tenants determines the tenant of each namespace.
+// tenants determines each namespace's tenant.
 type tenants struct {
-	label      string // or empty when each namespace is a tenant of its own
+	label      string // or empty when each namespace is its own tenant
 	namespaces map[string]*corev1.Namespace
 }
 
@@ -21,7 +21,7 @@ func (t tenants) of(namespace string) limits.Tenant {
 	return limits.Tenant{Name: namespace}
 }
 
-// describe names the tenant of a namespace for a message to that tenant.
+// describe names a namespace's tenant for a message to that tenant.
 func (t tenants) describe(namespace string) string {
 	if tenant := t.of(namespace); tenant.Labeled {
 		return "the namespaces with the label " + t.label + "=" + tenant.Name

@@ -12,29 +12,30 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Trace shows how a request finds the entry of the routing table that answers it,
-// and why other entries and routes do not answer it.
+// Trace shows how a request finds the routing table entry that answers it, and why other
+// entries and routes do not answer it.
 type Trace struct {
 	Request routing.Request
-	// Listeners are all listeners whose hostname matches the host of the request,
-	// served or not: the most specific hostname first, then in order of
-	// precedence.
+	// Listeners are all listeners whose hostname matches the request's host, served or
+	// not: the most specific hostname first, then in order of precedence.
 	Listeners []*Listener
-	// Missed are the hostnames of listeners and entries that match the hostname of the request but
-	// not the form of its host, because the data plane compares hosts exactly. The most specific
-	// hostname comes first.
+	// Missed are the listener and entry hostnames that match the request's hostname but
+	// not the form of its host, because the data plane compares hosts exactly. The most
+	// specific hostname comes first.
 	Missed []string
-	// Claimants are the listeners to which the hostname of the request belongs: of the Listeners
-	// that claim their hostname, the listeners with the most specific hostname, on any port.
+	// Claimants are the listeners to which the request's hostname belongs: among the
+	// Listeners that claim their hostname, the listeners with the most specific hostname,
+	// on any port.
 	Claimants []*Listener
-	// Receivers are the Claimants that receive the request. If they have both protocols, and the
-	// data plane knows the scheme of a request, these are the listeners for its scheme.
+	// Receivers are the Claimants that receive the request. If they have both protocols,
+	// and the data plane knows the request's scheme, these are the listeners for its
+	// scheme.
 	Receivers []*Listener
 	// Answer is the entry that answers the request. It is nil when the request gets
 	// the status 404, and when the Gateway is not accepted.
 	Answer *routing.Entry
-	// Via are the served listeners through which the route of the entry is attached: of the
-	// Receivers, or else of the listeners for a wider hostname that answer for them.
+	// Via are the served listeners through which the entry's route is attached:
+	// Receivers, or else listeners for a wider hostname that answer for them.
 	Via []*Listener
 	// Shadowed are the other entries that match the request, in the order in which
 	// they would answer it.
@@ -50,9 +51,9 @@ type Trace struct {
 // OtherRoute is a route that does not match the request.
 type OtherRoute struct {
 	Route *Route
-	// Hostnames are the hostnames of the route, when none of them matches the host.
+	// Hostnames are the route's hostnames, when none of them matches the host.
 	Hostnames []string
-	// Matches describe the matches of the route, when a hostname matches.
+	// Matches describe the route's matches, when a hostname matches.
 	Matches []string
 }
 
@@ -64,7 +65,7 @@ type UnservedRoute struct {
 	Problem
 }
 
-// Trace explains which entry of the routing table answers the request.
+// Trace explains which routing table entry answers the request.
 func (r *Result) Trace(request routing.Request) *Trace {
 	t := &Trace{Request: request}
 	for _, l := range slices.Concat(r.Listeners, r.NotAllowedListeners()) {
@@ -86,7 +87,7 @@ func (r *Result) Trace(request routing.Request) *Trace {
 	return t
 }
 
-// missed returns the hostnames that match the hostname of the request but not its host.
+// missed returns the hostnames that match the request's hostname but not its host.
 func (r *Result) missed(request routing.Request) []string {
 	if request.Host == request.Hostname() {
 		return nil // most requests
@@ -155,7 +156,7 @@ func (r *Result) receivers(claimants []*Listener, request routing.Request) []*Li
 	return slices.DeleteFunc(slices.Clone(claimants), func(l *Listener) bool { return l.scheme() != cmp.Or(request.Scheme, routing.SchemeHTTPS) })
 }
 
-// via returns the listeners through which the route of the answer is attached.
+// via returns the listeners through which the answer's route is attached.
 func via(t *Trace, answer *routing.Entry) []*Listener {
 	attached := func(listeners []*Listener) []*Listener {
 		return slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool {
@@ -192,8 +193,7 @@ func (r *Result) findOtherRoutes(t *Trace, served map[*routing.Route]bool) {
 	}
 }
 
-// otherRoute returns the hostnames or the matches of the route that do not match the
-// request.
+// otherRoute returns the route's hostnames or matches that do not match the request.
 func (r *Result) otherRoute(route *Route, request routing.Request) OtherRoute {
 	other := OtherRoute{Route: route}
 	if !route.coversHost(request) {
@@ -210,8 +210,7 @@ func (r *Result) otherRoute(route *Route, request routing.Request) OtherRoute {
 	return other
 }
 
-// coversHost reports whether the hostnames of the route match the host of the
-// request.
+// coversHost reports whether the route's hostnames match the request's host.
 func (r *Route) coversHost(request routing.Request) bool {
 	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return routing.Covers(string(h), request.Host) })
 }
@@ -247,9 +246,9 @@ func (r *Result) unservedAt(route *Route, t *Trace, served bool) []UnservedRoute
 }
 
 // parentProblems returns why the route does not serve the request through one parent: the
-// parent does not accept the route, the route has another hostname there, or the listeners are
-// not served. It ignores listeners with a less specific hostname than the Claimants, because
-// the request does not belong to them.
+// parent does not accept the route, the route has another hostname there, or the
+// listeners are not served. It ignores listeners with a less specific hostname than the
+// Claimants, because the request does not belong to them.
 func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 	if p := parent.Rejected; p != nil && p.Reason != conditions.ReasonUnsupportedValue {
 		return []Problem{*p}
@@ -292,7 +291,7 @@ func (r *Route) listenerProblem(parent *Parent, l *Listener, host string) *Probl
 	return nil
 }
 
-// mayMatch reports whether a match of the route matches the request, or could match
+// mayMatch reports whether one of the route's matches matches the request, or could match
 // it but is omitted.
 func (r *Result) mayMatch(route *Route, request routing.Request) bool {
 	return slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.Matches(request) }) || len(r.omittedMatchProblems(route, route.Dropped, request)) > 0
@@ -311,8 +310,9 @@ func (r *Route) redirectProblems(request routing.Request) []Problem {
 	return problems
 }
 
-// omittedMatchProblems returns a problem for each omitted match, and each rule that is left out
-// because of its scheme, that matches the path of the request, or whose path the data plane cannot express.
+// omittedMatchProblems returns a problem for each omitted match, and each rule that is
+// left out because of its scheme, that matches the request's path, or whose path the data
+// plane cannot express.
 func (r *Result) omittedMatchProblems(route *Route, all []DroppedRule, request routing.Request) []Problem {
 	var problems []Problem
 	add := func(d DroppedRule, matches ...int) {

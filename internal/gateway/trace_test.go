@@ -12,9 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// The trace of a random request has the answer of the specification, the listeners
-// to which the request belongs by the specification, and every other entry that
-// matches the request.
+// A random request's trace has the specified answer, the listeners to which the request
+// belongs by the specification, and every other entry that matches the request.
 func TestTraceExplainsTheAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		wantTraces(t, newOracle(s), gateway.Build(s, randomOptions), requestsFor(s, seed, false, 40))
@@ -70,8 +69,8 @@ func wantClaimants(t *testing.T, o *oracle, trace *gateway.Trace) {
 	}
 }
 
-// wantShadowed checks that Shadowed has every other entry that matches the request
-// once, in the order of the table, with a reason.
+// wantShadowed checks that Shadowed has every other entry that matches the request once,
+// in table order, with a reason.
 func wantShadowed(t *testing.T, o *oracle, result *gateway.Result, trace *gateway.Trace) {
 	t.Helper()
 	matching := o.matchingSources(trace.Request)
@@ -98,7 +97,7 @@ func wantShadowed(t *testing.T, o *oracle, result *gateway.Result, trace *gatewa
 	}
 }
 
-// entriesOf returns all entries of a group in order.
+// entriesOf returns all entries in a group in order.
 func entriesOf(g *routing.Group) []*routing.Entry {
 	var all []*routing.Entry
 	for i := range g.Redirects {
@@ -110,8 +109,8 @@ func entriesOf(g *routing.Group) []*routing.Entry {
 	return all
 }
 
-// matchingSources returns the supported matches of all routes that match the request,
-// for any host.
+// matchingSources returns the supported matches in all routes that match the request, for
+// any host.
 func (o *oracle) matchingSources(r routing.Request) map[string]bool {
 	sources := map[string]bool{}
 	for _, route := range o.routes {
@@ -175,7 +174,7 @@ func wantUnserved(t *testing.T, trace *gateway.Trace) {
 	}
 }
 
-// isShadowed reports whether an entry of the route for the claimants is shadowed.
+// isShadowed reports whether one of the route's entries for the claimants is shadowed.
 func isShadowed(result *gateway.Result, trace *gateway.Trace, route *gateway.Route) bool {
 	return slices.ContainsFunc(trace.Shadowed, func(s routing.Shadowed) bool {
 		return s.Group == trace.Claimants[0].Hostname() && routeOf(result, s.Entry) == route
@@ -204,7 +203,7 @@ func wantOtherRoutes(t *testing.T, o *oracle, result *gateway.Result, trace *gat
 	wantNoMatches(t, o, trace)
 }
 
-// wantNoMatches checks that no match of the routes in Others matches the request.
+// wantNoMatches checks that no match in the routes in Others matches the request.
 func wantNoMatches(t *testing.T, o *oracle, trace *gateway.Trace) {
 	t.Helper()
 	for _, other := range trace.Others {

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The messages of conditions of the version before the reason EnvoyRejected.
+// The condition messages from the version before the reason EnvoyRejected.
 const (
 	oldNotAccepted = "The Gateway is not accepted, so the controller does not change the tunnel."
 	oldRejected    = "Envoy rejected the first configuration for this generation of the Gateway. See its tunnelgateway.dev/DataPlaneReady condition."
@@ -23,8 +23,8 @@ func TestConditionsOfThePreviousVersionAreKeptOrReplaced(t *testing.T) {
 	unpublished := gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Envoys: readyEnvoys(unpublished)}
 	stillRejected := gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Envoys: readyEnvoys(unacknowledged, rejected)}
 	for name, test := range map[string]struct {
-		// written are the status, the reason and the message of Programmed of the Gateway and of
-		// its listener, and ready those of DataPlaneReady.
+		// written are the status, the reason and the message in the Gateway's Programmed
+		// condition, listener in its listener's, and ready in DataPlaneReady.
 		written, listener, ready [3]string
 		// invalid means that the Gateway is not accepted.
 		invalid bool
@@ -94,7 +94,8 @@ func TestConditionsOfThePreviousVersionAreKeptOrReplaced(t *testing.T) {
 	}
 }
 
-// previous returns a condition of the previous version: its status, its reason and its message.
+// previous returns a condition from the previous version: its status, its reason and its
+// message.
 func previous(kind string, written [3]string) []metav1.Condition {
 	return []metav1.Condition{{
 		Type: kind, Status: metav1.ConditionStatus(written[0]), Reason: written[1], Message: written[2], ObservedGeneration: gatewayGeneration,

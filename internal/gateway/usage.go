@@ -10,54 +10,55 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// Usage describes how much of the limits of its class a Gateway uses.
+// Usage describes how much a Gateway uses of its GatewayClass's limits.
 type Usage struct {
-	// Limits are the limits of the class.
+	// Limits are the GatewayClass's limits.
 	Limits settings.Limits
-	// First is the tenant of the Gateway's namespace, which is served before the others.
+	// First is the tenant that the Gateway's namespace belongs to, which is served before
+	// the others.
 	First limits.Tenant
-	// Rules is the number of ingress rules, before the rules that no request can reach
-	// are left out.
+	// Rules counts the ingress rules, before the rules that no request can reach are left
+	// out.
 	Rules int
-	// Instructions is the size of the regular expressions in all rules.
+	// Instructions is the size of all regular expressions in all rules.
 	Instructions int
-	// Repeated is the number of rules that are repeated for hostnames of tenants other than the
-	// tenant of their route. Rules does not include them. RepeatedLimit is their limit, or 0
-	// for a data plane that repeats no rules.
+	// Repeated counts the rules that are repeated for hostnames that only other tenants
+	// name. Rules does not include them. RepeatedLimit is their limit, or 0 for a data
+	// plane that repeats no rules.
 	Repeated, RepeatedLimit int
-	// Confined is the number of routes whose rules are not repeated because of this limit.
+	// Confined counts the routes whose rules are not repeated because of this limit.
 	Confined int
-	// Hostname is the hostname with the most rules, and PerHostname their number. It is 0 for a
-	// data plane that repeats no rules.
+	// Hostname is the hostname with the most rules, and PerHostname counts them. It is 0
+	// for a data plane that repeats no rules.
 	Hostname    string
 	PerHostname int
 	// Tenants are the tenants with listeners, routes or rules, in alphabetical order.
 	Tenants []TenantUsage
 }
 
-// TenantUsage describes how much of the limits one tenant of a Gateway uses.
+// TenantUsage describes how much one tenant on a Gateway uses of the limits.
 type TenantUsage struct {
 	limits.Tenant
-	// Rules is the number of ingress rules.
+	// Rules counts the ingress rules.
 	Rules int
 	// Instructions is the size of the regular expressions in all rules.
 	Instructions int
-	// Listeners is the number of entries of ListenerSets.
+	// Listeners counts the ListenerSet entries.
 	Listeners int
-	// RefusedRoutes and RefusedListeners are the numbers of routes and entries of
-	// ListenerSets that are not accepted because they exceed a limit.
+	// RefusedRoutes and RefusedListeners count the routes and ListenerSet entries that
+	// are not accepted because they exceed a limit.
 	RefusedRoutes, RefusedListeners int
 }
 
-// LimitUsage is the usage of one limit.
+// LimitUsage says how much of one limit is used.
 type LimitUsage struct {
 	Name limits.Name
-	// Used is the amount in use. For a limit on each tenant, it is that of the Tenant
-	// which uses the most.
+	// Used is the amount in use. For a limit on each tenant, it is what the Tenant that
+	// uses the most uses.
 	Used, Limit int
 	Tenant      limits.Tenant
-	// Hostname is the hostname that uses the most of a limit on each hostname, or "*" if it is
-	// empty.
+	// Hostname is the hostname that uses the most, for a limit on each hostname. It is
+	// "*" for the empty hostname.
 	Hostname string
 }
 
@@ -69,7 +70,7 @@ func (u *Usage) ByLimit() []LimitUsage {
 			listeners = t
 		}
 		if t.Tenant == u.First {
-			continue // the other limits do not apply to the owner of the Gateway
+			continue // the other limits do not apply to the Gateway owner
 		}
 		if t.Rules > rules.Rules {
 			rules = t
@@ -97,7 +98,7 @@ func (u *Usage) ByLimit() []LimitUsage {
 	)
 }
 
-// Refused returns the numbers of routes and of listeners that are above a limit.
+// Refused counts the routes and listeners that are above a limit.
 func (u *Usage) Refused() (routes, listeners int) {
 	for _, t := range u.Tenants {
 		routes += t.RefusedRoutes
@@ -106,7 +107,6 @@ func (u *Usage) Refused() (routes, listeners int) {
 	return routes, listeners
 }
 
-// newUsage returns the usage of all tenants.
 func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 	if l.unlimited {
 		return nil
