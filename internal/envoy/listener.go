@@ -168,9 +168,10 @@ func downstreamOptions() *corev3.HttpProtocolOptions {
 	}
 }
 
-// downstreamHTTP1Options also accept methods that Envoy does not know. They ignore a host in the
-// request target: The connector compares the header Host with its rules, but forwards some
-// targets as the visitor wrote them. Envoy answers a target without a leading slash with 404.
+// downstreamHTTP1Options also accept methods that Envoy does not know. They ignore a host
+// in the request target: The connector compares the header Host with its rules, but
+// forwards some targets as the visitor wrote them. Envoy answers a target without a
+// leading slash with 404.
 func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
 	options := http1Options()
 	options.AllowCustomMethods = true
@@ -178,9 +179,9 @@ func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
 	return options
 }
 
-// prepareHeaders removes the headers by which a visitor could control Envoy, which Envoy removes
-// itself only in part. Cloudflare's edge writes the visitor's scheme into X-Forwarded-Proto; a request
-// without it counts as https, where Envoy would write http.
+// prepareHeaders removes the headers by which a visitor could control Envoy, which Envoy
+// removes itself only in part. Cloudflare's edge writes the visitor's scheme into
+// X-Forwarded-Proto; a request without it counts as https, where Envoy would write http.
 func prepareHeaders() *corev3.TypedExtensionConfig {
 	strip := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{
 		RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{KeyMatcher: &matcherv3.StringMatcher{

@@ -92,8 +92,8 @@ func exposedHeaders(c *routing.CORS) string {
 	return strings.Join(names, ", ")
 }
 
-// originMatchers returns the conditions for an origin: browsers write the scheme and the host in
-// lower case and omit the default port, and other clients may write it.
+// originMatchers returns the conditions for an origin: browsers write the scheme and the
+// host in lower case and omit the default port, and other clients may write it.
 func originMatchers(origin string) []*matcherv3.StringMatcher {
 	if origin == "*" {
 		return []*matcherv3.StringMatcher{stringMatcher(routing.ValueMatch{Value: ".*", Expression: true})}

@@ -73,7 +73,7 @@ func place(host *routev3.VirtualHost, s Serving) *routev3.VirtualHost {
 // keep returns the host with the routes that it had before and still has. Where either
 // list has a route that comes first and that the other list lacks, that route answers
 // 403. A request is therefore forwarded only if the same route answers it in both lists.
-// keep also returns the routes before, in which the lost routes answer 403: they do not
+// keep also returns the routes before, in which the lost routes return 403: they do not
 // come back.
 func keep(host *routev3.VirtualHost, before []*routev3.Route) (kept *routev3.VirtualHost, remaining []*routev3.Route) {
 	positions := map[string][]int{}
@@ -153,8 +153,8 @@ func (r *Resources) Close(names []string) *Resources {
 	return &closed
 }
 
-// IsOpen reports, by hostname, whether the open listener has routes for the hostname that do not
-// all answer 403.
+// IsOpen reports, by hostname, whether the open listener has routes for the hostname that
+// do not all answer 403.
 func (r *Resources) IsOpen() map[string]bool {
 	open := make(map[string]bool, len(r.Open.VirtualHosts))
 	for _, host := range r.Open.VirtualHosts {

@@ -73,9 +73,9 @@ func (k *keptHost) change(now []*routev3.Route) string {
 	return ""
 }
 
-// Over any number of changes, a hostname that gets Access forwards a request only to the cluster
-// that answered it before, and only if that still is the desired answer. The list that it
-// remembers does not grow.
+// Over any number of changes, a hostname that gets Access forwards a request only to the
+// cluster that answered it before, and only if that still is the desired answer. The list
+// that it remembers does not grow.
 func TestKeptRoutesNeverForwardMoreThanBefore(t *testing.T) {
 	forwarded, lost := 0, 0 // after the first change: routes that are lost do not come back
 	for seed := range uint64(3000) {
@@ -98,7 +98,8 @@ func TestKeptRoutesNeverForwardMoreThanBefore(t *testing.T) {
 	}
 }
 
-// Every match of either list that comes before a route that stays answers 403, not the route after it.
+// Every match of either list that comes before a route that stays returns 403, not the
+// route after it.
 func TestKeptHostForbidsWhatHasChanged(t *testing.T) {
 	before := []*routev3.Route{routeTo("/gone", "1"), routeTo("/changed", "1"), routeTo("/", "1")}
 	now := []*routev3.Route{routeTo("/added", "2"), routeTo("/changed", "2"), routeTo("/", "1")}

@@ -105,7 +105,8 @@ func (g *group) borrowsFromGateway() bool {
 	return g.schemes.lender != nil && g.schemes.lender.owner.Kind == KindGateway
 }
 
-// answerHTTPS inserts, after each redirect to https, the entries that answer https in its place.
+// answerHTTPS inserts, after each redirect to https, the entries that answer https in its
+// place.
 func (g *group) answerHTTPS(entries []routing.Entry, groups map[string]*group, configured overrides) []routing.Entry {
 	if g.schemes.secure == nil || !slices.ContainsFunc(entries, isHTTPOnly) {
 		return entries // most groups
@@ -121,7 +122,8 @@ func (g *group) answerHTTPS(entries []routing.Entry, groups map[string]*group, c
 	return all
 }
 
-// isHTTPOnly reports, for a group of HTTP listeners alone, whether the entry is a redirect to https.
+// isHTTPOnly reports, for a group of HTTP listeners alone, whether the entry is a
+// redirect to https.
 func isHTTPOnly(e routing.Entry) bool { return e.Scheme == routing.SchemeHTTP }
 
 // secureEntries are entries on HTTPS listeners that can answer in place of redirects.

@@ -27,7 +27,7 @@ import (
 //
 // A current condition keeps its generation, because it does not describe a newer one.
 //
-// The first row that applies determines Programmed of an accepted Gateway:
+// The first row that applies determines an accepted Gateway's Programmed condition:
 //
 //	state                                 Programmed
 //	Starting                              as with ingress rules
@@ -40,9 +40,10 @@ import (
 //	otherwise                             current condition, else False Pending
 //
 // For Programmed, a current condition counts only if it is for this generation. Listeners
-// and ListenerSets follow with the reason Pending instead of EnvoyRejected, and ListenerSets do
-// not become Programmed while Envoy rejects the configuration. Only DataPlaneReady contains
-// the error of a rejection, because it can name objects of other tenants.
+// and ListenerSets follow with the reason Pending instead of EnvoyRejected, and
+// ListenerSets do not become Programmed while Envoy rejects the configuration. Only
+// DataPlaneReady contains a rejection's error, because it can name other tenants'
+// objects.
 type Envoys struct {
 	// Connected counts the Envoys that are connected to the controller, and Wanted is the
 	// desired number of connectors.

@@ -10,7 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// isSpecRedirectToHTTPS reports whether a rule keeps everything but the scheme, which becomes https.
+// isSpecRedirectToHTTPS reports whether a rule keeps everything but the scheme, which
+// becomes https.
 func isSpecRedirectToHTTPS(rule specRule) bool {
 	filters := slices.Clone(rule.Filters)
 	for _, backend := range weightedBackends(rule) {

@@ -135,11 +135,11 @@ func TestHTTPMatchesAreOrderedAsTheAPIRequires(t *testing.T) {
 	}
 }
 
-// "If ties still exist across multiple Routes, matching precedence MUST be determined
-// in order of the following criteria, continuing on ties: The oldest Route based on creation timestamp. The Route
-// appearing first in alphabetical order by "{namespace}/{name}". If ties still exist
-// within an HTTPRoute, matching precedence MUST be granted to the FIRST matching
-// rule (in list order)". (HTTPRouteRule.Matches)
+// "If ties still exist across multiple Routes, matching precedence MUST be determined in
+// order of the following criteria, continuing on ties: The oldest Route based on creation
+// timestamp. The Route appearing first in alphabetical order by "{namespace}/{name}". If
+// ties still exist within an HTTPRoute, matching precedence MUST be granted to the FIRST
+// matching rule (in list order)". (HTTPRouteRule.Matches)
 func TestEqualMatchesAreOrderedByRoute(t *testing.T) {
 	s := routesSnapshot()
 	every := gatewayv1.HTTPRouteMatch{}

@@ -36,8 +36,8 @@ const repeatedExpressionCost = 10
 //     so no share could admit them all. [limiter.confine] limits them separately, and
 //     admits both routes.
 //
-// If c.example.com is protected and no route names it, it has its own list with 2+3
-// rules. They count for team-a/wide and infra/fallback themselves.
+// If c.example.com has Access settings and no route names it, it has its own list with
+// 2+3 rules. They count for team-a/wide and infra/fallback themselves.
 //
 // What counts for a tenant therefore depends only on its own objects and the objects in
 // infra. Other tenants' routes with the same hostname can only reduce it.
@@ -48,7 +48,7 @@ type repetitions struct {
 	// unreliable are the tenants whose routes may be refused after the count. The count
 	// is then an upper bound: their matches for every request shadow nothing, the Gateway
 	// owner's rules also count for each of their routes with the narrower hostname, and
-	// they name no protected hostnames.
+	// they are not taken to name hostnames with Access settings.
 	unreliable map[limits.Tenant]bool
 }
 
@@ -57,7 +57,7 @@ func (r repetitions) count() {
 	for i := range r.shares {
 		r.shares[i].repeated, r.shares[i].foreign = 0, 0
 	}
-	hostnames := map[string][]string{} // protected hostnames, by their group's hostname
+	hostnames := map[string][]string{} // with Access settings, by their group's hostname
 	for hostname := range r.limiter.access {
 		if owner, ok := routing.MostSpecific(r.groups, hostname); ok {
 			hostnames[owner] = append(hostnames[owner], hostname)

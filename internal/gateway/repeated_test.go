@@ -35,8 +35,8 @@ func TestRepeatedRulesCount(t *testing.T) {
 			own -= len(g.Entries)
 		}
 		foreign += result.Usage.Repeated
-		// A route also counts as one rule for each backend. A redirect counts for all entries that can
-		// answer in its place.
+		// A route also counts as one rule for each backend. A redirect counts for all
+		// entries that can answer in its place.
 		counted, isExact := result.Usage.Rules+result.Usage.Repeated, !answersInsteadOfOthers(result.Table)
 		if counted < rules || isExact && counted > rules+furtherBackends(s) {
 			t.Errorf("counted %d rules, %d of them for other tenants; Envoy gets %d", counted, result.Usage.Repeated, rules)

@@ -11,6 +11,7 @@ import (
 // A tunnel serves all ports for a hostname at once, but Cloudflare's edge reports each
 // request's scheme. Where the data plane knows it, an HTTP listener answers http and an
 // HTTPS listener https:
+//
 //	served listeners   http                                          https
 //	of both protocols  the routes of the HTTP listeners              the routes of the HTTPS listeners
 //	HTTPS alone        a redirect to https of an HTTP listener       the routes
@@ -21,8 +22,8 @@ import (
 //
 // A redirect to https never answers https, because the visitor would follow it forever.
 
-// isHTTPSRedirect reports whether a rule only redirects to https: it keeps the hostname, the path
-// and the default port, and otherwise only changes headers.
+// isHTTPSRedirect reports whether a rule only redirects to https: it keeps the hostname,
+// the path and the default port, and otherwise only changes headers.
 func isHTTPSRedirect(rule *gatewayv1.HTTPRouteRule) bool {
 	redirect, filters := redirectOf(rule), rule.Filters
 	for _, backend := range routing.WeightedBackends(rule) {

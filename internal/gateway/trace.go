@@ -297,8 +297,8 @@ func (r *Result) mayMatch(route *Route, request routing.Request) bool {
 	return slices.ContainsFunc(route.matches, func(m ruleMatch) bool { return m.Matches(request) }) || len(r.omittedMatchProblems(route, route.Dropped, request)) > 0
 }
 
-// redirectProblems returns a problem for each redirect to https that matches the request, but that no
-// HTTP listener for its hostname admits.
+// redirectProblems returns a problem for each redirect to https that matches the request,
+// but that no HTTP listener for its hostname admits.
 func (r *Route) redirectProblems(request routing.Request) []Problem {
 	var problems []Problem
 	for i := range r.matches {

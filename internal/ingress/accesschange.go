@@ -142,8 +142,8 @@ func (a AccessChanges) candidates(o Observed, wanted indexedRules) (possible []i
 	}
 }
 
-// afterResponse is candidates once Cloudflare has reported or acknowledged a configuration, which
-// another write may have replaced, or may still replace.
+// afterResponse is candidates once Cloudflare has reported or acknowledged a
+// configuration, which another write may have replaced, or may still replace.
 func (a AccessChanges) afterResponse(o Observed, wanted indexedRules) (possible []indexedRules, complete bool) {
 	last := indexRules(*o.Last, o.Last.Hash())
 	possible = add(a.possible, last)

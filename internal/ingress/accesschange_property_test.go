@@ -264,7 +264,8 @@ func (w *accessWorld) isInEffect() bool {
 	return w.observed.Known && w.observed.Late == nil && w.observed.Last.Hash() == w.desired.Hash()
 }
 
-// checkServed returns a problem if a request with a canonical host is not forwarded as in the table.
+// checkServed returns a problem if a request with a canonical host is not forwarded as in
+// the table.
 func (w *accessWorld) checkServed(host, path string, isForwarded bool) string {
 	if host != strings.ToLower(host) {
 		return ""

@@ -121,7 +121,8 @@ func TestHostnameThatGetsAccessClosesInTime(t *testing.T) {
 	}
 }
 
-// While too many different writes have failed, the configuration counts as unknown until it is read.
+// While too many different writes have failed, the configuration counts as unknown until
+// it is read.
 func TestTooManyFailedWritesCountAsUnknown(t *testing.T) {
 	var changes ingress.AccessChanges
 	observed := ingress.Observed{Last: ingress.EnvoyConfiguration(tableOf("a.example.com", "a.example.com/same")), Known: true}

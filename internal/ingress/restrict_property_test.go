@@ -59,8 +59,8 @@ func (a answers) to(host, path string) answer {
 	return got
 }
 
-// accepts reports whether the request reaches the backend with the token; the empty token stands
-// for none.
+// accepts reports whether the request reaches the backend with the token; the empty token
+// stands for none.
 func (a answer) accepts(token string) bool {
 	if a.backend == "" {
 		return false
@@ -114,7 +114,8 @@ func randomRule(dice *rand.Rand, hostname, path string) provider.IngressRule {
 	return r
 }
 
-// changed returns the configuration with some rules changed, removed, added or in another order.
+// changed returns the configuration with some rules changed, removed, added or in another
+// order.
 func changed(dice *rand.Rand, c provider.Configuration) provider.Configuration {
 	next := provider.Configuration{OriginRequest: c.OriginRequest}
 	if dice.IntN(8) == 0 {
@@ -196,8 +197,9 @@ func tags(a answer) []string {
 	return a.access.AUDTag
 }
 
-// The restricted configuration forwards only requests that the last and the desired configuration
-// forward alike, it reports every revocation, and it revokes nothing a second time.
+// The restricted configuration forwards only requests that the last and the desired
+// configuration forward alike, it reports every revocation, and it revokes nothing a
+// second time.
 func TestRestrictedConfigurationForwardsOnlyWhatBothForward(t *testing.T) {
 	same, kept, revoked := 0, 0, 0
 	for seed := range uint64(5_000) {

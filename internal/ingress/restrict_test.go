@@ -124,7 +124,8 @@ func TestRestrictedConfigurations(t *testing.T) {
 }
 
 func TestRestrictedConfigurationOfEnvoyContainsNewAccess(t *testing.T) {
-	// A hostname that becomes protected gets a rule before the last one. It leads to the same Envoy.
+	// A hostname that becomes protected gets a rule before the last one. It leads to the
+	// same Envoy.
 	open, protected := "\n* - http://127.0.0.1:10080", "admin.test - http://127.0.0.1:10081 staff"
 	restricted, revokes := ingress.Restrict(parseRules(open), parseRules(protected+open))
 	if want := printRules(parseRules(protected + open)); !revokes || printRules(restricted) != want {

@@ -115,8 +115,8 @@ func reachable(reversed []provider.IngressRule) []provider.IngressRule {
 	return rules
 }
 
-// rule returns the restricted rule for a pairing, and its effect. It returns false if the requests
-// can be left to the rules behind it.
+// rule returns the restricted rule for a pairing, and its effect. It returns false if the
+// requests can be left to the rules behind it.
 func (r *restriction) rule(p pairing, all pairedRules, b behind) (provider.IngressRule, effect, bool) {
 	switch {
 	case p.isCommon():
@@ -167,8 +167,8 @@ func (r *restriction) withoutLast(rule effectiveRule, answer *effectiveRule, b b
 	return rejected, e, b.restricted.effects.some
 }
 
-// withoutDesired returns the answer to the requests for a rule that the last configuration does not
-// have in this form.
+// withoutDesired returns the answer to the requests for a rule that the last
+// configuration does not have in this form.
 func (r *restriction) withoutDesired(p pairing, b behind) (provider.IngressRule, effect, bool) {
 	rule := *p.desired
 	isStricter := rule.effect.access != "" && !b.last.access.isOnly(rule.effect.access)

@@ -88,8 +88,8 @@ func (m *Match) matches(r Request, matchesExpression expressionMatcher) bool {
 // expressionMatcher reports whether the expression matches the whole value.
 type expressionMatcher func(expression, value string) bool
 
-// Matches reports whether the path matches: "Matching is case-sensitive and done on a path element by
-// element basis." (PathMatchPathPrefix)
+// Matches reports whether the path matches: "Matching is case-sensitive and done on a
+// path element by element basis." (PathMatchPathPrefix)
 func (p Path) Matches(path string) bool { return p.matches(path, matchesWhole) }
 
 func (p Path) matches(path string, matchesExpression expressionMatcher) bool {

@@ -90,9 +90,9 @@ func (r *Redirect) keepsScheme(scheme Scheme) bool {
 // visitor's next request.
 func (a *Action) changesNextRequest() bool { return a.Response != nil }
 
-// fixedPath returns a path that the match applies to and the change keeps. It returns false if
-// the change neither keeps every path that the match applies to nor replaces all of them by this
-// one. It accepts nil.
+// fixedPath returns a path that the match applies to and the change keeps. It returns
+// false if the change neither keeps every path that the match applies to nor replaces all
+// of them by this one. It accepts nil.
 func (c *PathChange) fixedPath(match Path) (fixed string, ok bool) {
 	fixed = match.Value
 	if match.Kind == PathPrefix {
@@ -170,8 +170,8 @@ func (e *Entry) takesMethod(method string, other *Entry) bool {
 	return relation != Disjoint
 }
 
-// example returns a request that the entry matches, and that matches few other entries. It returns
-// false for an entry with expressions.
+// example returns a request that the entry matches, and that matches few other entries.
+// It returns false for an entry with expressions.
 func (e *Entry) example(scheme Scheme) (Request, bool) {
 	m := e.Match
 	isExpression := func(v ValueMatch) bool { return v.Expression }
