@@ -29,28 +29,28 @@ const (
 	// PortReady serves /ready, and also /stats/prometheus unless only the loopback address
 	// serves metrics.
 	PortReady = 2001
-	// PortXDS is the controller's port.
+	// PortXDS is where the controller listens for Envoys.
 	PortXDS = 18000
 )
 
-// ServerName is the name in the controller's certificate. It does not depend on its
-// Service.
+// ServerName is the name in the controller certificate. It does not depend on the Service
+// name.
 const ServerName = "tunnel-gateway-xds"
 
 const (
-	// RunPath is the folder for the admin interface's socket.
+	// RunPath is the folder for the admin socket.
 	RunPath     = "/run/envoy"
 	adminSocket = RunPath + "/admin.sock"
-	// CertificatesPath is where the Secret with the identity's files is mounted.
+	// CertificatesPath is where the identity Secret is mounted.
 	CertificatesPath = "/etc/xds"
-	// CAPath is the file with the certificate authorities in Envoy's image.
+	// CAPath is the file with the certificate authorities in the Envoy image.
 	CAPath = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// Bootstrap returns the configuration with which an Envoy beside a connector starts. It
-// gets everything that depends on a Gateway from the controller, and also its listeners,
-// so that changing them replaces no pod. controller is the absolute DNS name of the
-// controller's Service.
+// Bootstrap returns the configuration with which an Envoy beside a connector starts. The
+// controller sends it everything that depends on a Gateway, and also its listeners, so
+// that changing them replaces no pod. controller is the absolute DNS name of the
+// controller Service.
 func Bootstrap(controller string) *bootstrapv3.Bootstrap {
 	b := newBootstrap()
 	b.Node = &corev3.Node{Id: "connector", Cluster: "tunnel"} // the controller identifies an Envoy by its certificate
@@ -150,7 +150,7 @@ func adminCluster() *clusterv3.Cluster {
 	}
 }
 
-// xdsCluster is the controller. Only its leader listens, so Envoy looks up the Service's
+// xdsCluster is the controller. Only its leader listens, so Envoy looks up the Service
 // endpoints each second.
 func xdsCluster(controller string) *clusterv3.Cluster {
 	const maxMessage = 32 << 20
@@ -173,8 +173,8 @@ func xdsCluster(controller string) *clusterv3.Cluster {
 	}
 }
 
-// xdsTLS identifies the Envoy by its Tunnel's certificate. Envoy reads the files again
-// when the kubelet replaces them.
+// xdsTLS identifies the Envoy by the certificate of its Tunnel. Envoy reads the files
+// again when the kubelet replaces them.
 func xdsTLS() *corev3.TransportSocket {
 	file := func(name string) *corev3.ConfigSource {
 		return &corev3.ConfigSource{
@@ -198,7 +198,7 @@ func xdsTLS() *corev3.TransportSocket {
 	}
 }
 
-// systemCA has the certificate authorities in Envoy's image.
+// systemCA has the certificate authorities in the Envoy image.
 func systemCA() *tlsv3.Secret {
 	return &tlsv3.Secret{Name: secretSystemCA, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
 		TrustedCa: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: CAPath}},

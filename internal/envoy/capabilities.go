@@ -74,7 +74,7 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 	return parts
 }
 
-// parts are an action's unsupported parts, each once.
+// parts are the unsupported parts of an action, each once.
 type parts []string
 
 func (p *parts) add(part string) {

@@ -27,7 +27,7 @@ import (
 // their statistics.
 const ClusterPrefix = "s."
 
-// clusters collects a table's clusters.
+// clusters collects the clusters for a table.
 type clusters struct {
 	tunnel *v1alpha1.OriginRequest
 	domain string
@@ -35,12 +35,11 @@ type clusters struct {
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
 	// options are HTTP options, which most clusters share.
 	options map[httpOptions]map[string]*anypb.Any
-	// byContent contains the clusters, and last the clusters in the Gateway's last
-	// resources.
+	// byContent contains the clusters, and last the clusters that the Gateway had before.
 	byContent, last map[clusterContent]*clusterv3.Cluster
 }
 
-// clusterContent contains everything that determines a cluster's content.
+// clusterContent contains everything that distinguishes one cluster from another.
 type clusterContent struct {
 	routing.Backend
 	connection
@@ -72,7 +71,7 @@ func newClusters(t *routing.Table, last *Resources) *clusters {
 
 func (c *clusters) name(e *routing.Entry, b routing.Backend) string { return c.cluster(e, b).Name }
 
-// hasPods reports whether the backend's cluster has pods as endpoints.
+// hasPods reports whether the cluster for the backend has pods as endpoints.
 func (c *clusters) hasPods(e *routing.Entry, b routing.Backend) bool {
 	return c.cluster(e, b).GetType() == clusterv3.Cluster_EDS
 }
@@ -101,8 +100,8 @@ func (c *clusters) shared(content clusterContent) *clusterv3.Cluster {
 	return cluster
 }
 
-// settings returns the settings for an entry's requests: the settings of its listeners,
-// and for other fields the tunnel's settings.
+// settings returns the settings for requests to an entry: the settings on its listeners,
+// and for other fields the tunnel settings.
 func (c *clusters) settings(e *routing.Entry) v1alpha1.OriginRequest {
 	merged, ok := c.merged[e.OriginRequest]
 	if !ok {
@@ -112,9 +111,9 @@ func (c *clusters) settings(e *routing.Entry) v1alpha1.OriginRequest {
 	return merged
 }
 
-// hostRewrite returns the host for requests to the backend, or "" for the visitor's host.
-// The backend's URLRewrite takes precedence over the rule's, and both take precedence
-// over the setting httpHostHeader.
+// hostRewrite returns the host for requests to the backend, or "" to keep the original
+// host. A URLRewrite on the backend takes precedence over one in the rule, and both take
+// precedence over the setting httpHostHeader.
 func (c *clusters) hostRewrite(e *routing.Entry, b *routing.WeightedBackend) string {
 	host := ""
 	for _, f := range []*routing.Filters{b.Filters, e.Action.Forward.Filters} {
@@ -153,7 +152,7 @@ func (c *clusters) addTo(r *Resources) {
 type connection struct {
 	httpOptions
 	tls bool
-	// serverName is the name that the backend's certificate must have.
+	// serverName is the name that the backend certificate must have.
 	serverName string
 	// unverified reports whether Envoy accepts every certificate.
 	unverified                bool
@@ -161,7 +160,7 @@ type connection struct {
 	dnsName                   string
 }
 
-// httpOptions are the values in which clusters' HTTP options differ.
+// httpOptions are the values in which the HTTP options of clusters differ.
 type httpOptions struct {
 	http2       bool
 	idleTimeout time.Duration
@@ -211,8 +210,8 @@ func duration(d *v1alpha1.Duration, otherwise time.Duration) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// newCluster returns a backend's cluster. Its name contains a hash of its content, so
-// that a cluster never changes: routes move from one to the other.
+// newCluster returns the cluster for a backend. Its name contains a hash of its content,
+// so that a cluster never changes: routes move from one to the other.
 func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{
 		ConnectTimeout:                durationpb.New(conn.connectTimeout),
@@ -241,8 +240,8 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 	return cluster
 }
 
-// discoveryOf returns how Envoy finds a backend's addresses, and the address if there is
-// only one.
+// discoveryOf returns how Envoy finds the addresses of a backend, and the address if
+// there is only one.
 //
 // The address of a Service needs no update when its pods change. Envoy follows the pods
 // themselves where the Service has no address, and with HTTP/2, because all requests on

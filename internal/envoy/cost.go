@@ -2,8 +2,8 @@ package envoy
 
 import "github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 
-// The sizes of an entry's parts. Envoy keeps a route's message and what it compiles from
-// it, so that each part takes more memory than its text.
+// The sizes of the parts of an entry. Envoy keeps the route message and what it compiles
+// from it, so that each part takes more memory than its text.
 const (
 	// sizePerRule is the size that counts as one rule.
 	sizePerRule = 1 << 10
@@ -15,9 +15,9 @@ const (
 )
 
 // entryCost returns how many rules an entry with the match and the action counts as: its
-// routes, times one more for each [sizePerRule] bytes in its values. A tenant could
-// otherwise use up the controller's and Envoy's memory with the largest values that the
-// API accepts.
+// routes, times one more for each [sizePerRule] bytes in its values. With the largest
+// values that the API accepts, a tenant could otherwise exhaust the memory of the
+// controller and Envoy.
 func entryCost(m *routing.Match, a *routing.Action) int {
 	size, routes := matchSize(m)+changesSize(a.Response)+corsSize(a.CORS), countRoutes(m)
 	if a.Redirect != nil {

@@ -73,7 +73,7 @@ func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
 	return indent(text)
 }
 
-// Pack returns a resource's deterministic bytes, and its version, which is a hash of
+// Pack returns deterministic bytes for a resource, and its version, which is a hash of
 // them. It fails for text that is not UTF-8.
 func Pack(m proto.Message) (body *anypb.Any, version string, err error) {
 	body = &anypb.Any{}

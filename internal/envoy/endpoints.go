@@ -16,9 +16,10 @@ import (
 type EndpointsOf struct {
 	Cluster string
 	Service types.NamespacedName
-	// PortName is the name of the Service's port.
+	// PortName is the name of the Service port.
 	PortName string
-	// Family is the Service's first IP family, or empty when its manifest names none.
+	// Family is the first IP family of the Service, or empty when its manifest names
+	// none.
 	Family corev1.IPFamily
 	// Limit is how many endpoints the cluster may have, or 0 for no limit.
 	Limit int
@@ -27,16 +28,16 @@ type EndpointsOf struct {
 // The limits on endpoints. One EndpointSlice can have 1,000 addresses and 100 ports, and
 // each endpoint takes memory in every Envoy.
 const (
-	// MaxEndpointsPerNamespace limits the endpoints in all clusters for one namespace's
-	// Services. The clusters share it equally.
+	// MaxEndpointsPerNamespace limits the endpoints in all clusters for Services in one
+	// namespace. The clusters share it equally.
 	MaxEndpointsPerNamespace = 10_000
 	// MinEndpointsPerCluster is how many endpoints each cluster can always have, even if
 	// they exceed MaxEndpointsPerNamespace together.
 	MinEndpointsPerCluster = 10
 )
 
-// limitEndpoints sets each cluster's limit. It depends only on the clusters for the same
-// namespace.
+// limitEndpoints sets the limit for each cluster. It depends only on the clusters for the
+// same namespace.
 func limitEndpoints(all []EndpointsOf) {
 	clusters := map[string]int{}
 	for _, e := range all {
@@ -47,14 +48,14 @@ func limitEndpoints(all []EndpointsOf) {
 	}
 }
 
-// Assignment has one cluster's endpoints.
+// Assignment has the endpoints for one cluster.
 type Assignment = endpointv3.ClusterLoadAssignment
 
 // Assignments are by cluster name.
 type Assignments map[string]*Assignment
 
 // Assign returns the endpoints for all clusters in [Resources.Endpoints]. endpointSlices
-// returns a Service's EndpointSlices.
+// returns the EndpointSlices of a Service.
 func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
 	assignments := make(Assignments, len(r.Endpoints))
 	for service, clusters := range r.EndpointsByService() {
@@ -76,7 +77,7 @@ func (r *Resources) EndpointsByService() map[types.NamespacedName][]EndpointsOf 
 // IsEmpty reports whether the cluster has no endpoints.
 func (a Assignments) IsEmpty(cluster string) bool { return len(a[cluster].GetEndpoints()) == 0 }
 
-// address is a pod's address and port.
+// address is the address and port of a pod.
 type address struct {
 	ip   string
 	port int32
@@ -86,10 +87,10 @@ type address struct {
 // ready endpoints, or, when none is ready, the endpoints that still serve while they
 // terminate. limited are the clusters whose limit cuts them off: they get the first
 // endpoints from the first EndpointSlices by name. isReserved reports canonical addresses
-// that no Service may lead to, such as the connector pods' own addresses: the Service's
+// that no Service may lead to, such as the addresses of the connector pods: the Service
 // owner can write its EndpointSlices.
 //
-// How many addresses are read depends on the clusters' limits, and not on the
+// How many addresses are read depends on the cluster limits, and not on the
 // EndpointSlices.
 func Assign(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) (assignments Assignments, limited map[string]bool) {
 	assignments, limited = make(Assignments, len(clusters)), map[string]bool{}
@@ -104,7 +105,7 @@ func Assign(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice,
 	return assignments, limited
 }
 
-// newAssignment returns the addresses' assignment in a fixed order.
+// newAssignment returns the addresses in a fixed order.
 func newAssignment(cluster string, addresses []address) *Assignment {
 	assignment := &Assignment{ClusterName: cluster}
 	if len(addresses) == 0 {

@@ -34,8 +34,7 @@ func TestAddressesAreCanonical(t *testing.T) {
 	}
 }
 
-// endpointSlice returns an EndpointSlice for the Service's port "web" with the number
-// 8080.
+// endpointSlice returns an EndpointSlice for the Service port "web" with the number 8080.
 func endpointSlice(changes ...func(*discoveryv1.EndpointSlice)) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -65,7 +64,7 @@ func isTerminating(ip string) func(*discoveryv1.EndpointSlice) {
 }
 
 // Envoy connects to the ready endpoints, and without any, to the endpoints that serve
-// while they terminate. A Service's owner cannot lead it to other addresses.
+// while they terminate. A Service owner cannot lead it to other addresses.
 func TestEnvoyConnectsToTheEndpointsOfTheService(t *testing.T) {
 	port := func(change func(*discoveryv1.EndpointPort)) func(*discoveryv1.EndpointSlice) {
 		return func(s *discoveryv1.EndpointSlice) { change(&s.Ports[0]) }

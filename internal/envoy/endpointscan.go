@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// scan reads the addresses in one Service's EndpointSlices. It reads each address once,
-// and only as many as the clusters need.
+// scan reads the addresses in the EndpointSlices of one Service. It reads each address
+// once, and only as many as the clusters need.
 type scan struct {
 	slices     []*scannedSlice // by name
 	isReserved func(ip string) bool
@@ -64,8 +64,8 @@ func newScan(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice
 	return s
 }
 
-// portsOf returns the slice's TCP port numbers for the names. The first port with a name
-// counts.
+// portsOf returns the TCP port numbers in the slice for the names. The first port with a
+// name counts.
 func portsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) map[string]int32 {
 	ports := map[string]int32{}
 	for i := range slice.Ports {
@@ -81,7 +81,8 @@ func portsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) map[string
 	return ports
 }
 
-// endpoints returns a cluster's endpoints up to its limit, and whether there are more.
+// endpoints returns the endpoints for a cluster up to its limit, and whether there are
+// more.
 func (s *scan) endpoints(e EndpointsOf) (found []address, more bool) {
 	found, more = s.inState(e, stateReady)
 	if len(found) > 0 {
@@ -91,7 +92,7 @@ func (s *scan) endpoints(e EndpointsOf) (found []address, more bool) {
 	return found, more || moreTerminating
 }
 
-// inState returns a cluster's endpoints in one state.
+// inState returns the endpoints for a cluster in one state.
 func (s *scan) inState(e EndpointsOf, state endpointState) (found []address, more bool) {
 	seen, toRead := map[address]bool{}, e.maxRead()
 	for _, slice := range s.slices {

@@ -57,7 +57,7 @@ func assign(r *envoy.Resources, endpointSlices []*discoveryv1.EndpointSlice) (en
 	return endpoints, read
 }
 
-// A Service's owner decides how many addresses its EndpointSlices have.
+// A Service owner decides how many addresses its EndpointSlices have.
 func TestScanOfEndpointsIsBounded(t *testing.T) {
 	r, endpointSlices := largeService()
 	var before, after runtime.MemStats

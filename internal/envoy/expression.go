@@ -33,12 +33,12 @@ func unsupportedExpression(expression string) string {
 	return ""
 }
 
-// expressionEscape matches a quotation or an escape. The submatches are a character's
-// hexadecimal or octal number, and a Unicode class name.
+// expressionEscape matches a quotation or an escape. The submatches are the hexadecimal
+// or octal number of a character, and the name of a Unicode class.
 var expressionEscape = regexp.MustCompile(`(?s)\\Q.*?(?:\\E|$)|\\x(?:\{([[:xdigit:]]+)\}|([[:xdigit:]]{2}))|\\([0-7]{1,3})|\\[pP](?:\{\^?([^}]*)\}|(.))|\\.`)
 
-// generalCategory matches the names of Unicode's general categories. Cn and LC are
-// absent, because RE2 does not have them.
+// generalCategory matches the names of Unicode general categories. Cn and LC are absent,
+// because RE2 does not have them.
 var generalCategory = regexp.MustCompile(`^(?:Any|C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?)$`)
 
 func exceedsASCII(digits string, base int) bool {

@@ -68,8 +68,8 @@ func (r *renderer) isPlain(e *routing.Entry, b *routing.WeightedBackend) bool {
 		r.clusters.hostRewrite(e, b) == ""
 }
 
-// clusterWeight returns a backend's cluster with all header changes: Envoy would apply
-// the route's changes after the cluster's changes.
+// clusterWeight returns the cluster for a backend with all header changes: Envoy would
+// apply the route changes after the cluster changes.
 func (r *renderer) clusterWeight(e *routing.Entry, b *routing.WeightedBackend) *routev3.WeightedCluster_ClusterWeight {
 	w := &routev3.WeightedCluster_ClusterWeight{Name: unresolvedCluster, Weight: wrapperspb.UInt32(uint32(b.Weight))} //nolint:gosec // above 0
 	if b.Status == 0 {
@@ -112,7 +112,7 @@ func pathOf(f *routing.Forward) *routing.PathChange {
 	return nil
 }
 
-// filtersOfOnly returns the only backend's filters, or nil.
+// filtersOfOnly returns the filters if there is only one backend, or nil.
 func filtersOfOnly(f *routing.Forward) *routing.Filters {
 	if len(f.Backends) != 1 {
 		return nil
@@ -164,7 +164,7 @@ var (
 )
 
 // hostSelections is how often Envoy selects an endpoint for a retry before it uses the
-// previous attempt's endpoint again.
+// previous endpoint again.
 const hostSelections = 5
 
 func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
@@ -174,8 +174,8 @@ func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
 	return durationpb.New(*t.Request)
 }
 
-// retryPolicy returns the policy for an entry's backends. A Service with an address is
-// one endpoint for Envoy, so that its retries cannot use another endpoint.
+// retryPolicy returns the policy for an entry. A Service with an address is one endpoint
+// for Envoy, so that its retries cannot use another endpoint.
 func (r *renderer) retryPolicy(e *routing.Entry) *routev3.RetryPolicy {
 	backends := e.Action.Forward.Backends
 	for i := range backends {

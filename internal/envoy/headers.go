@@ -8,14 +8,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// headers are header changes in Envoy's form, which removes before it adds.
+// headers are header changes as Envoy applies them: it removes before it adds.
 type headers struct {
 	add    []*corev3.HeaderValueOption
 	remove []string
 }
 
 // compose returns changes with the same effect as the given changes one after the other.
-// Envoy itself would apply a backend's changes before the changes of its route.
+// Envoy itself would apply the changes for a backend before the changes for its route.
 func compose(all ...*routing.HeaderChanges) headers {
 	var c composition
 	c.apply(all...)

@@ -8,12 +8,12 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// The files in an Envoy's identity, below [CertificatesPath].
+// The files in the identity of an Envoy, below [CertificatesPath].
 const (
 	// CertificateFile and KeyFile contain the client certificate and its private key, as PEM.
 	CertificateFile = "tls.crt"
 	KeyFile         = "tls.key"
-	// CAFile contains the certificate authorities that may have signed the controller's
+	// CAFile contains the certificate authorities that may have signed the controller
 	// certificate, as PEM.
 	CAFile = "ca.crt"
 
@@ -24,8 +24,9 @@ const (
 	secretCA     = "ca"
 )
 
-// SDSFiles returns the files that lead an Envoy to its identity's PEM files, by name.
-// Envoy reads the PEM files again when the kubelet replaces them.
+// SDSFiles returns the files that lead an Envoy to the PEM files below
+// [CertificatesPath], by name. Envoy reads the PEM files again when the kubelet replaces
+// them.
 func SDSFiles() (map[string][]byte, error) {
 	watched := &corev3.WatchedDirectory{Path: CertificatesPath}
 	files := map[string][]byte{}

@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// The identity's files are in testdata/identity.golden.yaml. Run make golden to update
-// the file, and read the diff.
+// The files are in testdata/identity.golden.yaml. Run make golden to update the file, and
+// read the diff.
 func TestGoldenSDSFiles(t *testing.T) {
 	const golden = "testdata/identity.golden.yaml"
 	files, err := envoy.SDSFiles()

@@ -33,7 +33,7 @@ const (
 	ListenerReady = "ready"
 )
 
-// ReadyOptions describes the listener that is reachable from outside an Envoy's pod.
+// ReadyOptions describes the listener that is reachable from outside the pod.
 type ReadyOptions struct {
 	// Metrics reports whether other pods can read the metrics.
 	Metrics bool

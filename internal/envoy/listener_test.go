@@ -19,7 +19,7 @@ func TestGoldenListeners(t *testing.T) {
 	checkGolden(t, "testdata/listeners.golden.yaml", bytes.Join(documents, []byte("---\n")))
 }
 
-// Without permission, the readiness probe's port does not serve the metrics.
+// Without permission, the port for the readiness probe does not serve the metrics.
 func TestListenersServeMetricsOnlyWithPermission(t *testing.T) {
 	for _, serves := range []bool{false, true} {
 		var paths []string

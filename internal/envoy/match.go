@@ -18,9 +18,9 @@ type routeMatch struct {
 	prefix string
 }
 
-// routeMatches returns the matches that together match an entry's requests: one, or two
-// when the path contains escapes with letters. Envoy compares escapes with regard to
-// case, but "%c3" and "%C3" are the same path (RFC 3986, section 6.2.2.1).
+// routeMatches returns the matches that together cover an entry: one, or two when the
+// path contains escapes with letters. Envoy compares escapes with regard to case, but
+// "%c3" and "%C3" are the same path (RFC 3986, section 6.2.2.1).
 func routeMatches(e *routing.Entry) []routeMatch {
 	matches := []routeMatch{newRouteMatch(e.Match, e.Match.Path.Value)}
 	if lower := lowerForm(e.Match.Path); lower != e.Match.Path.Value {
@@ -108,8 +108,8 @@ func prefixExpression(prefix string) *matcherv3.RegexMatcher {
 	return expression("^" + regexp.QuoteMeta(prefix) + "/*")
 }
 
-// dependsOnHostname reports whether an entry's routes differ between hostnames: a
-// redirect without a hostname contains the virtual host's hostname.
+// dependsOnHostname reports whether the routes for an entry differ between hostnames: a
+// redirect without a hostname contains the hostname of the virtual host.
 func dependsOnHostname(e *routing.Entry) bool {
 	return e.Action.Redirect != nil && e.Action.Redirect.Hostname == ""
 }

@@ -2,8 +2,8 @@ package envoy
 
 import "testing"
 
-// Envoy resolves a path's segments before it merges slashes: ".." removes an empty
-// segment. The expected paths come from Envoy 1.40.0.
+// Envoy resolves path segments before it merges slashes: ".." removes an empty segment.
+// The expected paths come from Envoy 1.40.0.
 func TestNormalizePath(t *testing.T) {
 	for path, expected := range map[string]string{
 		"/a//../b":        "/a/b",

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// maxConnections is a cluster's circuit breaker. Envoy's default of 1,024 would
-	// refuse requests for a busy hostname; the connectors have no such limit.
+	// maxConnections is the circuit breaker for each cluster. By default, Envoy would
+	// refuse requests for a busy hostname above 1,024; the connectors have no such limit.
 	maxConnections = 100_000
 	// maxHeadersKiB and maxHeaders limit request and response headers.
 	maxHeadersKiB = 128
 	maxHeaders    = 1000
 )
 
-// secretSystemCA is the bootstrap's static secret with the certificate authorities in
-// Envoy's image.
+// secretSystemCA is the static secret in the bootstrap with the certificate authorities
+// in the Envoy image.
 const secretSystemCA = "system-ca"
 
 var (
@@ -64,8 +64,8 @@ func http1Options() *corev3.Http1ProtocolOptions {
 	}
 }
 
-// upstreamTLS returns a cluster's TLS settings. Envoy verifies the certificate by the
-// authorities in its image, unless the settings omit the verification.
+// upstreamTLS returns the TLS settings for a cluster. Envoy verifies the certificate by
+// the authorities in its image, unless the settings omit the verification.
 func upstreamTLS(conn connection) *corev3.TransportSocket {
 	common := &tlsv3.CommonTlsContext{}
 	if conn.http2 {

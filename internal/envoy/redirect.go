@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// redirectRoutes returns an entry's routes with a redirect, for a hostname that the entry
-// covers.
+// redirectRoutes returns the routes for an entry with a redirect, for a hostname that the
+// entry covers.
 func redirectRoutes(e *routing.Entry, hostname string, m routeMatch) []*routev3.Route {
 	redirect := e.Action.Redirect
 	host := redirect.Hostname
@@ -25,7 +25,7 @@ func redirectRoutes(e *routing.Entry, hostname string, m routeMatch) []*routev3.
 	return routes
 }
 
-// locationPort is the port in the Location header for some of an entry's requests.
+// locationPort is the port in the Location header for some requests to an entry.
 type locationPort struct {
 	// number is the port, or 0 for none. Envoy then keeps the port of a Host that it copies.
 	number int32
@@ -73,8 +73,8 @@ func locationPorts(r *routing.Redirect, entry routing.Scheme, copiesHost bool) [
 	return ports
 }
 
-// dependsOnScheme reports whether the port in the Location header depends on the
-// request's scheme.
+// dependsOnScheme reports whether the port in the Location header depends on the request
+// scheme.
 func dependsOnScheme(r *routing.Redirect) bool {
 	return r.LocationPort(routing.SchemeHTTP) != r.LocationPort(routing.SchemeHTTPS)
 }
@@ -89,7 +89,7 @@ func countRedirects(r *routing.Redirect) int {
 
 var wellKnownPorts = map[string]int32{"http": 80, "https": 443}
 
-// redirectAction redirects to the host, or to the request's host if it is empty.
+// redirectAction redirects to the host, or keeps the request host if it is empty.
 func redirectAction(redirect *routing.Redirect, host string, port int32, prefix string) *routev3.RedirectAction {
 	action := &routev3.RedirectAction{HostRedirect: host, ResponseCode: redirectCodes[redirect.Status]}
 	if redirect.Scheme != "" {

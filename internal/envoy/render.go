@@ -11,9 +11,9 @@ import (
 // Resources contain everything that Envoy needs to serve a routing table. They share memory,
 // and must not be changed.
 type Resources struct {
-	// Open and Protected are the two listeners' routes. Each has a virtual host for every
-	// hostname in the table. On a listener that does not serve the hostname, the virtual
-	// host has no routes, so that a wider virtual host does not answer.
+	// Open and Protected are the routes for the two listeners. Each has a virtual host
+	// for every hostname in the table. On a listener that does not serve the hostname,
+	// the virtual host has no routes, so that a wider virtual host does not answer.
 	Open, Protected *routev3.RouteConfiguration
 	// Clusters are sorted by name.
 	Clusters []*clusterv3.Cluster
@@ -31,10 +31,10 @@ type Resources struct {
 	closed map[string]bool
 }
 
-// Render returns a table's resources. The same table gives the same resources.
+// Render returns the resources for a table. The same table gives the same resources.
 func Render(t *routing.Table) *Resources { return RenderTransition(t, Transition{}, nil) }
 
-// RenderTransition returns a table's resources while hostnames change their Access
+// RenderTransition returns the resources for a table while hostnames change their Access
 // settings. The resources share equal clusters with the last ones, which may be nil.
 func RenderTransition(t *routing.Table, transition Transition, last *Resources) *Resources {
 	hosts := t.Hosts(transition.Hostnames...)
@@ -77,15 +77,15 @@ func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.Rout
 	}
 }
 
-// renderer renders a table's entries. Entries that are repeated for several hostnames
-// share their routes.
+// renderer renders table entries. Entries that are repeated for several hostnames share
+// their routes.
 type renderer struct {
 	clusters *clusters
 	routes   map[*routing.Entry][]*routev3.Route
 	actions  map[actionKey]*routev3.RouteAction
 }
 
-// actionKey has what an entry's RouteAction depends on.
+// actionKey has everything on which the RouteAction for an entry depends.
 type actionKey struct {
 	action *routing.Action
 	origin *v1alpha1.OriginRequest
@@ -99,7 +99,7 @@ func (r *renderer) virtualHost(h *routing.Host) *routev3.VirtualHost {
 	for _, e := range h.Entries {
 		host.Routes = append(host.Routes, r.routesOf(e, h.Hostname)...)
 		if e.Source.Route.Kind == routing.KindGRPCRoute && host.ResponseHeadersToRemove == nil {
-			// Envoy drops a response's trailers if it has a Content-Length.
+			// Envoy drops the trailers of a response with a Content-Length.
 			host.ResponseHeadersToRemove = []string{"content-length"}
 		}
 		if e.Match.MatchesAll() {
@@ -122,7 +122,7 @@ func emptyVirtualHost(hostname string) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Name: hostname, Domains: []string{hostname}}
 }
 
-// routesOf returns an entry's routes for a hostname that the entry covers.
+// routesOf returns the routes for an entry and a hostname that the entry covers.
 func (r *renderer) routesOf(e *routing.Entry, hostname string) []*routev3.Route {
 	if routes, ok := r.routes[e]; ok {
 		return routes

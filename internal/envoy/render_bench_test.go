@@ -39,7 +39,7 @@ func backend(service int) routing.Backend {
 }
 
 // BenchmarkRender measures rendering 10,000 hostnames with five routes each: for the
-// first time, with the last rendering's clusters, and including serialization.
+// first time, when it can share clusters with the last time, and including serialization.
 func BenchmarkRender(b *testing.B) {
 	table := largeTable(10_000)
 	b.Run("again", func(b *testing.B) {

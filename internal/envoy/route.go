@@ -133,7 +133,7 @@ func clusterNotFoundCode(kind string) routev3.RouteAction_ClusterNotFoundRespons
 	return routev3.RouteAction_INTERNAL_SERVER_ERROR
 }
 
-// millionths returns a fraction in millionths, Envoy's smallest unit.
+// millionths returns a fraction in millionths, the smallest unit in Envoy.
 func millionths(numerator, denominator int32) uint32 {
 	const million = 1_000_000
 	if denominator <= 0 {

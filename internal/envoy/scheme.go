@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// schemeMatcher returns the condition for a request's scheme, as [routing.SchemeOf]
+// schemeMatcher returns the condition for the request scheme, as [routing.SchemeOf]
 // defines it. Envoy itself writes http into a missing header, so the listeners add https
 // to such a request before Envoy looks at it.
 func schemeMatcher(scheme routing.Scheme) *routev3.HeaderMatcher {

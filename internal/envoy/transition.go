@@ -57,7 +57,7 @@ func PlacementOf(requiresAccess bool) Placement {
 	return Placement{Open: Served, Protected: NotServed}
 }
 
-// place returns a listener's virtual host that serves a host in this way.
+// place returns a virtual host that serves a host in this way.
 func place(host *routev3.VirtualHost, s Serving) *routev3.VirtualHost {
 	switch s {
 	case Served, Kept:
@@ -114,7 +114,7 @@ func forbidAll(routes []*routev3.Route) []*routev3.Route {
 	return forbidden
 }
 
-// forbid returns a route that answers the match's requests with 403.
+// forbid returns a route that returns 403 for the match.
 func forbid(match *routev3.RouteMatch) *routev3.Route {
 	return &routev3.Route{Match: match, Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusForbidden}}}
 }
@@ -164,8 +164,8 @@ func (r *Resources) IsOpen() map[string]bool {
 	return open
 }
 
-// hostnameOf returns a virtual host's hostname, which is empty for the virtual host for
-// all other requests.
+// hostnameOf returns the hostname of a virtual host, which is empty for the virtual host
+// for all other requests.
 func hostnameOf(host *routev3.VirtualHost) string {
 	if host.Name == "*" {
 		return ""

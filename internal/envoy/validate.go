@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Validate checks a message by its type's rules, and each packed message by its own
-// type's rules. Envoy rejects a whole table for one violation.
+// Validate checks a message by the rules of its type, and each packed message by its own
+// rules. Envoy rejects a whole table for one violation.
 func Validate(m proto.Message) error {
 	var errs []error
 	if v, ok := m.(interface{ ValidateAll() error }); ok {

@@ -10,11 +10,11 @@ import (
 )
 
 // Envoy rejects the whole table because of one bad value, and accepts some values that
-// change other tenants' requests. The functions in this file return a value's problem, or
-// "".
+// change requests to other tenants. The functions in this file return the problem with a
+// value, or "".
 
-// framingHeaders are the headers that describe the connection or a message's length. A
-// response with another length would end inside the next response on a connection that
+// framingHeaders are the headers that describe the connection or the length of a message.
+// A response with another length would end inside the next response on a connection that
 // tenants share.
 var framingHeaders = []string{
 	"connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// DataPlane returns the Gateway's data plane. It accepts nil settings, for which it
+// DataPlane returns the data plane for the Gateway. It accepts nil settings, for which it
 // returns the default.
 func (s *Settings) DataPlane() v1alpha1.DataPlane {
 	if s == nil {
@@ -65,8 +65,8 @@ func (s *Settings) checkEnvoyCPU() string {
 	return "spec.connector.autoscaling with dataPlane Envoy requires spec.connector.envoy.resources.requests.cpu of the GatewayClass. Set the request, or remove autoscaling."
 }
 
-// checkEnvoyFields rejects the fields that only connectors implement. A field with the
-// connectors' default value has no effect and is accepted.
+// checkEnvoyFields rejects the fields that only connectors implement. A field that
+// repeats the connector default has no effect and is accepted.
 func checkEnvoyFields(path string, o *v1alpha1.OriginRequest) string {
 	if o == nil {
 		return ""

@@ -40,8 +40,8 @@ func TestSettingsWithoutEffectOnEnvoyAreRefused(t *testing.T) {
 	}
 }
 
-// The originRequest fields that both data planes implement, and the other fields'
-// defaults, are valid with Envoy.
+// The originRequest fields that both data planes implement are valid with Envoy, and so
+// are the defaults for the other fields.
 func TestSettingsThatEnvoyImplementsAreValid(t *testing.T) {
 	class := spec{DataPlane: new(v1alpha1.DataPlaneEnvoy), OriginRequest: &v1alpha1.OriginRequest{
 		ConnectTimeout: new(v1alpha1.Duration("5s")), TLSTimeout: new(v1alpha1.Duration("5s")), TCPKeepAlive: new(v1alpha1.Duration("5s")),

@@ -19,32 +19,32 @@ const (
 	defaultUpdateInterval        = 5 * time.Second
 )
 
-// Limits are a GatewayClass's limits for each of its Gateways, with defaults.
+// Limits are the limits that a GatewayClass sets for each of its Gateways, with defaults.
 type Limits struct {
 	// TunnelsPerNamespace limits the Tunnels for Gateways in one namespace.
 	TunnelsPerNamespace int
 	// TenantLabel is the namespace label whose value identifies a tenant. It is empty
 	// when each namespace is its own tenant.
 	TenantLabel string
-	// RulesPerTunnel limits one Gateway's rules.
+	// RulesPerTunnel limits the rules on one Gateway.
 	RulesPerTunnel int
-	// RulesPerNamespace limits one tenant's rules on one Gateway, or is 0 for no limit
-	// except RulesPerTunnel.
+	// RulesPerNamespace limits the rules of one tenant on one Gateway, or is 0 for no
+	// limit except RulesPerTunnel.
 	RulesPerNamespace int
 	// RoutesPerHostname limits the Envoy routes for one hostname.
 	RoutesPerHostname int
-	// ListenersPerNamespace limits the entries that one tenant's ListenerSets may have on
+	// ListenersPerNamespace limits the ListenerSet entries that one tenant may have on
 	// one Gateway.
 	ListenersPerNamespace int
 	// ExpressionsRefused reports whether routes must not use regular expressions.
 	ExpressionsRefused bool
-	// UpdateBurst is how many writes to a tunnel's configuration may follow each other,
-	// and UpdateInterval the time after which one more write is permitted.
+	// UpdateBurst is how many writes to a tunnel configuration may follow each other, and
+	// UpdateInterval the time after which one more write is permitted.
 	UpdateBurst    int
 	UpdateInterval time.Duration
 }
 
-// Limits returns the GatewayClass's limits. It accepts nil settings, for which it returns
+// Limits returns the GatewayClass limits. It accepts nil settings, for which it returns
 // the defaults.
 func (s *Settings) Limits() Limits {
 	if s == nil {
@@ -53,8 +53,8 @@ func (s *Settings) Limits() Limits {
 	return newLimits(s.Spec.Limits, s.DataPlane())
 }
 
-// ClassLimits returns the GatewayClass's limits for a Gateway with the data plane, even
-// when the Gateway's own settings are not valid. It returns false when the GatewayClass's
+// ClassLimits returns the GatewayClass limits for a Gateway with the data plane, even
+// when the Gateway settings are not valid. It returns false when the GatewayClass
 // settings are not valid.
 func ClassLimits(in Input, plane v1alpha1.DataPlane) (Limits, bool) {
 	c, problem := in.class()
@@ -65,8 +65,8 @@ func ClassLimits(in Input, plane v1alpha1.DataPlane) (Limits, bool) {
 }
 
 // ForbidsPausing reports whether the GatewayClass forbids pausing its Gateways, even when
-// the Gateway's own settings are not valid. A GatewayClass whose settings are not valid
-// forbids nothing.
+// the Gateway settings are not valid. A GatewayClass whose settings are not valid forbids
+// nothing.
 func ForbidsPausing(in Input) bool {
 	c, problem := in.class()
 	return problem == nil && ptr.Deref(c.spec.Pausing, v1alpha1.PausingAllowed) == v1alpha1.PausingForbidden

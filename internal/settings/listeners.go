@@ -9,15 +9,15 @@ import (
 
 // Listeners are the spec.listenerConfigurations entries from both levels. They are not
 // merged into one list, because every entry on the preferred level takes precedence over
-// every entry on the other, and an entry's level decides about access.
+// every entry on the other, and the level decides about access.
 type Listeners struct {
 	Class, Gateway []v1alpha1.ListenerConfiguration
-	// PreferGateway reports whether the Gateway's originRequest takes precedence.
+	// PreferGateway reports whether originRequest on the Gateway takes precedence.
 	PreferGateway bool
 }
 
-// Access returns one level's access by entry hostname. Entries for the same hostname have
-// equal access, which the validation ensures.
+// Access returns the access on one level, by entry hostname. Entries for the same
+// hostname have equal access, which the validation ensures.
 func Access(entries []v1alpha1.ListenerConfiguration) map[string]*v1alpha1.Access {
 	byHostname := map[string]*v1alpha1.Access{}
 	for i := range entries {
@@ -57,7 +57,7 @@ func originRequestsByKey(entries []v1alpha1.ListenerConfiguration) map[listenerK
 func (o OriginRequests) IsEmpty() bool { return len(o[0]) == 0 && len(o[1]) == 0 }
 
 // For returns the settings for a listener, or nil when there are none. Within a level, an
-// entry with the listener's hostname takes precedence over an entry without a hostname,
+// entry with the listener hostname takes precedence over an entry without a hostname,
 // then an entry for the port over an entry for every port.
 func (o OriginRequests) For(protocolPort, hostname string) *v1alpha1.OriginRequest {
 	var merged *v1alpha1.OriginRequest

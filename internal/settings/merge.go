@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// mergeLevels merges the GatewayClass's settings with the Gateway's settings.
+// mergeLevels merges the GatewayClass settings with the Gateway settings.
 //
 // The functions in this file merge field by field: the value in first takes precedence
 // over the value in second. Maps and lists with keys are merged by key. Lists without
@@ -26,8 +26,8 @@ func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunn
 	return mergeSpecs(class, gateway)
 }
 
-// prefersGateway reports whether a Gateway's settings take precedence over its
-// GatewayClass's settings.
+// prefersGateway reports whether the Gateway settings take precedence over the
+// GatewayClass settings.
 func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
 	return ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass) == v1alpha1.MergingModePreferGateway
 }

@@ -132,7 +132,7 @@ var modes = map[string]*v1alpha1.MergingMode{
 }
 
 func TestEveryFieldIsMergedByMode(t *testing.T) {
-	// The settings are merged field by field, and the GatewayClass's spec.mergingMode
+	// The settings are merged field by field, and spec.mergingMode on the GatewayClass
 	// decides which level takes precedence.
 	for _, l := range specFieldPaths(t) {
 		for name, mode := range modes {
@@ -175,7 +175,7 @@ func fullSpec(variant int) v1alpha1.TunnelConfigurationSpec {
 }
 
 func TestEmptyLevelDoesNotChangeTheSettings(t *testing.T) {
-	// A level without settings does not change the other level's settings.
+	// A level without settings does not change the settings on the other level.
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			full, class, empty := fullSpec(1), fullSpec(1), v1alpha1.TunnelConfigurationSpec{MergingMode: mode}

@@ -8,8 +8,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Metadata are the labels and annotations in a Gateway's spec.infrastructure that the
-// controller sets on the connectors.
+// Metadata are the labels and annotations that the controller copies from
+// spec.infrastructure to the connectors.
 type Metadata struct {
 	Labels      map[string]string
 	Annotations map[string]string

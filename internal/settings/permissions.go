@@ -93,11 +93,11 @@ func connectorFieldIsSet(isSet func(*v1alpha1.Connector) bool) func(*spec) bool 
 	return func(s *spec) bool { return s.Connector != nil && isSet(s.Connector) }
 }
 
-// class is a GatewayClass with its settings, which restrict its Gateways' settings.
+// class is a GatewayClass with its settings, which restrict its Gateways.
 type class struct {
 	name string
-	// configuration is the "namespace/name" of the GatewayClass's TunnelConfiguration, or
-	// empty when it has none.
+	// configuration is the "namespace/name" of the TunnelConfiguration for the
+	// GatewayClass, or empty when there is none.
 	configuration string
 	spec          spec
 }
@@ -111,7 +111,7 @@ func (c *class) settingsLocation() string {
 	return fmt.Sprintf("%s %s", KindTunnelConfiguration, c.configuration)
 }
 
-// metadataPrefixes returns the key prefixes that the GatewayClass allows in its Gateways'
+// metadataPrefixes returns the key prefixes that the GatewayClass allows in Gateway
 // metadata.
 func (c *class) metadataPrefixes() []string {
 	if c.spec.Connector == nil {
@@ -120,7 +120,7 @@ func (c *class) metadataPrefixes() []string {
 	return c.spec.Connector.AllowedMetadataPrefixes
 }
 
-// violation returns why the GatewayClass does not permit a Gateway's settings, or "".
+// violation returns why the GatewayClass does not permit the Gateway settings, or "".
 func (c *class) violation(gateway *spec) string {
 	for _, check := range []func(*spec) string{checkClassOnly, checkCAPool, c.checkPermitted, checkExisting, c.checkReplicas} {
 		if violation := check(gateway); violation != "" {
@@ -145,7 +145,7 @@ func classOnly(path, reason string) string {
 	return fmt.Sprintf("%s belongs only in the TunnelConfiguration of a GatewayClass, because %s. Remove the field.", path, reason)
 }
 
-// checkCAPool rejects caPool in a Gateway's originRequest blocks.
+// checkCAPool rejects caPool in every originRequest on a Gateway.
 func checkCAPool(gateway *spec) string {
 	const reason = "it names a file in the container of cloudflared, which reads it completely"
 	if gateway.OriginRequest != nil && gateway.OriginRequest.CAPool != nil {
@@ -206,7 +206,7 @@ func replicaBounds(s *spec) (minimum, maximum int32) {
 	return ptr.Deref(bounds.Min, defaultMinReplicas), ptr.Deref(bounds.Max, defaultMaxReplicas)
 }
 
-// checkReplicas rejects a replica count outside the GatewayClass's bounds. The bounds do
+// checkReplicas rejects a replica count outside the GatewayClass bounds. The bounds do
 // not apply to numbers that the GatewayClass itself sets.
 func (c *class) checkReplicas(gateway *spec) string {
 	if gateway.Connector == nil {
@@ -251,8 +251,8 @@ func (c *class) checkAutoscaling(gateway *v1alpha1.Autoscaling, class v1alpha1.A
 	return ""
 }
 
-// checkNumber rejects a replica count outside the GatewayClass's bounds. The message
-// begins with field, which includes the verb.
+// checkNumber rejects a replica count outside the GatewayClass bounds. The message begins
+// with field, which includes the verb.
 func (c *class) checkNumber(field string, number int32) string {
 	minimum, maximum := replicaBounds(&c.spec)
 	if number >= minimum && number <= maximum {

@@ -17,9 +17,9 @@ import (
 
 const existingTunnelID = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 
-// resolve returns the settings for Gateway infra/shared. The Gateway's
-// TunnelConfiguration has the spec gateway. The GatewayClass has a TunnelConfiguration
-// unless class is nil. The controller's namespace is "platform".
+// resolve returns the settings for Gateway infra/shared. gateway is the spec for the
+// Gateway, and class the spec for the GatewayClass, which has no TunnelConfiguration when
+// class is nil. The controller namespace is "platform".
 func resolve(class *spec, gateway spec) (*Settings, *Problem) {
 	parameters := gatewayv1.LocalParametersReference{Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Name: "own"}
 	in := Input{
@@ -192,8 +192,8 @@ func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
 }
 
 func TestGatewayCannotSetClassFields(t *testing.T) {
-	// A Gateway cannot set the GatewayClass's fields, even when the GatewayClass permits
-	// them.
+	// A Gateway cannot set the fields for GatewayClasses, even when its GatewayClass
+	// permits them.
 	var all []v1alpha1.GatewayField
 	for name := range fieldValues {
 		all = append(all, v1alpha1.GatewayField(name))
@@ -375,7 +375,7 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 }
 
 func TestAccountIsValidOnlyInTheControllersNamespace(t *testing.T) {
-	// An account is valid only in the controller's namespace.
+	// An account is valid only in the controller namespace.
 	parameters := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
 	}

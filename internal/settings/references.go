@@ -16,7 +16,7 @@ const KindTunnelConfiguration = "TunnelConfiguration"
 // gatewayParametersField is the Gateway field that names its TunnelConfiguration.
 const gatewayParametersField = "spec.infrastructure.parametersRef"
 
-// ClassParameters returns the TunnelConfiguration that the GatewayClass's parametersRef
+// ClassParameters returns the TunnelConfiguration that parametersRef in the GatewayClass
 // names. It returns false when there is none.
 func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool) {
 	ref := class.Spec.ParametersRef
@@ -26,7 +26,7 @@ func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool)
 	return types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}, true
 }
 
-// GatewayParameters returns the TunnelConfiguration that the Gateway's parametersRef
+// GatewayParameters returns the TunnelConfiguration that parametersRef in the Gateway
 // names. It returns false when there is none.
 func GatewayParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
 	ref := gatewayParametersRef(g)
@@ -47,9 +47,10 @@ func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
 	return group == v1alpha1.GroupName && kind == KindTunnelConfiguration
 }
 
-// ClassProblem returns why the GatewayClass's parametersRef, or the object that it names,
-// is not valid, or nil. configuration is the object that [ClassParameters] returns, or
-// nil when it does not exist. spec.account is valid only in controllerNamespace.
+// ClassProblem returns why parametersRef in the GatewayClass, or the object that it
+// names, is not valid, or nil. configuration is the object that [ClassParameters]
+// returns, or nil when it does not exist. spec.account is valid only in
+// controllerNamespace.
 //
 // "If the referent cannot be found, refers to an unsupported kind, or when the data
 // within that resource is malformed, the GatewayClass SHOULD be rejected with the
@@ -80,8 +81,8 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 	return nil
 }
 
-// gatewayProblem returns why the Gateway's parametersRef, or the object that it names, is
-// not valid or not permitted by the GatewayClass, or nil.
+// gatewayProblem returns why parametersRef in the Gateway, or the object that it names,
+// is not valid or not permitted by the GatewayClass, or nil.
 func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration, c *class) *Problem {
 	ref := gatewayParametersRef(g)
 	switch _, ok := GatewayParameters(g); {

@@ -15,9 +15,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Input is everything that affects one Gateway's settings.
+// Input is everything that affects the settings for one Gateway.
 type Input struct {
-	// Class is the Gateway's GatewayClass. Nil means a GatewayClass without parameters.
+	// Class is the GatewayClass. Nil means a GatewayClass without parameters.
 	Class *gatewayv1.GatewayClass
 	// ClassConfiguration is the object that [ClassParameters] returns. It is nil when the
 	// GatewayClass has no parametersRef or the object does not exist.
@@ -36,10 +36,10 @@ type Settings struct {
 	Spec      v1alpha1.TunnelConfigurationSpec
 	Listeners Listeners
 	// AccountNamespace is where spec.account.apiTokenSecretRef is found: the namespace of
-	// the GatewayClass's TunnelConfiguration. It is empty without an account.
+	// the TunnelConfiguration for the GatewayClass. It is empty without an account.
 	AccountNamespace string
-	// Metadata are the Gateway's labels and annotations that the controller sets on the
-	// connectors.
+	// Metadata are the labels and annotations that the controller copies from the Gateway
+	// to the connectors.
 	Metadata Metadata
 }
 
@@ -50,7 +50,7 @@ type Problem struct {
 	Message string
 }
 
-// Resolve returns a Gateway's merged settings, or why they are not valid.
+// Resolve returns the merged settings for a Gateway, or why they are not valid.
 func Resolve(in Input) (*Settings, *Problem) {
 	c, problem := in.class()
 	if problem != nil {
@@ -80,7 +80,7 @@ func Resolve(in Input) (*Settings, *Problem) {
 	return merged, nil
 }
 
-// class returns the GatewayClass's settings, or why they are not valid.
+// class returns the GatewayClass settings, or why they are not valid.
 func (in Input) class() (*class, *Problem) {
 	c := &class{}
 	if in.Class == nil {

@@ -73,7 +73,7 @@ func TestResolveMergesBothLevels(t *testing.T) {
 }
 
 func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
-	// An invalid value is rejected in both the GatewayClass's and the Gateway's settings.
+	// An invalid value is rejected on both the GatewayClass and the Gateway.
 	connector := func(c v1alpha1.Connector) specOf { return specOf{Connector: &c} }
 	origin := func(o v1alpha1.OriginRequest) specOf { return specOf{OriginRequest: &o} }
 	entry := func(l v1alpha1.ListenerConfiguration) specOf {

@@ -46,7 +46,7 @@ func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// violation returns why the two levels' settings are not valid together, or "".
+// violation returns why the settings from both levels are not valid together, or "".
 func (s *Settings) violation() string {
 	return cmp.Or(specViolation(&s.Spec), s.checkDataPlane(),
 		checkOverrides(s.Listeners.Class, s.Spec.OriginRequest), checkOverrides(s.Listeners.Gateway, s.Spec.OriginRequest))
@@ -226,8 +226,8 @@ func checkHostname(path, hostname string) string {
 	return ""
 }
 
-// checkEmptyOverrides rejects an empty string that overrides the tunnel's value. The
-// tunnel configuration omits empty strings, so the tunnel's value would remain in effect.
+// checkEmptyOverrides rejects an empty string that overrides a tunnel setting. The tunnel
+// configuration omits empty strings, so the tunnel setting would remain in effect.
 func checkEmptyOverrides(path string, entry, tunnel *v1alpha1.OriginRequest) string {
 	if entry == nil || tunnel == nil {
 		return ""
