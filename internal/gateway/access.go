@@ -42,7 +42,7 @@ func required(level map[string]*v1alpha1.Access, hostname string) *v1alpha1.Acce
 }
 
 // Warning is a problem with an accepted Gateway that no condition reports as False. The
-// Accepted condition's message contains it.
+// message of the Accepted condition contains it.
 type Warning struct {
 	// Reason is the event reason.
 	Reason  conditions.EventReason

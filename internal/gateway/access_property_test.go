@@ -83,7 +83,7 @@ func otherForm(dice *rand.Rand, host string) requestHost {
 // isCanonical reports whether the connector recognizes the host. It ignores the port.
 func (h requestHost) isCanonical() bool { return strings.TrimSuffix(h.sent, ":8443") == h.canonical }
 
-// accessCheck checks one cluster's requests.
+// accessCheck checks the requests to one cluster.
 type accessCheck struct {
 	oracle        *oracle
 	rules         *simulator.Rules

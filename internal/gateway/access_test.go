@@ -34,7 +34,7 @@ func protectBelowTheApps(n, matches int) *gateway.Snapshot {
 	return s
 }
 
-// The rules for a protected hostname below a wildcard count for the route's namespace.
+// The rules for a protected hostname below a wildcard count for the route namespace.
 func TestRulesThatAccessAddsCount(t *testing.T) {
 	result := gateway.Build(protectBelowTheApps(2, 3), options)
 	const want = 1 + 3*(1+2) // the site's route, and three matches for three hostnames

@@ -29,7 +29,7 @@ type translator struct {
 	capabilities routing.Capabilities
 	expressions  expressions
 	backends     backendResolver
-	// envoy are Envoy's capabilities if the data plane has ingress rules, or nil.
+	// envoy has the capabilities of Envoy if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
 }
 
@@ -89,7 +89,7 @@ func (a *ruleAction) refuse(reason string) {
 	}
 }
 
-// newAction returns a rule's action without its filters.
+// newAction returns the action of a rule without its filters.
 func (t translator) newAction(route *Route, index int, a ruleAction, weighted []routing.WeightedBackend, unresolved *Problem) routing.Action {
 	rule, status := &route.Rules[index], t.capabilities.ErrorStatus(route.Kind)
 	fail := func(reason conditions.Reason, cause string) routing.Action {
@@ -134,7 +134,7 @@ func unsupportedParts(rule *gatewayv1.HTTPRouteRule, c routing.Capabilities) []s
 	return a.unsupported
 }
 
-// weight returns a backend's weight: "If unspecified, weight defaults to 1."
+// weight returns the weight of a backend: "If unspecified, weight defaults to 1."
 // (BackendRef.Weight)
 func weight(backend gatewayv1.HTTPBackendRef) int32 { return ptr.Deref(backend.Weight, 1) }
 

@@ -21,7 +21,7 @@ type backendResolver struct {
 	services     map[types.NamespacedName]*corev1.Service
 	slices       map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	capabilities routing.Capabilities
-	// envoy are Envoy's capabilities if the data plane has ingress rules, or nil.
+	// envoy has the capabilities of Envoy if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
 
 	resolved map[servicePortKey]resolvedBackend
@@ -33,7 +33,7 @@ type servicePortKey struct {
 	number  gatewayv1.PortNumber
 }
 
-// resolvedBackend is a port's backend, or why the port does not resolve.
+// resolvedBackend is the backend of a port, or why the port does not resolve.
 type resolvedBackend struct {
 	backend routing.Backend
 	problem *Problem

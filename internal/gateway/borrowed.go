@@ -59,8 +59,8 @@ func (x redirectIndex) intersecting(hostname string) []*Route {
 	return slices.Compact(routes)
 }
 
-// borrowedNames returns the routes with redirects to https that answer http in the
-// group's place, the older ones first, with the hostnames for which they do.
+// borrowedNames returns the routes with redirects to https that answer http in place of
+// the group, the older ones first, with the hostnames for which they do.
 func (g *group) borrowedNames(groups map[string]*group) iter.Seq2[*Route, servedHostname] {
 	return func(yield func(*Route, servedHostname) bool) {
 		lender := g.schemes.lender
@@ -80,7 +80,8 @@ func (g *group) borrowedNames(groups map[string]*group) iter.Seq2[*Route, served
 	}
 }
 
-// redirects returns the redirects to https that answer http before the group's entries.
+// redirects returns the redirects to https that answer http before the entries in the
+// group.
 func (g *group) redirects(groups map[string]*group) []routing.Entry {
 	var entries []routing.Entry
 	for route, hostname := range g.borrowedNames(groups) {
@@ -243,7 +244,7 @@ func (r *Route) redirectCosts() (rules, repetition int) {
 	return rules, repetition
 }
 
-// countBorrowed counts the rules for tenants' redirects, once for each hostname that
+// countBorrowed counts the rules for redirects of tenants, once for each hostname that
 // repeats them, and refuses the routes for hostnames with more redirects than
 // limits.routesPerHostname. Redirects on the Gateway itself count for no tenant.
 func (l *limiter) countBorrowed(all shares, groups map[string]*group) {
@@ -270,8 +271,8 @@ func (l *limiter) countBorrowed(all shares, groups map[string]*group) {
 	}
 }
 
-// borrowedRules counts, by hostname, the rules for tenants' redirects that answer http in
-// the group's place.
+// borrowedRules counts, by hostname, the rules for redirects of tenants that answer http
+// in place of the group.
 func (l *limiter) borrowedRules(all shares, g *group, groups map[string]*group) map[string]int {
 	if g.schemes.lender == nil || g.borrowsFromGateway() {
 		return nil // most groups

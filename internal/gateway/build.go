@@ -1,6 +1,6 @@
 // Package gateway decides what a Gateway serves. [Build] takes a [Snapshot] of everything
 // in the cluster that can affect one Gateway, and returns a [Result]: the effective
-// listeners, the routing table and every object's status.
+// listeners, the routing table and the status of every object.
 //
 // The package is pure: it uses no client, no context, no clock, no logger and no I/O.
 // Build never changes the Snapshot, and the order in the Snapshot's slices does not
@@ -63,7 +63,8 @@ type Snapshot struct {
 	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	// DataPlane is the data plane in effect. It is empty when the settings decide.
 	DataPlane v1alpha1.DataPlane
-	// Tunnel is the Gateway's tunnel. It is empty until the controller has created one.
+	// Tunnel is the tunnel of the Gateway. It is empty until the controller has created
+	// one.
 	Tunnel provider.TunnelID
 	// OlderGateways counts the older Gateways in the same namespace that this controller
 	// manages.
@@ -78,10 +79,10 @@ type Snapshot struct {
 
 // Options are the controller options that affect decisions.
 type Options struct {
-	// ControllerName is the controller's name in GatewayClasses and route statuses.
+	// ControllerName is the name of the controller in GatewayClasses and route statuses.
 	ControllerName      gatewayv1.GatewayController
 	ControllerNamespace string
-	// ClusterDomain is the cluster's DNS domain, without a leading or trailing dot.
+	// ClusterDomain is the DNS domain of the cluster, without a leading or trailing dot.
 	ClusterDomain string
 	// DataPlanes describe what each data plane can express.
 	DataPlanes routing.DataPlanes
@@ -89,7 +90,7 @@ type Options struct {
 
 // Result contains the decisions for one Gateway.
 type Result struct {
-	// Listeners are all owners' effective listeners in order of precedence.
+	// Listeners are the effective listeners of all owners in order of precedence.
 	Listeners []*Listener
 	// Sets are the ListenerSets in order of precedence, allowed or not.
 	Sets []*Set
@@ -114,7 +115,7 @@ type Result struct {
 	// ClaimedHostnames are the hostnames that an accepted Gateway's routes name, but
 	// whose requests go to other listeners, the oldest route first.
 	ClaimedHostnames []ClaimedHostnames
-	// Usage describes how much of its GatewayClass's limits the Gateway uses. It is nil
+	// Usage describes how much of its GatewayClass limits the Gateway uses. It is nil
 	// when the settings are not valid.
 	Usage *Usage
 
@@ -228,8 +229,8 @@ func (d *decision) translateRoutes() {
 	resolveRoutes(routes, d.translator, d.parents)
 }
 
-// attachRoutes attaches the routes to the listeners, and returns the routing table's
-// groups.
+// attachRoutes attaches the routes to the listeners, and returns the groups of the
+// routing table.
 func (d *decision) attachRoutes() map[string]*group {
 	attachRoutes(d.Routes, d.parents)
 	groups := d.groups()

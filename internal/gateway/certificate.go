@@ -153,7 +153,7 @@ func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
 	return l.Spec.TLS.CertificateRefs
 }
 
-// SecretsOfGateway returns the Secrets that the Gateway's listeners refer to.
+// SecretsOfGateway returns the Secrets that the listeners on the Gateway refer to.
 func SecretsOfGateway(g *gatewayv1.Gateway) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, l := range g.Spec.Listeners {
@@ -162,7 +162,8 @@ func SecretsOfGateway(g *gatewayv1.Gateway) []types.NamespacedName {
 	return names
 }
 
-// SecretsOfListenerSet returns the Secrets that the ListenerSet's listeners refer to.
+// SecretsOfListenerSet returns the Secrets that the listeners in the ListenerSet refer
+// to.
 func SecretsOfListenerSet(set *gatewayv1.ListenerSet) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, entry := range set.Spec.Listeners {

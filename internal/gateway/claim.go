@@ -16,7 +16,7 @@ type claimIndex struct {
 	// hostnames with one claimant, which are the most.
 	byAddress map[address][2]*Listener
 	limiter   *limiter
-	// knowsScheme reports whether the data plane knows each request's scheme.
+	// knowsScheme reports whether the data plane knows the scheme of each request.
 	knowsScheme bool
 }
 
@@ -65,8 +65,8 @@ func (c *claimIndex) addAddress(l *Listener) {
 	}
 }
 
-// claimantOf returns the first other listener that claims the listener's hostname and
-// port, or nil.
+// claimantOf returns the first other listener that claims the listener hostname and port,
+// or nil.
 func (c *claimIndex) claimantOf(l *Listener) *Listener {
 	for _, other := range c.byAddress[l.address()] {
 		if other != nil && other != l {
@@ -80,9 +80,9 @@ func (c *claimIndex) claimantOf(l *Listener) *Listener {
 	return nil
 }
 
-// setSharedPorts sets, for one owner's accepted listeners, the other ports on which the
-// owner uses the hostname. The listeners on these ports share their routes, if they have
-// the same protocol or the data plane does not know the request's scheme.
+// setSharedPorts sets, for the accepted listeners of one owner, the other ports on which
+// the owner uses the hostname. The listeners on these ports share their routes, if they
+// have the same protocol or the data plane does not know the request scheme.
 func (c *claimIndex) setSharedPorts(listeners []*Listener) {
 	for _, l := range listeners {
 		if claimed := c.byHostname[l.Hostname()]; l.Rejected == nil && c.isShared(claimed) {

@@ -43,7 +43,7 @@ func resolveByDefinition(owners [][]*Listener) []string {
 	return results
 }
 
-// lossByDefinition returns why the listener loses against earlier owners' claims, as a
+// lossByDefinition returns why the listener loses against claims of earlier owners, as a
 // condition reason.
 func lossByDefinition(l *Listener, claimed []*Listener) string {
 	for _, other := range claimed {
@@ -66,8 +66,8 @@ func lossByDefinition(l *Listener, claimed []*Listener) string {
 	return reason
 }
 
-// siblingByDefinition returns why the listener conflicts with its owner's other
-// listeners, as a condition reason, and the first such listener.
+// siblingByDefinition returns why the listener conflicts with other listeners of its
+// owner, as a condition reason, and the first such listener.
 func siblingByDefinition(l *Listener, siblings []*Listener) string {
 	for _, sibling := range siblings {
 		if sibling.Spec.Port == l.Spec.Port && sibling.Spec.Protocol != l.Spec.Protocol {
@@ -112,7 +112,7 @@ func TestConflictsAreThoseOfTheDefinition(t *testing.T) {
 	}
 }
 
-// randomListeners returns one ListenerSet's listeners. Their ports, hostnames and
+// randomListeners returns the listeners of one ListenerSet. Their ports, hostnames and
 // protocols are few, so that most listeners conflict.
 func randomListeners(r *rand.Rand) []*Listener {
 	listeners := make([]*Listener, r.IntN(6))

@@ -30,8 +30,8 @@ func (c *ClaimedHostnames) Message() string {
 	return c.describe(func(l *Listener) string { return fmt.Sprintf("listener %q of %s", l.Spec.Name, l.Owner) })
 }
 
-// RouteMessage describes the hostnames for the route owner. It does not name other
-// tenants' objects.
+// RouteMessage describes the hostnames for the route owner. It does not name objects of
+// other tenants.
 func (c *ClaimedHostnames) RouteMessage() string {
 	return c.describe(func(l *Listener) string {
 		switch isParent := func(p Parent) bool { return p.Owner == l.Owner }; {

@@ -94,7 +94,7 @@ func isRefused(route *gateway.Route) bool {
 }
 
 // wantNoOtherSet checks that the message for the route owner names no ListenerSet in
-// another namespace, except the route's parents.
+// another namespace, except the parents of the route.
 func wantNoOtherSet(t *testing.T, s *gateway.Snapshot, c *gateway.ClaimedHostnames) {
 	t.Helper()
 	message := c.RouteMessage()

@@ -34,7 +34,7 @@ var supportedBundle = regexp.MustCompile(`^v1\.[56]\.\d+`)
 
 const supportedBundleVersions = "v1.5 or v1.6"
 
-// featuresOfIngressRules are the supported kinds' core features, and the extended
+// featuresOfIngressRules are the core features of the supported kinds, and the extended
 // features whose conformance tests all pass with ingress rules. The conformance run
 // compares this list with its results.
 var featuresOfIngressRules = []features.FeatureName{
@@ -77,9 +77,9 @@ var featuresOfEnvoy = []features.FeatureName{
 	features.SupportHTTPRouteSchemeRedirect,
 }
 
-// supportedFeatures returns what the GatewayClass's data plane supports, sorted by name.
-// A GatewayClass whose parameters are not valid has the features that every data plane
-// supports.
+// supportedFeatures returns what the data plane of the GatewayClass supports, sorted by
+// name. A GatewayClass whose parameters are not valid has the features that every data
+// plane supports.
 func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1.SupportedFeature {
 	names := featuresOfIngressRules
 	if settings.ClassDataPlane(s.Class, s.Configuration, controllerNamespace) == v1alpha1.DataPlaneEnvoy {
@@ -93,7 +93,7 @@ func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1
 	return supported
 }
 
-// BuildClass returns a GatewayClass's status, without transition times.
+// BuildClass returns the status of a GatewayClass, without transition times.
 func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c := conditionList{generation: s.Class.Generation}
 	c.check(conditions.TypeAccepted, settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),

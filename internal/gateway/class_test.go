@@ -123,7 +123,7 @@ func TestClassConditions(t *testing.T) {
 }
 
 // status.supportedFeatures is sorted and has the core features, and the extended features
-// whose conformance tests all pass with the GatewayClass's data plane.
+// whose conformance tests all pass with the data plane of the GatewayClass.
 func TestClassListsSupportedFeatures(t *testing.T) {
 	ofEveryDataPlane := []string{
 		"Gateway", "GatewayAddressEmpty", "GatewayHTTPListenerIsolation", "GatewayPort8080", "HTTPRoute", "HTTPRouteBackendProtocolWebSocket",

@@ -66,8 +66,8 @@ type Push struct {
 	// never empty: it states the cause, and when the controller retries or what the user
 	// must do.
 	Message string
-	// Reason is the reason for the Gateway's Programmed condition after a failed attempt.
-	// Zero means Pending. Listeners always have the reason Pending.
+	// Reason is the reason for the Programmed condition of the Gateway after a failed
+	// attempt. Zero means Pending. Listeners always have the reason Pending.
 	Reason conditions.Reason
 }
 
@@ -141,8 +141,8 @@ func keptMessage(existing string, programmed bool, push Push) string {
 	}
 }
 
-// listenerConditions returns a listener's conditions. parent is why the Gateway is not
-// accepted, or nil.
+// listenerConditions returns the conditions of a listener. parent is why the Gateway is
+// not accepted, or nil.
 func listenerConditions(l *Listener, generation int64, parent *Problem, push Push, current []metav1.Condition) []metav1.Condition {
 	c := conditionList{generation: generation, list: make([]metav1.Condition, 0, 4)}
 	c.check(conditions.TypeAccepted, l.Rejected, conditions.ReasonAccepted, l.acceptedMessage())

@@ -10,8 +10,8 @@ import (
 )
 
 // resolveConflicts decides which listeners claim their port and hostname. It processes
-// the owners in order of precedence, each in two steps: a listener loses against earlier
-// owners' claims; if listeners with one owner conflict with each other, all lose.
+// the owners in order of precedence, each in two steps: a listener loses against claims
+// of earlier owners; if listeners of one owner conflict with each other, all lose.
 func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	claims := newClaimIndex()
 	claims.limiter, claims.knowsScheme = l, l.knowsScheme
@@ -21,8 +21,8 @@ func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	}
 }
 
-// addOwner resolves the conflicts of one owner's listeners, and adds the listeners that claim
-// their port and hostname.
+// addOwner resolves the conflicts between the listeners of one owner, and adds the
+// listeners that claim their port and hostname.
 func (c *claimIndex) addOwner(listeners []*Listener) {
 	rejectAcrossOwners(listeners, c)
 	for _, l := range listeners {
@@ -34,8 +34,8 @@ func (c *claimIndex) addOwner(listeners []*Listener) {
 	c.setSharedPorts(listeners)
 }
 
-// rejectAcrossOwners rejects one owner's listeners that conflict with an earlier owner's
-// claim. The earlier owner in the order of [mergeListeners] wins, so that a new
+// rejectAcrossOwners rejects the listeners of one owner that conflict with a claim of an
+// earlier owner. The earlier owner in the order of [mergeListeners] wins, so that a new
 // ListenerSet never takes over a hostname that is already served (GEP-1713). A rejected
 // listener claims nothing, so it cannot conflict with a third listener.
 func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
@@ -50,9 +50,9 @@ func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 	}
 }
 
-// conflictWithEarlierOwner returns why the listener loses against earlier owners' claims,
-// or nil. It compares the protocol before the hostname, and the listener's own port
-// before the other ports.
+// conflictWithEarlierOwner returns why the listener loses against claims of earlier
+// owners, or nil. It compares the protocol before the hostname, and the listener's own
+// port before the other ports.
 func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 	for _, other := range claims.byPort[l.Spec.Port] {
 		if other.Spec.Protocol != l.Spec.Protocol {
@@ -82,8 +82,8 @@ func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 	return nil
 }
 
-// rejectWithinOwner rejects one owner's listeners that conflict with each other: "MUST
-// NOT pick one conflicting Listener as the winner" (GatewaySpec.Listeners). These
+// rejectWithinOwner rejects the listeners of one owner that conflict with each other:
+// "MUST NOT pick one conflicting Listener as the winner" (GatewaySpec.Listeners). These
 // listeners still claim their port and hostname against later owners: a mistake must not
 // give a hostname to a tenant.
 func rejectWithinOwner(listeners []*Listener, claims *claimIndex) {
@@ -94,9 +94,9 @@ func rejectWithinOwner(listeners []*Listener, claims *claimIndex) {
 	}
 }
 
-// conflictWithSibling returns why the listener conflicts with the same owner's other
-// listeners, or nil. It compares all protocols before any hostname. The listener does not
-// conflict with earlier owners' claims.
+// conflictWithSibling returns why the listener conflicts with other listeners of the same
+// owner, or nil. It compares all protocols before any hostname. The listener does not
+// conflict with claims of earlier owners.
 func conflictWithSibling(l *Listener, claims *claimIndex) *Problem {
 	for _, sibling := range claims.byPort[l.Spec.Port] {
 		if sibling.Spec.Protocol != l.Spec.Protocol {

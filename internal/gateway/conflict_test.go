@@ -36,8 +36,8 @@ func parseListener(t *testing.T, text string) gatewayv1.Listener {
 	return l
 }
 
-// snapshotOf returns a Gateway with the first owner's listeners, and a ListenerSet in a
-// separate namespace for each other owner, from the oldest to the youngest.
+// snapshotOf returns a Gateway with the listeners of the first owner, and a ListenerSet
+// in a separate namespace for each other owner, from the oldest to the youngest.
 func snapshotOf(t *testing.T, owners ...[]string) *Snapshot {
 	t.Helper()
 	s := &Snapshot{Gateway: &gatewayv1.Gateway{}, Namespaces: map[string]*corev1.Namespace{}}
@@ -58,7 +58,7 @@ func snapshotOf(t *testing.T, owners ...[]string) *Snapshot {
 	return s
 }
 
-// problems returns each rejected listener's reason and message.
+// problems returns the reason and message for each rejected listener.
 func problems(r *Result) map[string]string {
 	found := map[string]string{}
 	for _, l := range r.Listeners {

@@ -7,7 +7,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// countCosts sets each match's cost and counts the route's backends. cost is
+// countCosts sets the cost of each match and counts the backends. cost is
 // [routing.Capabilities.Cost].
 func (r *Route) countCosts(cost func(*routing.Match, *routing.Action) int) {
 	for i := range r.matches {

@@ -8,13 +8,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// DroppedRule lists the parts of a route's rule that the data plane cannot
-// express.
+// DroppedRule lists the parts of a rule that the data plane cannot express.
 type DroppedRule struct {
-	// Rule is the rule's index, from 0.
+	// Rule is the index of the rule, from 0.
 	Rule int
-	// Actions are the rule's unsupported actions, each once. A rule with an unsupported
-	// action returns the Status.
+	// Actions are the unsupported actions, each once. A rule with an unsupported action
+	// returns the Status.
 	Actions []string
 	// EnvoySupportsActions reports whether the data plane has ingress rules, and Envoy would
 	// support all actions.
@@ -24,8 +23,7 @@ type DroppedRule struct {
 	SplitsRequests bool
 	// Status is the status that replaces the action, for example 500.
 	Status int
-	// Matches are the rule's omitted matches. Their requests go to the next matching
-	// rule.
+	// Matches are the omitted matches. Their requests go to the next matching rule.
 	Matches []OmittedMatch
 	// LeftOut reports whether all the rule's matches are in Matches, so that the rule
 	// answers no request.
@@ -45,9 +43,9 @@ const (
 
 // OmittedMatch is a match that the data plane cannot express.
 type OmittedMatch struct {
-	// Match is the match's index in its rule, from 0.
+	// Match is the index of the match in its rule, from 0.
 	Match int
-	// Fields are the match's unsupported fields.
+	// Fields are the unsupported fields.
 	Fields []string
 	// EnvoySupports reports whether the data plane has ingress rules, and Envoy would support
 	// the match.
@@ -126,7 +124,8 @@ const (
 	remedyListener      = "Attach the route to an HTTP listener, or use Always Use HTTPS of the zone at Cloudflare"
 )
 
-// remedy returns the sentence that follows the rules' description, or an empty string.
+// remedy returns the sentence that follows the description of the rules, or an empty
+// string.
 func remedy(rules []DroppedRule) string {
 	has := func(redirect string) bool {
 		return slices.ContainsFunc(rules, func(d DroppedRule) bool { return d.Redirect == redirect })

@@ -52,10 +52,10 @@ func TestAccessIsRequiredForEveryRequestWithEnvoy(t *testing.T) {
 	}
 }
 
-// permittedHost matches the hosts that the protected listener's filter permits.
+// permittedHost matches the hosts that the filter on the protected listener permits.
 var permittedHost = regexp.MustCompile(`^(?:[^A-Z:.\[\]]([^A-Z:\[\]]*[^A-Z:.\[\]])?(:[0-9]*)?)$`)
 
-// envoyAccessCheck checks one cluster's requests.
+// envoyAccessCheck checks the requests to one cluster.
 type envoyAccessCheck struct {
 	oracle        *oracle
 	rules         *simulator.Rules
@@ -146,7 +146,7 @@ func withoutConnectorFields(s *gateway.Snapshot) {
 }
 
 // openHosts reports for each hostname in the table whether the open listener has routes
-// for it. Envoy ignores a host's letter case, port and final dot there.
+// for it. Envoy ignores the letter case, port and final dot of a host there.
 func openHosts(t *routing.Table) map[string]bool {
 	hosts := map[string]bool{}
 	for _, h := range envoy.Render(t).Open.VirtualHosts {

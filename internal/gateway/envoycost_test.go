@@ -17,7 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// renderedCost is what Envoy's resources cost.
+// renderedCost is what the Envoy resources cost.
 type renderedCost struct{ size, origins, clusters int }
 
 // costOfTenant returns what a tenant costs whose routes are as change makes them: one

@@ -92,7 +92,7 @@ func (f fuzzedRoute) resources() *envoy.Resources {
 }
 
 // FuzzEnvoyValues checks that no text in a route makes the resources invalid: neither by
-// the messages' own rules, nor by the rules that only Envoy has.
+// the rules of the messages, nor by the rules that only Envoy has.
 func FuzzEnvoyValues(f *testing.F) {
 	f.Add("x-a", "v", "x-b", "/b", "/a", "/a.*", "1", "https://*.example.com", "shop.*")
 	f.Add("Host", "%ENVIRONMENT(HOME)%", ":path", `/\1`, "/a/%2e", `\p{greek}`, "%", "*", `\x{100}`)

@@ -20,8 +20,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// writeEnvoy writes the route statuses, the tunnel's rules if Access needs any, and
-// Envoy's resources, one route or cluster on each line.
+// writeEnvoy writes the route statuses, the tunnel's rules if Access needs any, and the
+// Envoy resources, one route or cluster on each line.
 func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
 	t.Helper()
 	fmt.Fprintf(w, "# %s\n", d.key)

@@ -131,7 +131,7 @@ func TestEnvoyServesTheTableAboveTheLimits(t *testing.T) {
 }
 
 // lowLimits gives the GatewayClass a low limit on rules, and returns it: any limit, or a
-// limit that only repetitions for other tenants' hostnames exceed.
+// limit that only repetitions for hostnames of other tenants exceed.
 func lowLimits(s *gateway.Snapshot, seed uint64) int {
 	dice := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // the test must be reproducible
 	limit := 4 + dice.Int32N(60)

@@ -60,8 +60,8 @@ var redirectStatus = map[routev3.RedirectAction_RedirectResponseCode]int{
 	routev3.RedirectAction_TEMPORARY_REDIRECT: 307, routev3.RedirectAction_PERMANENT_REDIRECT: 308,
 }
 
-// host returns the virtual host for a request's host: an exact domain, else the longest
-// wildcard, else "*".
+// host returns the virtual host for the host of a request: an exact domain, else the
+// longest wildcard, else "*".
 func (m envoyMatcher) host(name string) *routev3.VirtualHost {
 	var best *routev3.VirtualHost
 	longest := -1
@@ -115,7 +115,7 @@ func matchesHeader(h *routev3.HeaderMatcher, r routing.Request) bool {
 	return h.InvertMatch != slices.ContainsFunc(values, func(value string) bool { return matchesText(h.GetStringMatch(), value) })
 }
 
-// matchesParameter compares the parameter's first value, as it is in the URL.
+// matchesParameter compares the first value of the parameter, as it is in the URL.
 func matchesParameter(q *routev3.QueryParameterMatcher, r routing.Request) bool {
 	for _, pair := range strings.Split(r.Query, "&") {
 		if name, value, _ := strings.Cut(pair, "="); name == q.Name {
@@ -156,8 +156,8 @@ func (m envoyMatcher) describeRoute(a *routev3.RouteAction) string {
 	return withoutSource(strings.Join(all, ", "))
 }
 
-// describeCluster returns the Service's namespace, name and port, or the status when the
-// cluster does not exist.
+// describeCluster returns the namespace, name and port of the Service, or the status when
+// the cluster does not exist.
 func (m envoyMatcher) describeCluster(a *routev3.RouteAction, name string) string {
 	if m.clusters[name] {
 		parts := strings.Split(name, ".")

@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// Envoys is the state of a Gateway's Envoy proxies. The first row that applies determines
-// the DataPlaneReady condition:
+// Envoys is the state of the Envoy proxies of a Gateway. The first row that applies
+// determines the DataPlaneReady condition:
 //
 //	state                                 condition
 //	the Gateway is not accepted           current condition, else False Pending
@@ -27,7 +27,7 @@ import (
 //
 // A current condition keeps its generation, because it does not describe a newer one.
 //
-// The first row that applies determines an accepted Gateway's Programmed condition:
+// The first row that applies determines the Programmed condition of an accepted Gateway:
 //
 //	state                                 Programmed
 //	Starting                              as with ingress rules
@@ -42,8 +42,8 @@ import (
 // For Programmed, a current condition counts only if it is for this generation. Listeners
 // and ListenerSets follow with the reason Pending instead of EnvoyRejected, and
 // ListenerSets do not become Programmed while Envoy rejects the configuration. Only
-// DataPlaneReady contains a rejection's error, because it can name other tenants'
-// objects.
+// DataPlaneReady contains the error of a rejection, because it can name objects of other
+// tenants.
 type Envoys struct {
 	// Connected counts the Envoys that are connected to the controller, and Wanted is the
 	// desired number of connectors.
@@ -88,7 +88,7 @@ func (r *Result) pushes(o Outcome) (onGateway, onSets Push) {
 }
 
 // pushes returns what an attempt that succeeded means for each object. current is the
-// Gateway's Programmed condition for its generation, or nil.
+// Programmed condition of the Gateway for its generation, or nil.
 func (e *Envoys) pushes(succeeded Push, current *metav1.Condition) (onGateway, onSets Push) {
 	waiting := Push{State: pushUnacknowledged, Message: messageAcknowledgementPending}
 	rejected := Push{State: PushFailed, Reason: conditions.ReasonEnvoyRejected, Message: messageEnvoyRejected}

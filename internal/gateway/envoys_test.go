@@ -240,7 +240,7 @@ func TestUnknownStateOfEnvoyKeepsTheResult(t *testing.T) {
 	}
 }
 
-// A rejection's error can name other tenants' objects.
+// The error of a rejection can name objects of other tenants.
 func TestErrorOfEnvoyIsOnlyInOneCondition(t *testing.T) {
 	for name, e := range map[string]*gateway.Envoys{
 		"the first configuration": readyEnvoys(unacknowledged, rejected), "a later configuration": readyEnvoys(rejected),

@@ -74,7 +74,7 @@ func resourcesProblem(r *envoy.Resources) error {
 	return errors.Join(errs...)
 }
 
-// wantEnvoyAccepts checks independent tables' resources with Envoy, all together. When
+// wantEnvoyAccepts checks resources for independent tables with Envoy, all together. When
 // Envoy rejects them, it finds which tables Envoy rejects.
 func wantEnvoyAccepts(t *testing.T, tables map[string]*envoy.Resources) {
 	t.Helper()

@@ -114,7 +114,7 @@ func wantEntries(t *testing.T, d decision, got outcomeKind) {
 	}
 }
 
-// wantConditionMessage checks that the route's status has the message.
+// wantConditionMessage checks that the route status has the message.
 func wantConditionMessage(t *testing.T, report gateway.Report, message string) {
 	t.Helper()
 	want := "True Accepted"

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxExpressionSize limits one regular expression's instructions. The connector evaluates
-// all tenants' expressions for each request, because it compares the path before the
-// hostname. An instruction takes up to 10 ns for each character in the path.
+// maxExpressionSize limits the instructions of one regular expression. The connector
+// evaluates the expressions of all tenants for each request, because it compares the path
+// before the hostname. An instruction takes up to 10 ns for each character in the path.
 const maxExpressionSize = 500
 
-// maxExpressionLength limits one regular expression's length. The time to parse an
+// maxExpressionLength limits the length of one regular expression. The time to parse an
 // expression grows with it.
 const maxExpressionLength = 2000
 
@@ -93,8 +93,8 @@ func (e expressions) problem(expression string) error {
 	return nil
 }
 
-// expressionLength returns the expression's length in bytes. A class such as \pL counts
-// like ten more bytes, because it has hundreds of ranges.
+// expressionLength returns the length of the expression in bytes. A class such as \pL
+// counts like ten more bytes, because it has hundreds of ranges.
 func expressionLength(expression string) int {
 	const unicodeClass = 10
 	return len(expression) + unicodeClass*(strings.Count(expression, `\p`)+strings.Count(expression, `\P`))

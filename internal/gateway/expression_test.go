@@ -119,7 +119,8 @@ func BenchmarkEveryBudgetOfExpressions(b *testing.B) {
 	}
 }
 
-// rulesWithEveryBudget returns the compiled expressions that use up a Gateway's limit.
+// rulesWithEveryBudget returns the compiled expressions that use up the limit of a
+// Gateway.
 func rulesWithEveryBudget(b *testing.B, format string) []*regexp.Regexp {
 	expression, size := "", 0
 	for n := 1; ; n++ {

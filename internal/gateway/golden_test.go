@@ -78,7 +78,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// goldenFiles returns a case's golden file contents by file suffix.
+// goldenFiles returns the golden files of a case by file suffix.
 func goldenFiles(t *testing.T, input string) map[string][]byte {
 	t.Helper()
 	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
@@ -115,7 +115,7 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 	return golden
 }
 
-// asksForEnvoy reports whether a case's second line asks for Envoy's resources.
+// asksForEnvoy reports whether the second line of a case asks for the Envoy resources.
 func asksForEnvoy(t *testing.T, input string) bool {
 	t.Helper()
 	content, err := os.ReadFile(input)
@@ -184,8 +184,8 @@ func decide(t *testing.T, files *state.Source, plane v1alpha1.DataPlane) []decis
 	return decisions
 }
 
-// compareGolden compares the file with the case's result. When got is nil, the file must
-// not exist.
+// compareGolden compares the file with the result of the case. When got is nil, the file
+// must not exist.
 func compareGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {

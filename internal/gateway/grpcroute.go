@@ -7,8 +7,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// newGRPCRoute converts a GRPCRoute into an HTTPRoute's form. It keeps the method matches
-// in the GRPCRoute: [Route.call] returns them.
+// newGRPCRoute converts a GRPCRoute into the form of an HTTPRoute. It keeps the method
+// matches in the GRPCRoute: [Route.call] returns them.
 func newGRPCRoute(object *gatewayv1.GRPCRoute) Route {
 	rules := make([]gatewayv1.HTTPRouteRule, len(object.Spec.Rules))
 	for i, rule := range object.Spec.Rules {

@@ -8,9 +8,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// hostnameLists are one group's routes by the hostname for which they are served. The
-// data plane compares a request with the routes for its hostname, and with the routes for
-// wider hostnames up to the first match for every request.
+// hostnameLists are the routes of one group by the hostname for which they are served.
+// The data plane compares a request with the routes for its hostname, and with the routes
+// for wider hostnames up to the first match for every request.
 //
 // A tenant's route for *.example.com is also in the list for b.example.com. If only other
 // tenants name b.example.com, the route is foreign there: it costs no tenant a route, and
@@ -25,7 +25,7 @@ type hostnameLists struct {
 	unreliable map[limits.Tenant]bool
 	byName     map[string]*hostnameList
 	byRoute    map[*share][]*hostnameList
-	// borrowed counts, by hostname, the rules for tenants' redirects that answer http
+	// borrowed counts, by hostname, the rules for redirects of tenants that answer http
 	// first.
 	borrowed map[string]int
 }
@@ -101,7 +101,7 @@ func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 	}
 }
 
-// newHostnameLists returns a group's lists, or none if no hostname can be above the
+// newHostnameLists returns the lists for a group, or none if no hostname can be above the
 // limit.
 func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
 	if !l.mayExceedHostname(all, g, groups) {
@@ -181,7 +181,7 @@ func (x hostnameLists) wider(hostname string, do func(*hostnameList)) {
 	}
 }
 
-// redirects counts the rules for tenants' redirects that answer http for the hostname.
+// redirects counts the rules for redirects of tenants that answer http for the hostname.
 func (x hostnameLists) redirects(hostname string) int {
 	if len(x.borrowed) == 0 {
 		return 0 // most groups

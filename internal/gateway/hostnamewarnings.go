@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// HostnameWarning is a problem with hostnames that no condition reports, for the object's
-// owner. It does not name other tenants' objects.
+// HostnameWarning is a problem with hostnames that no condition reports, for the owner of
+// the object. It does not name objects of other tenants.
 type HostnameWarning struct {
 	// Object is a ListenerSet or a route.
 	Object Owner
@@ -50,8 +50,8 @@ func (r *Result) EntryWarnings() []HostnameWarning {
 	return warnings
 }
 
-// invalidEntries describes the entries in the namespace's annotation that are not valid,
-// or returns "".
+// invalidEntries describes the entries in the annotation of the namespace that are not
+// valid, or returns "".
 func (p *permittedHostnames) invalidEntries(namespace string) string {
 	invalid := p.byNamespace[namespace].Invalid
 	if len(invalid) == 0 {

@@ -9,18 +9,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// limiter applies the GatewayClass's limits to one Gateway's tenants.
+// limiter applies the GatewayClass limits to one Gateway's tenants.
 type limiter struct {
 	class   settings.Limits
 	tenants tenants
 	// first is the tenant that the Gateway's namespace belongs to.
 	first limits.Tenant
-	// unlimited reports whether the GatewayClass's limits are unknown.
+	// unlimited reports whether the GatewayClass limits are unknown.
 	unlimited bool
 	// repeats reports whether the data plane repeats entries for each hostname, and answers
 	// with the status 404 without a rule.
 	repeats bool
-	// knowsScheme reports whether the data plane knows each request's scheme.
+	// knowsScheme reports whether the data plane knows the scheme of each request.
 	knowsScheme bool
 	access      routing.Access
 	// notFound limits the rules that return 404. It is nil until the rules for all
@@ -28,8 +28,8 @@ type limiter struct {
 	notFound *notFoundBudget
 }
 
-// newLimiter returns the limiter for the Gateway. While the GatewayClass's settings are
-// not valid, only the limits apply that do not depend on the GatewayClass.
+// newLimiter returns the limiter for the Gateway. While the GatewayClass settings are not
+// valid, only the limits apply that do not depend on the GatewayClass.
 func newLimiter(s *Snapshot, in settings.Input, plane v1alpha1.DataPlane) *limiter {
 	class, ok := settings.ClassLimits(in, plane)
 	if !ok {
@@ -93,8 +93,8 @@ func (l *limiter) limitExpressions(routes []*Route, p parents) {
 // rank. It returns their shares, and by how many 404 rules each tenant exceeds its limit
 // without any route.
 //
-// It refuses a route that exceeds a limit as a whole: otherwise, a refused match's
-// requests could reach a wider rule in the same route.
+// It refuses a route that exceeds a limit as a whole: otherwise, the requests of a
+// refused match could reach a wider rule in the same route.
 func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares, excess map[limits.Tenant]int) {
 	all = l.newShares(routes)
 	all.countHostnames(groups)

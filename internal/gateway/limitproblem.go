@@ -9,8 +9,8 @@ import (
 )
 
 // The problems with routes and listeners above a limit. They state only limits and the
-// object's own amounts: an amount that other objects can change would rewrite every
-// refused object's status at each change.
+// object's own amounts: an amount that other objects can change would rewrite the status
+// of every refused object at each change.
 
 func (l *limiter) expressionsLengthProblem(route *Route, amount int, v limits.Verdict) *Problem {
 	return l.shared(route, v, fmt.Sprintf("The regular expressions of the route have a total length of %d", amount),
@@ -59,7 +59,7 @@ func hostnameConfinedMessage(limit int) string {
 		"because one of them would exceed limits.routesPerHostname of the GatewayClass (%d for all namespaces together)", limit)
 }
 
-// confinedMessage describes where a confined route's rules are not served.
+// confinedMessage describes where the rules of a confined route are not served.
 func confinedMessage(limit int) string {
 	return fmt.Sprintf("its wildcards do not apply to narrower hostnames that only other namespaces use, "+
 		"because its rules would be repeated for each of them, above the limit of %d repeated rules for all namespaces of this Gateway together", limit)

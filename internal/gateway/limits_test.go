@@ -153,7 +153,7 @@ func rulesByNamespace(r *gateway.Result) map[string][]string {
 	return rules
 }
 
-// attacks are the ways in which a tenant tries to use up a Gateway's limits.
+// attacks are the ways in which a tenant tries to use up the limits of a Gateway.
 var attacks = map[string]func(*tenantCluster){
 	"a namespace with many routes": func(c *tenantCluster) {
 		c.addTenant("attacker", 300)
@@ -235,8 +235,8 @@ func TestAttackerDoesNotChangeTheRulesOfOtherTenants(t *testing.T) {
 	}
 }
 
-// attackTenants compares random tenants' rules before and after an attack. It returns how
-// many tenants it compared.
+// attackTenants compares the rules of random tenants before and after an attack. It
+// returns how many tenants it compared.
 func attackTenants(t *testing.T, seed uint64, plane v1alpha1.DataPlane, attack func(*tenantCluster)) (compared int) {
 	t.Helper()
 	c, limits := randomTenants(seed)
@@ -360,7 +360,7 @@ func TestRouteAboveALimitIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// A refused expression's requests must not reach a wider rule in the same route.
+// The requests of a refused expression must not reach a wider rule in the same route.
 func TestRouteAboveASharedLimitOnExpressionsIsRefusedWhole(t *testing.T) {
 	c := newTenantCluster(0)
 	c.addNamespace("team", "")

@@ -38,8 +38,8 @@ type Listener struct {
 	Spec gatewayv1.Listener
 	// Rejected is why the listener is not accepted, or nil when it is accepted.
 	Rejected *Problem
-	// Unresolved is why one of the listener's references is not resolved, or nil when all
-	// are resolved.
+	// Unresolved is why one of the references of the listener is not resolved, or nil
+	// when all are resolved.
 	Unresolved *Problem
 	// SupportedKinds are the route kinds that can attach to the listener.
 	SupportedKinds []gatewayv1.RouteGroupKind
@@ -58,12 +58,12 @@ type Listener struct {
 	// lastAttached and lastCounted prevent adding and counting a route twice.
 	lastAttached, lastCounted *Route
 	// afterHTTPS reports whether the listener is an HTTP listener whose hostname also has
-	// served HTTPS listeners, and the data plane does not know the request's scheme.
+	// served HTTPS listeners, and the data plane does not know the request scheme.
 	afterHTTPS bool
 	kinds      attachedKinds // nil while all routes have one kind
 }
 
-// Hostname returns the listener's hostname. It is empty when the listener matches every
+// Hostname returns the listener hostname. It is empty when the listener matches every
 // host.
 func (l *Listener) Hostname() string {
 	if l.Spec.Hostname == nil {
@@ -93,10 +93,10 @@ type Set struct {
 	object *gatewayv1.ListenerSet
 }
 
-// UID returns the ListenerSet's UID.
+// UID returns the UID of the ListenerSet.
 func (s *Set) UID() types.UID { return s.object.UID }
 
-// Generation returns the ListenerSet's generation.
+// Generation returns the generation of the ListenerSet.
 func (s *Set) Generation() int64 { return s.object.Generation }
 
 // mergeListeners returns the Gateway's listeners, and the sets in order of precedence:
@@ -136,7 +136,7 @@ func compareSets(a, b *gatewayv1.ListenerSet) int {
 	return compareNames(listenerSetOwner(a).NamespacedName, listenerSetOwner(b).NamespacedName)
 }
 
-// newListeners returns one owner's listeners, allocated from the buffer. A Gateway
+// newListeners returns the listeners of one owner, allocated from the buffer. A Gateway
 // listener and a ListenerSet entry have the same fields.
 func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](buffer *[]Listener, owner Owner, specs []L, namespaces map[string]*corev1.Namespace) []*Listener {
 	listeners := make([]*Listener, len(specs))
@@ -182,7 +182,7 @@ func AllowedListenerSets(s *Snapshot) []*gatewayv1.ListenerSet {
 func (l *Listener) init(owner Owner, spec gatewayv1.Listener, namespaces map[string]*corev1.Namespace) {
 	l.Owner, l.Spec = owner, spec
 	// The CRD defaults allowedRoutes.namespaces.from to Same. For a ListenerSet entry,
-	// Same means the set's namespace.
+	// Same means the namespace of the set.
 	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
 	if spec.AllowedRoutes != nil && spec.AllowedRoutes.Namespaces != nil {
 		if f := spec.AllowedRoutes.Namespaces.From; f != nil {
@@ -210,8 +210,8 @@ func compareNames(a, b types.NamespacedName) int {
 	return cmp.Compare(a.Namespace[n], '/')
 }
 
-// age is an object's creation time in seconds, the precision that the API server stores.
-// An object without a timestamp, as in a file, counts as the youngest.
+// age is the creation time of an object in seconds, the precision that the API server
+// stores. An object without a timestamp, as in a file, counts as the youngest.
 type age int64
 
 func ageOf(created metav1.Time) age {

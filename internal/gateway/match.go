@@ -24,8 +24,8 @@ type ruleMatch struct {
 	routing.Match
 }
 
-// match returns a route match in the routing table's form, or the fields that the data
-// plane cannot express. A match with such fields is omitted.
+// match returns a route match in the form of the routing table, or the fields that the
+// data plane cannot express. A match with such fields is omitted.
 func (t translator) match(route *Route, rule, index int) (ruleMatch, []string) {
 	match, call := matchesOf(&route.Rules[rule])[index], route.call(rule, index)
 	var unsupported []string

@@ -349,7 +349,7 @@ func (o *oracle) selected(ref gatewayv1.ParentReference, namespace string) []*cl
 	})
 }
 
-// allowsRoutes reports whether the listener's allowedRoutes admit the route.
+// allowsRoutes reports whether allowedRoutes on the listener admit the route.
 func (o *oracle) allowsRoutes(c *claim, route *specRoute) bool {
 	allowsKind := func(kind gatewayv1.RouteGroupKind) bool { return isKind(kind, route.kind) }
 	if !c.supported() || len(c.kinds()) > 0 && !slices.ContainsFunc(c.kinds(), allowsKind) {
@@ -404,7 +404,7 @@ func (o *oracle) attachRoutes() {
 	}
 }
 
-// routeReason returns the Accepted condition's reason for a parentRef.
+// routeReason returns the reason of the Accepted condition for a parentRef.
 func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *specRoute) string {
 	selected := o.selected(ref, route.Namespace)
 	admitting := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.admits(c, route) })

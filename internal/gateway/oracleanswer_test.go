@@ -332,8 +332,8 @@ var (
 	unreserved = regexp.MustCompile("^[-A-Za-z0-9._~]$")
 )
 
-// pathMatches compares a match with the path in the data plane's form. A prefix consists
-// of whole path elements, and its trailing slash is ignored.
+// pathMatches compares a match with the path in the form that the data plane compares. A
+// prefix consists of whole path elements, and its trailing slash is ignored.
 func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) bool {
 	pathType, value := pathOf(match)
 	if pathType == gatewayv1.PathMatchRegularExpression {
@@ -385,7 +385,7 @@ func (o *oracle) isMatchSupported(m specMatch) bool {
 	return o.everything || len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
 }
 
-// expressions returns the match's expressions that have an effect.
+// expressions returns the expressions in the match that have an effect.
 func (m specMatch) expressions() []string {
 	var expressions []string
 	if m.call != nil && m.call.Type != nil && *m.call.Type == gatewayv1.GRPCMethodMatchRegularExpression {
@@ -520,7 +520,7 @@ func (o *oracle) isPartlySupported(route *specRoute, listeners ...*claim) bool {
 	return slices.ContainsFunc(route.rules, func(rule specRule) bool { return o.isRuleSupported(rule) && o.mayRedirect(rule, listeners) })
 }
 
-// backend returns the Service's URL, and false when it does not resolve.
+// backend returns the URL of the Service, and false when it does not resolve.
 func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, route *specRoute) (string, bool) {
 	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
 		return "", false

@@ -31,11 +31,11 @@ func (o *oracle) mayUse(namespace, hostname string) bool {
 	})
 }
 
-// isUnsupportedHostname reports whether the random clusters' hostname is one that no
+// isUnsupportedHostname reports whether a hostname in the random clusters is one that no
 // listener or route can use.
 func isUnsupportedHostname(hostname string) bool { return slices.Contains(randomUnsupported, hostname) }
 
-// ownerMayUse reports whether a listener's owner may use the hostname.
+// ownerMayUse reports whether the owner of a listener may use the hostname.
 func (o *oracle) ownerMayUse(c *claim, hostname string) bool {
 	return !o.needsPermission() || c.owner.Kind == gateway.KindGateway || o.mayUse(c.owner.Namespace, hostname)
 }

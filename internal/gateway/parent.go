@@ -94,7 +94,7 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		cause := p.notAllowed.Message
 		switch {
 		case route.Namespace != owner.Namespace:
-			// The labels on the set's namespace are not visible to other tenants.
+			// The labels on the namespace of the set are not visible to other tenants.
 			cause = "its Gateway does not allow it."
 		case message.Size(cause) > route.messageSize:
 			cause = "its Gateway does not allow it. See its Accepted condition."
@@ -199,7 +199,7 @@ func (r *Route) unsupportedProblem(dropped []DroppedRule) *Problem {
 }
 
 // noMatchingParent returns the problem with a parentRef that selects no listener. The
-// message lists only listeners that admit the route's namespace: it must not reveal the
+// message lists only listeners that admit the route namespace: it must not reveal the
 // other listeners.
 func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, listeners []*Listener) *Problem {
 	var wanted []string

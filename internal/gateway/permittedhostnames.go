@@ -27,7 +27,7 @@ type namespacePermission struct {
 	annotated  bool
 }
 
-// newPermittedHostnames reads the GatewayClass's field directly, because it applies even
+// newPermittedHostnames reads the GatewayClass field directly, because it applies even
 // when the Gateway's settings are not valid.
 func newPermittedHostnames(s *Snapshot) *permittedHostnames {
 	if s.ClassConfiguration == nil || s.ClassConfiguration.Spec.Hostnames == nil {
@@ -47,27 +47,27 @@ func newPermittedHostnames(s *Snapshot) *permittedHostnames {
 	return p
 }
 
-// permitsOwner reports whether a listener's owner may use the hostname. The Gateway needs
-// no permission.
+// permitsOwner reports whether the owner of a listener may use the hostname. The Gateway
+// needs no permission.
 func (p *permittedHostnames) permitsOwner(owner Owner, hostname string) bool {
 	return p == nil || owner.Kind == KindGateway || p.byNamespace[owner.Namespace].Permits(hostname)
 }
 
-// appliesToRoute reports whether a route in the namespace needs permission on the owner's
-// listeners.
+// appliesToRoute reports whether a route in the namespace needs permission on listeners
+// of the owner.
 func (p *permittedHostnames) appliesToRoute(namespace string, owner Owner) bool {
 	return p != nil && (owner.Kind != KindGateway || namespace != p.gatewayNamespace)
 }
 
-// permitsRoute reports whether a route in the namespace may use the hostname on the
-// owner's listeners. The owner must be permitted to use it too.
+// permitsRoute reports whether a route in the namespace may use the hostname on listeners
+// of the owner. The owner must be permitted to use it too.
 func (p *permittedHostnames) permitsRoute(namespace string, owner Owner, hostname string) bool {
 	return !p.appliesToRoute(namespace, owner) ||
 		p.byNamespace[namespace].Permits(hostname) && p.permitsOwner(owner, hostname)
 }
 
-// rejectListeners rejects ListenerSet entries whose hostname the set's namespace may not
-// use. A rejected listener claims nothing.
+// rejectListeners rejects ListenerSet entries whose hostname the namespace of the set may
+// not use. A rejected listener claims nothing.
 func (p *permittedHostnames) rejectListeners(sets []*Set) {
 	if p == nil {
 		return
@@ -123,8 +123,8 @@ func (r *Route) notPermittedProblem(found []string) *Problem {
 		"The route may not use %s. Use permitted hostnames, or ask a cluster administrator to change the annotation.", r.describeNotPermitted(found))
 }
 
-// describeNotPermitted lists the hostnames with the reasons. It does not name a
-// ListenerSet's namespace, which can belong to another tenant.
+// describeNotPermitted lists the hostnames with the reasons. It does not name the
+// namespace of a ListenerSet, which can belong to another tenant.
 func (r *Route) describeNotPermitted(found []string) string {
 	var own, others []string
 	for _, hostname := range found {

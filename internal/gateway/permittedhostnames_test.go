@@ -93,7 +93,7 @@ func TestIPAddressesAndNonCanonicalPunycodeAreNotServed(t *testing.T) {
 	}
 }
 
-// The chart's admission policy is tested with the same cases.
+// The admission policy in the chart is tested with the same cases.
 func TestListenersGetThePermissionOfTheirNamespace(t *testing.T) {
 	content, err := os.ReadFile("../hostnames/testdata/permissions.yaml")
 	if err != nil {

@@ -307,8 +307,8 @@ func pathsAround(s *gateway.Snapshot) []string {
 	return paths
 }
 
-// Every listener has each condition once, with the specified reason and its object's
-// generation, and the correct attached route count.
+// Every listener has each condition once, with the specified reason and the generation of
+// its object, and the correct attached route count.
 func TestListenersHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)

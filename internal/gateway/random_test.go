@@ -474,7 +474,7 @@ func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HT
 	return ref
 }
 
-// specialService changes a Service's type or a port.
+// specialService changes the type or a port of a Service.
 func (d *randomizer) specialService(service *corev1.Service) {
 	web := &service.Spec.Ports[1]
 	switch d.IntN(8) {

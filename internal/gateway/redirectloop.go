@@ -10,13 +10,14 @@ import (
 
 // RedirectLoop is a match whose requests the rule redirects to their own URL.
 type RedirectLoop struct {
-	// Rule is the rule's index, and Match the match's index in the rule, both from 0.
+	// Rule is the index of the rule, and Match the index of the match in the rule, both
+	// from 0.
 	Rule, Match int
 	Hostname    string
 	Schemes     routing.Schemes
 }
 
-// addRedirectLoops adds the routing table's redirect loops to the route parents.
+// addRedirectLoops adds the redirect loops in the routing table to the route parents.
 func (r *Result) addRedirectLoops(groups map[string]*group) {
 	changed := map[*Route]bool{}
 	for _, loop := range r.Table.RedirectLoops() {
@@ -40,16 +41,16 @@ func compareRedirectLoops(a, b RedirectLoop) int {
 	return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Match, b.Match), routing.CompareGroups(a.Hostname, b.Hostname))
 }
 
-// answers reports whether the group answers requests with one of the schemes through the
-// parent's listeners.
+// answers reports whether the group answers requests with one of the schemes through
+// listeners of the parent.
 func (p *Parent) answers(g *group, schemes routing.Schemes) bool {
 	return slices.ContainsFunc(p.Listeners, func(l *Listener) bool {
 		return l.Serves() && l.Hostname() == g.hostname && (!g.schemes.served.HasBoth() || schemes.Has(l.scheme()))
 	})
 }
 
-// DescribeRedirectLoops describes the parent's redirect loops. It returns "" when there
-// are none.
+// DescribeRedirectLoops describes the redirect loops of the parent. It returns "" when
+// there are none.
 func (r *Route) DescribeRedirectLoops(p *Parent) string {
 	if len(p.RedirectLoops) == 0 {
 		return ""

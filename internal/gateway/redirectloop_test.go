@@ -102,7 +102,7 @@ func (d *randomizer) replacement(rule *gatewayv1.HTTPRouteRule) *gatewayv1.HTTPP
 	return &gatewayv1.HTTPPathModifier{Type: gatewayv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: &value}
 }
 
-// wantReport checks that one of the route's parents reports the loop.
+// wantReport checks that one of the parents of the route reports the loop.
 func wantReport(t *testing.T, result *gateway.Result, loop routing.RedirectLoop) {
 	t.Helper()
 	source := loop.Entry.Source

@@ -12,9 +12,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A route that no listener for a request's hostname admits answers only in the place of
-// these listeners: as a redirect to https that belongs to the hostname's owner or the
-// Gateway, or as a route on another HTTPS listener with the same owner. A route in
+// A route that no listener for the hostname of a request admits answers only in the place
+// of these listeners: as a redirect to https that belongs to the owner of the hostname or
+// the Gateway, or as a route on another HTTPS listener with the same owner. A route in
 // another namespace that is attached to the Gateway's HTTP listener never receives the
 // request, although it matches.
 func TestRedirectsOfTenantsReceiveNoRequestsForOthers(t *testing.T) {
@@ -89,7 +89,7 @@ func (d *randomizer) redirect(namespace, name string, parent gatewayv1.ParentRef
 	return route
 }
 
-// ownerCheck checks the answers to one cluster's requests.
+// ownerCheck checks the answers to the requests to one cluster.
 type ownerCheck struct {
 	*oracle
 	// redirected and replaced count the answers from a wider listener's redirects, and
@@ -98,7 +98,8 @@ type ownerCheck struct {
 	redirected, replaced, tempted int
 }
 
-// check reports an answer from a route that has nothing to do with the hostname's owner.
+// check reports an answer from a route that has nothing to do with the owner of the
+// hostname.
 func (c *ownerCheck) check(t *testing.T, r routing.Request, answer *routing.Entry) {
 	t.Helper()
 	if answer == nil {

@@ -17,8 +17,8 @@ type references struct {
 	now          time.Time
 	grants       grants
 	certificates map[types.NamespacedName]Certificate
-	// notRead are the Secrets that the controller does not read, because a namespace's
-	// listeners refer to too many.
+	// notRead are the Secrets that the controller does not read, because the listeners in
+	// a namespace refer to too many.
 	notRead map[types.NamespacedName]bool
 }
 
@@ -30,7 +30,7 @@ func newReferences(s *Snapshot, permitted grants) references {
 	return r
 }
 
-// referenceCheck checks one aspect of a listener's references and returns why a
+// referenceCheck checks one aspect of the references of a listener and returns why a
 // reference is not resolved, or nil.
 type referenceCheck func(references, *Listener) *Problem
 
@@ -44,7 +44,7 @@ var referenceChecks = []referenceCheck{
 	references.certificateMaterial,
 }
 
-// resolve sets l.Unresolved to the first problem with the listener's references. It
+// resolve sets l.Unresolved to the first problem with the references of the listener. It
 // applies to every listener, including listeners with an unsupported protocol.
 func (r references) resolve(l *Listener) {
 	for _, check := range referenceChecks {

@@ -77,7 +77,7 @@ func (r repetitions) count() {
 	}
 }
 
-// hostRules are one group's rules by the hostname for which they are served. In the
+// hostRules are the rules of one group by the hostname for which they are served. In the
 // example, these are a.example.com, b.example.com and *.example.com.
 type hostRules struct {
 	group      *group
@@ -276,17 +276,17 @@ func (b hostRules) charge() {
 	}
 }
 
-// foreignRules limits the rules that are repeated for other tenants' hostnames.
+// foreignRules limits the rules that are repeated for hostnames of other tenants.
 func (l *limiter) foreignRules() limits.Limit {
 	return limits.Limit{Total: l.class.RulesPerTunnel / 2, First: l.first}
 }
 
-// confine confines routes while too many rules are repeated for other tenants' hostnames,
-// and counts the repetitions again without refused routes. It begins with the youngest
-// routes of the tenant with the most repetitions. If it confines team-a/wide in the
-// example of [repetitions], the route stays accepted and keeps serving *.example.com and
-// a.example.com, but not b.example.com: team-b/blog could also take these requests with a
-// match for every request.
+// confine confines routes while too many rules are repeated for hostnames of other
+// tenants, and counts the repetitions again without refused routes. It begins with the
+// youngest routes of the tenant with the most repetitions. If it confines team-a/wide in
+// the example of [repetitions], the route stays accepted and keeps serving *.example.com
+// and a.example.com, but not b.example.com: team-b/blog could also take these requests
+// with a match for every request.
 func (l *limiter) confine(all shares, groups map[string]*group) {
 	repetitions{limiter: l, shares: all, groups: groups}.count()
 	demands := make([]limits.Demand, len(all))

@@ -50,7 +50,7 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 	return report
 }
 
-// defaultListenerSetStatus returns the CRD's default for a ListenerSet status.
+// defaultListenerSetStatus returns the CRD default for a ListenerSet status.
 func defaultListenerSetStatus(generation int64) gatewayv1.ListenerSetStatus {
 	var status gatewayv1.ListenerSetStatus
 	for _, t := range []conditions.Type{conditions.TypeAccepted, conditions.TypeProgrammed} {
@@ -66,7 +66,8 @@ type ListenerSetStatus struct {
 	Status gatewayv1.ListenerSetStatus
 }
 
-// RouteStatus has the entries for the Gateway and its ListenerSets in one route's status.
+// RouteStatus has the entries for the Gateway and its ListenerSets in the status of one
+// route.
 type RouteStatus struct {
 	Kind string
 	types.NamespacedName
@@ -75,11 +76,11 @@ type RouteStatus struct {
 	Orphan *Orphan
 }
 
-// Outcome is the tunnel's state, as far as the statuses report it.
+// Outcome is the state of the tunnel, as far as the statuses report it.
 type Outcome struct {
 	// Push is the last attempt to write the tunnel configuration.
 	Push Push
-	// Tunnel is the Gateway's tunnel, or empty when there is none.
+	// Tunnel is the tunnel of the Gateway, or empty when there is none.
 	Tunnel provider.TunnelID
 	// Shared are the hostnames that other Gateways also serve.
 	Shared Shared
@@ -101,7 +102,7 @@ type Readiness struct {
 	Wanted, Available int32
 }
 
-// Report returns every object's status, given the outcome.
+// Report returns the status of every object, given the outcome.
 func (r *Result) Report(o Outcome) Report {
 	onGateway, onSets := r.pushes(o)
 	o.Push = onGateway

@@ -51,7 +51,7 @@ func reportSnapshot() *gateway.Snapshot {
 	}
 }
 
-// programmed returns a Programmed condition for an object's current status.
+// programmed returns a Programmed condition for the current status of an object.
 func programmed(status metav1.ConditionStatus, generation int64) []metav1.Condition {
 	reason := "Programmed"
 	if status == metav1.ConditionFalse {
@@ -60,8 +60,8 @@ func programmed(status metav1.ConditionStatus, generation int64) []metav1.Condit
 	return []metav1.Condition{{Type: "Programmed", Status: status, ObservedGeneration: generation, Reason: reason, Message: "Current."}}
 }
 
-// withCurrent sets the Programmed conditions in the current statuses, for each object's
-// generation plus offset.
+// withCurrent sets the Programmed conditions in the current statuses, for the generation
+// of each object plus offset.
 func withCurrent(s *gateway.Snapshot, status metav1.ConditionStatus, offset int64) *gateway.Snapshot {
 	s.Gateway.Status.Conditions = programmed(status, gatewayGeneration+offset)
 	s.Gateway.Status.Listeners = []gatewayv1.ListenerStatus{{Name: "own", Conditions: programmed(status, gatewayGeneration+offset)}}
@@ -222,7 +222,7 @@ func TestPushDoesNotAffectRejectedGateway(t *testing.T) {
 	}
 }
 
-// Every condition has its own object's generation, and no transition time.
+// Every condition has the generation of its own object, and no transition time.
 func TestConditionsHaveTheGenerationOfTheirObject(t *testing.T) {
 	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
 	want := map[string]int64{
@@ -261,7 +261,7 @@ func TestReportCoversTheGatewayAndItsListenerSets(t *testing.T) {
 	}
 }
 
-// The Accepted condition's message lists the object's other problems.
+// The message of the Accepted condition lists the object's other problems.
 func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*gateway.Snapshot)
@@ -328,7 +328,7 @@ func TestResolvedRefsMessageListsCertificateWarnings(t *testing.T) {
 	}
 }
 
-// ResetReport returns the CRD's default status for ListenerSets, and routes without
+// ResetReport returns the CRD default status for ListenerSets, and routes without
 // entries.
 func TestResetReportRemovesStatuses(t *testing.T) {
 	r := gateway.ResetReport(reportGateway, withCurrent(reportSnapshot(), metav1.ConditionTrue, 0))

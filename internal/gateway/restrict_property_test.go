@@ -55,7 +55,7 @@ func (e evaluated) rule(host, path string) (provider.IngressRule, bool) {
 	return rule, !strings.HasPrefix(service, "http_status:")
 }
 
-// revocations counts a test's requests.
+// revocations counts the requests in a test.
 type revocations struct{ revoked, same, kept int }
 
 // check checks what the restricted configuration does with a request.
@@ -96,7 +96,7 @@ func requires(rule, other provider.IngressRule) bool {
 
 // When objects change, the restricted configuration forwards only the requests that both
 // configurations forward to the same backend. Other requests keep their backend, except
-// in rare cases in which the two configurations' rules cannot be combined.
+// in rare cases in which the rules in the two configurations cannot be combined.
 func TestRestrictedConfigurationOfClusterForwardsOnlyWhatStaysAllowed(t *testing.T) {
 	for plane, configurationOf := range map[string]func(*gateway.Result) *provider.Configuration{
 		"IngressRules": func(r *gateway.Result) *provider.Configuration { return ingress.Configuration(r.Table) },

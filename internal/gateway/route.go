@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Route is an HTTPRoute, or a GRPCRoute in an HTTPRoute's form. It keeps all spec fields,
-// including fields that the data plane cannot express.
+// Route is an HTTPRoute, or a GRPCRoute in the form of an HTTPRoute. It keeps all spec
+// fields, including fields that the data plane cannot express.
 type Route struct {
 	// Kind is KindHTTPRoute or KindGRPCRoute.
 	Kind string
@@ -39,7 +39,7 @@ type Route struct {
 	parentRefs []gatewayv1.ParentReference
 	// messageSize is the maximum size for a list in a message, which each parent repeats.
 	messageSize int
-	orphan      *Orphan // not nil if this controller manages none of the route's parents
+	orphan      *Orphan // not nil if this controller manages none of the parents of the route
 	permitted   *permittedHostnames
 	// unsupported are the hostnames that the route is not served under, although the CRD
 	// accepts them.
@@ -50,7 +50,7 @@ type Route struct {
 	matches     []ruleMatch      // that the data plane can express, in order
 
 	backends int      // the backend count if it can exceed the entry count, or 0
-	confined string   // why its rules are not repeated for other tenants' hostnames, or empty
+	confined string   // why its rules are not repeated for hostnames of other tenants, or empty
 	tooLong  *Problem // why the route's regular expressions are too long, or nil
 	// skipsExpressions reports whether the route is never served, so that its regular
 	// expressions are not parsed.
@@ -158,8 +158,8 @@ func resolveRoutes(routes []*Route, t translator, p parents) {
 	}
 }
 
-// appendedSince returns the buffer's elements from the index on. Its capacity is limited,
-// so that appending to it does not overwrite the rest of the buffer.
+// appendedSince returns the elements of the buffer from the index on. Its capacity is
+// limited, so that appending to it does not overwrite the rest of the buffer.
 func appendedSince[T any](buffer []T, index int) []T { return buffer[index:len(buffer):len(buffer)] }
 
 // addUnresolved adds the problems to the list with all the route's problems. The first
@@ -175,7 +175,7 @@ func (r *Route) addUnresolved(problems []*Problem, list *message.List) {
 
 // appendMatches appends a rule's matches that the data plane can express. It adds the
 // rule to r.Dropped when a match or an action is not supported. A redirect to https has
-// no matches if the data plane does not know the request's scheme.
+// no matches if the data plane does not know the request scheme.
 func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t translator) []ruleMatch {
 	if !t.capabilities.KnowsScheme && isHTTPSRedirect(&r.Rules[rule]) {
 		r.Dropped = append(r.Dropped, DroppedRule{Rule: rule, LeftOut: true, Redirect: redirectSchemeUnknown, EnvoySupportsActions: a.envoySupports})
@@ -276,7 +276,7 @@ func (r *Route) intersects(listener string) bool {
 	return false
 }
 
-// mayUse reports whether the route may use one of the intersections with the listener's
+// mayUse reports whether the route may use one of the intersections with the listener
 // hostname.
 func (r *Route) mayUse(l *Listener) bool {
 	for range r.hostnamesOnListener(l.Owner, l.Hostname()) {

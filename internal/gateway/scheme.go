@@ -8,9 +8,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A tunnel serves all ports for a hostname at once, but Cloudflare's edge reports each
-// request's scheme. Where the data plane knows it, an HTTP listener answers http and an
-// HTTPS listener https:
+// A tunnel serves all ports for a hostname at once, but Cloudflare's edge reports the
+// scheme of each request. Where the data plane knows it, an HTTP listener answers http
+// and an HTTPS listener https:
 //
 //	served listeners   http                                          https
 //	of both protocols  the routes of the HTTP listeners              the routes of the HTTPS listeners
@@ -65,7 +65,7 @@ func markAfterHTTPS(listeners []*Listener) {
 
 // groupSchemes says which schemes a group answers, and which other groups help it.
 type groupSchemes struct {
-	// known reports whether the data plane knows each request's scheme.
+	// known reports whether the data plane knows the scheme of each request.
 	known bool
 	// served are the schemes that the served listeners are for.
 	served routing.Schemes
@@ -144,7 +144,7 @@ func (g *group) answered(route *Route) routing.Schemes {
 }
 
 // isAfterHTTPS reports whether only HTTP listeners in the group admit the route, although
-// it also has HTTPS listeners, and the data plane does not know the request's scheme.
+// it also has HTTPS listeners, and the data plane does not know the request scheme.
 func (g *group) isAfterHTTPS(route *Route) bool {
 	return !g.schemes.known && g.schemes.byRoute != nil && !g.schemes.byRoute[route].Has(routing.SchemeHTTPS)
 }

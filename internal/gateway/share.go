@@ -17,7 +17,7 @@ type share struct {
 	// the route needs more.
 	hostnames, omitted int
 	// repeated counts the rules that are repeated because of the route, and foreign its
-	// own rules that are repeated for other tenants' hostnames; see [repetitions].
+	// own rules that are repeated for hostnames of other tenants; see [repetitions].
 	repeated, foreign int
 	// borrowed counts the rules for the route's redirects that answer http for other
 	// listeners' hostnames.
@@ -26,8 +26,8 @@ type share struct {
 	// refused because a hostname has too many routes.
 	refused       *Problem
 	aboveHostname bool
-	// confined is why the route's rules are not repeated for other tenants' hostnames, or
-	// empty.
+	// confined is why the route's rules are not repeated for hostnames of other tenants,
+	// or empty.
 	confined string
 }
 
@@ -35,7 +35,7 @@ type share struct {
 type shares []share
 
 // newShares returns the shares for the routes, which are in order of rank, before any
-// limit except the limit on the expressions' length.
+// limit except the limit on the length of expressions.
 func (l *limiter) newShares(routes []*Route) shares {
 	all := make(shares, len(routes))
 	for rank, route := range routes {

@@ -161,7 +161,7 @@ func (c *conditionList) setHostnameShared(s Shared, g *gatewayv1.Gateway) {
 }
 
 // describeSharers names the Gateways in the namespace and counts the others, because the
-// condition's readers may not know other teams' Gateways.
+// readers of the condition may not know the Gateways of other teams.
 func describeSharers(gateways []types.NamespacedName, namespace string) string {
 	var own []string
 	for _, gateway := range gateways {

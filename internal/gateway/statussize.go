@@ -49,8 +49,8 @@ func routeMessageSize(n int) int {
 	return min(message.MaxSize, (maxEntrySize+maxStatusSize/max(1, n)-sizeOfParent)/messages-sizeOfCondition-len("PartiallyInvalidTrueUnsupportedValue0"))
 }
 
-// limitListenerMessages cuts the longest messages on one owner's listeners, so that the
-// status with the owner's conditions stays within its budget.
+// limitListenerMessages cuts the longest messages on the listeners of one owner, so that
+// the status with the owner's conditions stays within its budget.
 func limitListenerMessages[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](owner []metav1.Condition, listeners []S) {
 	space := maxStatusSize - sizeOfStatus + len(listeners)*(maxEntrySize-sizeOfListener)
 	for i := range owner {

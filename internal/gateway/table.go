@@ -14,13 +14,13 @@ import (
 type group struct {
 	hostname string
 	owner    Owner     // of all listeners
-	first    *Listener // the first listener
+	first    *Listener // of these listeners
 	routes   []*Route
 	repeats  bool // whether a route can be in routes several times
 	// separate are the narrower hostnames with separate Access settings.
 	separate []string
 	schemes  groupSchemes
-	// notFound counts the 404 rules that count for the listeners' owner.
+	// notFound counts the 404 rules that count for the owner of the listeners.
 	notFound int
 }
 
@@ -119,7 +119,7 @@ func (g *group) hostnamesThrough(owner Owner, route *Route, groups map[string]*g
 	}
 }
 
-// appendEntries appends the group's entries that requests can reach, in any order.
+// appendEntries appends the entries in the group that requests can reach, in any order.
 func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []routing.Entry {
 	for _, route := range g.routes {
 		afterHTTPS := g.isAfterHTTPS(route)

@@ -81,8 +81,8 @@ func TestRouteOfTwoListenersHasOneEntry(t *testing.T) {
 	}
 }
 
-// kindOfAnswer returns an answer's kind, so that the test can check that the clusters
-// have answers of each kind.
+// kindOfAnswer returns the kind of an answer, so that the test can check that the
+// clusters have answers of each kind.
 func kindOfAnswer(description string) string {
 	for kind, part := range map[string]string{"status 500": ": status 500", "status 503": ": status 503", "redirect": ": redirect", "several backends": " to http"} {
 		if n := strings.Count(description, part); n == 1 && kind != "several backends" || n > 1 {

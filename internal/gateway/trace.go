@@ -16,19 +16,19 @@ import (
 // entries and routes do not answer it.
 type Trace struct {
 	Request routing.Request
-	// Listeners are all listeners whose hostname matches the request's host, served or
-	// not: the most specific hostname first, then in order of precedence.
+	// Listeners are all listeners whose hostname matches the request host, served or not:
+	// the most specific hostname first, then in order of precedence.
 	Listeners []*Listener
-	// Missed are the listener and entry hostnames that match the request's hostname but
-	// not the form of its host, because the data plane compares hosts exactly. The most
+	// Missed are the listener and entry hostnames that match the request hostname but not
+	// the form of its host, because the data plane compares hosts exactly. The most
 	// specific hostname comes first.
 	Missed []string
-	// Claimants are the listeners to which the request's hostname belongs: among the
+	// Claimants are the listeners to which the request hostname belongs: among the
 	// Listeners that claim their hostname, the listeners with the most specific hostname,
 	// on any port.
 	Claimants []*Listener
 	// Receivers are the Claimants that receive the request. If they have both protocols,
-	// and the data plane knows the request's scheme, these are the listeners for its
+	// and the data plane knows the request scheme, these are the listeners for its
 	// scheme.
 	Receivers []*Listener
 	// Answer is the entry that answers the request. It is nil when the request gets
@@ -87,7 +87,7 @@ func (r *Result) Trace(request routing.Request) *Trace {
 	return t
 }
 
-// missed returns the hostnames that match the request's hostname but not its host.
+// missed returns the hostnames that match the request hostname but not its host.
 func (r *Result) missed(request routing.Request) []string {
 	if request.Host == request.Hostname() {
 		return nil // most requests
@@ -156,7 +156,7 @@ func (r *Result) receivers(claimants []*Listener, request routing.Request) []*Li
 	return slices.DeleteFunc(slices.Clone(claimants), func(l *Listener) bool { return l.scheme() != cmp.Or(request.Scheme, routing.SchemeHTTPS) })
 }
 
-// via returns the listeners through which the answer's route is attached.
+// via returns the listeners through which the route of the answer is attached.
 func via(t *Trace, answer *routing.Entry) []*Listener {
 	attached := func(listeners []*Listener) []*Listener {
 		return slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool {
@@ -210,7 +210,7 @@ func (r *Result) otherRoute(route *Route, request routing.Request) OtherRoute {
 	return other
 }
 
-// coversHost reports whether the route's hostnames match the request's host.
+// coversHost reports whether a hostname in the route matches the request host.
 func (r *Route) coversHost(request routing.Request) bool {
 	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return routing.Covers(string(h), request.Host) })
 }

@@ -23,8 +23,8 @@ func TestConditionsOfThePreviousVersionAreKeptOrReplaced(t *testing.T) {
 	unpublished := gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Envoys: readyEnvoys(unpublished)}
 	stillRejected := gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Envoys: readyEnvoys(unacknowledged, rejected)}
 	for name, test := range map[string]struct {
-		// written are the status, the reason and the message in the Gateway's Programmed
-		// condition, listener in its listener's, and ready in DataPlaneReady.
+		// written are the status, the reason and the message in the Programmed condition
+		// of the Gateway, listener in its listener's, and ready in DataPlaneReady.
 		written, listener, ready [3]string
 		// invalid means that the Gateway is not accepted.
 		invalid bool

@@ -10,9 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// Usage describes how much a Gateway uses of its GatewayClass's limits.
+// Usage describes how much a Gateway uses of its GatewayClass limits.
 type Usage struct {
-	// Limits are the GatewayClass's limits.
+	// Limits are the GatewayClass limits.
 	Limits settings.Limits
 	// First is the tenant that the Gateway's namespace belongs to, which is served before
 	// the others.

@@ -49,7 +49,7 @@ type AccessChanges struct {
 	since map[string]time.Duration
 }
 
-// Exposure is how Envoy's listeners serve a table's hostnames.
+// Exposure is how Envoy's listeners serve the hostnames in a table.
 type Exposure struct {
 	envoy.Transition
 	// Kept are the protected hostnames that the open listener still serves, and Closed
@@ -59,10 +59,10 @@ type Exposure struct {
 	Until time.Duration
 }
 
-// Next returns how Envoy serves a table's hostnames until the connectors have the desired
-// configuration, and what to remember once this is published. last is what this process
-// last published for the same Tunnel, or nil. uptime is the time since the process
-// started.
+// Next returns how Envoy serves the hostnames in a table until the connectors have the
+// desired configuration, and what to remember once this is published. last is what this
+// process last published for the same Tunnel, or nil. uptime is the time since the
+// process started.
 //
 // The protected listener serves a hostname only if all rules that lead there demand its
 // Access settings. A protected hostname stays on the open listener only if this process

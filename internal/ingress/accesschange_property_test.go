@@ -20,7 +20,8 @@ import (
 // lost or arrive late, the Gateway is paused, the leader changes, and time passes.
 type accessWorld struct {
 	dice *rand.Rand
-	// actual is the connectors' configuration, and late a write that can still arrive.
+	// actual is the configuration that the connectors have, and late a write that can
+	// still arrive.
 	actual provider.Configuration
 	late   *provider.Configuration
 
@@ -187,7 +188,7 @@ func answerOf(host *routev3.VirtualHost, path string) string {
 }
 
 // visit returns the rule that a request meets, the virtual host's hostname and the
-// answer. A connector distinguishes a host's letter case, and Envoy does not.
+// answer. A connector distinguishes the letter case of a host, and Envoy does not.
 func (w *accessWorld) visit(host, path string) (rule provider.IngressRule, hostname, answer string) {
 	rule = ruleFor(&w.actual, host)
 	listener, isOpen := w.last.Open, rule.Service == "http://127.0.0.1:10080"

@@ -11,7 +11,7 @@ import (
 // Digest identifies a configuration and the objects that it comes from, by namespace. It
 // is much smaller than the configuration.
 type Digest struct {
-	// rules are the configuration's rules in order, and the tunnel settings.
+	// rules are the rules in the configuration in order, and the tunnel settings.
 	rules []part
 	// objects are the table entries, even if no request can reach them, with their
 	// routes, and the groups.

@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// reached are the Envoy listeners to which a configuration's rules lead the requests for
-// one hostname.
+// reached are the Envoy listeners to which the rules in a configuration lead the requests
+// for one hostname.
 type reached struct {
 	open      bool
 	protected []*provider.Access
@@ -26,7 +26,7 @@ func (r reached) atLeast(access *v1alpha1.Access) bool {
 	})
 }
 
-// indexedRules are a configuration's rules, with their positions by hostname.
+// indexedRules are the rules in a configuration, with their positions by hostname.
 type indexedRules struct {
 	hash       string
 	rules      []provider.IngressRule

@@ -80,7 +80,7 @@ func leadsToEnvoy(c provider.Configuration) bool {
 
 func matchesAll(r provider.IngressRule) bool { return ruleHostname(r) == "" && r.Path == "" }
 
-// wider returns what a hostname's requests can reach behind its rules.
+// wider returns what the requests for a hostname can reach behind its rules.
 func (r *restriction) wider(hostname string) behind {
 	for wide := range routing.WiderHostnames(hostname) {
 		if b, ok := r.behind[wide]; ok {
@@ -150,13 +150,13 @@ func (e effect) backend() effect {
 
 func (e effect) forwards() bool { return !strings.HasPrefix(e.service, statusPrefix) }
 
-// ruleLists are a configuration's rules by hostname, in order, without rules that no
+// ruleLists are the rules in a configuration by hostname, in order, without rules that no
 // request can reach.
 type ruleLists map[string][]effectiveRule
 
-// newRuleLists returns a configuration's rules by hostname. It returns false if a rule
-// for a narrower hostname follows a rule for a wider one that it depends on: the hostname
-// order then has a meaning, which no configuration from this package has.
+// newRuleLists returns the rules in a configuration by hostname. It returns false if a
+// rule for a narrower hostname follows a rule for a wider one that it depends on: the
+// hostname order then has a meaning, which no configuration from this package has.
 func newRuleLists(c provider.Configuration) (ruleLists, bool) {
 	lists, ended, paths := ruleLists{}, map[string]bool{}, map[hostnamePath]bool{}
 	for _, rule := range c.Ingress {

@@ -31,7 +31,7 @@ func (p pairing) isCommon() bool { return p.last != nil && p.desired != nil }
 type restriction struct {
 	// defaults are the restricted configuration's settings for all rules.
 	defaults provider.OriginRequest
-	// behind is what a hostname's requests can reach.
+	// behind is what the requests for a hostname can reach.
 	behind  map[string]behind
 	revokes bool
 }
@@ -101,8 +101,8 @@ func (r *restriction) restrict(rules pairedRules, b behind) ([]provider.IngressR
 	return reachable(reversed), b
 }
 
-// reachable returns a hostname's rules in order, without the rules that no request can
-// reach.
+// reachable returns the rules for a hostname in order, without the rules that no request
+// can reach.
 func reachable(reversed []provider.IngressRule) []provider.IngressRule {
 	rules, paths := make([]provider.IngressRule, 0, len(reversed)), map[string]bool{}
 	for _, rule := range slices.Backward(reversed) {

@@ -128,8 +128,8 @@ func newBuilder(t *routing.Table, rules, hostnames int) *builder {
 	}
 }
 
-// addGroup adds a group's rules. separate are the hostnames below the group's hostname
-// with separate Access settings, in entry order: narrower hostnames first.
+// addGroup adds the rules of a group. separate are the hostnames below the group's
+// hostname with separate Access settings, in entry order: narrower hostnames first.
 func (b *builder) addGroup(g *routing.Group, separate []string) {
 	next := 0
 	if len(separate) > 0 {

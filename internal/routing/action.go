@@ -153,7 +153,7 @@ type HeaderChanges struct {
 // Header is a request or response header.
 type Header struct{ Name, Value string }
 
-// Rewrite changes a request's host and path.
+// Rewrite changes the host of a request and path.
 type Rewrite struct {
 	// Hostname replaces the host, or is empty.
 	Hostname string

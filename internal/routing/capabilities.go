@@ -48,13 +48,13 @@ type Capabilities struct {
 	// RequestPath returns a request path from a URL in the form in which the data plane
 	// compares paths.
 	RequestPath func(string) (string, error)
-	// ComparesHostsExactly reports whether a host's letter case and a dot at its end
+	// ComparesHostsExactly reports whether the letter case of a host and a dot at its end
 	// matter.
 	ComparesHostsExactly bool
 	// RepeatsEntries reports whether the data plane has one list of entries for each
 	// hostname, as [Table.Hosts] returns them.
 	RepeatsEntries bool
-	// KnowsScheme reports whether the data plane knows each request's scheme.
+	// KnowsScheme reports whether the data plane knows the scheme of each request.
 	KnowsScheme bool
 	// Cost returns how many rules an entry with the match and the action counts as. It is
 	// nil when every entry counts as one rule, and route backends do not count.

@@ -47,7 +47,7 @@ func (t *Table) Hosts(also ...string) []Host {
 	return hosts
 }
 
-// Index finds a group's entries by hostname.
+// Index finds the entries of a group by hostname.
 type Index struct {
 	group      *Group
 	byHostname map[string]*indexed

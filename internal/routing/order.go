@@ -30,7 +30,7 @@ var order = []key{
 	{compareMatches, fixed("it is a later match of the same rule")},
 }
 
-// Sort orders a group's entries.
+// Sort orders the entries of a group.
 func Sort(entries []Entry) {
 	if len(entries) > 1 { // most groups have one entry
 		sort.Sort(byPrecedence(entries))
@@ -176,7 +176,7 @@ func compareHeaders(a, b *Entry) int { return cmp.Compare(len(b.Match.Headers), 
 func compareQueries(a, b *Entry) int { return cmp.Compare(len(b.Match.Query), len(a.Match.Query)) }
 
 // compareProtocols orders routes on HTTPS listeners first where the data plane does not
-// know a request's scheme.
+// know the scheme of a request.
 func compareProtocols(a, b *Entry) int { return compareBools(!a.AfterHTTPS, !b.AfterHTTPS) }
 
 // compareRoutes orders "The oldest Route based on creation timestamp" first, then

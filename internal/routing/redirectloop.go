@@ -58,7 +58,7 @@ func (g *Group) redirectLoops() []RedirectLoop {
 
 // selfRedirects returns the schemes for which the entry redirects every request to its
 // own URL, or to one URL that it redirects to itself, so that the match also applies to
-// the visitor's next request.
+// the next request of the visitor.
 func (e *Entry) selfRedirects() Schemes {
 	redirect := e.Action.Redirect
 	if redirect == nil || e.InsteadOf.Route != nil || e.Action.changesNextRequest() {
@@ -87,7 +87,7 @@ func (r *Redirect) keepsScheme(scheme Scheme) bool {
 }
 
 // changesNextRequest reports whether response headers, such as Set-Cookie, can change the
-// visitor's next request.
+// next request of the visitor.
 func (a *Action) changesNextRequest() bool { return a.Response != nil }
 
 // fixedPath returns a path that the match applies to and the change keeps. It returns
@@ -130,8 +130,8 @@ func (r *Redirect) nextMethod(method string) string {
 }
 
 // answered returns the schemes, among the given ones, for which the entry certainly
-// answers a request, and every visitor's next request. entries are all entries for its
-// hostname, in order.
+// answers a request, and the next request of every visitor. entries are all entries for
+// its hostname, in order.
 func (e *Entry) answered(entries []*Entry, schemes Schemes) Schemes {
 	var answered Schemes
 	for _, scheme := range []Scheme{SchemeHTTP, SchemeHTTPS} {
@@ -195,7 +195,7 @@ func (e *Entry) example(scheme Scheme) (Request, bool) {
 }
 
 // IsRedirectLoop reports whether the entry, which answers the request, redirects it to
-// its own URL, and answers the visitor's next request too.
+// its own URL, and answers the next request of the visitor too.
 func (t *Table) IsRedirectLoop(e *Entry, r Request) bool {
 	redirect := e.Action.Redirect
 	if redirect == nil || e.Action.changesNextRequest() || e.Location(r) != r.url() {

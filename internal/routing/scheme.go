@@ -2,7 +2,7 @@ package routing
 
 import "strings"
 
-// Scheme is a request's scheme as Cloudflare's edge reports it in the header
+// Scheme is the scheme of a request as Cloudflare's edge reports it in the header
 // X-Forwarded-Proto, or empty for both schemes.
 type Scheme string
 
@@ -25,7 +25,7 @@ func SchemeOf(forwarded string) Scheme {
 	return SchemeHTTPS
 }
 
-// Covers reports whether s includes the request's scheme.
+// Covers reports whether s includes the request scheme.
 func (s Scheme) Covers(request Scheme) bool { return s == "" || s == request }
 
 // Schemes can hold http, https or both.

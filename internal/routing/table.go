@@ -28,7 +28,7 @@ type Table struct {
 	Groups []Group
 	// Access decides which requests require a Cloudflare Access token.
 	Access Access
-	// ClusterDomain is the cluster's DNS domain, without a leading or trailing dot.
+	// ClusterDomain is the DNS domain of the cluster, without a leading or trailing dot.
 	ClusterDomain string
 	// OriginRequest are the settings for requests to backends, or nil. An Entry's
 	// settings take precedence.
@@ -40,7 +40,7 @@ type Group struct {
 	// Hostname is the listeners' hostname: an exact name, a wildcard such as
 	// "*.example.com", or empty for every host.
 	Hostname string
-	// Namespace is the namespace of the listeners' owner.
+	// Namespace is the namespace of the owner of the listeners.
 	Namespace string
 	// Redirects are redirects to https that belong to an HTTP listener for a wider
 	// hostname. They answer http requests before the Entries, in their order. Only a
@@ -64,8 +64,8 @@ type Entry struct {
 	// Scheme is the scheme whose requests the entry answers, or empty for both.
 	Scheme Scheme
 	// AfterHTTPS reports whether only HTTP listeners admit the route although the
-	// hostname also has HTTPS listeners, for a data plane that does not know a request's
-	// scheme.
+	// hostname also has HTTPS listeners, for a data plane that does not know the scheme
+	// of a request.
 	AfterHTTPS bool
 	// InsteadOf is the redirect to https in whose place an HTTPS listener for a wider
 	// hostname answers https requests. Its Route is nil for other entries.
@@ -91,8 +91,8 @@ func (e *Entry) matchesAnyScheme(r Request) bool {
 // Source names one match in a route.
 type Source struct {
 	Route *Route
-	// Rule is the rule's index in the route, and Match the match's index in the rule,
-	// both from 0.
+	// Rule is the index of the rule in the route, and Match the index of the match in the
+	// rule, both from 0.
 	Rule, Match int
 }
 
