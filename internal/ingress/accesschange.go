@@ -21,7 +21,7 @@ const (
 	maxPossible = 64
 )
 
-// Observed is what a process knows about a tunnel's configuration.
+// Observed is what a process knows about a tunnel configuration.
 type Observed struct {
 	// Last is the configuration that Cloudflare last reported or acknowledged, or nil.
 	Last *provider.Configuration
@@ -36,9 +36,9 @@ type Observed struct {
 	Elsewhere bool
 }
 
-// AccessChanges is what a process remembers about one Gateway's hostnames while the rules
-// for their new Access settings are outstanding. The zero value is the state after a
-// start.
+// AccessChanges is what a process remembers about the hostnames on one Gateway while the
+// rules for their new Access settings are outstanding. The zero value is the state after
+// a start.
 type AccessChanges struct {
 	// possible are the configurations that connectors may have. complete means that they have no
 	// other one, and overflow that there are too many to remember.
@@ -49,7 +49,7 @@ type AccessChanges struct {
 	since map[string]time.Duration
 }
 
-// Exposure is how Envoy's listeners serve the hostnames in a table.
+// Exposure is how the two Envoy listeners serve the hostnames in a table.
 type Exposure struct {
 	envoy.Transition
 	// Kept are the protected hostnames that the open listener still serves, and Closed
@@ -87,8 +87,8 @@ func (a AccessChanges) Next(t *routing.Table, desired provider.Configuration, o 
 	return next, x
 }
 
-// Close returns how Envoy serves the last table's hostnames once it closes the kept ones
-// that have been open for too long, and what to remember once this is published.
+// Close returns how Envoy serves the last table once it closes the kept hostnames that
+// have been open for too long, and what to remember once this is published.
 func (a AccessChanges) Close(x Exposure, uptime time.Duration) (AccessChanges, Exposure) {
 	closed := func(name string) bool { return uptime >= a.since[hostnameOf(name)]+maxOpen }
 	x.Closed, x.Kept = slices.Clone(x.Closed), slices.Clone(x.Kept)

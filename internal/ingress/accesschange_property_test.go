@@ -160,7 +160,7 @@ func (w *accessWorld) step() {
 	}
 }
 
-// openAnswers returns the virtual host's answers by path.
+// openAnswers returns, by path, how the virtual host answers.
 func openAnswers(c *routev3.RouteConfiguration, hostname string) map[string]string {
 	answers := map[string]string{}
 	for _, host := range c.VirtualHosts {
@@ -187,7 +187,7 @@ func answerOf(host *routev3.VirtualHost, path string) string {
 	return "404"
 }
 
-// visit returns the rule that a request meets, the virtual host's hostname and the
+// visit returns the rule that a request meets, the hostname of the virtual host and the
 // answer. A connector distinguishes the letter case of a host, and Envoy does not.
 func (w *accessWorld) visit(host, path string) (rule provider.IngressRule, hostname, answer string) {
 	rule = ruleFor(&w.actual, host)

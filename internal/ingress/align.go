@@ -7,8 +7,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// align pairs two configurations' rules for one hostname. Rules with the same path and
-// backend form one pairing, as far as their order in both configurations permits.
+// align pairs the rules that two configurations have for one hostname. Rules with the
+// same path and backend form one pairing, as far as their order in both configurations
+// permits.
 func align(last, desired []effectiveRule) pairedRules {
 	paired := pairedRules{desired: byPath(desired)}
 	positions := make(map[string]int, len(last)) // positions in last, by path
@@ -38,7 +39,7 @@ func align(last, desired []effectiveRule) pairedRules {
 	return paired
 }
 
-// markRepeated sets the pairings' field repeats.
+// markRepeated sets repeats in each pairing.
 func markRepeated(pairings []pairing) {
 	forwards, before := 0, map[string]int{} // forwards counts the rules of last with a backend; before has that count at each status, by path
 	count := func(p pairing) bool {

@@ -20,7 +20,8 @@ type Digest struct {
 
 // part is one hash with the namespace that accounts for it.
 type part struct {
-	// namespace is where the rule's route, a 404 rule's listener, or the Gateway is.
+	// namespace contains the route behind a rule, the listener behind a 404 rule, or the
+	// Gateway.
 	namespace string
 	hash      uint64
 }
@@ -66,7 +67,7 @@ func NewDigest(t *routing.Table, namespace string) *Digest {
 	}
 	tunnel := part{namespace, hashOf([]any{t.OriginRequest, t.Access})}
 	d.rules, d.objects = append(d.rules, tunnel), append(d.objects, tunnel)
-	// Access comes from the Gateway's settings, so it is no part of the entries.
+	// Access comes from the Gateway settings, so it is no part of the entries.
 	b := newBuilder(&routing.Table{ClusterDomain: t.ClusterDomain, OriginRequest: t.OriginRequest}, 0, 0)
 	for i := range t.Groups {
 		g := &t.Groups[i]
@@ -87,7 +88,7 @@ func hashOf(value any) uint64 {
 }
 
 // ChangedNamespaces returns the namespaces whose objects account for the differences
-// between d's rules and next's rules, in order. A namespace is not listed if its rules
+// between the rules in d and next, in order. A namespace is not listed if its rules
 // differ only because an object elsewhere took or released a hostname or path.
 func (d *Digest) ChangedNamespaces(next *Digest) []string {
 	objects := changedParts(d.objects, next.objects)
@@ -122,7 +123,7 @@ func changedParts(before, after []part) []string {
 	return changed
 }
 
-// byNamespace returns each namespace's hashes.
+// byNamespace returns the hashes for each namespace.
 func byNamespace(parts []part) map[string][]uint64 {
 	hashes := map[string][]uint64{}
 	for _, p := range parts {

@@ -66,8 +66,8 @@ func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 	}
 }
 
-// A listener with a wide hostname gives other namespaces' hostnames a rule that returns
-// 404, although it has no rule of its own.
+// A listener with a wide hostname adds a rule that returns 404 to hostnames in other
+// namespaces, although it has no rule of its own.
 func TestAListenerWithoutRulesAccountsForTheRulesOfOthers(t *testing.T) {
 	narrow := routing.Group{Hostname: "x.example.com", Namespace: "team-a", Entries: []routing.Entry{entryOf("team-a", "x.example.com", "/a", "cart")}}
 	before := ingress.NewDigest(&routing.Table{Groups: []routing.Group{narrow}}, "infra")

@@ -127,7 +127,7 @@ func TestHostnamesOfTenantsNeedNoRules(t *testing.T) {
 	}
 }
 
-// The settings' entries limit the rules.
+// MaxAccessRules follows from maxItems in the CRD, and docs/limits.md states it.
 func TestSettingsLimitTheRulesForAccess(t *testing.T) {
 	content, err := os.ReadFile("../../config/crd/tunnelgateway.dev_tunnelconfigurations.yaml")
 	if err != nil {

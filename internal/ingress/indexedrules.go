@@ -69,5 +69,5 @@ func (x indexedRules) reached(hostname string) reached {
 	return r
 }
 
-// ruleHostname returns a rule's hostname in the form that the routing table uses.
+// ruleHostname returns the hostname in the form that the routing table uses.
 func ruleHostname(rule provider.IngressRule) string { return hostnameOf(rule.Hostname) }

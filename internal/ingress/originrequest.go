@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// ruleSettings are the settings for a table's rules.
+// ruleSettings are the settings for the rules in a table.
 type ruleSettings struct {
 	tunnel *v1alpha1.OriginRequest
 	access routing.Access
@@ -25,9 +25,9 @@ func newRuleSettings(t *routing.Table) ruleSettings {
 	return s
 }
 
-// originRequest returns the settings for an entry's rule with the hostname, or nil when
-// the tunnel settings apply unchanged. A rule that answers with a status has no origin,
-// but still requires access.
+// originRequest returns the settings for the rule that serves an entry for the hostname,
+// or nil when the tunnel settings apply unchanged. A rule that answers with a status has
+// no origin, but still requires access.
 func (s ruleSettings) originRequest(e *routing.Entry, hostname string) *provider.OriginRequest {
 	hasOrigin, isGRPC := e.Action.Forward != nil, e.Source.Route.Kind == routing.KindGRPCRoute
 	access := s.rendered[s.access.Of(hostname)]

@@ -9,9 +9,9 @@ import (
 )
 
 // PendingAccess returns the hostnames whose rules differ between the desired
-// configuration for Envoy and the tunnel's current one, in order. Until Cloudflare has
-// the desired one, the connectors apply the current Access settings to these hostnames.
-// The last rule's hostname is "*".
+// configuration for Envoy and the current one, in order. Until Cloudflare has the desired
+// one, the connectors apply the current Access settings to these hostnames. "*" stands
+// for the last rule.
 func PendingAccess(desired, current provider.Configuration) []string {
 	before, after := accessRules(current), accessRules(desired)
 	differing := map[string]bool{}

@@ -8,17 +8,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// pairing is a rule in the last configuration, the desired one, or both. A hostname's
-// pairings contain both configurations' rules in the order of each, so that the first
-// pairing that matches a request is in both if and only if both configurations use it.
+// pairing is a rule in the last configuration, the desired one, or both. The pairings for
+// a hostname keep the order of both configurations, so that the first pairing that
+// matches a request is in both if and only if both configurations use it.
 type pairing struct {
 	last, desired *effectiveRule
-	// repeats reports whether the last configuration has a status for a desired rule's
-	// path, without a backend rule between the two.
+	// repeats reports whether the last configuration has a status for the path of a
+	// desired rule, without a backend rule between the two.
 	repeats bool
 }
 
-// pairedRules are a hostname's pairings, with the desired rules by path.
+// pairedRules are the pairings for a hostname, with the desired rules by path.
 type pairedRules struct {
 	pairings []pairing
 	desired  map[string]*effectiveRule
@@ -29,7 +29,7 @@ func (p pairing) isCommon() bool { return p.last != nil && p.desired != nil }
 
 // restriction collects what [Restrict] finds, from the widest hostname to the narrowest.
 type restriction struct {
-	// defaults are the restricted configuration's settings for all rules.
+	// defaults are the settings for all rules in the restricted configuration.
 	defaults provider.OriginRequest
 	// behind is what the requests for a hostname can reach.
 	behind  map[string]behind
@@ -82,7 +82,7 @@ func (r reach) alwaysAllows(e effect) bool {
 	return r.backends.isOnly(e.backend()) && !r.status && (r.access.isOnly("") || r.access.isOnly(e.access))
 }
 
-// restrict returns a hostname's restricted rules, and what its requests can reach.
+// restrict returns the restricted rules for a hostname, and what its requests can reach.
 func (r *restriction) restrict(rules pairedRules, b behind) ([]provider.IngressRule, behind) {
 	var reversed []provider.IngressRule
 	for _, p := range slices.Backward(rules.pairings) {

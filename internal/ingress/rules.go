@@ -1,5 +1,5 @@
-// Package ingress renders a routing table as ingress rules for a tunnel's remote
-// configuration, and defines what ingress rules can express.
+// Package ingress renders a routing table as ingress rules for the remote configuration
+// of a tunnel, and defines what ingress rules can express.
 //
 // The package is pure, and rendering cannot fail: the table contains only what
 // [Capabilities] allow.
@@ -31,7 +31,7 @@ type Rule struct {
 	Namespace string
 }
 
-// ConfigurationFor returns the tunnel configuration for a data plane's table:
+// ConfigurationFor returns the tunnel configuration for the data plane:
 // [EnvoyConfiguration] or [Configuration].
 func ConfigurationFor(plane v1alpha1.DataPlane, t *routing.Table) *provider.Configuration {
 	if plane == v1alpha1.DataPlaneEnvoy {
@@ -219,7 +219,7 @@ func pathExpression(p routing.Path) string {
 	}
 }
 
-// service returns an action's service: a status, or the only backend's URL.
+// service returns a status, or the URL of the only backend.
 func service(a *routing.Action, clusterDomain string) string {
 	if a.Forward == nil {
 		return "http_status:" + strconv.Itoa(a.Status)

@@ -34,19 +34,19 @@ type Problem struct {
 	Cause string
 }
 
-// Redirect is the action of a RequestRedirect filter. Empty fields keep the request's
-// value.
+// Redirect is the action of a RequestRedirect filter. Empty fields keep the value in the
+// request.
 type Redirect struct {
 	Scheme, Hostname string
 	// Path replaces the path, or is nil.
 	Path *PathChange
-	// Port is the port in the Location header, or 0 for the scheme's default.
+	// Port is the port in the Location header, or 0 for the default port of the scheme.
 	Port int32
 	// Status is the status code, for example 302.
 	Status int
 }
 
-// PathChange replaces a request's path.
+// PathChange replaces the path of a request.
 type PathChange struct {
 	// Prefix reports whether Value replaces the matched prefix, and not the whole path.
 	Prefix bool
@@ -64,7 +64,7 @@ type Forward struct {
 	Timeouts *Timeouts
 	// Retry is the retry policy, or nil.
 	Retry *Retry
-	// Persistence keeps a session's requests on one backend, or is nil.
+	// Persistence keeps the requests of a session on one backend, or is nil.
 	Persistence *Persistence
 }
 
@@ -79,7 +79,7 @@ type WeightedBackend struct {
 	Weight int32
 	// Filters change requests to this backend, or are nil.
 	Filters *Filters
-	// Response changes the headers of this backend's responses, or is nil.
+	// Response changes the headers of responses from this backend, or is nil.
 	Response *HeaderChanges
 }
 
@@ -127,14 +127,15 @@ type Backend struct {
 	Protocol Protocol
 	// Headless reports whether the Service has no ClusterIP.
 	Headless bool
-	// ServicePort is the Service's port number, and PortName its name, by which
+	// ServicePort is the port number of the Service, and PortName its name, by which
 	// EndpointSlices refer to it.
 	ServicePort int32
 	PortName    string
-	// ClusterIP is the Service's address. It is empty when the Service is headless, or
-	// when its manifest contains no address.
+	// ClusterIP is the address of the Service. It is empty when the Service is headless,
+	// or when its manifest contains no address.
 	ClusterIP string
-	// Family is the Service's first IP family, or empty when its manifest names none.
+	// Family is the first IP family of the Service, or empty when its manifest names
+	// none.
 	Family corev1.IPFamily
 }
 
@@ -185,7 +186,7 @@ type Retry struct {
 	Backoff *time.Duration
 }
 
-// Persistence keeps a session's requests on one backend.
+// Persistence keeps the requests of a session on one backend.
 type Persistence struct {
 	// Name names the cookie or header. It is empty for a generated name.
 	Name string

@@ -8,7 +8,7 @@ import (
 // Shadowed is an entry that matches a request without answering it.
 type Shadowed struct {
 	Entry *Entry
-	// Group is the hostname of the entry's group.
+	// Group is the hostname of the group that the entry belongs to.
 	Group string
 	// Reason is why another entry answers, as a clause about this entry.
 	Reason string

@@ -19,8 +19,8 @@ type Host struct {
 }
 
 // Hosts returns one list of entries for each hostname, for data planes that choose a list
-// by the most specific hostname and never fall through to a wider hostname's list. It
-// therefore repeats the entries for wider hostnames in the same group. Hostnames in
+// by the most specific hostname and never fall through to the list for a wider hostname.
+// It therefore repeats the entries for wider hostnames in the same group. Hostnames in
 // [Table.Access] and in also get a list too if a group covers them. The lists are in the
 // order of [CompareGroups].
 func (t *Table) Hosts(also ...string) []Host {

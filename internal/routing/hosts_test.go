@@ -8,8 +8,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// A confined route's entries cost nothing for hostnames to which they do not apply. The
-// limit on repeated rules does not limit how many entries times hostnames there are.
+// The entries of a confined route cost nothing for hostnames to which they do not apply.
+// Entries times hostnames can be a large product, which the limit on repeated rules does
+// not limit.
 func TestConfinedEntriesCostNothingElsewhere(t *testing.T) {
 	const n = 3000
 	group := routing.Group{Hostname: "*.example.com"}

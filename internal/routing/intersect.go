@@ -18,7 +18,7 @@ const (
 )
 
 // Intersect returns the match for requests that match both, if their relation is
-// Intersecting. It keeps other's gRPC method match.
+// Intersecting. It keeps the gRPC method match in other.
 func (m *Match) Intersect(other *Match) (*Match, Relation) {
 	path, relation := m.Path.intersect(other.Path)
 	if relation == Disjoint || m.Method != "" && other.Method != "" && m.Method != other.Method {

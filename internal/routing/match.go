@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Match is an entry's condition. A request matches when every part matches.
+// Match is the condition for an entry. A request matches when every part matches.
 type Match struct {
 	// Path is the condition for the path. The zero value matches every path.
 	Path Path
@@ -18,8 +18,8 @@ type Match struct {
 	Headers []ValueMatch
 	// Query are the conditions for query parameters, with at most one for each name.
 	Query []ValueMatch
-	// Call is a GRPCRoute's gRPC method match, and nil for an HTTPRoute. Path matches the
-	// same calls. Call decides the order instead of the path.
+	// Call is the gRPC method match in a GRPCRoute, and nil for an HTTPRoute. Path
+	// matches the same calls. Call decides the order instead of the path.
 	Call *Call
 }
 
@@ -111,7 +111,7 @@ func (v ValueMatch) matches(value string, matchesExpression expressionMatcher) b
 	return value == v.Value
 }
 
-// matchesQuery compares each parameter's first value.
+// matchesQuery compares only the first value of each parameter.
 func (m *Match) matchesQuery(r Request, matchesExpression expressionMatcher) bool {
 	return !slices.ContainsFunc(m.Query, func(q ValueMatch) bool {
 		value, ok := r.parameter(q.Name)

@@ -21,8 +21,8 @@ func (c *PathChange) Apply(path string, match Path) string {
 	return cmp.Or(replacement+rest, "/")
 }
 
-// Location returns a redirect's Location header for a request that the entry answers. The
-// data plane that serves redirects compares paths with their escapes, which stay.
+// Location returns the Location header for a request that the entry redirects. The data
+// plane that serves redirects compares paths with their escapes, which stay.
 func (e *Entry) Location(r Request) string {
 	redirect := e.Action.Redirect
 	origin := cmp.Or(redirect.Scheme, string(r.scheme())) + "://" + cmp.Or(redirect.Hostname, r.Host)

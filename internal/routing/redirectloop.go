@@ -10,7 +10,7 @@ import (
 // RedirectLoop is an entry that redirects requests with the Schemes to their own URL.
 type RedirectLoop struct {
 	Entry *Entry
-	// Group is the hostname of the entry's group.
+	// Group is the hostname of the group that the entry belongs to.
 	Group   string
 	Schemes Schemes
 }

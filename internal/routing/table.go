@@ -37,7 +37,7 @@ type Table struct {
 
 // Group has the entries from all listeners with one hostname.
 type Group struct {
-	// Hostname is the listeners' hostname: an exact name, a wildcard such as
+	// Hostname is the hostname of all these listeners: an exact name, a wildcard such as
 	// "*.example.com", or empty for every host.
 	Hostname string
 	// Namespace is the namespace of the owner of the listeners.
@@ -107,13 +107,14 @@ type Route struct {
 	// Created is when the route was created, in seconds since 1970. A route without a
 	// creation time has the largest value.
 	Created int64
-	// Rank is the route's position among all routes: the oldest route first, then by
+	// Rank is the position among all routes: the oldest route first, then by
 	// "{namespace}/{name}", then by kind.
 	Rank int
-	// Tenant identifies the route's tenant. It is empty while no route is Confined.
+	// Tenant identifies the tenant that the route belongs to. It is empty while no route
+	// is Confined.
 	Tenant string
-	// Confined reports whether the route's wildcards do not apply to narrower hostnames
-	// that only other tenants' routes name.
+	// Confined reports whether the wildcards in the route do not apply to narrower
+	// hostnames that only routes of other tenants name.
 	Confined bool
 }
 
