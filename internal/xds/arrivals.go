@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// arrivals are the connections whose clients have not identified themselves. Every pod of the
-// cluster can open such a connection, so they have a quota of their own and end after
+// arrivals are connections whose clients have not identified themselves. Every pod in
+// the cluster can open such a connection, so they have their own quota and end after
 // handshakeTimeout.
 //
-// A new connection above the quota ends an older one: the oldest of its own address, or of the
-// address with the most connections. An Envoy needs one connection for a few milliseconds, so it
-// does not lose it while another address has several.
+// A new connection above the quota ends an older one: the oldest from its own address,
+// or from the address with the most connections. An Envoy needs one connection for a
+// few milliseconds, so it keeps that connection while another address has several.
 type arrivals struct {
 	mu sync.Mutex
-	// byHost has the connections of each address, the oldest first.
+	// byHost lists each address's connections, the oldest first.
 	byHost map[string][]*arrival
 	count  int
-	// arrived is the number of connections that have ever arrived.
+	// arrived counts all connections that have ever arrived.
 	arrived uint64
 }
 
@@ -27,7 +27,7 @@ type arrival struct {
 	host   string
 	number uint64
 	once   sync.Once
-	// leave ends the accounting of the connection. [arrivals].mu guards it.
+	// leave stops counting the connection. [arrivals].mu guards it.
 	leave func()
 	all   *arrivals
 }
@@ -60,7 +60,7 @@ func (a *arrivals) add(conn net.Conn) *arrival {
 func (a *arrivals) insert(conn net.Conn) (added, displaced *arrival) {
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
-		host = conn.RemoteAddr().String() // the connection of a test
+		host = conn.RemoteAddr().String() // a test connection
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,8 +78,8 @@ func (a *arrivals) insert(conn net.Conn) (added, displaced *arrival) {
 	return added, displaced
 }
 
-// oldestOfBusiest returns the oldest connection of the address with the most connections. The
-// caller holds the lock.
+// oldestOfBusiest returns the oldest connection from the address with the most
+// connections. The caller holds the lock.
 func (a *arrivals) oldestOfBusiest() *arrival {
 	var found *arrival
 	most := 0
@@ -91,7 +91,6 @@ func (a *arrivals) oldestOfBusiest() *arrival {
 	return found
 }
 
-// remove ends the accounting of the connection.
 func (a *arrivals) remove(c *arrival) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// anonymous is a connection from an address.
 type anonymous struct {
 	net.Conn
 	address  string
@@ -23,7 +22,6 @@ func (p *anonymous) Close() error {
 	return nil
 }
 
-// arriving are arrivals with all their connections.
 type arriving struct {
 	*arrivals
 	all []*anonymous
@@ -35,7 +33,8 @@ func (a *arriving) connect(address string) (*anonymous, *arrival) {
 	return p, a.add(p)
 }
 
-// open returns the number of open connections of the address, or of all if it is empty.
+// open counts the open connections from the address, or from all addresses if it is
+// empty.
 func (a *arriving) open(address string) int {
 	n := 0
 	for _, p := range a.all {
@@ -72,7 +71,7 @@ func TestArrivalsOfBusyAddressesAreDisplacedFirst(t *testing.T) {
 	}
 }
 
-// Connections above the quota of an address displace its oldest ones only.
+// Connections above an address's quota displace only its own oldest connections.
 func TestArrivalsOfOneAddressDisplaceEachOther(t *testing.T) {
 	a := &arriving{arrivals: newArrivals()}
 	other, _ := a.connect("10.1.0.2")

@@ -38,7 +38,6 @@ const (
 	otherTunnel  = types.UID("uid-of-other")
 )
 
-// ca is a certificate authority.
 type ca struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -99,14 +98,14 @@ func (c *ca) serverConfig(t *testing.T) *tls.Config {
 	}
 }
 
-// client returns a certificate of an Envoy.
+// client returns an Envoy certificate.
 func (c *ca) client(t *testing.T, gateway types.NamespacedName, tunnel types.UID, validity time.Duration) tls.Certificate {
 	t.Helper()
 	id := &url.URL{Scheme: "tunnel-gateway", Host: "cluster", Path: fmt.Sprintf("/%s/%s", gateway, tunnel)}
 	return c.issue(t, validity, x509.Certificate{URIs: []*url.URL{id}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-// identify reads the certificates of client.
+// identify reads the certificates that client issues.
 func identify(state tls.ConnectionState) (authority.Identity, error) {
 	if len(state.PeerCertificates) == 0 || len(state.PeerCertificates[0].URIs) != 1 {
 		return authority.Identity{}, errors.New("no identity")
@@ -119,13 +118,13 @@ func identify(state tls.ConnectionState) (authority.Identity, error) {
 	return authority.Identity{ClusterID: id.Host, Gateway: types.NamespacedName{Namespace: namespace, Name: name}, Tunnel: types.UID(tunnel)}, nil
 }
 
-// bed is a server, in the fake time of testing/synctest.
+// bed is a server in the fake time that testing/synctest provides.
 type bed struct {
 	*xds.Server
 	*ca
 	listener *bufconn.Listener
 	metrics  *recorder
-	// dialOptions are further options of clients.
+	// dialOptions are further client options.
 	dialOptions []grpc.DialOption
 
 	mu      sync.Mutex
@@ -190,7 +189,7 @@ func (b *bed) recordChange(gateway types.NamespacedName) {
 	b.changed = append(b.changed, gateway)
 }
 
-// changes returns the number of calls of Changed since the last call.
+// changes counts the calls to Changed since the last time.
 func (b *bed) changes() int {
 	synctest.Wait()
 	b.mu.Lock()
@@ -237,7 +236,6 @@ func (c *slowConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// elapse lets virtual time pass.
 func elapse(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // virtual time
 	synctest.Wait()

@@ -41,13 +41,13 @@ func largePublication(n int, path string, headless bool) xds.Publication {
 	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: 1, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}), Resources: envoy.Render(largeTable(n, path, headless))}
 }
 
-// BenchmarkPublish measures a publication of 10,000 hostnames and 5,000 clusters: the first
-// one, one in which a route differs from the last one, and one without a difference.
+// BenchmarkPublish publishes 10,000 hostnames and 5,000 clusters: for the first time,
+// with one changed route, and unchanged.
 func BenchmarkPublish(b *testing.B) {
 	const hostnames = 10_000
 	first := largePublication(hostnames, "/a", false)
 	changed := first
-	// The controller renders each publication with the clusters of the last one.
+	// The controller renders each publication with the previous clusters.
 	changed.Resources = envoy.RenderTransition(largeTable(hostnames, "/b", false), envoy.Transition{}, first.Resources)
 	publications := []xds.Publication{first, changed}
 	publish := func(b *testing.B, s *xds.Server, i int) {

@@ -25,7 +25,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// The types of resources.
 const (
 	clusters  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	endpoints = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -35,7 +34,7 @@ const (
 
 func splitPath(path string) iter.Seq[string] { return strings.SplitSeq(strings.Trim(path, "/"), "/") }
 
-// client is an Envoy's side of a stream.
+// client plays Envoy on a stream.
 type client struct {
 	t      *testing.T
 	conn   *grpc.ClientConn
@@ -73,20 +72,18 @@ func (b *bed) connect(t *testing.T, certificates ...tls.Certificate) *client {
 	return c
 }
 
-// envoy opens a stream of an Envoy of the Gateway shared.
+// envoy opens a stream for an Envoy that serves the Gateway shared.
 func (b *bed) envoy(t *testing.T) *client {
 	t.Helper()
 	return b.connect(t, b.client(t, shared, sharedTunnel, 24*time.Hour))
 }
 
-// hold stops reading from the connection.
 func (c *client) hold() {
 	c.t.Helper()
 	synctest.Wait()
 	c.isHeld.Store(true)
 }
 
-// resume continues to read from the connection.
 func (c *client) resume() { close(c.resumed) }
 
 // awaitResume waits while the client does not read from the connection.
@@ -110,7 +107,7 @@ func (c *client) receive() {
 	}
 }
 
-// close ends the stream and the connection, also if they have ended.
+// close ends the stream and the connection, even if they have ended.
 func (c *client) close() {
 	c.cancel()
 	_ = c.conn.Close() // perhaps again
@@ -144,7 +141,7 @@ func (c *client) request(r *discoveryv3.DeltaDiscoveryRequest) {
 	}
 }
 
-// subscribe begins a type with what the client has.
+// subscribe sends the first request for a type, with the versions that the client has.
 func (c *client) subscribe(typeURL string, names ...string) {
 	c.t.Helper()
 	c.request(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typeURL, ResourceNamesSubscribe: names, InitialResourceVersions: maps.Clone(c.versions[typeURL])})
@@ -192,7 +189,6 @@ func (c *client) wantNothing() {
 	}
 }
 
-// describe returns the types, names and removed names of responses.
 func describe(responses []*discoveryv3.DeltaDiscoveryResponse) string {
 	var all []string
 	for _, r := range responses {
@@ -221,8 +217,8 @@ func (c *client) run() string {
 	return join(got, c.settle())
 }
 
-// settle acknowledges everything until nothing more arrives, and subscribes to the endpoints
-// of clusters that need them. It returns what arrived.
+// settle acknowledges everything until nothing more arrives, and subscribes to the
+// endpoints that clusters need. It returns what arrived.
 func (c *client) settle() string {
 	c.t.Helper()
 	got := ""
@@ -247,7 +243,7 @@ func join(a, b string) string {
 	return strings.Trim(fmt.Sprintf("%s; %s", a, b), "; ")
 }
 
-// started returns an Envoy of the Gateway shared that has the publication.
+// started returns an Envoy that has the publication for the Gateway shared.
 func (b *bed) started(t *testing.T) *client {
 	t.Helper()
 	c := b.envoy(t)

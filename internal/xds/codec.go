@@ -7,31 +7,31 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the codec of gRPC
+	_ "google.golang.org/grpc/encoding/proto" // registers gRPC's codec
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// codec is the codec of gRPC with limits on requests, and without copies of large resources.
-// Without the limits, a request of 64 MiB could become gigabytes: an empty name has two bytes in
+// codec is gRPC's codec, but limits requests and does not copy large resources. Without
+// the limits, a 64 MiB request could grow to gigabytes: an empty name has two bytes in
 // a request and 16 in memory.
 type codec struct {
 	encoding.CodecV2
-	// large serializes the decoding of requests with many names.
+	// large is held while a request with many names is decoded.
 	large sync.Mutex
 }
 
 func newCodec() *codec { return &codec{CodecV2: encoding.GetCodecV2("proto")} }
 
-// The limits of one request.
+// The limits for one request.
 const (
-	// maxNamesPerRequest is the maximum number of names and of initial versions.
+	// maxNamesPerRequest limits names and initial versions together.
 	maxNamesPerRequest = 2 * maxNames
-	// manyNames is the number of names above which requests are decoded one at a time.
+	// Requests with more than manyNames names are decoded one at a time.
 	manyNames = 10_000
-	// maxDetails is the maximum size of the other fields: of the node, which has 61 KB, and of
-	// the error, which Envoy cuts to 4 KB.
+	// maxDetails limits the other fields: the node, which has 61 KB, and the error,
+	// which Envoy cuts to 4 KB.
 	maxDetails = 256 << 10
 )
 
@@ -53,11 +53,11 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, v)
 }
 
-// largeResource is the size from which the streams share the bytes of a resource.
+// largeResource is the size from which all streams share a resource's bytes.
 const largeResource = 64 << 10
 
-// Marshal implements [encoding.CodecV2]. Each stream would otherwise keep a copy of the routes
-// until its client has read them.
+// Marshal implements [encoding.CodecV2]. Each stream would otherwise keep a copy of the
+// routes until its client has read them.
 func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 	r, ok := v.(*discoveryv3.DeltaDiscoveryResponse)
 	if !ok || !slices.ContainsFunc(r.Resources, isLarge) {
@@ -81,12 +81,12 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 
 func isLarge(r *resource) bool { return len(r.Resource.Value) >= largeResource }
 
-// encodeWithoutValue encodes a resource of a response as far as its value, which follows.
+// encodeWithoutValue encodes a response's resource as far as its value, which follows.
 func encodeWithoutValue(r *resource) []byte {
 	const (
-		resources                               = 2 // of DeltaDiscoveryResponse
+		resources                               = 2 // in DeltaDiscoveryResponse
 		version, content, name                  = 1, 2, 3
-		typeURL, value         protowire.Number = 1, 2 // of Any
+		typeURL, value         protowire.Number = 1, 2 // in Any
 	)
 	field := func(to []byte, number protowire.Number, text string) []byte {
 		return protowire.AppendString(protowire.AppendTag(to, number, protowire.BytesType), text)
@@ -100,7 +100,7 @@ func encodeWithoutValue(r *resource) []byte {
 	return slices.Concat(size(nil, resources, len(head)+packedSize), head, packed)
 }
 
-// The numbers of the fields with names in a request.
+// The request fields that hold names.
 var (
 	fieldSubscribe   = fieldOfRequest("resource_names_subscribe")
 	fieldUnsubscribe = fieldOfRequest("resource_names_unsubscribe")
@@ -111,8 +111,8 @@ func fieldOfRequest(name protoreflect.Name) protowire.Number {
 	return (&discoveryv3.DeltaDiscoveryRequest{}).ProtoReflect().Descriptor().Fields().ByName(name).Number()
 }
 
-// checkRequest returns the number of names in an encoded request, or an error if the request
-// exceeds a limit.
+// checkRequest counts the names in an encoded request. It returns an error if the
+// request exceeds a limit.
 func checkRequest(encoded []byte) (names int, err error) {
 	details := 0
 	for len(encoded) > 0 {

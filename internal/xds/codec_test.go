@@ -33,7 +33,7 @@ func TestLargeResourcesAreEncoded(t *testing.T) {
 	}
 }
 
-// A process with little memory keeps less for the Envoys of one Gateway.
+// A process with little memory keeps less for each Gateway's Envoys.
 func TestMemoryLimits(t *testing.T) {
 	for memory, want := range map[int64]memoryLimits{
 		0:         {512 << 20, 2_000_000},

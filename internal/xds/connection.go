@@ -13,27 +13,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/authority"
 )
 
-// connection is a connection of a client whose certificate identifies a current Tunnel.
+// connection is the connection of a client whose certificate identifies a current
+// Tunnel.
 type connection struct {
 	net.Conn
 	// raw is the TCP connection that carries TLS.
 	raw      *arrival
 	identity authority.Identity
-	// expiry is when the client's certificate expires.
-	expiry  time.Time
-	gateway *gateway
-	server  *Server
+	expiry   time.Time
+	gateway  *gateway
+	server   *Server
 	// idleSince is when the client last had a stream on which it has sent a request, or when it
 	// connected. It is zero while it has one. Server.mu guards it.
 	idleSince time.Time
-	// unread is the number of bytes that have arrived since the last complete request. gRPC
-	// keeps it in memory until the request is complete, and a connection has only one stream.
+	// unread counts the bytes that have arrived since the last complete request. gRPC
+	// keeps them in memory until the request is complete, and a connection has only one
+	// stream.
 	unread   atomic.Int64
 	isClosed atomic.Bool
 }
 
-// Read implements [net.Conn]. It fails when the incomplete requests on all connections of the
-// Gateway together are too large.
+// Read implements [net.Conn]. It fails when the incomplete requests on all the
+// Gateway's connections together are too large.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.unread.Add(int64(n))
@@ -47,11 +48,11 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// resetUnread records that a request has arrived completely, or that the connection has ended.
+// resetUnread records that a request is complete or the connection has ended.
 func (c *connection) resetUnread() { c.gateway.unread.Add(-c.unread.Swap(0)) }
 
-// end ends the connection with all its streams, including a stream that waits for a slow
-// client. It does not wait for the client, as the end of TLS does.
+// end ends the connection with all its streams, even a stream that waits for a slow
+// client. Unlike a TLS shutdown, it does not wait for the client.
 func (c *connection) end() { _ = c.raw.Close() }
 
 // isIdle reports whether the client has had no stream with a request for too long. The caller
@@ -60,7 +61,7 @@ func (c *connection) isIdle(now time.Time) bool {
 	return !c.idleSince.IsZero() && now.Sub(c.idleSince) >= idleTimeout
 }
 
-// forget ends the accounting of the connection, which is closed.
+// forget stops counting the connection, which is closed.
 func (c *connection) forget() {
 	c.isClosed.Store(true)
 	c.resetUnread()
@@ -122,7 +123,7 @@ func (c *serverCredentials) ClientHandshake(context.Context, string, net.Conn) (
 	return nil, nil, errors.New("these credentials are for a server")
 }
 
-// admit returns the connection of a client that is allowed to connect.
+// admit returns the connection if its client is allowed to connect.
 func (s *Server) admit(conn net.Conn, raw *arrival, info credentials.TLSInfo) (*connection, error) {
 	identity, err := s.options.Identify(info.State)
 	if err != nil {

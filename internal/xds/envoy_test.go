@@ -37,22 +37,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
-// hostname is the hostname of the route.
 const hostname = "app.example.com"
 
-// patience is how long a test waits for a condition.
 const patience = 30 * time.Second
 
 // sidecar is the real Envoy with a server for it.
 type sidecar struct {
 	*xds.Server
 	*ca
-	// dir has the files of Envoy's identity.
+	// dir contains the files with Envoy's identity.
 	dir     string
 	metrics *recorder
-	address string // of the server
+	address string // the server's address
 	stop    func()
-	// open, protected and ready are the addresses of Envoy's listeners.
+	// open, protected and ready are the addresses on which Envoy listens.
 	open, protected, ready string
 }
 
@@ -108,7 +106,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// writeCertificates writes the files of the identity.
+// writeCertificates writes the identity files.
 func (s *sidecar) writeCertificates(t *testing.T) {
 	t.Helper()
 	client := s.client(t, shared, sharedTunnel, time.Hour)
@@ -134,7 +132,7 @@ func (s *sidecar) writeCertificates(t *testing.T) {
 	}
 }
 
-// startEnvoy starts Envoy with the bootstrap of a sidecar and other addresses and paths.
+// startEnvoy starts Envoy with the sidecar bootstrap and other addresses and paths.
 func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.Bootstrap) {
 	t.Helper()
 	bootstrap.StaticResources.Listeners = s.local(t, bootstrap.StaticResources.Listeners)
@@ -165,7 +163,7 @@ func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.B
 	})
 }
 
-// local returns the listeners with addresses of this machine.
+// local returns the listeners with addresses on this machine.
 func (s *sidecar) local(t *testing.T, all []*listenerv3.Listener) []*listenerv3.Listener {
 	t.Helper()
 	addresses := map[string]string{envoy.ListenerOpen: s.open, envoy.ListenerProtected: s.protected, envoy.ListenerReady: s.ready}
@@ -188,7 +186,7 @@ func setAddress(t *testing.T, address *corev3.Address, hostAndPort string) {
 	socket.Address, socket.PortSpecifier = resolved.IP.String(), &corev3.SocketAddress_PortValue{PortValue: uint32(resolved.Port)} //nolint:gosec // a port
 }
 
-// listens reports whether a listener of Envoy accepts connections.
+// listens reports whether an Envoy listener accepts connections.
 func listens(address string) bool {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -198,7 +196,6 @@ func listens(address string) bool {
 	return true
 }
 
-// await waits for a condition.
 func await(t *testing.T, what string, condition func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -211,7 +208,7 @@ func await(t *testing.T, what string, condition func() bool) time.Duration {
 	return time.Since(start)
 }
 
-// get returns the status and the body of a response.
+// get returns the response status and body.
 func (s *sidecar) get() (string, error) {
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.open+"/app", nil)
 	if err != nil {
@@ -227,7 +224,7 @@ func (s *sidecar) get() (string, error) {
 	return fmt.Sprintf("%d %s", response.StatusCode, body), err
 }
 
-// awaitAnswer waits until Envoy gives the answer.
+// awaitAnswer waits until Envoy responds as wanted.
 func (s *sidecar) awaitAnswer(t *testing.T, want string) time.Duration {
 	t.Helper()
 	got := ""
@@ -242,7 +239,7 @@ func (s *sidecar) awaitAnswer(t *testing.T, want string) time.Duration {
 	})
 }
 
-// backend starts a backend that answers with the text, and returns it as a Service.
+// backend starts a backend that responds with the text, and returns it as a Service.
 func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
@@ -273,7 +270,7 @@ func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAss
 	return a
 }
 
-// publish publishes the publication with addresses of this machine.
+// publish publishes with addresses on this machine.
 func (s *sidecar) publish(t *testing.T, p xds.Publication) {
 	t.Helper()
 	p.Listeners = s.local(t, p.Listeners)
@@ -330,7 +327,7 @@ func TestEnvoyWithANewerBootstrapKeepsItsStream(t *testing.T) {
 	}
 }
 
-// Envoy is ready before the endpoints of a cluster exist, and follows them.
+// Envoy is ready before a cluster has endpoints, and follows them.
 func TestEnvoyFollowsEndpoints(t *testing.T) {
 	s := newSidecar(t)
 	service, first := backend(t, "first")

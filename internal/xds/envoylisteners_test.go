@@ -17,7 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 )
 
-// bootstrapWithListeners returns the bootstrap of the pods of version 1 of the schema, which
+// bootstrapWithListeners returns the bootstrap that pods with schema version 1 have. It
 // contains the listeners.
 func bootstrapWithListeners(t *testing.T) *bootstrapv3.Bootstrap {
 	t.Helper()
@@ -36,7 +36,8 @@ func bootstrapWithListeners(t *testing.T) *bootstrapv3.Bootstrap {
 	return b
 }
 
-// A pod of an earlier version, whose bootstrap contains the listeners, is served until it is replaced.
+// A pod from an earlier version, whose bootstrap contains the listeners, is served
+// until it is replaced.
 func TestEnvoyWithListenersInItsBootstrapIsServed(t *testing.T) {
 	s := newSidecarWith(t, bootstrapWithListeners(t))
 	blue, _ := backend(t, "blue")
@@ -59,8 +60,8 @@ func TestEnvoyWithListenersInItsBootstrapIsServed(t *testing.T) {
 	})
 }
 
-// The Envoys of pods that run as processes have static listeners, which those of the controller do
-// not replace: they are acknowledged without effect.
+// Envoys in pods that run as processes have static listeners. The controller's
+// listeners do not replace them: Envoy acknowledges them without effect.
 func TestEnvoyKeepsItsStaticListeners(t *testing.T) {
 	bootstrap := envoy.Bootstrap("127.0.0.1")
 	bootstrap.StaticResources.Listeners = envoy.Listeners(envoy.ReadyOptions{Metrics: true})
@@ -80,7 +81,6 @@ func TestEnvoyKeepsItsStaticListeners(t *testing.T) {
 	}
 }
 
-// setVia changes a listener so that it adds the header Via to responses.
 func setVia(t *testing.T, l *listenerv3.Listener, via string) {
 	t.Helper()
 	config := l.FilterChains[0].Filters[0].GetTypedConfig()
@@ -96,7 +96,7 @@ func setVia(t *testing.T, l *listenerv3.Listener, via string) {
 	config.Value = packed.Value
 }
 
-// via returns the header Via of the response to a request on a new connection.
+// via returns the response's Via header for a request on a new connection.
 func (s *sidecar) via(t *testing.T) string {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.open+"/app", http.NoBody)

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// allocated returns how much the function allocates, in bytes.
+// allocated returns how many bytes the function allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -40,7 +40,7 @@ func TestRequestsDoNotGrowInMemory(t *testing.T) {
 				c := b.envoy(t)
 				defer c.close()
 				synctest.Wait()
-				// The request has 10 MB. The client's side and gRPC need some copies of it.
+				// The request has 10 MB. The client and gRPC need several copies.
 				size := allocated(func() {
 					c.request(request)
 					_ = c.ended()
@@ -59,8 +59,8 @@ func withEmptyDetails(r *discoveryv3.DeltaDiscoveryRequest, n int) *discoveryv3.
 	return r
 }
 
-// A pod that never finishes the TLS handshake does not keep others from connecting, and neither do
-// a hundred pods: they share a quota, which is not the Envoys'.
+// A pod that never finishes the TLS handshake does not keep others from connecting, and
+// neither do a hundred pods: they share a quota, which Envoys do not use.
 func TestUnfinishedHandshakesDoNotKeepOthersOut(t *testing.T) {
 	for pods, connections := range map[int]int{1: 5000, 100: 50} {
 		t.Run(fmt.Sprint(pods, " pods"), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestUnfinishedHandshakesDoNotKeepOthersOut(t *testing.T) {
 	}
 }
 
-// Clients that do not read share the memory of what is sent to them.
+// Clients that do not read share the memory for what is sent to them.
 func TestSlowReadersShareMemory(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		const size, clients = 4 << 20, 20
@@ -153,7 +153,7 @@ func TestReconnectingClientsAreNotReportedEachTime(t *testing.T) {
 	})
 }
 
-// crowd is a listener that first accepts the connections of pods that send nothing.
+// crowd is a listener that first accepts connections from pods that send nothing.
 type crowd struct {
 	net.Listener
 	pods, connections int
@@ -170,7 +170,7 @@ func (l *crowd) Accept() (net.Conn, error) {
 	return l.accepted[n], nil
 }
 
-// open returns the number of open connections, and the largest number of one pod.
+// open counts all open connections, and those from the pod with the most.
 func (l *crowd) open() (all, most int) {
 	synctest.Wait()
 	byPod := map[string]int{}
@@ -186,7 +186,7 @@ func (l *crowd) open() (all, most int) {
 	return all, most
 }
 
-// silent is the connection of a client that sends nothing.
+// silent is a connection on which the client sends nothing.
 type silent struct {
 	net.Conn
 	address *net.TCPAddr

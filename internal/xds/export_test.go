@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// Serve serves on a listener of the test.
+// Serve serves on a test listener.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return s.serve(ctx, listener)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gateway is the server's state of one Gateway. Server.mu guards it.
+// gateway is the server's state for one Gateway. Server.mu guards it.
 type gateway struct {
 	name types.NamespacedName
 	// publishing serializes publications, and guards validator.
@@ -23,9 +23,9 @@ type gateway struct {
 	tunnel    types.UID
 	sequence  int64
 	published *snapshot
-	// wanted is the edition whose acknowledgements the caller of Publish waits for, or 0. arrived
-	// is the last edition whose acknowledgements need no report. It never decreases, so that
-	// clients that connect again and again cause no reports.
+	// wanted is the edition whose acknowledgements Publish's caller waits for, or 0.
+	// arrived is the last edition whose acknowledgements need no report. It never
+	// decreases, so clients that connect again and again cause no reports.
 	wanted, arrived uint64
 	// refused explains why the newest publication is not valid. It is empty if that publication
 	// is valid.
@@ -35,30 +35,33 @@ type gateway struct {
 	target   *snapshot
 	editions uint64
 
-	// acknowledged are the routes that an Envoy acknowledged, by RouteConfiguration.
+	// acknowledged maps RouteConfiguration names to the routes that an Envoy
+	// acknowledged.
 	acknowledged map[string]acknowledged
-	// acknowledgedClusters is the last publication whose clusters an Envoy acknowledged.
+	// acknowledgedClusters is the last snapshot whose clusters an Envoy acknowledged.
 	acknowledgedClusters *snapshot
 	rejected             rejections
 
 	connections map[*connection]struct{}
 	streams     map[*stream]struct{}
-	// names is the sum of stream.names.
+	// names is the sum over stream.names.
 	names int
-	// unread is the sum of connection.unread. Server.mu does not guard it.
+	// unread is the sum over connection.unread. Server.mu does not guard it.
 	unread atomic.Int64
 	// hasConnected reports whether an Envoy has had a stream.
 	hasConnected bool
-	// reported is the state after the last call of Options.Changed, and progress the newest
-	// sequence that was reported as acknowledged.
+	// reported is the state at the last call to Options.Changed, and progress the
+	// newest sequence reported as acknowledged.
 	reported State
 	progress int64
-	// reports limits the calls without progress, and logs the messages about rejections.
+	// reports limits the calls that report no progress, and logs the messages about
+	// rejections.
 	reports, logs *rate.Limiter
 }
 
-// A client that connects or rejects again and again changes the state each time. Each report of
-// a change costs a reconcile. The next [Server.sweep] reports what is above the limit.
+// A client that connects or rejects again and again changes the state each time, and
+// each reported change costs a reconcile. The next [Server.sweep] reports what is above
+// the limit.
 const (
 	reportBurst    = 100
 	reportInterval = 2 * time.Second
@@ -70,21 +73,21 @@ type acknowledged struct {
 	*snapshot
 }
 
-// rejections are the resources of the last publication that Envoys rejected.
+// rejections are the last publication's resources that Envoys rejected.
 type rejections struct {
-	// routes has the versions of rejected RouteConfigurations.
+	// routes maps rejected RouteConfigurations to their versions.
 	routes map[string]string
-	// clusters has the versions of the clusters of rejected responses, of which at least one
-	// is not valid.
+	// clusters has the clusters in rejected responses, with their versions. At least
+	// one cluster in each response is not valid.
 	clusters map[string]string
 	// problem is the last error, and edition identifies its publication.
 	problem string
 	edition uint64
-	// leaked are the clusters that Envoys can have, although they do not list them.
+	// leaked are clusters that Envoys may have, although they do not list them.
 	leaked map[string]struct{}
 }
 
-// maxLeaked limits the clusters of rejected responses that are remembered.
+// maxLeaked limits how many clusters from rejected responses are remembered.
 const maxLeaked = 100_000
 
 func newGateway(name types.NamespacedName) *gateway {
@@ -121,7 +124,7 @@ func (g *gateway) accept(s *snapshot, sequence int64) {
 	g.compose()
 }
 
-// want begins to wait for the acknowledgements of the publication, or ends that.
+// want starts or stops waiting for the publication's acknowledgements.
 func (g *gateway) want(isWanted bool) {
 	g.wanted = 0
 	if isWanted {
@@ -149,7 +152,7 @@ func (g *gateway) replaceEndpoints(r resources) {
 	g.target = g.target.withEndpoints(all)
 }
 
-// forgetRejections forgets the rejections of resources that are no longer published.
+// forgetRejections forgets rejected resources that are no longer published.
 func (g *gateway) forgetRejections() {
 	for name, version := range g.rejected.routes {
 		if g.published.byKind[routes][name].GetVersion() != version {
@@ -171,9 +174,10 @@ func contains(all resources, versions map[string]string) bool {
 	return true
 }
 
-// compose sets the target. A rejected RouteConfiguration reverts to its acknowledged version.
-// After a rejection of clusters, both RouteConfigurations revert. The target omits a
-// RouteConfiguration without an acknowledged version.
+// compose sets the target. For example, if an Envoy rejects the routes "open" in
+// version v2, the target has "open" in the version that an Envoy last acknowledged,
+// with the clusters it needs. If an Envoy rejects clusters, both RouteConfigurations
+// revert. The target omits a RouteConfiguration that no Envoy has acknowledged.
 func (g *gateway) compose() {
 	if len(g.rejected.routes) == 0 && g.rejected.clusters == nil {
 		g.target = g.published
@@ -212,7 +216,6 @@ func (g *gateway) compose() {
 	g.target = t
 }
 
-// addMissing adds the resources that are missing.
 func addMissing(to, from resources) {
 	for name, r := range from {
 		if _, ok := to[name]; !ok {
@@ -266,7 +269,7 @@ func (g *gateway) acknowledgeRoutes(r *resource, s *snapshot) {
 	}
 }
 
-// complete records that the Envoy of the stream has all resources of the snapshot.
+// complete records that the stream's Envoy has all resources in the snapshot.
 func (g *gateway) complete(st *stream, s *snapshot) {
 	if s == nil || s.isPartial || g.published == nil || st.completed == s.edition {
 		return
@@ -282,8 +285,8 @@ func (g *gateway) complete(st *stream, s *snapshot) {
 	g.forgetRejection()
 }
 
-// forgetRejection forgets the last error when every connected Envoy has the publication: the Envoy
-// that rejected it is gone, or accepted it in the end.
+// forgetRejection forgets the last error when every connected Envoy has the
+// publication: the Envoy that rejected it is gone, or accepted it in the end.
 func (g *gateway) forgetRejection() {
 	if g.isComplete() {
 		g.rejected.problem = ""
@@ -333,7 +336,7 @@ func (g *gateway) rejectRoutes(versions map[string]string) {
 	}
 }
 
-// rememberLeaked remembers the clusters that Envoy may have applied from a rejected
+// rememberLeaked remembers clusters that Envoy may have applied from a rejected
 // response, for its next stream.
 func (g *gateway) rememberLeaked(r *response) {
 	for _, added := range r.added {
@@ -345,8 +348,7 @@ func (g *gateway) rememberLeaked(r *response) {
 
 const maxProblem = 200
 
-// problemText returns the text of an error that Envoy reports, cut and without control
-// characters.
+// problemText shortens an error that Envoy reports, and removes control characters.
 func problemText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

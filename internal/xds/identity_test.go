@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// A client without the certificate of a current Tunnel gets no response.
+// Without a certificate for a current Tunnel, a client gets no response.
 func TestRefusedClients(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -54,8 +54,8 @@ func TestRefusedClients(t *testing.T) {
 	}
 }
 
-// The certificate decides which configuration a client gets. The node and the names in its
-// requests do not matter.
+// The certificate decides which configuration a client gets. The node and the names in
+// its requests do not matter.
 func TestAClientGetsOnlyTheConfigurationOfItsGateway(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "secret-of-shared", "s.shop.cart", "eds-of-shared"))
@@ -64,7 +64,7 @@ func TestAClientGetsOnlyTheConfigurationOfItsGateway(t *testing.T) {
 		c.subscribe(clusters)
 		c.subscribe(endpoints, "eds-of-shared")
 		c.subscribe(routes, "open", "protected")
-		c.wantNothing() // the Gateway of the client has no publication
+		c.wantNothing() // the client's Gateway has no publication
 
 		p := publication(1, "of-other", "b")
 		p.Gateway, p.Tunnel = other, otherTunnel
@@ -92,7 +92,7 @@ func TestAClientGetsOnlyTheConfigurationOfItsGateway(t *testing.T) {
 	})
 }
 
-// The streams of a Tunnel that is removed or replaced end, also while the client does not
+// When a Tunnel is removed or replaced, its streams end, even while the client does not
 // read.
 func TestStreamsOfAnotherTunnelEnd(t *testing.T) {
 	for _, test := range []struct {
@@ -143,7 +143,8 @@ func TestAStaleClientGetsNothing(t *testing.T) {
 	})
 }
 
-// A client whose Tunnel is newer than the publication waits for the publication of its Tunnel.
+// A client whose Tunnel is newer than the publication waits for its Tunnel's
+// publication.
 func TestAClientOfANewerTunnelWaits(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		const newer = types.UID("uid-of-a-newer-tunnel")

@@ -2,10 +2,10 @@ package xds
 
 import "github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 
-// kind is a type of resources.
+// kind is a resource type.
 type kind int
 
-// The types of resources that the server serves.
+// The resource types that the server serves.
 const (
 	clusters kind = iota
 	endpoints
@@ -14,7 +14,7 @@ const (
 	kinds // their number
 )
 
-// typeURLs are the types in requests and responses.
+// typeURLs are the type names in requests and responses.
 var typeURLs = [kinds]string{
 	clusters:  "type.googleapis.com/envoy.config.cluster.v3.Cluster",
 	endpoints: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
@@ -22,7 +22,6 @@ var typeURLs = [kinds]string{
 	routes:    "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
 }
 
-// kindOf returns the kind of a type.
 func kindOf(typeURL string) (kind, bool) {
 	for k, url := range typeURLs {
 		if url == typeURL {
@@ -32,7 +31,7 @@ func kindOf(typeURL string) (kind, bool) {
 	return 0, false
 }
 
-// label returns the kind as the label of a metric.
+// label returns the kind as a metric label.
 func (k kind) label() metrics.XDSResources {
 	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes}[k]
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// Listeners depend on the version of the controller and on the settings of the class, not on
-// tenants. When an Envoy rejects one, for example because it cannot bind the port, it keeps the
-// last one, and the other Envoys get the new one.
+// Listeners depend on the controller version and the settings in the GatewayClass, not
+// on tenants. If an Envoy rejects a listener, for example because it cannot bind the
+// port, it keeps the previous one, and the other Envoys get the new one.
 //
-// An Envoy whose bootstrap comes from an earlier version subscribes to no listeners, because its
-// bootstrap contains them. It gets everything else.
+// An Envoy whose bootstrap comes from an earlier version subscribes to no listeners,
+// because its bootstrap contains them. It gets everything else.
 
-// listenersAndRoutes sends the changed listeners for requests, and then the routes. The routes wait
-// for the acknowledgement, because they can rely on a change of a listener.
+// listenersAndRoutes sends the changed listeners for requests, and then the routes. The
+// routes wait until the listeners are acknowledged, because they can rely on a listener
+// change.
 func (s *session) listenersAndRoutes(now time.Time) step {
 	if next := s.one(listeners, s.listenersForRequests()); next.response != nil {
 		s.holdRoutes(now)
@@ -46,7 +47,7 @@ func (s *session) lastListeners() step {
 	return step{}
 }
 
-// listenersForRequests returns the listeners of the target without the listener for probes.
+// listenersForRequests returns the target's listeners without the listener for probes.
 func (s *session) listenersForRequests() resources {
 	all := maps.Clone(s.target.byKind[listeners])
 	delete(all, envoy.ListenerReady)

@@ -27,7 +27,8 @@ func (b *bed) startedWithListeners(t *testing.T) *client {
 	return c
 }
 
-// rejectedListener returns an Envoy that has rejected the listener of the second publication.
+// rejectedListener returns an Envoy that has rejected the listener in the second
+// publication.
 func (b *bed) rejectedListener(t *testing.T) *client {
 	t.Helper()
 	b.publish(t, publication(1, "v1"))
@@ -74,7 +75,7 @@ func TestListenerForProbesComesLast(t *testing.T) {
 	})
 }
 
-// A change of a listener precedes the routes, which can rely on it.
+// A changed listener precedes the routes, which can rely on it.
 func TestRoutesFollowAChangedListener(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The Envoys of one Gateway cannot make the server remember any number of names.
+// A Gateway's Envoys cannot make the server remember any number of names.
 func TestNamesOfAGatewayAreLimited(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -58,8 +58,8 @@ func TestInvalidRequestsEndTheStream(t *testing.T) {
 	}
 }
 
-// A request for a type that the server does not know gets no answer, and changes nothing else. The
-// server does not remember its names.
+// A request for a type that the server does not know gets no response, and changes
+// nothing else. The server does not remember its names.
 func TestUnknownTypesAreIgnored(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))
@@ -72,7 +72,7 @@ func TestUnknownTypesAreIgnored(t *testing.T) {
 		for range 30 {
 			c.subscribe("type.googleapis.com/envoy.service.runtime.v3.Runtime")
 			c.more("type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration", names...)
-			elapse(time.Second) // for the limit of requests
+			elapse(time.Second) // the request limit
 			c.wantNothing()
 		}
 		if got := c.run(); got != "clusters a; routes open; routes protected" {
@@ -82,8 +82,8 @@ func TestUnknownTypesAreIgnored(t *testing.T) {
 	})
 }
 
-// An Envoy that reconnects lists the version of each of its resources in one request, which is
-// larger than the maximum of gRPC servers.
+// A reconnecting Envoy lists all its resource versions in one request, which exceeds
+// the default maximum for gRPC servers.
 func TestFirstRequestCanListManyVersions(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))
@@ -97,11 +97,13 @@ func TestFirstRequestCanListManyVersions(t *testing.T) {
 	})
 }
 
-// Envoy sends pings while its stream is idle, also before the first publication. A gRPC server
-// refuses pings that are more frequent than one in five minutes, unless its options permit them.
+// Envoy sends pings while its stream is idle, even before the first publication. A gRPC
+// server refuses pings more often than every five minutes, unless its options permit
+// them.
 func TestPingsArePermitted(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
-		// More frequent than the pings of the server, after which this client does not send its own.
+		// More often than the server's pings, after which this client does not send its
+		// own.
 		b.dialOptions = []grpc.DialOption{grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 5 * time.Second})}
 		c := b.envoy(t)
 		defer c.close()
@@ -241,8 +243,8 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// A client with the certificate of a deleted Tunnel gets no byte after the handshake, not even
-// the settings of HTTP/2.
+// A client with a deleted Tunnel's certificate gets no byte after the handshake, not
+// even the HTTP/2 settings.
 func TestARefusedClientGetsNoByte(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		for tunnel, want := range map[types.UID]bool{sharedTunnel: true, "uid-of-a-deleted-tunnel": false} {
@@ -265,7 +267,7 @@ func TestARefusedClientGetsNoByte(t *testing.T) {
 	})
 }
 
-// A Gateway cannot take the connections of others.
+// A Gateway cannot use up the connections that others need.
 func TestConnectionsOfAGatewayAreLimited(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		certificate := b.client(t, other, otherTunnel, time.Hour)
@@ -320,8 +322,8 @@ func TestServerWorksAfterAPanic(t *testing.T) {
 	})
 }
 
-// A client that identifies itself and then opens no stream, ends its stream, or sends nothing on it,
-// does not keep a connection of its Gateway.
+// A client that identifies itself and then opens no stream, ends its stream, or sends
+// nothing on it does not keep a connection of its Gateway.
 func TestConnectionsWithoutRequestsEnd(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

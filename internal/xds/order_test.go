@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// An Envoy that connects before the first publication waits. An empty answer would remove
-// what it has.
+// An Envoy that connects before the first publication waits. An empty response would
+// remove what it has.
 func TestStreamIsHeldUntilTheFirstPublication(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		c := b.envoy(t)
@@ -29,7 +29,7 @@ func TestStreamIsHeldUntilTheFirstPublication(t *testing.T) {
 	})
 }
 
-// An Envoy without a configuration waits for answers about clusters and about endpoints,
+// An Envoy without a configuration waits for responses about clusters and endpoints,
 // even if there are none.
 func TestFirstStart(t *testing.T) {
 	for _, test := range []struct {
@@ -57,8 +57,8 @@ func TestFirstStart(t *testing.T) {
 	}
 }
 
-// Routes follow the acknowledgement of their clusters and endpoints, and clusters are removed
-// after the acknowledgement of the routes.
+// Routes follow once their clusters and endpoints are acknowledged. Clusters are
+// removed once the routes are acknowledged.
 func TestOrderOfAPublication(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a", "eds1"))
@@ -145,7 +145,8 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
-// A client that reconnects, also to another leader, gets only what differs from what it has.
+// A client that reconnects, even to another leader, gets only what differs from what it
+// has.
 func TestReconnectResendsNothing(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a", "eds"))

@@ -2,9 +2,10 @@ package xds
 
 import "time"
 
-// The limits of the pause between two changes.
+// The limits for the pause between two changes.
 const (
-	// sustainedPause is the longest pause between changes that follow each other closely.
+	// sustainedPause is the longest pause between changes that follow each other
+	// closely.
 	sustainedPause = 200 * time.Millisecond
 	// shortestGrowth is the first such pause, which then doubles.
 	shortestGrowth = 25 * time.Millisecond
@@ -14,7 +15,8 @@ const (
 // pace is the pause after each change, so that changes that follow each other closely
 // become one. Applying a change delays the requests that an Envoy handles meanwhile.
 type pace struct {
-	// from is the time of the last acknowledgement, and took the time until it.
+	// from is the time when the last acknowledgement arrived, and took how long it
+	// took.
 	from  time.Time
 	took  time.Duration
 	pause time.Duration
@@ -25,7 +27,6 @@ func (p *pace) acknowledged(now time.Time, took time.Duration) {
 	p.from, p.took = now, took
 }
 
-// remaining returns the rest of the pause.
 func (p *pace) remaining(now time.Time) time.Duration {
 	if p.from.IsZero() {
 		return 0
@@ -33,8 +34,8 @@ func (p *pace) remaining(now time.Time) time.Duration {
 	return max(p.from.Add(min(max(p.pause, p.took), longestPause)).Sub(now), 0)
 }
 
-// begin sets the pause after a change that contains the given number of changes. The pause
-// doubles while changes arrive faster than they are sent.
+// begin sets the pause after a change that combines the given number of changes. The
+// pause doubles while changes arrive faster than they are sent.
 func (p *pace) begin(changes uint64) {
 	if changes <= 1 {
 		p.pause = 0

@@ -11,11 +11,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// Publication is the configuration of all Envoys of a Gateway.
+// Publication configures all Envoys that serve a Gateway.
 type Publication struct {
 	Gateway types.NamespacedName
-	// Tunnel is the UID of the Gateway's Tunnel. Only certificates for this Tunnel get the
-	// configuration.
+	// Tunnel is the UID of the Gateway's Tunnel. Only certificates for this Tunnel get
+	// the configuration.
 	Tunnel types.UID
 	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never decreases
 	// while the Tunnel stays the same.
@@ -23,17 +23,18 @@ type Publication struct {
 	// WantsAcknowledgement reports whether the caller waits until every connected Envoy has
 	// acknowledged the publication. The server then calls [Options.Changed] once.
 	WantsAcknowledgement bool
-	// Listeners are those of [envoy.Listeners].
+	// Listeners come from [envoy.Listeners].
 	Listeners []*listenerv3.Listener
 	Resources *envoy.Resources
-	// Assignments has the endpoints of the clusters in Resources.Endpoints. A missing cluster
-	// has no endpoints.
+	// Assignments has the endpoints for the clusters in Resources.Endpoints. A missing
+	// cluster has no endpoints.
 	Assignments envoy.Assignments
 }
 
-// Publish validates the publication, replaces the previous one of the Gateway, and returns
-// without waiting for an Envoy. The server keeps the previous publication when the new one
-// is not valid, and reports that in [State.Rejected]. A new Tunnel UID ends the streams of the old one.
+// Publish validates the publication, replaces the Gateway's previous one, and returns
+// without waiting for an Envoy. If the new publication is not valid, the server keeps
+// the previous one and reports that in [State.Rejected]. A new Tunnel UID ends the
+// streams for the old one.
 func (s *Server) Publish(p Publication) error {
 	if p.Tunnel == "" || p.Resources == nil || p.Resources.Open == nil || p.Resources.Protected == nil || len(p.Listeners) == 0 {
 		return errors.New("publish Envoy's configuration: the Tunnel, the listeners or the resources are missing")
@@ -44,7 +45,7 @@ func (s *Server) Publish(p Publication) error {
 	return err
 }
 
-// publish publishes one publication of the Gateway at a time.
+// publish handles one publication per Gateway at a time.
 func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) {
 	g.publishing.Lock()
 	defer g.publishing.Unlock()
@@ -64,9 +65,9 @@ func (s *Server) publish(g *gateway, p *Publication) (report func(), err error) 
 	}), nil
 }
 
-// PublishEndpoints replaces the endpoints of the given clusters, which the last publication
-// contains. Other clusters keep their endpoints. It does nothing if the last publication
-// belongs to another Tunnel, or if there is none.
+// PublishEndpoints replaces the endpoints for the given clusters, which the last
+// publication contains. Other clusters keep their endpoints. It does nothing if the
+// last publication belongs to another Tunnel, or if there is none.
 func (s *Server) PublishEndpoints(name types.NamespacedName, tunnel types.UID, a envoy.Assignments) {
 	s.mu.Lock()
 	g := s.gateways[name]
@@ -96,7 +97,7 @@ func (s *Server) publishEndpoints(g *gateway, tunnel types.UID, a envoy.Assignme
 	return s.commit(g, func() { g.replaceEndpoints(next) })
 }
 
-// publishedEndpoints returns the endpoints of the last publication if it belongs to the Tunnel.
+// publishedEndpoints returns the last published endpoints if they belong to the Tunnel.
 func (s *Server) publishedEndpoints(g *gateway, tunnel types.UID) resources {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,8 @@ func (s *Server) publishedEndpoints(g *gateway, tunnel types.UID) resources {
 	return g.published.byKind[endpoints]
 }
 
-// Remove ends the streams of a Gateway whose Tunnel is gone, and forgets its resources.
+// Remove ends the streams for a Gateway whose Tunnel is gone, and forgets its
+// resources.
 func (s *Server) Remove(name types.NamespacedName) {
 	s.mu.Lock()
 	g := s.gateways[name]
@@ -125,8 +127,8 @@ func (s *Server) Remove(name types.NamespacedName) {
 	}
 }
 
-// commit changes a Gateway that still exists, wakes its streams and ends the connections of
-// another Tunnel. It returns a function that reports the change.
+// commit changes a Gateway that still exists, wakes its streams, and ends connections
+// for another Tunnel. It returns a function that reports the change.
 func (s *Server) commit(g *gateway, change func()) (report func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

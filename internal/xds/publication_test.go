@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// The endpoints of a Service can change while its Gateway is removed. The server must not remember
-// the Gateway again, because nothing would remove it.
+// A Service's endpoints can change while its Gateway is removed. The server must not
+// remember the Gateway again, because nothing would remove it.
 func TestEndpointsOfARemovedGatewayAreIgnored(t *testing.T) {
 	s := NewServer(Options{})
 	s.PublishEndpoints(types.NamespacedName{Namespace: "infra", Name: "shared"}, "uid", envoy.Assignments{"eds": nil})

@@ -18,8 +18,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// publication is a publication of the Gateway shared with the clusters; "eds…" have
-// endpoints. open is a text in the routes of the open listener.
+// publication publishes the Gateway shared with the clusters; "eds…" have endpoints.
+// open is a text in the open listener's routes.
 func publication(sequence int64, open string, names ...string) xds.Publication {
 	p := xds.Publication{
 		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: newListeners("v1"), Assignments: envoy.Assignments{},
@@ -37,7 +37,6 @@ func publication(sequence int64, open string, names ...string) xds.Publication {
 	return p
 }
 
-// newListeners returns the listeners with a text.
 func newListeners(text string) []*listenerv3.Listener {
 	var all []*listenerv3.Listener
 	for _, name := range []string{envoy.ListenerOpen, envoy.ListenerProtected, envoy.ListenerReady} {
@@ -76,9 +75,9 @@ type recorder struct {
 	pushes     map[metrics.XDSResources]int
 	rejections map[metrics.XDSResources]int
 	took       map[metrics.XDSResources][]time.Duration
-	// opened is the number of streams that were opened.
+	// opened counts the streams that were opened.
 	opened int
-	// panics makes the record of an acknowledgement panic.
+	// panics makes recording an acknowledgement panic.
 	panics bool
 }
 
@@ -100,7 +99,6 @@ func (r *recorder) SetConnectedEnvoys(g types.NamespacedName, n int) {
 	})
 }
 
-// streams returns the number of streams that were opened.
 func (r *recorder) streams() (n int) {
 	r.change(func() { n = r.opened })
 	return n

@@ -93,8 +93,8 @@ func TestRejectedRoutesAreWithheldWithoutAnAcknowledgedVersion(t *testing.T) {
 	})
 }
 
-// After a rejection of clusters, the server removes them explicitly, because Envoy can have
-// applied some. The routes do not change.
+// After an Envoy rejects clusters, the server removes them explicitly, because Envoy
+// can have applied some. The routes do not change.
 func TestRejectedClustersAreRemoved(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))
@@ -205,8 +205,8 @@ func TestAcceptedRoutesDoNotGoBack(t *testing.T) {
 	})
 }
 
-// When a rejection of clusters arrives after the routes, the routes go back before the clusters
-// are removed.
+// When an Envoy rejects clusters after the routes were sent, the routes go back before
+// the clusters are removed.
 func TestLateRejectionOfClusters(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 )
 
-// Options are the settings of a [Server].
+// Options configure a [Server].
 type Options struct {
 	// Address is the host and port on which the server listens.
 	Address string
@@ -29,15 +29,15 @@ type Options struct {
 	Identify func(tls.ConnectionState) (authority.Identity, error)
 	// IsCurrent reports whether the identity belongs to an existing Tunnel. It must not block.
 	IsCurrent func(authority.Identity) bool
-	// Changed is called after the [State] of a Gateway has changed. The server holds no lock
+	// Changed is called after a Gateway's [State] has changed. The server holds no lock
 	// during the call.
 	Changed func(gateway types.NamespacedName)
 	// Metrics is optional.
 	Metrics Metrics
 	// Logger is optional.
 	Logger logr.Logger
-	// Memory is the memory limit of the process in bytes, or 0 if there is none. What the Envoys
-	// of one Gateway can make the server keep depends on it.
+	// Memory is the process's memory limit in bytes, or 0 if there is none. It
+	// determines how much the server keeps for each Gateway's Envoys.
 	Memory int64
 }
 
@@ -51,8 +51,8 @@ type Metrics interface {
 	ObserveAcknowledgement(resources metrics.XDSResources, duration time.Duration)
 }
 
-// Server serves the published resources. Its methods are safe for concurrent use, before
-// and after Start as well.
+// Server serves the published resources. Its methods are safe for concurrent use, even
+// before and after Start.
 type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	options  Options
@@ -61,7 +61,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	gateways map[types.NamespacedName]*gateway
-	// connections is the number of connections whose clients have identified themselves.
+	// connections counts the connections whose clients have identified themselves.
 	connections int
 	// isKnown reports whether the server has listened long enough for all Envoys to connect.
 	isKnown bool
@@ -84,20 +84,20 @@ func NewServer(o Options) *Server {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader listens.
 func (s *Server) NeedLeaderElection() bool { return true }
 
-// The limits of connections.
+// Connection limits.
 const (
-	// maxConnections is the maximum number of clients that have identified themselves.
+	// maxConnections limits the clients that have identified themselves.
 	maxConnections = 5000
 	// maxConnectionsPerGateway is four times the maximum number of connectors.
 	maxConnectionsPerGateway = 100
-	// maxStreamsPerConnection is the number of streams that an Envoy needs. connection.unread
-	// depends on it.
+	// maxStreamsPerConnection is all that an Envoy needs. connection.unread depends on
+	// it.
 	maxStreamsPerConnection = 1
-	// maxRequestSize is enough for the first request of an Envoy, which lists the versions of
-	// 50,000 clusters and their endpoints.
+	// maxRequestSize is enough for an Envoy's first request, which lists the versions
+	// of 50,000 clusters and their endpoints.
 	maxRequestSize = 64 << 20
-	// maxArrivals and maxArrivalsPerHost are the maximum numbers of clients, in total and of one
-	// address, that have not identified themselves. They do not count as connections.
+	// maxArrivals and maxArrivalsPerHost limit the clients that have not identified
+	// themselves, in total and per address. They do not count as connections.
 	maxArrivals        = 256
 	maxArrivalsPerHost = 16
 	// handshakeTimeout is how long a client may take to identify itself and to begin HTTP/2.
@@ -112,16 +112,16 @@ const (
 	sweepInterval = 5 * time.Second
 )
 
-// The limits of what the Envoys of one Gateway can make the server keep.
+// memoryLimits limit what a Gateway's Envoys can make the server keep.
 type memoryLimits struct {
-	// unread is the maximum size of the requests that have not arrived completely.
+	// unread limits the bytes in incomplete requests.
 	unread int64
-	// names is the maximum number of names that the server remembers for the streams.
+	// names limits the names that the server remembers for the streams.
 	names int
 }
 
-// newMemoryLimits returns the limits in a process with the memory limit. At most, they are
-// enough for 25 Envoys with 50,000 clusters each.
+// newMemoryLimits returns the limits for a process with the memory limit. At most, they
+// are enough for 25 Envoys with 50,000 clusters each.
 func newMemoryLimits(memory int64) memoryLimits {
 	const (
 		bytesPerName            = 256
@@ -263,7 +263,7 @@ func (s *Server) isAllowed(c *connection, now time.Time) bool {
 	return now.Before(c.expiry) && s.options.IsCurrent(c.identity)
 }
 
-// ensureGateway returns the Gateway of the name.
+// ensureGateway returns the named Gateway, and adds it if necessary.
 func (s *Server) ensureGateway(name types.NamespacedName) *gateway {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,14 +275,13 @@ func (s *Server) ensureGateway(name types.NamespacedName) *gateway {
 	return g
 }
 
-// recordConnected records the number of Envoys. The caller holds the lock.
+// recordConnected records how many Envoys are connected. The caller holds the lock.
 func (s *Server) recordConnected(g *gateway) {
 	if s.gateways[g.name] == g {
 		s.options.Metrics.SetConnectedEnvoys(g.name, len(g.streams))
 	}
 }
 
-// noMetrics records nothing.
 type noMetrics struct{}
 
 func (noMetrics) SetConnectedEnvoys(types.NamespacedName, int)                  {}

@@ -12,19 +12,21 @@ import (
 )
 
 const (
-	// orderTimeout is how long routes wait for the acknowledgement of clusters and endpoints.
+	// orderTimeout is how long routes wait until clusters and endpoints are
+	// acknowledged.
 	orderTimeout = 2 * time.Second
 	// stallTimeout is how long a client may take for an acknowledgement. The largest table
 	// takes 3 s.
 	stallTimeout = time.Minute
-	// longestEndpointsPause limits the pause between changes of endpoints.
+	// longestEndpointsPause limits the pause between endpoint changes.
 	longestEndpointsPause = 500 * time.Millisecond
 )
 
-// session is the state of one stream. It decides what to send next. It does no I/O.
+// session is the state behind one stream. It decides what to send next, without I/O.
 //
-// Clusters and endpoints precede the routes that use them, and clusters are removed when
-// routes no longer use them. Listeners precede routes, too, except the listener for probes.
+// Clusters and endpoints precede the routes that use them, and clusters are removed
+// when routes no longer use them. Listeners precede routes, too, except the listener
+// for probes. The type stream shows an example.
 type session struct {
 	// latest is the newest snapshot for the client, or nil if it is unknown. It replaces
 	// target when the client has the target.
@@ -34,9 +36,9 @@ type session struct {
 	pending map[string]struct{}
 	// deadline is when routes no longer wait for clusters, endpoints and listeners.
 	deadline time.Time
-	// leaked are the clusters of rejected responses. Envoy may have applied some of them.
+	// leaked are the clusters in rejected responses. Envoy may have applied some.
 	leaked map[string]struct{}
-	// hasSentRoutes reports whether routes of the target were sent.
+	// hasSentRoutes reports whether routes from the target were sent.
 	hasSentRoutes bool
 
 	pace, endpointsPace pace
@@ -48,13 +50,14 @@ type reply struct {
 	kind kind
 	*response
 	took time.Duration
-	// problem is the reason of a rejection; empty if the client accepted the response.
+	// problem is why the client rejected the response; empty if it accepted the
+	// response.
 	problem string
 }
 
-// receive handles a request. It returns nil if the request is no answer to a response. A type that
-// this server does not know belongs to the bootstrap of a newer controller. Its subscriptions stay
-// without an answer, and the other types are served.
+// receive handles a request. It returns nil if the request does not answer a response.
+// A type that this server does not know belongs to a newer controller's bootstrap. Its
+// subscriptions stay without a response, and the other types are served.
 func (s *session) receive(r *discoveryv3.DeltaDiscoveryRequest, now time.Time) (*reply, error) {
 	k, ok := kindOf(r.TypeUrl)
 	switch {
@@ -99,7 +102,7 @@ func (s *session) answer(k kind, r *discoveryv3.DeltaDiscoveryRequest, now time.
 	return answer
 }
 
-// reject undoes what the server remembers of a response.
+// reject undoes what the server remembers about a response.
 func (s *session) reject(k kind, r *response) {
 	sub := &s.types[k]
 	added := sub.revert(r)
@@ -120,8 +123,8 @@ func (s *session) reject(k kind, r *response) {
 	}
 }
 
-// follow makes the session bring the client to the newest snapshot. After a rejection, it
-// does not bring the client to its present target first.
+// follow makes the session bring the client to the newest snapshot. After a rejection,
+// the session does not complete the present target first.
 func (s *session) follow(latest *snapshot) {
 	s.latest = latest
 	switch {
@@ -135,7 +138,7 @@ func (s *session) follow(latest *snapshot) {
 	}
 }
 
-// step is the next action of a stream: to send a response, or to wait.
+// step is a stream's next action: to send a response, or to wait.
 type step struct {
 	kind kind
 	*response
@@ -144,7 +147,8 @@ type step struct {
 	wait time.Duration
 	// isHeld reports whether routes wait for clusters, endpoints or listeners.
 	isHeld bool
-	// isSettled reports whether the client has acknowledged all resources of the target.
+	// isSettled reports whether the client has acknowledged all resources in the
+	// target.
 	isSettled bool
 }
 
@@ -171,7 +175,6 @@ func (s *session) next(now time.Time) (step, error) {
 	return next, nil
 }
 
-// isWaiting reports whether a response is outstanding.
 func (s *session) isWaiting() bool {
 	return slices.ContainsFunc(s.types[:], func(t subscription) bool { return len(t.outstanding) > 0 })
 }
@@ -213,7 +216,7 @@ func (s *session) towardsTarget(now time.Time) step {
 	return next
 }
 
-// afterRoutes returns what follows the routes of the target.
+// afterRoutes returns what follows the target's routes.
 func (s *session) afterRoutes() step {
 	isSettled := s.isSettled()
 	if isSettled {
@@ -241,8 +244,8 @@ func (s *session) begin() {
 	}
 }
 
-// endpoints sends changed endpoints. They do not wait for anything but their own
-// acknowledgement.
+// endpoints sends changed endpoints. They wait only until the previous endpoints are
+// acknowledged.
 func (s *session) endpoints(now time.Time) step {
 	sub := &s.types[endpoints]
 	if !sub.isStarted || len(sub.outstanding) > 0 {
@@ -264,16 +267,16 @@ func (s *session) endpoints(now time.Time) step {
 	return step{kind: endpoints, response: &response{added: added, removed: removed}}
 }
 
-// holdRoutes makes the routes of the target wait for the acknowledgement of what is sent now, until
-// [orderTimeout] after its first call.
+// holdRoutes makes the target's routes wait until what is sent now is acknowledged, but
+// at most [orderTimeout] from its first call.
 func (s *session) holdRoutes(now time.Time) {
 	if s.deadline.IsZero() {
 		s.deadline = now.Add(orderTimeout)
 	}
 }
 
-// clustersAndRoutes sends the clusters, listeners and routes of the target that the client does not
-// have.
+// clustersAndRoutes sends the target's clusters, listeners and routes that the client
+// does not have.
 func (s *session) clustersAndRoutes(now time.Time) step {
 	sub := &s.types[clusters]
 	if !sub.isStarted {
@@ -296,7 +299,7 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	return s.listenersAndRoutes(now)
 }
 
-// awaitEndpoints makes the routes wait for the endpoints of new clusters, too.
+// awaitEndpoints makes the routes wait for the new clusters' endpoints, too.
 func (s *session) awaitEndpoints(added []*resource) {
 	for _, r := range added {
 		if _, ok := s.target.byKind[endpoints][r.Name]; ok {
@@ -318,7 +321,7 @@ func (s *session) routes() step {
 	return step{}
 }
 
-// one sends a resource that the client does not have in a response of its own, so that a
+// one sends a resource that the client does not have in its own response, so that a
 // rejection concerns only one.
 func (s *session) one(k kind, all resources) step {
 	sub := &s.types[k]
@@ -333,8 +336,8 @@ func (s *session) one(k kind, all resources) step {
 	return step{}
 }
 
-// removals removes the clusters that no route uses after the routes have settled. It also
-// removes the clusters of a rejected response that no routes followed.
+// removals removes the clusters that no route uses after the routes have settled. It
+// also removes clusters from a rejected response if no routes followed it.
 func (s *session) removals(isSettled bool) step {
 	sub := &s.types[clusters]
 	if !sub.isStarted || len(sub.outstanding) > 0 || !isSettled && s.hasSentRoutes {
@@ -362,7 +365,7 @@ func (s *session) removals(isSettled bool) step {
 	return step{kind: clusters, response: &response{removed: slices.Sorted(maps.Keys(removed))}}
 }
 
-// shorter returns the shorter of two waits, where 0 means no limit.
+// shorter returns the shorter wait, where 0 means no limit.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -7,7 +7,7 @@ func (s *session) isSendingClusters() bool {
 	return slices.ContainsFunc(s.types[clusters].outstanding, func(r *response) bool { return len(r.added) > 0 || len(r.removed) == 0 })
 }
 
-// refusesClusters reports whether the client has rejected clusters of the target.
+// refusesClusters reports whether the client has rejected clusters in the target.
 func (s *session) refusesClusters() bool {
 	all := s.target.byKind[clusters]
 	for name, version := range s.types[clusters].refused {
@@ -23,7 +23,7 @@ func (s *session) isSending() bool {
 	return len(s.types[clusters].outstanding)+len(s.types[listeners].outstanding)+len(s.types[routes].outstanding) > 0
 }
 
-// isSettled reports whether the client uses only the routes of the target.
+// isSettled reports whether the client uses only the target's routes.
 func (s *session) isSettled() bool {
 	if s.target == nil || !s.target.isComplete() {
 		return false
@@ -36,8 +36,8 @@ func (s *session) isSettled() bool {
 	return true
 }
 
-// isIncomplete reports whether the client has not acknowledged some cluster or listener of the
-// target, or endpoints to which it subscribes.
+// isIncomplete reports whether the client has not acknowledged some cluster or listener
+// in the target, or endpoints to which it subscribes.
 func (s *session) isIncomplete() bool {
 	if s.isSendingClusters() || s.refusesClusters() || s.lacksListeners() {
 		return true
@@ -50,8 +50,8 @@ func (s *session) isIncomplete() bool {
 	return false
 }
 
-// lacksListeners reports whether the client subscribes to listeners and has not acknowledged some
-// listener of the target.
+// lacksListeners reports whether the client subscribes to listeners and has not
+// acknowledged some listener in the target.
 func (s *session) lacksListeners() bool {
 	sub := &s.types[listeners]
 	if !sub.isStarted {

@@ -20,21 +20,21 @@ import (
 // resource is a resource as it is sent. All streams share it.
 type resource = discoveryv3.Resource
 
-// resources are the resources of one type, by name.
+// resources maps names to resources of one type.
 type resources map[string]*resource
 
-// snapshot contains the resources that the Envoys of a Gateway should have. It never changes.
+// snapshot contains the resources that a Gateway's Envoys should have. It never
+// changes.
 type snapshot struct {
-	// edition identifies the clusters, listeners and routes of the snapshot. A newer snapshot in
-	// which one of them differs has a greater edition.
+	// edition identifies the snapshot's clusters, listeners and routes. A newer
+	// snapshot with other clusters, listeners or routes has a greater edition.
 	edition uint64
-	// byKind has the resources of each kind.
-	byKind [kinds]resources
+	byKind  [kinds]resources
 	// isPartial reports whether a rejection holds back a part of the publication.
 	isPartial bool
 }
 
-// isComplete reports whether the snapshot has the routes of both listeners.
+// isComplete reports whether the snapshot has both listeners' routes.
 func (s *snapshot) isComplete() bool { return len(s.byKind[routes]) == 2 }
 
 // hasSameEdition reports whether the other snapshot differs at most in its endpoints.
@@ -58,15 +58,15 @@ type digest struct {
 	sum  [sha256.Size]byte
 }
 
-// validator validates the publications of a Gateway. It does not validate again what the
+// validator validates a Gateway's publications. It does not validate again what the
 // last publication contained, nor encode a cluster again that both share.
 type validator struct {
 	last, next map[digest]struct{}
-	// clusters are the valid clusters of the last publication.
+	// clusters are the last publication's valid clusters.
 	clusters map[*clusterv3.Cluster]*resource
 }
 
-// newSnapshot returns the resources of a publication, without an edition.
+// newSnapshot returns a publication's resources, without an edition.
 func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 	s := &snapshot{}
 	v.next = make(map[digest]struct{}, len(v.last))
@@ -98,7 +98,6 @@ func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 	return s, nil
 }
 
-// addCluster adds a cluster.
 func (v *validator) addCluster(to resources, c *clusterv3.Cluster) error {
 	if known := v.clusters[c]; known != nil {
 		to[c.Name] = known
@@ -107,8 +106,8 @@ func (v *validator) addCluster(to resources, c *clusterv3.Cluster) error {
 	return v.add(to, c.Name, c)
 }
 
-// assignment returns the endpoints of a cluster. Envoy does not use a cluster before it has
-// an answer, even if the cluster has no endpoints.
+// assignment returns a cluster's endpoints. Envoy does not use a cluster before it has
+// a response, even if the cluster has no endpoints.
 func assignment(a envoy.Assignments, cluster string) *endpointv3.ClusterLoadAssignment {
 	if assigned := a[cluster]; assigned != nil {
 		return assigned
@@ -175,10 +174,10 @@ func newResource(name string, m proto.Message) (*resource, error) {
 	return &resource{Name: name, Version: version, Resource: body}, nil
 }
 
-// virtualHosts is the number of the field RouteConfiguration.virtual_hosts.
+// virtualHosts is the field number for RouteConfiguration.virtual_hosts.
 var virtualHosts = (&routev3.RouteConfiguration{}).ProtoReflect().Descriptor().Fields().ByName("virtual_hosts").Number()
 
-// encodedVirtualHosts returns the bytes of each virtual host in an encoded
+// encodedVirtualHosts returns each virtual host's bytes in an encoded
 // RouteConfiguration.
 func encodedVirtualHosts(encoded []byte) [][]byte {
 	var hosts [][]byte

@@ -8,28 +8,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// State is the state of the Envoys of a Gateway.
+// State summarizes what a Gateway's Envoys have.
 type State struct {
-	// Connected is the number of Envoys that have a stream.
+	// Connected counts the Envoys that have a stream.
 	Connected int
-	// Known is false until the server has listened for 15 seconds or an Envoy of the Gateway
-	// has connected. Until then, Connected has no meaning.
+	// Known is false until the server has listened for 15 seconds or an Envoy for the
+	// Gateway has connected. Until then, Connected has no meaning.
 	Known bool
 	// Published reports whether this leader has published the Gateway's configuration, valid
 	// or not.
 	Published bool
-	// Acknowledged is the newest Sequence of which every connected Envoy has acknowledged
-	// all resources, or 0. Later publications of the same sequence do not lower it.
+	// Acknowledged is the newest Sequence whose resources every connected Envoy has
+	// acknowledged, or 0. Publishing the same sequence again does not lower it.
 	Acknowledged int64
-	// Complete reports whether an Envoy is connected, and every connected Envoy has acknowledged the
-	// last publication. A change of it counts only for [Publication.WantsAcknowledgement].
+	// Complete reports whether an Envoy is connected, and every connected Envoy has
+	// acknowledged the last publication. The server reports a change only for
+	// [Publication.WantsAcknowledgement].
 	Complete bool
-	// Late reports whether a connected Envoy has acknowledged nothing for at least five seconds,
-	// although it does not have the last publication.
+	// Late reports whether a connected Envoy does not have the last publication, and
+	// has not completed any publication for at least five seconds.
 	Late bool
-	// Rejected explains why the current publication is not valid, or is the error of its last
-	// rejection: at most 200 characters without control characters. It is empty after Envoy has
-	// acknowledged a newer publication.
+	// Rejected explains why the current publication is not valid, or is the last error
+	// with which an Envoy rejected it: at most 200 characters without control
+	// characters. It is empty after Envoy has acknowledged a newer publication.
 	Rejected string
 }
 
@@ -37,7 +38,6 @@ type State struct {
 // Envoy reconnects within a second, and looks up the leader's address each second.
 const knownAfter = 15 * time.Second
 
-// State returns the state of a Gateway.
 func (s *Server) State(name types.NamespacedName) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Server) State(name types.NamespacedName) State {
 	return s.state(g)
 }
 
-// state returns the state of a Gateway. The caller holds the lock.
+// state returns a Gateway's state. The caller holds the lock.
 func (s *Server) state(g *gateway) State {
 	state := State{
 		Connected: len(g.streams), Known: s.isKnown || g.hasConnected,
@@ -87,8 +87,8 @@ func (g *gateway) findLate() {
 	}
 }
 
-// acknowledgedBy returns the newest sequence of which the Envoy of the stream has
-// acknowledged all resources.
+// acknowledgedBy returns the newest sequence whose resources the stream's Envoy has all
+// acknowledged.
 func (g *gateway) acknowledgedBy(st *stream) int64 {
 	if g.published != nil && st.completed == g.published.edition {
 		return g.sequence
@@ -96,8 +96,8 @@ func (g *gateway) acknowledgedBy(st *stream) int64 {
 	return st.sequence
 }
 
-// settle ends a change of the Gateway: it returns a function that reports the change, which
-// the caller calls without the lock.
+// settle ends a change to the Gateway: it returns a function that reports the change,
+// which the caller calls without the lock.
 func (s *Server) settle(g *gateway) (report func()) {
 	state := s.state(g)
 	arrived := g.hasArrived(state)
@@ -119,8 +119,8 @@ func (s *Server) settle(g *gateway) (report func()) {
 	return func() { s.options.Changed(g.name) }
 }
 
-// hasArrived reports whether the acknowledgements that the caller of Publish awaits are complete,
-// and were not reported yet.
+// hasArrived reports whether the acknowledgements that Publish's caller awaits are
+// complete, and were not reported yet.
 func (g *gateway) hasArrived(state State) bool {
 	return state.Complete && g.wanted > g.arrived && g.wanted == g.published.edition
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// The absence of Envoys means nothing until the server has listened for 15 seconds.
+// Missing Envoys mean nothing until the server has listened for 15 seconds.
 func TestStateIsKnownAfterFifteenSeconds(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1"))
@@ -35,8 +35,8 @@ func TestStateIsKnownAfterFifteenSeconds(t *testing.T) {
 	})
 }
 
-// Changed is called when the state changes: for a connection, an acknowledgement, a rejection
-// and the end of a stream, and not for changes that the state does not show.
+// Changed is called when the state changes: when an Envoy connects, acknowledges,
+// rejects or disconnects, and not for changes that the state does not show.
 func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))
@@ -146,8 +146,8 @@ func TestEveryEnvoyAcknowledges(t *testing.T) {
 	})
 }
 
-// A publication that is not valid is refused as a whole, also when the error is in a packed
-// message.
+// A publication that is not valid is refused as a whole, even when the error is in a
+// packed message.
 func TestInvalidPublicationsAreRefused(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))
@@ -219,8 +219,8 @@ func TestStreamsWaitForAValidPublication(t *testing.T) {
 	})
 }
 
-// An Envoy is late when it has acknowledged nothing for some seconds, although it does not have
-// the last publication.
+// An Envoy is late when it has acknowledged nothing for a few seconds, although it does
+// not have the last publication.
 func TestEnvoyIsLate(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -18,28 +18,47 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 )
 
-// stream is the stream of an Envoy.
+// stream carries all resource types to one Envoy. Each resource has a version, a hash
+// of its content; the server remembers which versions the Envoy has. For example,
+// Gateway infra/shared routes app.example.com to the Service blue, and its Envoy has
+// cluster "blue" and the routes "open" in version 5e1d. A team changes the HTTPRoute to
+// the Service green, and the controller publishes cluster "green" and the routes "open"
+// in version 90c2, without cluster "blue". [Server.Publish] wakes the stream, which
+// then runs these steps:
+//
+//  1. It sends the clusters: nonce 7, adds "green". Routes must wait, because requests
+//     fail in Envoy if a route names a cluster that Envoy does not have.
+//  2. Envoy requests clusters with nonce 7, which acknowledges them. The stream sends the
+//     routes: nonce 8, "open" in version 90c2.
+//  3. Envoy acknowledges nonce 8. No route uses "blue" now, so the stream sends the
+//     clusters again: nonce 9, removes "blue".
+//  4. Envoy acknowledges nonce 9 and has the whole publication. [State] reports that.
+//
+// If Envoy rejects nonce 8, "open" 5e1d remains in effect, and the server stops sending
+// 90c2 to the Gateway's other Envoys too, unless one has acknowledged it. If the leader
+// changes, Envoy opens a stream to the new leader and lists its versions, such as
+// "open" 90c2. They are the same hashes there, so the new leader sends only what
+// differs.
 type stream struct {
 	*connection
 	session session
-	// wake has a value when the target of the Gateway may have changed.
+	// wake has a value when the Gateway's target may have changed.
 	wake chan struct{}
 
-	// completed is the last edition that the Envoy has acknowledged, and sequence the
-	// newest sequence that it acknowledged before. Server.mu guards both.
+	// completed is the last edition that the Envoy has acknowledged in full. sequence
+	// is the newest sequence that it acknowledged before the current publication.
+	// Server.mu guards both.
 	completed uint64
 	sequence  int64
-	// wasBehind and lastCompleted are the state at the last sweep, and isLate its result.
+	// wasBehind and lastCompleted are from the last sweep, and isLate is its result.
 	wasBehind, isLate bool
 	lastCompleted     uint64
-	// remembered is the number of names that the session remembers.
+	// remembered counts the names that the session remembers.
 	remembered int
-	// names is that number with the names of the requests that wait for the session. Server.mu
-	// guards it.
+	// names adds the names in requests that wait for the session. Server.mu guards it.
 	names int
 }
 
-// notify wakes the stream.
 func (st *stream) notify() {
 	select {
 	case st.wake <- struct{}{}:
@@ -51,8 +70,8 @@ var errNotCurrent = status.Error(codes.PermissionDenied, "the Tunnel of the cert
 
 type discoveryStream = grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 
-// DeltaAggregatedResources implements the service. It ignores the node in requests: the
-// client is identified by its certificate.
+// DeltaAggregatedResources implements the gRPC service. It ignores the node in
+// requests: the certificate identifies the client.
 func (s *Server) DeltaAggregatedResources(grpcStream discoveryStream) error {
 	ctx := grpcStream.Context()
 	p, ok := peer.FromContext(ctx)
@@ -71,7 +90,6 @@ func (s *Server) DeltaAggregatedResources(grpcStream discoveryStream) error {
 	return recovery.Call(ctx, func() error { return s.run(ctx, st, grpcStream) })
 }
 
-// open adds the stream to its Gateway.
 func (s *Server) open(st *stream) error {
 	if !s.isAllowed(st.connection, time.Now()) {
 		return errNotCurrent
@@ -90,7 +108,6 @@ func (s *Server) open(st *stream) error {
 	return err
 }
 
-// close removes the stream from its Gateway.
 func (s *Server) close(st *stream) {
 	s.change(st.gateway, func() {
 		delete(st.gateway.streams, st)
@@ -101,7 +118,8 @@ func (s *Server) close(st *stream) {
 	})
 }
 
-// run serves the stream until it ends.
+// run is the stream's loop: it sends what it can, then waits for a request, a new
+// target, or the time that the session asks for.
 func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream) error {
 	requests := s.receive(ctx, st, grpcStream)
 	timer := time.NewTimer(0)
@@ -136,21 +154,21 @@ func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream
 	}
 }
 
-// The limits of the requests on a stream. Envoy makes a few requests for a change, and not
-// one for each resource. namesPerRequest is the number of names that count as one more request.
+// Request limits per stream. Envoy sends a few requests for each change, not one for
+// each resource. A request counts once more for every namesPerRequest names in it.
 const (
 	requestRate     = 200 // per second
 	requestBurst    = 2000
 	namesPerRequest = 1000
 )
 
-// costOf returns the number of requests that a request counts as.
+// costOf returns how many requests the request counts as.
 func costOf(r *discoveryv3.DeltaDiscoveryRequest) int {
 	return min(1+namesOf(r)/namesPerRequest, requestBurst)
 }
 
-// limitNames returns an error if the streams of the Gateway make the server remember too many
-// names after the request.
+// limitNames returns an error if, after the request, the Gateway's streams make the
+// server remember too many names.
 func (s *Server) limitNames(st *stream, r *discoveryv3.DeltaDiscoveryRequest) error {
 	remembered := 0
 	for k := range st.session.types {
@@ -161,7 +179,7 @@ func (s *Server) limitNames(st *stream, r *discoveryv3.DeltaDiscoveryRequest) er
 	return s.countNames(st, added)
 }
 
-// countNames changes the number of names that the server keeps for an open stream, on which a
+// countNames adds to the names that the server keeps for an open stream, on which a
 // request has arrived.
 func (s *Server) countNames(st *stream, added int) error {
 	s.mu.Lock()
@@ -178,12 +196,11 @@ func (s *Server) countNames(st *stream, added int) error {
 	return nil
 }
 
-// namesOf returns the number of names in a request.
 func namesOf(r *discoveryv3.DeltaDiscoveryRequest) int {
 	return len(r.InitialResourceVersions) + len(r.ResourceNamesSubscribe) + len(r.ResourceNamesUnsubscribe)
 }
 
-// requests are the requests of a stream.
+// requests receives a stream's requests in a goroutine of its own.
 type requests struct {
 	// arrived is closed after the last request.
 	arrived chan *discoveryv3.DeltaDiscoveryRequest
@@ -191,8 +208,8 @@ type requests struct {
 	err error
 }
 
-// receive returns the requests of the stream. Their sender waits for the receiver, so that a
-// client that sends faster than the server works is slowed down.
+// receive starts to receive requests. The sender waits for the receiver, which slows
+// down a client that sends faster than the server works.
 func (s *Server) receive(ctx context.Context, st *stream, grpcStream discoveryStream) *requests {
 	all := &requests{arrived: make(chan *discoveryv3.DeltaDiscoveryRequest)}
 	go func() {
@@ -202,7 +219,7 @@ func (s *Server) receive(ctx context.Context, st *stream, grpcStream discoverySt
 	return all
 }
 
-// forward sends the requests of the stream to the channel until the stream ends.
+// forward sends the stream's requests to the channel until the stream ends.
 func (s *Server) forward(ctx context.Context, st *stream, grpcStream discoveryStream, to chan<- *discoveryv3.DeltaDiscoveryRequest) error {
 	limiter := rate.NewLimiter(requestRate, requestBurst)
 	for {
@@ -228,8 +245,9 @@ func (s *Server) forward(ctx context.Context, st *stream, grpcStream discoverySt
 	}
 }
 
-// advance sends everything that can be sent now. It returns the time after which there may be
-// more to send, or 0 if only a request or a change of the target can cause that.
+// advance sends everything that can be sent now: in the example, one response. It
+// returns the time after which there may be more to send, or 0 if only a request or a
+// new target can cause that.
 func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration, error) {
 	for {
 		target, err := s.targetOf(st)
@@ -262,17 +280,18 @@ func (s *Server) targetOf(st *stream) (*snapshot, error) {
 		return nil, errNotCurrent
 	}
 	if g.tunnel != st.identity.Tunnel {
-		return nil, nil // the publication of another Tunnel
+		return nil, nil // another Tunnel's publication
 	}
 	return g.target, nil
 }
 
-// complete records that the client has acknowledged all resources of its target.
+// complete records that the client has acknowledged its whole target.
 func (s *Server) complete(st *stream) {
 	s.change(st.gateway, func() { st.gateway.complete(st, st.session.target) })
 }
 
-// record records the client's answer to a response.
+// record passes the client's answer on to the Gateway. A rejection can change the
+// target for all its Envoys.
 func (s *Server) record(st *stream, answer *reply) {
 	g := st.gateway
 	if answer.problem != "" && g.logs.Allow() {
@@ -294,7 +313,8 @@ func (s *Server) record(st *stream, answer *reply) {
 	})
 }
 
-// send sends a response, unless the client is no longer allowed to get it.
+// send sends a response, unless the client is no longer allowed to get it. A client
+// that takes longer than [sendTimeout] to read it loses its connection.
 func (s *Server) send(st *stream, grpcStream discoveryStream, next step) error {
 	if !s.isAllowed(st.connection, time.Now()) {
 		return errNotCurrent
@@ -309,7 +329,6 @@ func (s *Server) send(st *stream, grpcStream discoveryStream, next step) error {
 	})
 }
 
-// push counts a response.
 func (s *Server) push(st *stream, k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

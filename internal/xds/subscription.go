@@ -10,32 +10,35 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The limits of what a client can make the server remember.
+// The limits on what a client can make the server remember.
 const (
 	maxNames       = 200_000
 	maxNameSize    = 256
 	maxVersionSize = 128
 )
 
-// wildcard is the name that subscribes to all resources of a type.
+// wildcard subscribes to all resources of a type.
 const wildcard = "*"
 
-// subscription is the state of a client's subscription to the resources of one type.
+// subscription tracks one resource type on a stream: what the client wants, has and
+// refused.
 type subscription struct {
-	// isStarted reports whether a request of the type has arrived.
+	// isStarted reports whether a request for the type has arrived.
 	isStarted  bool
 	isWildcard bool
 	names      map[string]struct{}
-	// held has the versions that the client has or that are on their way to it.
+	// held maps names to the versions that the client has or that are on their way to
+	// it.
 	held map[string]string
-	// refused has the versions that the client rejected. They are not sent again.
+	// refused maps names to the versions that the client rejected. They are not sent
+	// again.
 	refused map[string]string
 	// unanswered are names for which the client waits.
 	unanswered map[string]struct{}
 	// needsAnswer reports whether the client waits for an answer even if it is empty.
 	needsAnswer bool
 	outstanding []*response
-	// limit is the largest number of resources in a response; 0 if there is none.
+	// limit caps the resources in a response; 0 means no limit.
 	limit int
 }
 
@@ -46,11 +49,11 @@ type response struct {
 	snapshot *snapshot
 	added    []*resource
 	removed  []string
-	// previous has the versions before the response.
 	previous map[string]string
 }
 
-// start begins the subscription with the versions that the client has from an earlier stream.
+// start begins the subscription with the versions that the client has from an earlier
+// stream.
 func (s *subscription) start(k kind, r *discoveryv3.DeltaDiscoveryRequest) error {
 	s.isStarted = true
 	s.names, s.held, s.refused, s.unanswered = map[string]struct{}{}, map[string]string{}, map[string]string{}, map[string]struct{}{}
@@ -108,12 +111,11 @@ func (s *subscription) update(r *discoveryv3.DeltaDiscoveryRequest, isFirst bool
 	return nil
 }
 
-// size returns the number of names that the server remembers.
+// size counts the names that the server remembers.
 func (s *subscription) size() int {
 	return len(s.names) + len(s.held) + len(s.refused) + len(s.unanswered)
 }
 
-// wants reports whether the client subscribes to the resource.
 func (s *subscription) wants(name string) bool {
 	if s.isWildcard {
 		return true
@@ -177,8 +179,7 @@ func (s *subscription) send(r *response) {
 	s.outstanding = append(s.outstanding, r)
 }
 
-// take returns the outstanding response with the nonce, which is no longer outstanding, or
-// nil.
+// take removes and returns the outstanding response with the nonce, or returns nil.
 func (s *subscription) take(nonce string) *response {
 	i := slices.IndexFunc(s.outstanding, func(r *response) bool { return r.nonce == nonce })
 	if i < 0 {
@@ -206,7 +207,7 @@ func (s *subscription) revert(r *response) (added []string) {
 	return added
 }
 
-// refuse keeps the resources of a rejected response from being sent again.
+// refuse keeps the resources in a rejected response from being sent again.
 func (s *subscription) refuse(r *response) {
 	for _, a := range r.added {
 		s.refused[a.Name] = a.Version

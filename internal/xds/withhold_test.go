@@ -7,8 +7,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// The Envoys of a Gateway whose publication is withheld keep their streams and what they have. A new
-// stream gets nothing either, and the next publication reaches both.
+// When a Gateway's publication is withheld, its Envoys keep their streams and what they
+// have. A new stream gets nothing either, and the next publication reaches both.
 func TestWithheldPublications(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.Withhold(shared) // nothing was published
