@@ -6,13 +6,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// maxUnacknowledged is the time for which a change of the configuration waits for Envoys: an Envoy
-// that acknowledges nothing must not delay a change of Access.
+// maxUnacknowledged is how long a configuration change waits for Envoys: an Envoy that
+// acknowledges nothing must not delay a change to Access settings.
 const maxUnacknowledged = 2 * time.Second
 
-// observeEnvoys returns the Memory with the time since which a connected Envoy lacks the routes
-// that it needs before the configuration changes. An Envoy that is late, or that has rejected its
-// routes, is not expected to get them.
+// observeEnvoys returns the Memory with the time since which a connected Envoy lacks
+// the routes that it needs before the configuration changes. An Envoy that is late, or
+// that has rejected its routes, is not expected to get them.
 func (f Facts) observeEnvoys(m Memory) Memory {
 	e := f.Envoys
 	switch {
@@ -29,8 +29,8 @@ func (f Facts) isAddingEnvoy() bool {
 	return f.Object != nil && f.Object.Status.DataPlaneChange != nil && f.Object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
 }
 
-// awaitEnvoys returns a wait for the acknowledgements of Envoys, or the zero Step if none is
-// expected.
+// awaitEnvoys returns a wait for Envoys to acknowledge their routes, or the zero Step
+// if none is expected to.
 func (f Facts) awaitEnvoys() Step {
 	since := f.Memory.UnacknowledgedSince
 	if !since.IsSet() || since.Since(f.Uptime) >= maxUnacknowledged {
@@ -41,8 +41,9 @@ func (f Facts) awaitEnvoys() Step {
 	return step
 }
 
-// afterAcknowledgement returns the step, or a wait before it writes the configuration. If the write
-// changes the listener of hostnames, both listeners of every Envoy must serve them first.
+// afterAcknowledgement returns the step, or a wait before it writes the configuration.
+// For example, when Access settings move a hostname to another listener, both listeners
+// in every Envoy must serve it first.
 func (f Facts) afterAcknowledgement(step Step) Step {
 	if step.Action != Configure || !f.Envoys.Unsettled {
 		return step

@@ -47,5 +47,5 @@ func TestEachWriteWaitsForEnvoys(t *testing.T) {
 	}
 }
 
-// waitsForEnvoys is the wait of a write for acknowledgements.
+// waitsForEnvoys is a write's wait for acknowledgements.
 func waitsForEnvoys(d time.Duration) want { return want{Action: Wait, Wait: d, AwaitsEnvoys: true} }

@@ -11,37 +11,37 @@ import (
 const (
 	minBackoff = time.Second
 	maxBackoff = time.Minute
-	// maxDoublings limits the number of times that the backoff doubles.
+	// maxDoublings limits how often the backoff doubles.
 	maxDoublings = 6
 )
 
-// Backoff is the time and reason of the next attempt of a track after a failure. Its zero
-// value means that the last attempt succeeded.
+// Backoff is a track's next attempt after a failure. Its zero value means that the last
+// attempt succeeded.
 type Backoff struct {
-	// Failures is the number of consecutive failed attempts, up to a limit.
+	// Failures counts consecutive failed attempts, up to a limit.
 	Failures int
-	// Until is the time of the next attempt. Delay is the time from the failure until
+	// Until is the time of the next attempt, and Delay the time from the failure until
 	// then.
 	Until Instant
 	Delay time.Duration
-	// Problem is the reason of the failure; nil if the attempt only waits for the API
-	// request budget.
+	// Problem is why the attempt failed; nil if it only waits for the API request
+	// budget.
 	Problem *Problem
 	// Slot is the slot at Until that the API request budget has assigned to the
-	// attempt. An attempt of an earlier priority does not wait for it.
+	// attempt. An attempt with an earlier priority does not wait for it.
 	Slot Slot
-	// Hash is the hash of the configuration that was rejected. Another configuration is
-	// tried immediately.
+	// Hash is the hash of the rejected configuration. Another configuration is tried
+	// immediately.
 	Hash string
 }
 
-// Slot is a slot of the API request budget, or none.
+// Slot is a slot in the API request budget, or none.
 type Slot struct {
 	Assigned bool
 	Priority provider.Priority
 }
 
-// wait returns the time until an attempt of that priority may be made.
+// wait returns the time until an attempt with that priority may be made.
 func (b Backoff) wait(uptime time.Duration, p provider.Priority) time.Duration {
 	if b.Slot.Assigned && p < b.Slot.Priority {
 		return 0
@@ -49,8 +49,8 @@ func (b Backoff) wait(uptime time.Duration, p provider.Priority) time.Duration {
 	return max(b.Until.at-uptime, 0)
 }
 
-// rateLimited reports whether the API, or the API request budget, determines the time of
-// the next attempt.
+// rateLimited reports whether the API, or the API request budget, determines when to
+// try again.
 func (b Backoff) rateLimited() bool {
 	return b.Slot.Assigned || b.Problem != nil && b.Problem.Reason == conditions.ReasonRateLimited
 }
@@ -74,9 +74,9 @@ const (
 	maxGap = time.Second
 )
 
-// Pace limits the rate of configuration writes. The first write is sent immediately, and
-// the gap grows while more changes follow. Connectors drop their connections to the
-// backends at every write.
+// Pace limits how fast the configuration is written. The first write is sent
+// immediately, and the gap grows while more changes follow. Connectors drop their
+// connections to the backends at every write.
 type Pace struct {
 	Last Instant
 	Gap  time.Duration
@@ -102,16 +102,16 @@ const (
 	// contested: another writer keeps changing it.
 	contestedChanges = 3
 	driftWindow      = 10 * time.Minute
-	// contestedInterval is the read interval for a driftWindow after an external change,
-	// so that each change within the window is detected.
+	// contestedInterval is the read interval for a driftWindow after an external
+	// change, so that each change within the window is detected.
 	contestedInterval = time.Minute
 )
 
-// Drift contains the external changes of the configuration that were detected.
+// Drift contains the detected external changes to the configuration.
 type Drift struct {
 	Times []Instant
-	// Version is the version of the last change. The change counts once, even if
-	// repairing it fails several times.
+	// Version is the last change's version. The change counts once, even if repairing
+	// it fails several times.
 	Version provider.Version
 }
 
@@ -128,7 +128,7 @@ func (d Drift) recent(uptime time.Duration) bool {
 	return len(d.Times) > 0 && d.Times[len(d.Times)-1].Since(uptime) < driftWindow
 }
 
-// LateWrites are the writes without a response. Cloudflare may still apply them until
+// LateWrites are writes without a response. Cloudflare may still apply them until
 // Settled.
 type LateWrites struct {
 	Hashes  []string

@@ -7,28 +7,27 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// UpdateLimit limits how often the configuration of a tunnel is written. Its zero value means
-// no limit.
+// UpdateLimit limits how often a tunnel's configuration is written. Its zero value
+// means no limit.
 type UpdateLimit struct {
-	// Burst is the number of writes that may follow each other, and Interval the time
-	// after which one more write is permitted.
+	// Burst is how many writes may follow each other, and Interval the time after which
+	// one more write is permitted.
 	Burst    int
 	Interval time.Duration
 }
 
 func (l UpdateLimit) isSet() bool { return l.Burst > 0 && l.Interval > 0 }
 
-// Bucket is the token bucket of the configuration writes of one tunnel. Every write takes
-// a token, whether it succeeds or not. The zero value is a full bucket.
+// Bucket is a token bucket for one tunnel's configuration writes. Every write takes a
+// token, whether it succeeds or not. The zero value is a full bucket.
 type Bucket struct {
-	// Spent is the number of tokens that are missing, and Since the time from which the
-	// next token accrues.
+	// Spent counts the missing tokens, and the next token accrues from Since.
 	Spent int
 	Since Instant
 }
 
-// refilled returns the bucket with the tokens that have accrued. After a change of the
-// limit, the new limit counts for the whole time since the last token.
+// refilled returns the bucket with the tokens that have accrued. When the limit
+// changes, the new limit counts for the whole time since the last token.
 func (b Bucket) refilled(uptime time.Duration, l UpdateLimit) Bucket {
 	if b.Spent == 0 || !l.isSet() {
 		return Bucket{}

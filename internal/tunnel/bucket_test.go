@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// writer simulates the executor of one Tunnel whose desired configuration changes.
+// writer simulates the executor for one Tunnel whose desired configuration changes.
 type writer struct {
 	f Facts
 	// current is the configuration at Cloudflare.
@@ -17,10 +17,10 @@ type writer struct {
 	version provider.Version
 	// changed is the time since which the desired configuration is not in effect.
 	changed Instant
-	// writes are the times of the writes, and waits the times from a change to its
+	// writes are the times of the writes, and waits how long each change waited for its
 	// write.
 	writes, waits []time.Duration
-	// latency and result return the duration and the error of a write.
+	// latency and result return how long a write takes and its error.
 	latency func() time.Duration
 	result  func() error
 }
@@ -36,7 +36,6 @@ func newWriter(l UpdateLimit) *writer {
 	return w
 }
 
-// set changes the desired configuration.
 func (w *writer) set(c *provider.Configuration) {
 	d := *w.f.Desired
 	d.Configuration, d.Hash = c, c.Hash()
@@ -78,7 +77,6 @@ func (w *writer) reconcile(t *testing.T) time.Duration {
 	return 0
 }
 
-// write writes the desired configuration.
 func (w *writer) write() Result {
 	w.writes = append(w.writes, w.f.Uptime)
 	w.advance(w.latency())
@@ -95,8 +93,8 @@ func (w *writer) write() Result {
 
 func (w *writer) advance(d time.Duration) { w.f.Uptime, w.f.Clock = w.f.Uptime+d, w.f.Clock.Add(d) }
 
-// run reconciles for the duration, and changes the configuration at random times with the
-// mean gap.
+// run reconciles for the duration, and changes the configuration at random times with
+// the mean gap.
 func (w *writer) run(t *testing.T, random *rand.Rand, duration, gap time.Duration) {
 	t.Helper()
 	hostnames := []string{"a.example.com", "b.example.com", "c.example.com"}

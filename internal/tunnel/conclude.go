@@ -33,7 +33,6 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	return m.afterSuccess(s, r)
 }
 
-// trackOf returns the track of an action.
 func trackOf(a Action) Track {
 	switch a {
 	case ReadConfiguration, Configure:
@@ -114,7 +113,7 @@ func (m Memory) afterRecord(s Step) Memory {
 	switch s.Record.TunnelID {
 	case "":
 		m.Remote.Configuration, m.LateWrites, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
-		m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{} // of the lost tunnel
+		m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{} // for the lost tunnel
 	case string(m.Remote.Tunnel.ID):
 		m.Remote.Configuration.Missing = false
 	}

@@ -21,11 +21,11 @@ var (
 	errAPIServer  = errors.New("the server is currently unable to handle the request")
 )
 
-// after changes the expected Memory of a row.
+// after changes the expected Memory in a row.
 type after func(*Memory)
 
-// concludeRow is one row of a golden table: it maps a Memory, a step and a result to the
-// next Memory.
+// concludeRow is one row in a golden table: it maps a Memory, a step and a result to
+// the next Memory.
 type concludeRow struct {
 	name   string
 	before change
@@ -35,7 +35,7 @@ type concludeRow struct {
 	after after
 }
 
-// testConclude runs a golden table. The step ends at the uptime of the rows.
+// testConclude runs a golden table. The step ends at the rows' uptime.
 func testConclude(t *testing.T, rows []concludeRow) {
 	t.Helper()
 	for _, r := range rows {
@@ -63,7 +63,7 @@ func testConclude(t *testing.T, rows []concludeRow) {
 	}
 }
 
-// isMessage selects the messages of problems, which rows omit.
+// isMessage selects problem messages, which rows omit.
 func isMessage(p cmp.Path) bool { return p.Last().String() == ".Message" }
 
 func unchanged(*Memory) {}
@@ -76,7 +76,7 @@ func allOf(changes ...after) after {
 	}
 }
 
-// failed expects the first failure of a track.
+// failed expects a track's first failure.
 func failed(track Track, reason conditions.Reason, delay time.Duration) after {
 	return func(m *Memory) {
 		m.Backoffs[track] = Backoff{Failures: 1, Until: At(uptime + delay), Delay: delay, Problem: problem(reason, "")}
@@ -90,7 +90,7 @@ func delayed(track Track) after {
 	}
 }
 
-// writeFailed expects that the write of the changed configuration failed.
+// writeFailed expects that writing the changed configuration failed.
 func writeFailed(m *Memory) { m.FailedWrite = changedConfiguration.Hash() }
 
 func cleared(track Track) after { return func(m *Memory) { m.Backoffs[track] = Backoff{} } }

@@ -10,10 +10,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// applyConfiguration applies the desired configuration. While the data plane changes, the desired
-// configuration can be the configuration for the data plane that is not in effect yet. The
-// controller reads the remote configuration after a start, after an error and at the drift
-// interval, and writes it only if it differs.
+// applyConfiguration applies the desired configuration. While the data plane changes,
+// this can be the configuration for the data plane that is not in effect yet. The
+// controller reads the remote configuration after a start, after an error and at the
+// drift interval, and writes it only if it differs.
 func applyConfiguration(f Facts) Step {
 	switch {
 	case f.Desired == nil || f.Desired.Configuration == nil:
@@ -135,9 +135,9 @@ func (f Facts) hasWrittenRemote(remote RemoteConfiguration) bool {
 	return remote.Version == 0 || f.hasWritten(remote.Hash) || slices.Contains(f.Memory.LateWrites.Hashes, remote.Hash)
 }
 
-// takeOver checks whether the controller may replace the configuration of a tunnel that it
-// has never configured: the tunnel must have the name of the Gateway, or the settings must
-// permit takeover.
+// takeOver checks whether the controller may replace the configuration of a tunnel that
+// it has never configured: the tunnel must have the name that the Gateway's tunnel
+// would get, or the settings must permit takeover.
 func takeOver(f Facts, next *Step) Step {
 	id := f.Object.Status.TunnelID
 	switch {

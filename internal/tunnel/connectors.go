@@ -27,9 +27,8 @@ func ensureConnectors(f Facts) Step {
 // false, no pod must be left.
 func (c Connectors) rolledOut() bool { return c.RolledOut || !c.Exist && c.Pods == 0 }
 
-// DependsOnPods reports whether the next decision depends on the pods of the connectors:
-// while the Tunnel may retire, during a rotation of its token, and while its data plane
-// changes.
+// DependsOnPods reports whether the next decision depends on connector pods: while the
+// Tunnel may retire, while its token is rotated, and while its data plane changes.
 func DependsOnPods(f Facts) bool {
 	remaining, scheduled := f.untilScheduled()
 	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||

@@ -11,13 +11,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// ContributionWindow is the time for which [Contributions] counts writes.
+// ContributionWindow is how long [Contributions] counts a write.
 const ContributionWindow = 10 * time.Minute
 
-// maxNamespaces is the maximum number of namespaces in an event.
+// maxNamespaces limits the namespaces in an event.
 const maxNamespaces = 3
 
-// Contributions contains the recent writes of a tunnel's configuration, with the
+// Contributions contains the recent writes to a tunnel's configuration, with the
 // namespaces whose objects had changed.
 type Contributions struct{ writes []contribution }
 
@@ -37,8 +37,8 @@ func (c Contributions) recent(uptime time.Duration) []contribution {
 	return slices.DeleteFunc(slices.Clone(c.writes), func(w contribution) bool { return w.at.Since(uptime) >= ContributionWindow })
 }
 
-// Event returns the event that changes wait for a token of the limit. It names the
-// namespaces that contributed to most of the recent writes.
+// Event returns the event that changes wait for a token. It names the namespaces that
+// contributed to most of the recent writes.
 func (c Contributions) Event(uptime time.Duration, l UpdateLimit) *Event {
 	recent := c.recent(uptime)
 	message := fmt.Sprintf("The controller wrote the configuration of the tunnel %d times within %d minutes, so limits.configurationUpdates now delays each change by up to %s.",
@@ -49,7 +49,8 @@ func (c Contributions) Event(uptime time.Duration, l UpdateLimit) *Event {
 	return newEvent(conditions.EventConfigurationThrottled, "%s", message)
 }
 
-// describeContributors lists the namespaces with their numbers of writes, in descending order.
+// describeContributors lists the namespaces and how many writes each contributed to, in
+// descending order.
 func describeContributors(writes []contribution) string {
 	counts := map[string]int{}
 	for _, w := range writes {

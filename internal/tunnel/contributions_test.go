@@ -10,7 +10,8 @@ func TestThrottlingEventNamesTheNamespacesWithMostChanges(t *testing.T) {
 	begin := "The controller wrote the configuration of the tunnel "
 	end := " times within 10 minutes, so limits.configurationUpdates now delays each change by up to 20s."
 	for name, test := range map[string]struct {
-		// writes contains the namespaces of one write per minute; the last write is now.
+		// writes contains the namespaces behind one write per minute; the last write is
+		// now.
 		writes [][]string
 		want   string
 	}{

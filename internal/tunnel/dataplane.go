@@ -4,10 +4,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// RecordedDataPlane returns the data plane that the Tunnel records. A Tunnel with a tunnel
-// or a configuration, but without a recorded data plane, has ingress rules. The result is
-// empty for a Tunnel that has recorded nothing and for nil: the data plane of the settings
-// then applies. A data plane that only a newer version knows counts as not recorded.
+// RecordedDataPlane returns the data plane that the Tunnel records. A Tunnel with a
+// tunnel or a configuration, but without a recorded data plane, has ingress rules. The
+// result is empty for nil and for a Tunnel that has recorded nothing: the data plane in
+// the settings then applies. A data plane that only a newer version knows counts as not
+// recorded.
 func RecordedDataPlane(t *v1alpha1.Tunnel) v1alpha1.DataPlane {
 	switch {
 	case t == nil:
@@ -21,7 +22,7 @@ func RecordedDataPlane(t *v1alpha1.Tunnel) v1alpha1.DataPlane {
 	}
 }
 
-// RunsEnvoy reports whether the connectors of the Tunnel have Envoy now, according to the
+// RunsEnvoy reports whether the Tunnel's connectors have Envoy now, according to the
 // record.
 func RunsEnvoy(t *v1alpha1.Tunnel) bool {
 	if t != nil && t.Status.DataPlaneChange != nil {
@@ -30,14 +31,14 @@ func RunsEnvoy(t *v1alpha1.Tunnel) bool {
 	return RecordedDataPlane(t) == v1alpha1.DataPlaneEnvoy
 }
 
-// UsesIdentity reports whether the Envoys of the Tunnel need a certificate: also while a change
-// adds or removes the Envoys.
+// UsesIdentity reports whether the Tunnel's Envoys need a certificate, even while a
+// change adds or removes the Envoys.
 func UsesIdentity(t *v1alpha1.Tunnel) bool {
 	return RunsEnvoy(t) || t != nil && t.Status.DataPlaneChange != nil
 }
 
-// NeedsBoth reports whether the routing tables of both data planes are needed: while the data
-// plane changes, and while the settings ask for another data plane than the Tunnel records.
+// NeedsBoth reports whether both data planes need a routing table: while the data plane
+// changes, and while the settings ask for another data plane than the Tunnel records.
 func NeedsBoth(t *v1alpha1.Tunnel, wanted v1alpha1.DataPlane) bool {
 	recorded := RecordedDataPlane(t)
 	return recorded != "" && (recorded != wanted || t.Status.DataPlaneChange != nil)

@@ -5,21 +5,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// DataPlaneChange is a change of the data plane that is in progress, or that the settings ask for
-// but that cannot begin, as the conditions report it.
+// DataPlaneChange is a data plane change as the conditions report it. It is in
+// progress, or the settings ask for it but it cannot begin.
 type DataPlaneChange struct {
 	// To is the data plane that will serve the Gateway.
 	To v1alpha1.DataPlane
-	// Phase is the phase of the change; empty if it has not begun.
+	// Phase is empty if the change has not begun.
 	Phase v1alpha1.DataPlaneChangePhase
-	// Reason is [conditions.ReasonDataPlaneChanging], or the reason of the problem that a user must fix
-	// first: [conditions.ReasonLimitExceeded] or [conditions.ReasonDataPlaneBlocked].
+	// Reason is [conditions.ReasonDataPlaneChanging], or the problem that a user must
+	// fix first: [conditions.ReasonLimitExceeded] or
+	// [conditions.ReasonDataPlaneBlocked].
 	Reason conditions.Reason
 	// Message describes what the change waits for.
 	Message string
 }
 
-// dataPlaneChange returns the change of the data plane for the conditions, or nil.
+// dataPlaneChange returns the change that the conditions report, or nil.
 func (f Facts) dataPlaneChange() *DataPlaneChange {
 	recorded := f.Object.Status.DataPlaneChange
 	if f.lifecycle() != lifecycleServing || recorded == nil && (f.Desired == nil || !NeedsBoth(f.Object, f.Desired.DataPlane)) {

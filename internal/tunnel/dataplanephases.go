@@ -10,28 +10,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// progress is the progress of a change of the data plane. Its zero value means that there is
+// progress is how far a data plane change is. Its zero value means that there is
 // nothing to change.
 type progress struct {
-	// step is the next step of the change.
+	// step is the change's next step.
 	step Step
 	// message describes what the change waits for if the step is a wait.
 	message string
 }
 
-// waiting returns the progress of a change that waits for a process in the cluster, which is
-// checked at the interval.
+// waiting returns the progress while a change waits for something in the cluster, which
+// is checked at the interval.
 func waiting(interval time.Duration, message string) progress {
 	return progress{step: waitFor(interval), message: message}
 }
 
-// changeDataPlane changes the recorded data plane to the data plane of the settings, in
-// phases. A change to Envoy adds Envoy to the connectors and then switches the configuration;
-// a change to ingress rules switches the configuration and then removes Envoy. The
-// configuration therefore leads to Envoy only while every pod has Envoy.
+// changeDataPlane changes the recorded data plane to the data plane in the settings, in
+// phases. A change to Envoy adds Envoy to the connectors and then switches the
+// configuration; a change to ingress rules switches the configuration and then removes
+// Envoy. The configuration therefore leads to Envoy only while every pod has Envoy.
 func changeDataPlane(f Facts) Step { return f.changeProgress().step }
 
-// changeProgress returns the progress of the change of the data plane.
+// changeProgress determines the change's phase and what it waits for.
 func (f Facts) changeProgress() progress {
 	if f.Desired == nil {
 		return progress{}
@@ -79,12 +79,12 @@ func (f Facts) waitForBuild() progress {
 	return progress{step: waitFor(minBackoff), message: "The controller builds the configurations for both data planes."}
 }
 
-// startPhase returns the step that records the first phase of a change.
+// startPhase returns the step that records a change's first phase.
 func (f Facts) startPhase(to v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, event *Event) Step {
 	return f.recordChange(RecordedDataPlane(f.Object), &v1alpha1.DataPlaneChange{To: to, Phase: phase, StartedAt: *f.now()}, event)
 }
 
-// continueWith returns the step that records the next phase of the change.
+// continueWith returns the step that records the change's next phase.
 func (f Facts) continueWith(inEffect v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase) Step {
 	next := *f.Object.Status.DataPlaneChange
 	next.Phase = phase
@@ -104,8 +104,8 @@ func (f Facts) recordChange(inEffect v1alpha1.DataPlane, change *v1alpha1.DataPl
 	})}
 }
 
-// messageChangeBegun is the message of DataPlaneApplied until the Facts contain what a new change
-// waits for.
+// messageChangeBegun is the DataPlaneApplied message until the Facts contain what a new
+// change waits for.
 const messageChangeBegun = "The change of the data plane has begun."
 
 // reversed returns the event that the controller reverses the change.

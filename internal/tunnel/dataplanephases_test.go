@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// The names of the data planes and of the phases in the rows.
+// Names of data planes and phases in the rows.
 const (
 	rules     = v1alpha1.DataPlaneIngressRules
 	envoy     = v1alpha1.DataPlaneEnvoy
@@ -40,7 +40,7 @@ func unconfirmed(remaining time.Duration) change {
 	}
 }
 
-// switched is a tunnel that has the configuration of the other data plane.
+// switched is a tunnel that has the configuration for the other data plane.
 func switched(f *Facts) {
 	remoteConfiguration(otherConfiguration, 8)(f)
 	f.Memory.Remote.Configuration.Confirmed = true
@@ -53,7 +53,7 @@ func waitsFor(d time.Duration, reason conditions.Reason) want {
 	return want{Action: Wait, Wait: d, Problem: reason}
 }
 
-// One row for each row of the table of the state machine, and for what delays it.
+// One row for each row in the state machine's table, and for what delays it.
 func TestDataPlaneChangesInPhases(t *testing.T) {
 	toEnvoy := combine(serves(rules), changing(envoy, switching), everyPodHasEnvoy)
 	toRules := combine(serves(envoy), changing(rules, switching), everyPodHasEnvoy)
@@ -257,8 +257,8 @@ func TestConfigurationsOfAnOutdatedTunnelAreNotWritten(t *testing.T) {
 	})
 }
 
-// A configuration is confirmed by a response after which Cloudflare can no longer apply an earlier
-// write, also of an earlier process.
+// A response confirms a configuration once Cloudflare can no longer apply an earlier
+// write, even from an earlier process.
 func TestConfigurationIsConfirmedWhenNoEarlierWriteCanReplaceIt(t *testing.T) {
 	read := func(m Memory, at time.Duration, unsettled ...string) Memory {
 		return Conclude(m, Step{Action: ReadConfiguration, Unsettled: unsettled}, Result{Uptime: at, Configuration: wantedConfiguration, Version: 7})

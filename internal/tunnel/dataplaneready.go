@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// blockedChangeInterval is the interval at which a blocked change of the data plane is
-	// checked.
+	// blockedChangeInterval is how often a blocked data plane change is checked.
 	blockedChangeInterval = blockedRotationInterval
-	// acknowledgementInterval is the interval at which the acknowledgements of Envoys are
-	// checked. Not every acknowledgement triggers a check.
+	// acknowledgementInterval is how often Envoy acknowledgements are checked. Not
+	// every acknowledgement triggers a check.
 	acknowledgementInterval = 2 * time.Second
-	// terminationInterval is the interval at which the pods are checked while every replica is
-	// available and earlier pods stop. No event reports the end of a pod.
+	// terminationInterval is how often the pods are checked while every replica is
+	// available and earlier pods stop. No event reports when a pod has ended.
 	terminationInterval = 5 * time.Second
 )
 
-// untilReady returns what a change to Envoy waits for before the configuration may lead to
-// Envoy. The zero value means that every connector of the tunnel can use Envoy.
+// untilReady returns what a change to Envoy waits for before the configuration may lead
+// to Envoy. The zero value means that every connector of the tunnel can use Envoy.
 func (f Facts) untilReady() progress {
 	for _, check := range []func(Facts) progress{untilRolledOut, untilAcknowledged, untilNoSurplus} {
 		if p := check(f); p.step.Action != "" {
@@ -42,8 +41,8 @@ func untilRolledOut(f Facts) progress {
 	return progress{}
 }
 
-// waitForRollout waits until every pod has Envoy (wanted is "with") or until no pod has Envoy
-// ("without"). left is the number of pods of the other kind, outdated.
+// waitForRollout waits until every pod has Envoy (wanted is "with") or until no pod has
+// Envoy ("without"). left counts the remaining pods, and outdated describes them.
 func (f Facts) waitForRollout(wanted string, left int, outdated string) progress {
 	c := f.Connectors
 	if c.NotReady != "" {

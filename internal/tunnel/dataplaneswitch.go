@@ -4,8 +4,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// switchConfiguration replaces the configuration of the data plane in effect by the
-// configuration of the other data plane. The rule applyConfiguration writes it.
+// switchConfiguration replaces the configuration for the data plane in effect with the
+// one for the other data plane. The rule applyConfiguration writes it.
 func (f Facts) switchConfiguration() progress {
 	switch {
 	case f.Desired.Configuration == nil:
@@ -28,9 +28,9 @@ func (f Facts) switchConfiguration() progress {
 	return progress{step: f.continueWith(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneRemovingEnvoy)}
 }
 
-// switchReversed reports whether the configuration must no longer change to the other data plane:
-// the settings ask for the data plane in effect, the routes now exceed the limits of ingress
-// rules, or a backup restored the data plane in effect.
+// switchReversed reports whether the configuration must no longer change to the other
+// data plane: the settings ask for the data plane in effect, the routes now exceed the
+// limits of ingress rules, or a backup restored the data plane in effect.
 func (f Facts) switchReversed() bool {
 	to := f.Object.Status.DataPlaneChange.To
 	return to != f.Desired.DataPlane || to == RecordedDataPlane(f.Object) || f.Desired.Other.Excess != ""
@@ -82,8 +82,8 @@ func (f Facts) untilConfirmed() progress {
 	return p
 }
 
-// isSwitching reports whether the configuration of the other data plane must replace the
-// configuration of the data plane in effect.
+// isSwitching reports whether the configuration for the other data plane must replace
+// the one for the data plane in effect.
 func (f Facts) isSwitching() bool {
 	change := f.Object.Status.DataPlaneChange
 	return change != nil && change.Phase == v1alpha1.DataPlaneSwitching && f.Desired.Other != nil && !f.switchReversed()
@@ -98,9 +98,10 @@ func (f Facts) untilSwitch() progress {
 	return f.untilReady()
 }
 
-// listBeforeSwitch lists the connectors of the tunnel if only that is missing to switch the
-// configuration to Envoy. Otherwise a change of routes would write the configuration of the
-// data plane in effect, and spend the token of [UpdateLimit] that the switch waits for.
+// listBeforeSwitch lists the tunnel's connectors if only that list is missing to switch
+// the configuration to Envoy. Otherwise a route change would write the configuration
+// for the data plane in effect, and spend the [UpdateLimit] token that the switch waits
+// for.
 func (f Facts) listBeforeSwitch() Step {
 	if !f.isSwitching() {
 		return Step{}

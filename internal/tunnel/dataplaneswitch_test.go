@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A change of routes must not take the token that the switch to Envoy waits for, because the list of
-// the connectors is old when the token accrues.
+// A route change must not take the token that the switch to Envoy waits for, because
+// the list of connectors is old when the token accrues.
 func TestChangesOfRoutesDoNotDelayTheSwitch(t *testing.T) {
 	f := serving()
 	combine(changing(envoy, switching), everyPodHasEnvoy, connections(time.Minute), routesChanged)(&f)

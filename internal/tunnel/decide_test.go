@@ -318,7 +318,7 @@ func TestRecordedTunnelKeepsServingWhenSettingsDisagree(t *testing.T) {
 	})
 }
 
-// routesChangedBefore sets a remote configuration that differs from that of the routes.
+// routesChangedBefore sets a remote configuration that differs from the desired one.
 func routesChangedBefore(f *Facts) { remoteConfiguration(changedConfiguration, 8)(f) }
 
 func TestTunnelIsCreatedOnce(t *testing.T) {
@@ -833,7 +833,7 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 	})
 }
 
-// recordedPaused sets spec.paused of a Tunnel whose Gateway is gone.
+// recordedPaused sets spec.paused on a Tunnel whose Gateway is gone.
 func recordedPaused(f *Facts) { f.Object.Spec.Paused = true }
 
 func TestMissingCredentialsDelayChanges(t *testing.T) {
@@ -1180,7 +1180,7 @@ func TestDestructiveStepsCannotBeUndone(t *testing.T) {
 	}
 }
 
-// rotateOnDemand requests a rotation of the token.
+// rotateOnDemand requests a token rotation.
 func rotateOnDemand(f *Facts) {
 	f.Object.Annotations = map[string]string{v1alpha1.RotateTokenAnnotation: "september"}
 }
@@ -1359,7 +1359,7 @@ func surplusConnectors(d time.Duration) change {
 	return func(f *Facts) { f.Memory.SurplusSince = At(f.Uptime - d) }
 }
 
-// noJitter moves the last rotation so that the jitter of the Tunnel has no effect on the
+// noJitter moves the last rotation so that the Tunnel's jitter has no effect on the
 // next one.
 func noJitter(f *Facts) {
 	jitter := f.jitter(f.Desired.TokenRotation / 10)

@@ -10,13 +10,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Request contains the settings of a Gateway and the result of its routes.
+// Request contains a Gateway's settings and what its routes resulted in.
 type Request struct {
-	// Gateway is the namespace and name of the Gateway.
 	Gateway types.NamespacedName
-	// Settings are the settings of the Gateway; nil if they are not valid.
+	// Settings are nil if they are not valid.
 	Settings *gatewaysettings.Settings
-	// AccountID is the Cloudflare account of the settings, or the controller's account;
+	// AccountID is the Cloudflare account in the settings, or the controller's account;
 	// empty if neither exists.
 	AccountID string
 	// Credentials refer to the Secret with the API token in the settings; nil for the
@@ -29,7 +28,7 @@ type Request struct {
 	// ConfigurationDataPlane is the data plane that Configuration was built for; empty for
 	// ingress rules. It differs from DataPlane if the Tunnel records another data plane.
 	ConfigurationDataPlane v1alpha1.DataPlane
-	// Hostnames is the number of hostnames that the routes serve.
+	// Hostnames counts the hostnames that the routes serve.
 	Hostnames int
 	// Other is the desired configuration for the data plane that is not in effect; nil
 	// unless [NeedsBoth], and if the Gateway is not accepted.

@@ -35,7 +35,7 @@ type node struct {
 	faults uint8
 }
 
-// scenario is the start of an exploration and the events that can happen.
+// scenario is how an exploration starts and which events can happen.
 type scenario struct {
 	name   string
 	start  func(m *model)
@@ -74,8 +74,8 @@ func explore(s scenario) *exploration {
 	x.visit(x.root(), -1, transition{}, 0)
 	level := x.queue
 	for faults := 0; faults < x.depth; faults++ {
-		// First visit every state within this number of faults, then the states with one
-		// more.
+		// First visit every state within this number of faults, then the states with
+		// one more.
 		x.queue = level
 		for head := 0; head < len(x.queue); head++ {
 			x.expand(x.queue[head], faults, 0)
@@ -161,7 +161,7 @@ func (x *exploration) expand(p pending, faults, cost int) {
 	}
 }
 
-// exploreStep visits the states after the next step of an actor, for each outcome of that
+// exploreStep visits the states after an actor's next step, for each outcome at that
 // cost.
 func (m *model) exploreStep(a, cost int, visit func(*model, transition)) {
 	base := *m
@@ -223,8 +223,8 @@ func (m *model) idle() bool {
 // busy reports whether the actor reconciles or is due to reconcile.
 func (actor *actor) busy() bool { return actor.running || actor.reconcileDue }
 
-// advance advances the time to the next event, and reports whether there is one. A stale
-// cache is refreshed after one sleep.
+// advance advances the time to the next event, and reports whether there is one. A
+// stale cache is refreshed after one sleep.
 func (m *model) advance() bool {
 	next := m.nextMoment()
 	switch {
@@ -247,7 +247,7 @@ func (m *model) advance() bool {
 	return true
 }
 
-// nextMoment returns the time of the next timer or wake-up, or 0.
+// nextMoment returns when the next timer or wake-up is due, or 0.
 func (m *model) nextMoment() time.Duration {
 	next := m.timers()
 	for a := range m.count {
@@ -292,8 +292,8 @@ func (x *exploration) path(i int32) []transition {
 	return path
 }
 
-// replay applies the transitions of a path. It returns the model and a description of each
-// transition.
+// replay applies the transitions on a path. It returns the model and a description of
+// each transition.
 func (x *exploration) replay(path []transition) (*model, []string) {
 	m := x.root()
 	var lines []string

@@ -17,64 +17,60 @@ type Facts struct {
 	Uptime time.Duration
 	// Clock is the wall clock time. Only records and the schedule of token rotation
 	// use it.
-	Clock time.Time
-	// Options are the settings of the controller.
+	Clock   time.Time
 	Options Options
 
-	// Name is the namespace and name of the Gateway. The name of the Tunnel object
-	// is derived from it.
+	// Name is the Gateway's namespace and name. The Tunnel object's name is derived
+	// from it.
 	Name types.NamespacedName
 	// Object is the Tunnel as last written; nil if it does not exist.
 	Object *v1alpha1.Tunnel
-	// Gateway is the state of the Gateway as last read.
+	// Gateway is the Gateway as last read.
 	Gateway Gateway
-	// Desired is the desired state according to the settings and routes. It is nil
-	// if the Gateway does not exist or its settings are not valid; the tunnel is then
-	// not changed.
+	// Desired follows from the settings and routes. It is nil if the Gateway does not
+	// exist or its settings are not valid; the tunnel is then not changed.
 	Desired *Desired
 	// Rivals are the other Tunnels that record or request the same tunnel.
 	Rivals []Rival
-	// Reserved reports whether another Gateway of this process is claiming the
-	// tunnel.
+	// Reserved reports whether another Gateway in this process is claiming the tunnel.
 	Reserved bool
-	// Credentials is the state of the API token for the Tunnel's account.
+	// Credentials describes the API token for the Tunnel's account.
 	Credentials Credentials
-	// OtherRotating reports whether the token of another Tunnel is being rotated.
+	// OtherRotating reports whether another Tunnel's token is being rotated.
 	OtherRotating bool
-	// Token is the state of the token Secret of the connectors.
+	// Token describes the connectors' token Secret.
 	Token TokenSecret
-	// Connectors is the state of the objects and pods that run the connectors.
+	// Connectors describes the objects and pods that run the connectors.
 	Connectors Connectors
-	// Envoys is the state of the Envoys that are connected to this process.
+	// Envoys describes the Envoys that are connected to this process.
 	Envoys Envoys
-	// ChangedNamespaces are the namespaces whose objects have changed since the last write of the
-	// configuration. They are known only if [DependsOnChanges].
+	// ChangedNamespaces are the namespaces whose objects have changed since the
+	// configuration was last written. They are known only if [DependsOnChanges].
 	ChangedNamespaces []string
-	// Memory is the in-memory state of this process.
+	// Memory is what only this process knows.
 	Memory Memory
 }
 
-// Options are the settings of the controller that decisions depend on.
+// Options are the controller settings that decisions depend on.
 type Options struct {
-	// ControllerName is the controller's name.
+	// ControllerName is the name that GatewayClasses refer to.
 	ControllerName string
 	// ClusterUID is the UID of the namespace kube-system.
 	ClusterUID string
 	// ClusterID identifies this installation. The names of its tunnels begin with
 	// NamePrefix(ClusterID).
 	ClusterID string
-	// RetirementDelay is the time between the two live reads that are required to
-	// treat a Gateway as gone.
+	// RetirementDelay is the time between the two live reads that are required to treat
+	// a Gateway as gone.
 	RetirementDelay time.Duration
-	// DriftInterval is the interval at which the remote configuration is read to
-	// detect external changes.
+	// DriftInterval is how often the remote configuration is read to detect external
+	// changes.
 	DriftInterval time.Duration
 }
 
-// GatewayState is the state of a Gateway.
+// GatewayState tells whether a Gateway exists and belongs to this controller.
 type GatewayState int
 
-// The states of a Gateway.
 const (
 	// GatewayUnknown means that the state could not be determined: the read was
 	// forbidden, the kind is not served, the namespace is out of scope, the
@@ -90,19 +86,19 @@ const (
 	GatewayNotManaged
 )
 
-// Gateway is the observed state of the Gateway.
+// Gateway is the observed Gateway.
 type Gateway struct {
 	State GatewayState
-	// UID is the UID of the Gateway if it exists.
+	// UID is set if the Gateway exists.
 	UID types.UID
 	// Paused reports whether the Gateway has the annotation
 	// [v1alpha1.PausedAnnotation].
 	Paused bool
 }
 
-// Desired is the desired state according to the settings and routes of a Gateway.
+// Desired is what a Gateway's settings and routes ask for.
 type Desired struct {
-	// Spec is the desired spec of the Tunnel. [DesiredSpec] sets spec.paused.
+	// Spec is the Tunnel's desired spec. [DesiredSpec] sets spec.paused.
 	Spec v1alpha1.TunnelSpec
 	// DataPlane is the data plane that the settings ask for. A Tunnel that records another
 	// data plane changes to it in phases.
@@ -114,7 +110,7 @@ type Desired struct {
 	ConfigurationDataPlane v1alpha1.DataPlane
 	// Hash is the hash of Configuration.
 	Hash string
-	// Hostnames is the number of hostnames that the routes serve.
+	// Hostnames counts the hostnames that the routes serve.
 	Hostnames int
 	// Other is the desired configuration for the data plane that is not in effect. It is nil
 	// unless [NeedsBoth], and if Configuration is nil.
@@ -124,7 +120,7 @@ type Desired struct {
 	NeedsHTTP2 bool
 	// RunConnectors reports whether the controller runs the connectors.
 	RunConnectors bool
-	// TokenRotation is the interval of token rotation; 0 for none.
+	// TokenRotation is how often the token is rotated; 0 for never.
 	TokenRotation time.Duration
 	// Updates limits how often the configuration is written, and Revocations how often the
 	// controller removes revoked rules from it meanwhile.
@@ -135,16 +131,16 @@ type Desired struct {
 type OtherDataPlane struct {
 	// Configuration is the desired configuration.
 	Configuration *provider.Configuration
-	// Hash is the hash of Configuration.
-	Hash string
-	// Excess describes the excess over the limits of ingress rules, with the number and the
-	// limit, and what to do. It is empty if there is no excess, and always empty for Envoy.
+	Hash          string
+	// Excess describes how far the routes exceed the limits of ingress rules, with the
+	// number and the limit, and what to do. It is empty if they do not, and always
+	// empty for Envoy.
 	Excess string
 }
 
 // Rival is another Tunnel object that records or requests the same tunnel.
 type Rival struct {
-	// Object is the name of the rival Tunnel object.
+	// Object is the rival Tunnel object's name.
 	Object string
 	// Recorded reports whether the rival's status records the tunnel.
 	Recorded bool
@@ -158,7 +154,7 @@ type Rival struct {
 	HasGatewayName bool
 }
 
-// Credentials is the state of the API token for the Tunnel's account.
+// Credentials describes the API token for the Tunnel's account.
 type Credentials struct {
 	State CredentialsState
 	// Version changes with the token.
@@ -167,10 +163,9 @@ type Credentials struct {
 	Message string
 }
 
-// CredentialsState is the state of an API token.
+// CredentialsState tells whether an API token can be used.
 type CredentialsState int
 
-// The states of credentials.
 const (
 	// CredentialsUnknown means that the Secret could not be read.
 	CredentialsUnknown CredentialsState = iota
@@ -183,49 +178,48 @@ const (
 	CredentialsWrongAccount
 )
 
-// TokenSecret is the state of the token Secret of the connectors.
+// TokenSecret describes the connectors' token Secret.
 type TokenSecret struct {
 	State TokenState
 	// Version changes with the token.
 	Version string
 }
 
-// TokenState is the state of a token Secret.
+// TokenState tells what a token Secret contains.
 type TokenState int
 
-// The states of the token Secret.
 const (
 	// TokenUnknown means that the Secret could not be read.
 	TokenUnknown TokenState = iota
-	// TokenMissing means that the Secret does not exist or does not contain a token
-	// of the recorded tunnel.
+	// TokenMissing means that the Secret does not exist or does not contain a token for
+	// the recorded tunnel.
 	TokenMissing
-	// TokenPresent means that the Secret contains a token of the recorded tunnel.
+	// TokenPresent means that the Secret contains a token for the recorded tunnel.
 	TokenPresent
 	// TokenNameConflict means that a Secret with this name exists and does not belong
 	// to the Tunnel.
 	TokenNameConflict
 )
 
-// Connectors is the state of the objects and pods that run the connectors.
+// Connectors describes the objects and pods that run the connectors.
 type Connectors struct {
 	// Current reports whether the objects are as desired.
 	Current bool
 	// Exist reports whether any object that runs connectors exists.
 	Exist bool
-	// Pods is the number of pods that may be connected, including terminating pods.
+	// Pods counts the pods that may be connected, including terminating pods.
 	Pods int
 	// RolledOut reports whether every pod has the current settings and token.
 	RolledOut bool
-	// WithoutEnvoy and WithEnvoy are the numbers of pods without and with Envoy, including
+	// WithoutEnvoy and WithEnvoy count the pods without and with Envoy, including
 	// terminating pods.
 	WithoutEnvoy, WithEnvoy int
 	// NotReady is a sentence that names the pod that delays the rollout and the cause. It is
 	// empty if no pod does.
 	NotReady string
-	// Desired and Ready are numbers of replicas.
+	// Desired and Ready count replicas.
 	Desired, Ready int32
-	// GracePeriod is the maximum time that a connector takes to stop.
+	// GracePeriod is how long a connector may take to stop.
 	GracePeriod time.Duration
 	// Reason and Message explain why the connectors are not ready. Reason is empty if
 	// they are ready.
@@ -233,18 +227,19 @@ type Connectors struct {
 	Message string
 }
 
-// Envoys is the state of the Envoys that are connected to this process, with respect to the
-// last publication of the Gateway. Its zero value means that none is connected.
+// Envoys describes how the Envoys connected to this process have received the Gateway's
+// last publication. Its zero value means that none is connected.
 type Envoys struct {
-	// Connected is the number of connected Envoys.
+	// Connected counts the connected Envoys.
 	Connected int
 	// Acknowledged reports whether every connected Envoy has acknowledged the publication.
 	Acknowledged bool
-	// Unsettled reports whether hostnames of the publication wait for a change of the
-	// configuration, which leads their requests to another listener.
+	// Unsettled reports whether hostnames in the publication wait for a configuration
+	// change that leads their requests to another listener.
 	Unsettled bool
 	// Late reports whether a connected Envoy takes unusually long to acknowledge it.
 	Late bool
-	// Rejected is the error of an Envoy that has rejected the publication; empty for none.
+	// Rejected is the error with which an Envoy has rejected the publication; empty for
+	// none.
 	Rejected string
 }

@@ -78,8 +78,8 @@ func (m Memory) postponeRead(s Step, r Result, wait time.Duration) Memory {
 	return m
 }
 
-// withProblem sets the backoff with the problem of the error, and the state of the tunnel
-// that the error implies.
+// withProblem sets the backoff with the error's problem, and what the error implies
+// about the tunnel.
 func (m Memory) withProblem(track Track, s Step, r Result) Memory {
 	switch {
 	case errors.Is(r.Err, provider.ErrNotFound) && s.Action == FindByName:
@@ -123,8 +123,8 @@ func problemOf(s Step, err error) *Problem {
 	return problem(reasonOf(s.Action), "Failed to %s: %s.", attempts[s.Action], strings.TrimSuffix(err.Error(), "."))
 }
 
-// apiProblem returns the problem for an error of the Cloudflare API that has the same
-// meaning for every action, or nil.
+// apiProblem returns the problem for a Cloudflare API error that means the same for
+// every action, or nil.
 func apiProblem(err error) *Problem {
 	_, limited := errors.AsType[*provider.RateLimitedError](err)
 	_, unavailable := errors.AsType[*provider.UnavailableError](err)
@@ -195,8 +195,8 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// ObjectTaken returns the failure to write an object of the Tunnel: an object of its kind and
-// name exists and does not belong to the Tunnel.
+// ObjectTaken returns the failure to write one of the Tunnel's objects: an object with
+// its kind and name exists and does not belong to the Tunnel.
 func ObjectTaken(t *v1alpha1.Tunnel, kind string, name types.NamespacedName) *Failure {
 	remedy := "delete or rename it"
 	if kind == "Secret" {
@@ -205,7 +205,7 @@ func ObjectTaken(t *v1alpha1.Tunnel, kind string, name types.NamespacedName) *Fa
 	return &Failure{Reason: conditions.ReasonObjectTaken, Err: fmt.Errorf("%s %s exists and does not belong to Tunnel %s; %s", kind, name, t.Name, remedy)}
 }
 
-// Sentence returns the text of an error as a sentence.
+// Sentence turns an error text into a sentence.
 func Sentence(s string) string {
 	if s == "" {
 		return s

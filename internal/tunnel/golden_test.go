@@ -18,12 +18,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Each row of the golden tables starts with a healthy Tunnel that serves its Gateway, and
-// applies changes.
+// Each row in the golden tables starts with a healthy Tunnel that serves its Gateway,
+// and applies changes.
 const (
-	// uptime is the uptime of the process.
 	uptime = time.Hour
-	// untilNextRead is the time until the next step of a healthy Tunnel.
+	// untilNextRead is how long a healthy Tunnel waits for its next step.
 	untilNextRead = 5 * time.Minute
 
 	testTunnelID   = "95a940ff-8450-4ced-9450-bcb55e97e7d5"
@@ -33,13 +32,13 @@ const (
 	accountID      = "account-1"
 )
 
-// wallClock is the wall clock time of the rows.
+// wallClock is the rows' wall clock time.
 var wallClock = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
-// change changes the facts of a row.
+// change changes a row's facts.
 type change func(*Facts)
 
-// serving returns the facts of a healthy Tunnel with the changes applied.
+// serving returns a healthy Tunnel's facts with the changes applied.
 func serving(changes ...change) Facts {
 	desired := configurationFor("app.example.com")
 	spec := v1alpha1.TunnelSpec{
@@ -103,10 +102,10 @@ func configurationFor(hostnames ...string) provider.Configuration {
 	return c
 }
 
-// The configurations of the rows: wantedConfiguration is the desired configuration,
-// changedConfiguration is the desired configuration after a change of the routes, and
-// externalConfiguration is a configuration of another writer, and otherConfiguration is the desired
-// configuration for the data plane that is not in effect.
+// The configurations in the rows. wantedConfiguration is the desired configuration, and
+// changedConfiguration the desired one after the routes changed. externalConfiguration
+// comes from another writer. otherConfiguration is desired for the data plane that is
+// not in effect.
 var (
 	wantedConfiguration   = configurationFor("app.example.com")
 	changedConfiguration  = configurationFor("app.example.com", "api.example.com")
@@ -114,7 +113,6 @@ var (
 	otherConfiguration    = configurationFor("app.example.com", "other.example.com")
 )
 
-// combine combines changes.
 func combine(changes ...change) change {
 	return func(f *Facts) {
 		for _, c := range changes {
@@ -123,7 +121,7 @@ func combine(changes ...change) change {
 	}
 }
 
-// Changes of the Gateway and the desired state.
+// Changes to the Gateway and the desired state.
 
 func gatewayIs(state GatewayState) change {
 	return func(f *Facts) {
@@ -191,7 +189,8 @@ func withEnvoy(f *Facts) {
 	f.Object.Status.DataPlane, f.Desired.ConfigurationDataPlane = v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneEnvoy
 }
 
-// selects changes the settings to a data plane. The desired configurations of both are built.
+// selects changes the settings to a data plane. The desired configurations for both are
+// built.
 func selects(plane v1alpha1.DataPlane) change {
 	return func(f *Facts) {
 		c := otherConfiguration
@@ -216,12 +215,12 @@ func everyPodHasEnvoy(f *Facts) {
 // limited permits three writes, and one more every 20 seconds.
 func limited(f *Facts) { f.Desired.Updates = UpdateLimit{Burst: 3, Interval: 20 * time.Second} }
 
-// spent is a number of tokens that were spent. The next token accrues since d ago.
+// spent is a bucket from which tokens were spent. The next token accrues since d ago.
 func spent(tokens int, d time.Duration) change {
 	return func(f *Facts) { f.Memory.Updates = Bucket{Spent: tokens, Since: At(f.Uptime - d)} }
 }
 
-// Changes of the process and of the record.
+// Changes to the process and the record.
 
 func restarted(f *Facts) {
 	f.Uptime, f.Memory = time.Second, Memory{CredentialsVersion: f.Credentials.Version}
@@ -276,7 +275,7 @@ func takeover(f *Facts) {
 	f.Desired.Spec.Existing.Takeover = true
 }
 
-// Changes of the responses of Cloudflare.
+// Changes to Cloudflare's responses.
 
 func remoteConfiguration(c provider.Configuration, version provider.Version) change {
 	return func(f *Facts) {
@@ -336,7 +335,7 @@ func credentials(state CredentialsState) change {
 // comparableReasons lets cmp compare reasons.
 var comparableReasons = cmpopts.EquateComparable(conditions.Reason{}, conditions.EventReason{})
 
-// noReason is the reason of a step without a problem.
+// noReason is the reason in a step without a problem.
 var noReason conditions.Reason
 
 // failing is a track whose last attempt failed. The next attempt is due after the time
@@ -349,10 +348,10 @@ func failing(track Track, reason conditions.Reason, remaining time.Duration) cha
 	}
 }
 
-// want is the expected step of a row. Fields that the row omits must be empty.
+// want is a row's expected step. Fields that the row omits must be empty.
 type want struct {
 	Action Action
-	// Record describes the changes of the record, see recordChanges.
+	// Record describes how the record changes, see recordChanges.
 	Record    string
 	Wait      time.Duration
 	Priority  provider.Priority
@@ -360,22 +359,19 @@ type want struct {
 	Problem   conditions.Reason
 	Connector provider.ConnectorID
 	// Change is the version of the external change that the step responds to.
-	Change provider.Version
-	// AwaitsEnvoys is the field of the step.
+	Change       provider.Version
 	AwaitsEnvoys bool
-	// Interval is the ReadInterval of the step. It is not compared if the row omits
-	// it.
+	// Interval is the step's ReadInterval. It is not compared if the row omits it.
 	Interval time.Duration
 }
 
-// row is one row of a golden table.
 type row struct {
 	name  string
 	facts change
 	want  want
 }
 
-// idle is the expected step of a healthy Tunnel.
+// idle is a healthy Tunnel's expected step.
 func idle() want { return want{Action: Wait, Wait: untilNextRead} }
 
 // testDecide runs a golden table, which maps facts to a step.
@@ -401,7 +397,7 @@ func testDecide(t *testing.T, rows []row) {
 	}
 }
 
-// checkStep checks the properties of every step.
+// checkStep checks what must hold for every step.
 func checkStep(t *testing.T, s Step) {
 	t.Helper()
 	if (s.Delay > 0) != (s.Action == Wait) {
@@ -421,7 +417,7 @@ func checkStep(t *testing.T, s Step) {
 	}
 }
 
-// checkSentence checks that a text for users has the form of a sentence.
+// checkSentence checks that a text for users is a sentence.
 func checkSentence(t *testing.T, name, s string) {
 	t.Helper()
 	switch {
@@ -447,9 +443,9 @@ func summarize(f Facts, s Step) want {
 	return w
 }
 
-// recordChanges describes the differences between two records: "field=value" for each
-// changed field, "field=" for each removed field, and "unchanged" if the records are
-// equal. Hashes of the configurations of the rows are replaced by names.
+// recordChanges describes how two records differ: "field=value" for each changed field,
+// "field=" for each removed field, and "unchanged" if the records are equal. Names
+// replace the hashes of the rows' configurations.
 func recordChanges(before, after v1alpha1.TunnelStatus) string {
 	previous, current := fields(before), fields(after)
 	changes := []string{}
@@ -472,7 +468,7 @@ func recordChanges(before, after v1alpha1.TunnelStatus) string {
 	return named.Replace(strings.Join(changes, " "))
 }
 
-// fields returns the fields of a status by path.
+// fields returns a status's fields by path.
 func fields(s v1alpha1.TunnelStatus) map[string]string {
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// lifecycle is the stage of a Tunnel in its lifecycle.
+// lifecycle is the stage that a Tunnel is in.
 type lifecycle int
 
 const (
@@ -22,7 +22,7 @@ const (
 	lifecycleRetiring                  // the Gateway is gone, and the retirement delay has passed
 )
 
-// restoredDelay is the retirement delay of a Tunnel that has not recorded a Gateway's
+// restoredDelay is the retirement delay for a Tunnel that has not recorded a Gateway
 // UID: it was restored without its status, perhaps before its Gateway.
 const restoredDelay = time.Hour
 
@@ -64,7 +64,7 @@ func (f Facts) retirementDelay() time.Duration {
 	return f.Options.RetirementDelay
 }
 
-// objectProblem returns the problem that prevents the use of the Tunnel object, or nil.
+// objectProblem returns the problem that forbids using the Tunnel object, or nil.
 func (f Facts) objectProblem() *Problem {
 	spec := f.Object.Spec
 	switch {
@@ -81,9 +81,9 @@ func (f Facts) objectProblem() *Problem {
 
 // Observe returns the Memory after the Facts were gathered. The controller calls it
 // before each [Decide]. It updates the time since which the Gateway is missing, resets
-// backoffs when the credentials were replaced, begins a requested reconcile, notes since when
-// Envoys have not acknowledged their routes, and resets the state of the tunnel when the Tunnel
-// object is gone.
+// backoffs when the credentials were replaced, begins a requested reconcile, notes
+// since when Envoys have not acknowledged their routes, and forgets the tunnel when the
+// Tunnel object is gone.
 func Observe(f Facts) Memory {
 	m := f.Memory
 	switch {
@@ -110,8 +110,8 @@ func Observe(f Facts) Memory {
 	return f.observeEnvoys(m).startRefresh(f)
 }
 
-// WithoutObject returns the Memory after the Tunnel object is gone. The next object must
-// find the tunnel again. The state of requests that Cloudflare may still apply is kept.
+// WithoutObject returns the Memory after the Tunnel object is gone. The next object
+// must find the tunnel again. Requests that Cloudflare may still apply are remembered.
 func (m Memory) WithoutObject() Memory {
 	return Memory{
 		Created: m.Created, Deleted: m.Deleted, LateWrites: m.LateWrites, Push: m.Push, Updates: m.Updates, Revocations: m.Revocations, Drift: m.Drift,
@@ -119,7 +119,7 @@ func (m Memory) WithoutObject() Memory {
 	}
 }
 
-// connectedCount returns the number of connectors that Cloudflare lists as connected.
+// connectedCount counts the connectors that Cloudflare lists as connected.
 func (f Facts) connectedCount() int {
 	n := 0
 	for _, c := range f.Memory.Remote.Connections.Connectors {
@@ -133,8 +133,8 @@ func (f Facts) connectedCount() int {
 // specsAgree reports whether two specs identify the same tunnel.
 func specsAgree(a, b v1alpha1.TunnelSpec) bool { return Disagreement(a, b) == "" }
 
-// Disagreement returns the name of the first setting by which the identity of the
-// desired spec differs from the recorded spec, or "".
+// Disagreement names the first setting in which the desired spec identifies another
+// tunnel than the recorded spec. It returns "" if they agree.
 func Disagreement(recorded, desired v1alpha1.TunnelSpec) string {
 	have, want := ptr.Deref(recorded.Existing, v1alpha1.AdoptedTunnel{}).ID, ptr.Deref(desired.Existing, v1alpha1.AdoptedTunnel{}).ID
 	switch {
@@ -171,8 +171,8 @@ func DesiredSpec(f Facts) v1alpha1.TunnelSpec {
 	return spec
 }
 
-// statusWith returns a copy of the status with the change applied, and with the version of this
-// controller.
+// statusWith returns a copy of the status with the change applied, and with this
+// controller's version.
 func (f Facts) statusWith(change func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelStatus {
 	status := f.Object.Status.DeepCopy()
 	change(status)
@@ -180,7 +180,7 @@ func (f Facts) statusWith(change func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelS
 	return status
 }
 
-// jitter returns a fraction of d that depends on the name of the Gateway, so that many
+// jitter returns a fraction of d that depends on the Gateway's name, so that many
 // Tunnels do not act at the same time.
 func (f Facts) jitter(d time.Duration) time.Duration {
 	h := fnv.New32a()

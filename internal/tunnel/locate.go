@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// locate ensures that the tunnel is known: an existing tunnel, a tunnel with the name of
-// the Gateway, or a new tunnel.
+// locate ensures that the tunnel is known: an existing tunnel, a tunnel with the
+// Gateway's name, or a new tunnel.
 func locate(f Facts) Step {
 	switch {
 	case f.adopts():
@@ -61,7 +61,7 @@ func (f Facts) rereadTunnel(p *Problem, interval time.Duration, priority provide
 	return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: priority})
 }
 
-// locateByName finds the tunnel with the name of the Gateway, or creates it.
+// locateByName finds the tunnel with the Gateway's name, or creates it.
 func locateByName(f Facts) Step {
 	status, found := f.Object.Status, f.Memory.Remote.Tunnel
 	if status.Creating && found.Presence != Present {

@@ -6,7 +6,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Instant is a point in the uptime of this process, or unset. The zero value is unset.
+// Instant is a point in this process's uptime, or unset. The zero value is unset.
 type Instant struct {
 	set bool
 	at  time.Duration
@@ -18,8 +18,8 @@ func At(uptime time.Duration) Instant { return Instant{set: true, at: uptime} }
 // IsSet reports whether the Instant is set.
 func (i Instant) IsSet() bool { return i.set }
 
-// settled reports whether a request that was sent at i could no longer be applied at
-// the time of the response.
+// settled reports whether a request sent at i could no longer be applied when the
+// response arrived.
 func (i Instant) settled(response Instant) bool {
 	return response.IsSet() && response.at >= i.at+provider.CallTimeout
 }
@@ -29,57 +29,54 @@ func (i Instant) settled(response Instant) bool {
 // started.
 func (i Instant) Since(uptime time.Duration) time.Duration { return uptime - i.at }
 
-// Memory is the state that only this process keeps. Its zero value is the state after
-// a start.
+// Memory is what only this process knows. Its zero value is the Memory after a start.
 type Memory struct {
-	// Remote contains the last responses of Cloudflare.
+	// Remote contains Cloudflare's last responses.
 	Remote Remote
-	// MissingSince is the time of the first of the consecutive live reads that found
-	// the Gateway to be gone or not managed.
+	// MissingSince is when the first of the consecutive live reads found the Gateway to
+	// be gone or not managed.
 	MissingSince Instant
 	// StatusesWithdrawn reports whether the status entries were removed from routes
 	// and ListenerSets.
 	StatusesWithdrawn bool
-	// ConnectorsStopped is the time of the last StopConnectors action.
+	// ConnectorsStopped is when the last StopConnectors action ran.
 	ConnectorsStopped Instant
-	// Claimed reports whether a second list of the Tunnels has confirmed the claim of
-	// an existing tunnel.
+	// Claimed reports whether listing the Tunnels a second time has confirmed the claim
+	// to an existing tunnel.
 	Claimed bool
-	// Created and Deleted are the times of the last attempts to create and delete the
-	// tunnel. Recording that the deletion has begun counts as an attempt.
+	// Created and Deleted are the last attempts to create and delete the tunnel.
+	// Recording that the deletion has begun counts as an attempt.
 	Created, Deleted Instant
 	// CredentialsVersion is the version of the credentials in use.
 	CredentialsVersion string
-	// Backoffs contains the backoff of each track.
+	// Backoffs contains each track's backoff.
 	Backoffs [TrackCount]Backoff
 	// InEffect is the hash of the configuration in effect; empty if unknown.
 	InEffect string
 	// FailedWrite is the hash of the configuration whose last write failed; empty if
 	// the last write succeeded.
 	FailedWrite string
-	// Push is the pace at which quick changes of the configuration are written, and
-	// Updates limits the writes over a longer time.
+	// Push is how fast configuration changes are written, and Updates limits the writes
+	// over a longer time.
 	Push    Pace
 	Updates Bucket
 	// Revocations limits the writes that only revoke rules.
 	Revocations Revocations
 	// LateWrites contains the configuration writes that Cloudflare may still apply.
 	LateWrites LateWrites
-	// Drift contains the recent external changes of the configuration.
+	// Drift contains recent external changes to the configuration.
 	Drift Drift
-	// Token is the state of the token check and the token rotation.
 	Token TokenCheck
-	// SurplusSince is the time since which more connectors are connected than pods
-	// run.
+	// SurplusSince is since when more connectors are connected than pods run.
 	SurplusSince Instant
-	// UnacknowledgedSince is the time since which a connected Envoy lacks the routes that it
+	// UnacknowledgedSince is since when a connected Envoy lacks the routes that it
 	// needs before the configuration changes.
 	UnacknowledgedSince Instant
-	// Refresh is the progress of the requested reconcile.
+	// Refresh tracks the requested reconcile.
 	Refresh Refresh
 }
 
-// Remote contains the last responses of Cloudflare.
+// Remote contains Cloudflare's last responses.
 type Remote struct {
 	Tunnel        RemoteTunnel
 	Configuration RemoteConfiguration
@@ -89,11 +86,9 @@ type Remote struct {
 // Presence states whether a tunnel exists at Cloudflare.
 type Presence int
 
-// The values of Presence.
 const (
 	// PresenceUnknown means that no request was sent or that it failed.
 	PresenceUnknown Presence = iota
-	// Present means that the tunnel exists.
 	Present
 	// Absent means that a successful list does not contain the tunnel, or that
 	// Cloudflare reports its deletion.
@@ -107,11 +102,11 @@ type RemoteTunnel struct {
 	ID    provider.TunnelID
 	Name  string
 	Local bool
-	// Read is the time of the response.
+	// Read is when the response arrived.
 	Read Instant
 }
 
-// RemoteConfiguration is the configuration of the tunnel at Cloudflare.
+// RemoteConfiguration is the tunnel's configuration at Cloudflare.
 type RemoteConfiguration struct {
 	// Known reports whether the configuration was read or written, and no failed
 	// write can have changed it since.
@@ -123,8 +118,8 @@ type RemoteConfiguration struct {
 	NextRead time.Duration
 	// Missing reports whether Cloudflare did not find the tunnel.
 	Missing bool
-	// Settled reports whether the configuration was read after the start of this
-	// process, so that Memory.LateWrites includes the writes of previous processes.
+	// Settled reports whether this process has read the configuration or created the
+	// tunnel, so that Memory.LateWrites includes the writes from previous processes.
 	Settled bool
 	// Confirmed reports whether no earlier write can still replace the configuration.
 	Confirmed bool
@@ -132,7 +127,7 @@ type RemoteConfiguration struct {
 
 // RemoteConnections are the connectors that Cloudflare lists.
 type RemoteConnections struct {
-	// Read is the time of the response.
+	// Read is when the response arrived.
 	Read       Instant
 	Connectors []provider.Connector
 }
@@ -140,7 +135,6 @@ type RemoteConnections struct {
 // Track is a group of actions that share one backoff.
 type Track int
 
-// The tracks.
 const (
 	// TrackTunnel covers finding, creating and deleting the tunnel.
 	TrackTunnel Track = iota
@@ -154,27 +148,27 @@ const (
 	TrackStatuses
 	// TrackObject covers writing the Tunnel object and its record.
 	TrackObject
-	// TrackCount is the number of tracks.
+	// TrackCount counts the tracks.
 	TrackCount
 )
 
-// TokenCheck is the state of the token check and the token rotation.
+// TokenCheck tracks whether the token is up to date, and its rotation.
 type TokenCheck struct {
-	// NextCheck is the time of the next periodic read of the token.
+	// NextCheck is when the next periodic read of the token is due.
 	NextCheck Instant
-	// Pending reports whether the new token of a rotation in progress is not in the
+	// Pending reports whether the new token from a rotation in progress is not in the
 	// Secret yet.
 	Pending bool
 	// Suspect reports whether the token may have been replaced at Cloudflare.
 	Suspect bool
-	// Rotated is the time at which the PATCH of a rotation in progress succeeded.
+	// Rotated is when the PATCH for a rotation in progress succeeded.
 	Rotated Instant
-	// Unanswered is the time of the last PATCH without a response. Cloudflare may
-	// still apply it and replace the token again.
+	// Unanswered is the last PATCH without a response. Cloudflare may still apply it
+	// and replace the token again.
 	Unanswered Instant
 }
 
-// Pacing returns the time for which quick changes are collected before the next write.
+// Pacing returns how long quick changes are collected before the next write.
 func (m Memory) Pacing(uptime time.Duration) time.Duration { return m.Push.wait(uptime) }
 
 // MarkSuspect returns the Memory after an inventory has found that the tunnel has lost

@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// act executes the action of a step.
+// act executes a step's action.
 func (m *model) act(a int, f Facts, s Step, o outcome) {
 	m.check(a, f, s)
 	r := m.respond(a, f, s, o)
@@ -73,7 +73,7 @@ func recordedIndex(f Facts) int {
 	return tunnelIndex(f.Object.Status.TunnelID)
 }
 
-// call returns the call of a step that makes a change at Cloudflare.
+// call returns a step's call that makes a change at Cloudflare.
 func (m *model) call(a int, f Facts, s Step) lateCall {
 	call := lateCall{action: s.Action, actor: a, hash: s.Hash, tunnel: recordedIndex(f)}
 	if f.Object != nil {
@@ -168,7 +168,7 @@ func (m *model) performOn(a int, f Facts, s Step) Result {
 	return Result{}
 }
 
-// disconnect removes the connections of a connector. A live connector reconnects if its
+// disconnect removes a connector's connections. A live connector reconnects if its
 // token is still valid.
 func (m *model) disconnect(tunnel int, id provider.ConnectorID) {
 	t := &m.cloudflare.tunnels[tunnel]

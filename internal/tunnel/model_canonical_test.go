@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// hasher computes a key of 128 bits.
+// hasher computes a key with 128 bits.
 type hasher struct{ a, b uint64 }
 
 func (h *hasher) add(x uint64) {
@@ -41,7 +41,8 @@ func (h *hasher) string(s string) {
 	h.add(sum)
 }
 
-// until adds the time from now to t. A t of 0 means never, and past times are equal to now.
+// until adds the time from now to t. A zero t means never, and past times are equal to
+// now.
 func (h *hasher) until(t, now time.Duration) {
 	if t == 0 {
 		h.add(0)
@@ -84,8 +85,8 @@ func decisionHash(t *v1alpha1.Tunnel) uint64 {
 	return h.a ^ h.b
 }
 
-// key returns the canonical form of the model: two models with the same key behave the
-// same. Times are relative to now and limited where a larger value makes no difference.
+// key returns the model's canonical form: two models with the same key behave the same.
+// Times are relative to now and limited where a larger value makes no difference.
 // Versions, UIDs and IDs are relative to each other.
 func (m *model) key() [2]uint64 {
 	var h hasher
@@ -127,7 +128,7 @@ func (h *hasher) tunnel(m *model, t *remoteTunnel) {
 	}
 	h.int(int(t.name)<<8 | int(t.configuration))
 	h.int(t.creator)
-	h.int(t.token) // the number of replacements of a token is limited
+	h.int(t.token) // tokens are replaced a limited number of times
 	for _, c := range t.connectors {
 		h.bools(c.id != 0, c.connected, c.unmanaged, c.token == t.token, m.beforeRotation(c))
 	}
@@ -220,8 +221,8 @@ func (h *hasher) memory(m *model, actor *actor) {
 	h.value(reflect.ValueOf(memory).Elem(), m, "")
 }
 
-// value adds a part of the Memory. Fields without a canonical form are added unchanged, so
-// that new fields are included.
+// value adds a part of the Memory. Fields without a canonical form are added unchanged,
+// so that new fields are included.
 func (h *hasher) value(v reflect.Value, m *model, field string) {
 	switch v.Type() {
 	case instantType:
@@ -230,7 +231,7 @@ func (h *hasher) value(v reflect.Value, m *model, field string) {
 		h.problem(v)
 	case connectorType:
 		h.connector(v, m)
-	case revocationsType: // a change of the model belongs to no namespace
+	case revocationsType: // no namespace causes a change in the model
 		h.duration(v.Interface().(Revocations).wait(m.uptime(), revokeLimit, nil))
 	case bucketType:
 		h.duration(v.Interface().(Bucket).wait(m.uptime(), updateLimit))
@@ -240,7 +241,7 @@ func (h *hasher) value(v reflect.Value, m *model, field string) {
 	}
 }
 
-// plain adds a value of a type without a canonical form.
+// plain adds a value whose type has no canonical form.
 func (h *hasher) plain(v reflect.Value, m *model, field string) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -261,7 +262,7 @@ func (h *hasher) plain(v reflect.Value, m *model, field string) {
 	}
 }
 
-// fields adds the fields of a struct.
+// fields adds a struct's fields.
 func (h *hasher) fields(v reflect.Value, m *model) {
 	for i := range v.NumField() {
 		switch name := v.Type().Field(i).Name; name {
@@ -274,7 +275,7 @@ func (h *hasher) fields(v reflect.Value, m *model) {
 	}
 }
 
-// problem adds the reason of a problem.
+// problem adds a problem's reason.
 func (h *hasher) problem(v reflect.Value) {
 	if h.bools(v.IsNil()); !v.IsNil() {
 		h.string(v.Elem().Field(0).String())
@@ -318,7 +319,7 @@ func (h *hasher) instant(v reflect.Value, m *model, field string) {
 	h.duration(max(remaining, -limit))
 }
 
-// delay returns the time for which the Gateway must be missing before its Tunnel retires.
+// delay returns how long the Gateway must be missing before its Tunnel retires.
 func (actor *actor) delay() time.Duration {
 	if actor.object != nil && actor.object.Status.GatewayUID == "" {
 		return time.Hour

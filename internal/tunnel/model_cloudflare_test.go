@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// cloudflare is the model of the Cloudflare API.
+// cloudflare models the Cloudflare API.
 type cloudflare struct {
 	tunnels [maxTunnels]remoteTunnel
 	late    [maxLateCalls]lateCall
@@ -52,11 +52,11 @@ type lateCall struct {
 	hash   string
 }
 
-// The indexes of tunnel names after the names of the actors.
+// Indexes of tunnel names after the actors' names.
 const (
-	nameOther     = maxActors     // the name of the first actor with another cluster ID
+	nameOther     = maxActors     // the first actor's name with another cluster ID
 	nameUnrelated = maxActors + 1 // a name that does not belong to a Gateway
-	nameReserved  = maxActors + 2 // a name of another Gateway
+	nameReserved  = maxActors + 2 // another Gateway's name
 )
 
 var tunnelNames = []string{
@@ -112,7 +112,7 @@ func (c *cloudflare) describe(i int) provider.Tunnel {
 	return provider.Tunnel{ID: provider.TunnelID(tunnelIDs[i]), Name: tunnelNames[t.name], Local: t.local}
 }
 
-// read returns the result of a call that reads a tunnel.
+// read returns the result when a call reads a tunnel.
 func (c *cloudflare) read(i int) Result {
 	if c.get(i) == nil {
 		return Result{Err: provider.ErrNotFound}
@@ -138,8 +138,8 @@ func (t *remoteTunnel) configure(n int) {
 	t.version++
 }
 
-// hasOtherGatewayName reports whether the tunnel has the name of a Gateway other than the
-// actor's Gateway.
+// hasOtherGatewayName reports whether the tunnel is named after another Gateway than
+// the actor's.
 func (t *remoteTunnel) hasOtherGatewayName(a int) bool {
 	return t.name == nameReserved || t.name < maxActors && int(t.name) != a
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// checkDataPlane checks that the data plane is recorded before a claim, a call or the start of
-// connectors, and that only the configuration of the recorded data plane, or of the data plane
-// to which the configuration switches, is written.
+// checkDataPlane checks that the data plane is recorded before a claim, a call or the
+// start of connectors. Only the configuration for the recorded data plane may be
+// written, or for the data plane to which the configuration switches.
 func (m *model) checkDataPlane(current *attempt) {
 	f, s := current.facts, current.step
 	if f.Object == nil || f.lifecycle() != lifecycleServing || s.Action == Record || s.Action == Claim && s.Record == nil {
@@ -114,8 +114,8 @@ func (m *model) checkPodsHaveEnvoy() {
 	}
 }
 
-// verdictDataPlane checks that the data plane of the settings serves the Gateway, unless the
-// environment justifies that the change waits.
+// verdictDataPlane checks that the data plane in the settings serves the Gateway,
+// unless the environment justifies that the change waits.
 func (m *model) verdictDataPlane(a int, f Facts) string {
 	status := m.actors[a].object.Status
 	complete := status.DataPlane == f.Desired.DataPlane && status.DataPlaneChange == nil
@@ -129,8 +129,8 @@ func (m *model) verdictDataPlane(a int, f Facts) string {
 	return ""
 }
 
-// verdictBlocked checks that the configuration of the data plane in effect is in effect while a
-// change waits.
+// verdictBlocked checks that the configuration for the recorded data plane is in effect
+// while a change waits.
 func (m *model) verdictBlocked(a int, f Facts) string {
 	if t := m.recordedTunnel(a); t != nil && configurationHashes[t.configuration] != f.Desired.Hash {
 		return fmt.Sprintf("the change of the data plane waits, and the configuration of %s is not in effect", m.actors[a].object.Status.DataPlane)
@@ -138,19 +138,20 @@ func (m *model) verdictBlocked(a int, f Facts) string {
 	return m.verdictDataPlane(a, f)
 }
 
-// changeWaits reports whether a change of the data plane waits for a user or for a rollout.
+// changeWaits reports whether a data plane change waits for a user or for a rollout.
 func (m *model) changeWaits(a int, c *DataPlaneChange, s Step) bool {
 	return c != nil && (c.Reason != conditions.ReasonDataPlaneChanging || s.Problem == nil && m.rolloutBlocked(a))
 }
 
-// rolloutBlocked reports whether the environment prevents the end of a rollout, or Envoys have not
-// acknowledged their configuration.
+// rolloutBlocked reports whether the environment keeps a rollout from ending, or Envoys
+// have not acknowledged their configuration.
 func (m *model) rolloutBlocked(a int) bool {
 	actor := &m.actors[a]
 	return m.noRoom || m.envoyFails || actor.stuck() || actor.envoys == envoysSlow || actor.envoys == envoysDisconnected
 }
 
-// environmentEvents returns the two events that set and restore a part of the environment.
+// environmentEvents returns two events: one changes the environment, and one restores
+// it.
 func environmentEvents(set, restore string, flag func(m *model) *bool) []event {
 	change := func(name string, free, to bool) event {
 		return event{name: name, once: true, free: free, apply: func(m *model, _ int) bool {
@@ -180,7 +181,7 @@ func (m *model) startPending() {
 	}
 }
 
-// rolloutEvents are the events that delay the rollout of connectors or change their number.
+// rolloutEvents delay the connectors' rollout or change how many there are.
 func rolloutEvents() []event {
 	list := environmentEvents("no node has room for new pods", "nodes have room again", func(m *model) *bool { return &m.noRoom })
 	list = append(list, environmentEvents("Envoy does not start in new pods", "Envoy starts again", func(m *model) *bool { return &m.envoyFails })...)
@@ -188,7 +189,7 @@ func rolloutEvents() []event {
 		scaleEvent("the connectors are scaled to 0", false, 0, -1), scaleEvent("the connectors are scaled up again", true, -1, 0))
 }
 
-// scaleEvent returns an event that changes the number of replicas.
+// scaleEvent returns an event that changes the replica count.
 func scaleEvent(name string, free bool, from, to int8) event {
 	return event{name: name, free: free, apply: func(m *model, a int) bool {
 		actor := &m.actors[a]
@@ -202,7 +203,7 @@ func scaleEvent(name string, free bool, from, to int8) event {
 	}}
 }
 
-// envoyEvents are the events at the xDS server.
+// envoyEvents happen at the xDS server.
 func envoyEvents() (list []event) {
 	set := func(name string, free bool, possible func(envoyState) bool, to envoyState) {
 		list = append(list, event{name: name, free: free, apply: func(m *model, a int) bool {

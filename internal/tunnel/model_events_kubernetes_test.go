@@ -6,7 +6,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// gatewayEvent returns an event that changes the Gateway of an actor.
+// gatewayEvent returns an event that changes an actor's Gateway.
 func gatewayEvent(name string, free bool, change func(g *gatewayObject, m *model) bool) event {
 	return event{name: name, free: free, apply: func(m *model, a int) bool {
 		if !change(&m.actors[a].gateway, m) {
@@ -17,7 +17,7 @@ func gatewayEvent(name string, free bool, change func(g *gatewayObject, m *model
 	}}
 }
 
-// toggle returns the two events that set and restore a flag of the Gateway.
+// toggle returns the two events that set and restore a flag on the Gateway.
 func toggle(set, restore string, flag func(g *gatewayObject) *bool) []event {
 	return []event{
 		gatewayEvent(set, false, func(g *gatewayObject, _ *model) bool {
@@ -222,8 +222,8 @@ func objectEvents() []event {
 	}
 }
 
-// versionEvents replace the controller by another version. The version of a Tunnel counts relative
-// to that of the controller that runs.
+// versionEvents replace the controller with another version. A Tunnel's version counts
+// relative to the running controller's version.
 func versionEvents() []event {
 	runs := func(name string, free bool, from, to int32) event {
 		e := objectEvent(name, func(m *model, _ *actor, t *v1alpha1.Tunnel) bool {
@@ -271,7 +271,7 @@ func rotationEvents() []event {
 	})}
 }
 
-// appendRequest appends a letter to the value of the annotation, and reports whether the
+// appendRequest appends a letter to the annotation's value, and reports whether the
 // value may have that length.
 func appendRequest(t *v1alpha1.Tunnel, annotation string) bool {
 	annotations := map[string]string{}

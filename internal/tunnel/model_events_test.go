@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// event is a change of the environment. A free event reverts another event, and does not
-// count as a change of a trace.
+// event is a change in the environment. A free event reverts another event, and does
+// not count as a change in a trace.
 type event struct {
 	name string
 	free bool

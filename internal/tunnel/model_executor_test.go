@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// outcome is the outcome of a step.
+// outcome is what happens to a step.
 type outcome uint8
 
 const (
@@ -35,7 +35,7 @@ var outcomeNames = [outcomes]string{
 	"is applied, then the process crashes", "is sent, then the process crashes, then it is applied", "fails to write the status",
 }
 
-// maxSteps is the maximum number of steps of a reconcile.
+// maxSteps limits the steps in a reconcile.
 const maxSteps = 40
 
 // plan gathers the Facts and decides, as the executor does before each step.
@@ -71,7 +71,7 @@ func (m *model) sameLive(a int, f Facts) bool {
 	return live.object != nil && live.object.ResourceVersion == f.Object.ResourceVersion && live.object.UID == f.Object.UID && live.gateway.facts() == f.Gateway
 }
 
-// possibleOutcomes returns the possible outcomes of the step.
+// possibleOutcomes lists what can happen to the step.
 func possibleOutcomes(s Step, listing bool) []outcome {
 	if s.Ends() {
 		return []outcome{outcomeSucceeds, outcomeStatusFails}
@@ -265,7 +265,7 @@ func (m *model) restart() {
 	m.refreshCache()
 }
 
-// refreshCache brings the cache up to date, which makes a reconcile of every actor due.
+// refreshCache brings the cache up to date, which makes every actor's reconcile due.
 func (m *model) refreshCache() {
 	m.staleCache, m.staleRival, m.staleSleeps = nil, rivalObject{}, 0
 	m.requeueAll()

@@ -34,7 +34,7 @@ type attempt struct {
 	excused bool
 }
 
-// actionChecks contains the checks of each action. The first failed check is reported.
+// actionChecks contains the checks for each action. The first failed check is reported.
 var actionChecks = map[Action][]func(m *model, current *attempt){
 	Create:           {(*model).checkCreate, (*model).checkCreatedBefore},
 	Configure:        {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkConfigure, (*model).checkRevocation},
@@ -105,7 +105,7 @@ func (m *model) checkTunnel(current *attempt) {
 	}
 }
 
-// checkObject checks that the Tunnel object permits a change of the tunnel.
+// checkObject checks that the Tunnel object permits changing the tunnel.
 func (m *model) checkObject(current *attempt) {
 	switch {
 	case current.excused:
@@ -130,7 +130,7 @@ func (m *model) checkClaim(current *attempt) {
 // belongsToRival reports whether another Tunnel has claimed the tunnel.
 func (m *model) belongsToRival(a, id int) bool {
 	if int(m.cloudflare.tunnels[id].name) == a {
-		return false // the tunnel has the name of the Gateway
+		return false // the tunnel has the Gateway's name
 	}
 	actor := m.actors[a].object
 	recorded := actor.records(id)
@@ -148,8 +148,8 @@ func (m *model) belongsToRival(a, id int) bool {
 // records reports whether the object exists and records the tunnel.
 func (o *object) records(id int) bool { return o != nil && o.Status.TunnelID == tunnelIDs[id] }
 
-// hasClaim reports whether the rival has claimed the tunnel. recorded states whether the
-// Tunnel of the Gateway records the tunnel, too.
+// hasClaim reports whether the rival has claimed the tunnel. recorded states whether
+// the Gateway's Tunnel records the tunnel, too.
 func (r rivalObject) hasClaim(id int, recorded bool) bool {
 	return r.exists && id == 0 && r.recorded && (!recorded || r.older || r.otherController)
 }
@@ -230,15 +230,15 @@ func (m *model) checkPause(current *attempt) {
 	}
 }
 
-// replaced reports whether the Gateway was replaced by a Gateway with another identity.
+// replaced reports whether a Gateway with another identity replaced the Gateway.
 func (m *model) replaced(a int) bool {
 	actor := &m.actors[a]
 	d := desired(a, actor.gateway.settings, actor.gateway.settings.dataPlane(), false)
 	return d != nil && types.UID(actor.object.Status.GatewayUID) != actor.gateway.facts().UID && Disagreement(actor.object.Spec, d.Spec) != ""
 }
 
-// checkDisconnect checks that a connector may be disconnected: after a rotation of the token,
-// or before the deletion of the tunnel if the connector is not live.
+// checkDisconnect checks that a connector may be disconnected: after a token rotation,
+// or before the tunnel is deleted if the connector is not live.
 func (m *model) checkDisconnect(current *attempt) {
 	if current.live == nil || current.live.Status.Token.Phase == v1alpha1.TokenDisconnecting && !current.live.Status.Deleting {
 		return
@@ -252,7 +252,7 @@ func (m *model) checkDisconnect(current *attempt) {
 	}
 }
 
-// checkDelete checks that the deletion of the tunnel is recorded and permitted.
+// checkDelete checks that deleting the tunnel is recorded and permitted.
 func (m *model) checkDelete(current *attempt) {
 	switch {
 	case current.live == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// state returns the state of the Gateway according to a live read.
+// state returns what a live read reports about the Gateway.
 func (g gatewayObject) state() GatewayState {
 	switch {
 	case g.unknown:
@@ -33,7 +33,7 @@ func (g gatewayObject) facts() Gateway {
 	return gw
 }
 
-// view returns the cached state of an actor.
+// view returns what the cache contains about an actor.
 func (m *model) view(a int) view {
 	if m.staleCache != nil {
 		return m.staleCache[a]
@@ -74,8 +74,8 @@ func (m *model) gather(a int) Facts {
 	return f
 }
 
-// otherActors reports whether the token of another actor is being rotated, and whether another
-// actor is claiming its tunnel.
+// otherActors reports whether another actor's token is being rotated, and whether
+// another actor is claiming its tunnel.
 func (m *model) otherActors(a int) (rotating, claiming bool) {
 	for b := range m.count {
 		other := m.view(b).object
@@ -95,7 +95,7 @@ func (m *model) build(a int) {
 	}
 }
 
-// envoyFacts returns the state of the Envoys at the xDS server.
+// envoyFacts returns what the xDS server reports about the Envoys.
 func (v view) envoyFacts() (e Envoys) {
 	for _, p := range v.pods {
 		if p.state == podConnected && p.envoy && v.envoys != envoysDisconnected {
@@ -147,7 +147,7 @@ func (v view) connectorFacts(f Facts) Connectors {
 			c.WithoutEnvoy++
 		}
 		d := v.deployment
-		d.envoy = p.envoy // the status of the Deployment can be older than the list of its pods
+		d.envoy = p.envoy // the Deployment's status can be older than its list of pods
 		current := p.runs(d)
 		if p.state == podConnected && current {
 			c.Ready++
@@ -160,7 +160,7 @@ func (v view) connectorFacts(f Facts) Connectors {
 	return c
 }
 
-// deploymentCurrent reports whether the Deployment is in the desired state.
+// deploymentCurrent reports whether the Deployment is as desired.
 func (v view) deploymentCurrent(f Facts) bool {
 	switch {
 	case f.Object == nil || f.Desired == nil:
@@ -208,7 +208,7 @@ func (m *model) rivalObject(live bool) rivalObject {
 	return m.rival
 }
 
-// object returns the Tunnel of an actor according to a live read or the cache.
+// object returns an actor's Tunnel from a live read or the cache.
 func (m *model) object(a int, live bool) *object {
 	if live {
 		return m.actors[a].object
@@ -235,7 +235,7 @@ func claimed(o *object) []string {
 	return []string{o.Status.TunnelID, o.Spec.Existing.ID}
 }
 
-// loseObject removes the Tunnel object of an actor.
+// loseObject removes an actor's Tunnel object.
 func (m *model) loseObject(a int) {
 	actor := &m.actors[a]
 	actor.object = nil
@@ -243,8 +243,8 @@ func (m *model) loseObject(a int) {
 	m.requeueAll()
 }
 
-// rollOut stops outdated pods and starts one pod with the settings of the Deployment. A connected
-// outdated pod stops only if enough other pods are connected.
+// rollOut stops outdated pods and starts one pod with the Deployment's settings. A
+// connected outdated pod stops only if enough other pods are connected.
 func (m *model) rollOut(a int) {
 	actor := &m.actors[a]
 	replicas := actor.replicas()
@@ -268,8 +268,8 @@ func (m *model) rollOut(a int) {
 	}
 }
 
-// countPods returns the number of active pods with the settings of the Deployment, and of
-// connected pods.
+// countPods counts the active pods with the Deployment's settings, and the connected
+// pods.
 func (actor *actor) countPods() (current, connected int) {
 	for _, p := range actor.pods {
 		if p.active() && p.runs(actor.deployment) {
@@ -287,7 +287,7 @@ func (p pod) active() bool {
 	return p.state != podNone && p.state != podStopping && p.state != podStuck
 }
 
-// startPod starts a pod with the settings of the Deployment if the model has room for it.
+// startPod starts a pod with the Deployment's settings if the model has room for it.
 func (m *model) startPod(a int) {
 	actor := &m.actors[a]
 	for i := range actor.pods {
@@ -314,7 +314,7 @@ func (m *model) stopConnectors(a int) {
 	}
 }
 
-// timers returns the time of the next timer, or 0.
+// timers returns when the next timer is due, or 0.
 func (m *model) timers() time.Duration {
 	next := time.Duration(0)
 	earliest := func(t time.Duration) {
@@ -368,7 +368,7 @@ func (m *model) collectGarbage(a int) {
 	}
 }
 
-// settlePod completes the start or stop of a pod.
+// settlePod completes a pod's start or stop.
 func (m *model) settlePod(a int, p *pod) {
 	p.until = 0
 	t := m.cloudflare.get(p.tunnel)

@@ -7,12 +7,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
-// maxExposure is the maximum time for which a revoked rule waits for a token: the interval of the
-// revocations, and the pace of the writes.
+// maxExposure is how long a revoked rule may wait for a token: the interval between
+// revocations, and the pace at which changes are written.
 const maxExposure = 6 * time.Second
 
-// checkRevocation checks that only the desired configuration, or that of the other data plane, is
-// written, or the last known one without its revoked rules. A write of the latter has a token.
+// checkRevocation checks that only a desired configuration is written, for either data
+// plane, or the last known one without its revoked rules. A write of the latter has a
+// token.
 func (m *model) checkRevocation(current *attempt) {
 	s, d := current.step, current.facts.Desired
 	isOther := d.Other != nil && s.Hash == d.Other.Hash
@@ -33,7 +34,8 @@ func (m *model) checkRevocation(current *attempt) {
 	actor.revokedAt = m.now + 1
 }
 
-// checkExposure checks that a revoked rule does not wait for a token of other changes.
+// checkExposure checks that a revoked rule does not wait for a token that other changes
+// need.
 func (m *model) checkExposure(a int, f Facts, s Step) {
 	actor := &m.actors[a]
 	if !m.isExposed(a, f, s) {

@@ -2,7 +2,6 @@ package tunnel
 
 import "slices"
 
-// scenarios returns the scenarios of the exploration.
 func scenarios() []scenario {
 	outside := slices.Concat(gatewayEvents(), unknownEvents(), classEvents(), pauseEvents(), settingsEvents(), objectEvents(),
 		cloudflareEvents(), connectorEvents(), objectsOfConnectorsEvents(), rotationEvents(), refreshEvents(), timeEvents(), credentialEvents())
@@ -78,7 +77,8 @@ func startWithEnvoy(start func(m *model)) func(m *model) {
 	}
 }
 
-// startOlder starts with an older version of the controller than the one that serves the tunnel.
+// startOlder starts with an older controller version than the version that serves the
+// tunnel.
 func startOlder(m *model) {
 	startServing(startNamed)(m)
 	if !versionEvents()[0].apply(m, 0) {

@@ -10,9 +10,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// The model simulates the environment of the decisions: an API server, Cloudflare, the
-// connectors, the clock, and the process that executes the decisions. A model is a value:
-// a copy is independent, because the targets of its pointers and slices never change.
+// The model simulates the environment in which decisions are made: an API server,
+// Cloudflare, the connectors, the clock, and the process that executes the decisions. A
+// model is a value: a copy is independent, because what its pointers and slices refer
+// to never changes.
 
 const (
 	maxActors     = 2
@@ -25,10 +26,10 @@ const (
 	gracePeriod     = 30 * time.Second
 	driftInterval   = 10 * time.Minute
 
-	// startTime and stopTime are the times that a pod takes to connect and to stop.
+	// startTime and stopTime are how long a pod takes to connect and to stop.
 	startTime = 5 * time.Second
 	stopTime  = 10 * time.Second
-	// collectTime is the delay of the garbage collector.
+	// collectTime is how late the garbage collector runs.
 	collectTime = time.Second
 	// tick is the minimum duration of a repeated wait.
 	tick = 15 * time.Second
@@ -39,45 +40,45 @@ var (
 		ControllerName: "example.com/tunnels", ClusterUID: "cluster", ClusterID: "c1",
 		RetirementDelay: retirementDelay, DriftInterval: driftInterval,
 	}
-	// actorNames are the Gateways of the model.
+	// actorNames are the Gateways in the model.
 	actorNames = [maxActors]types.NamespacedName{{Namespace: "infra", Name: "a"}, {Namespace: "infra", Name: "b"}}
 	// updateLimit leaves no token after a write, so the bucket has no state other than its
 	// wait.
 	updateLimit = UpdateLimit{Burst: 1, Interval: 20 * time.Second}
-	// revokeLimit is the limit of the writes that only revoke, for the same reason.
+	// revokeLimit limits the writes that only revoke, for the same reason.
 	revokeLimit = UpdateLimit{Burst: 1, Interval: 5 * time.Second}
 	epoch       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// model is one state of the simulation.
+// model is one simulated situation.
 type model struct {
-	// now is the simulated time, boot is the time at which the process started, and
-	// skew is the error of the wall clock.
+	// now is the simulated time, boot is when the process started, and skew is how
+	// wrong the wall clock is.
 	now, boot, skew time.Duration
-	// uids, versions and connectorIDs are the numbers of assigned UIDs, resource versions
-	// and connector IDs.
+	// uids, versions and connectorIDs count the assigned UIDs, resource versions and
+	// connector IDs.
 	uids, versions, connectorIDs int
 
 	actors     [maxActors]actor
-	count      int // number of actors in use
+	count      int // actors in use
 	cloudflare cloudflare
 	rival      rivalObject
 	// adminChanged reports whether an administrator deleted or restored a Tunnel object.
 	// After that, tunnels without a Tunnel are allowed.
 	adminChanged bool
-	// The state and version of the API token.
+	// The API token.
 	credentialsLost    bool
 	credentialsVersion int
 
-	// staleCache is the content of a stale cache; nil if the cache is up to date.
+	// staleCache is what a stale cache contains; nil if the cache is up to date.
 	staleCache *[maxActors]view
 	// staleRival is the rival in the stale cache.
 	staleRival rivalObject
-	// staleSleeps is the number of sleeps since the cache became stale.
+	// staleSleeps counts the sleeps since the cache became stale.
 	staleSleeps int
 
-	// ownTunnelCurrent reports whether the reconciles see the last version of the Tunnel and of
-	// the connectors that they wrote, also while the cache is stale, as the executor ensures.
+	// ownTunnelCurrent reports whether reconciles see the Tunnel and connectors as they
+	// last wrote them, even while the cache is stale, as the executor ensures.
 	ownTunnelCurrent bool
 	// noRoom reports whether no node has room for new pods, and envoyFails whether Envoy does
 	// not start in new pods.
@@ -89,23 +90,23 @@ type model struct {
 	description string
 }
 
-// view is the state of an actor at the API server.
+// view is what the API server contains about an actor.
 type view struct {
 	object     *object
 	gateway    gatewayObject
 	secret     secretObject
 	deployment deployment
 	pods       [maxPods]pod
-	// scaled is the number of replicas that were added to the only replica.
+	// scaled counts the replicas that were added to the only replica.
 	scaled int8
-	// envoys is the state of the Envoys of the pods at the xDS server.
+	// envoys is what the xDS server reports about the pods' Envoys.
 	envoys envoyState
 }
 
 // replicas returns the desired number of pods.
 func (v view) replicas() int { return 1 + int(v.scaled) }
 
-// envoyState is the state of the Envoys of a Gateway at the xDS server.
+// envoyState is what the xDS server reports about a Gateway's Envoys.
 type envoyState uint8
 
 const (
@@ -115,22 +116,22 @@ const (
 	envoysDisconnected
 )
 
-// actor is a Gateway with its Tunnel and connectors, and the state of its reconcile.
+// actor is a Gateway with its Tunnel and connectors, and its reconcile.
 type actor struct {
 	view
 	// backup is an older version of the Tunnel.
 	backup *object
-	// collectAt is the time of the next garbage collection; 0 for never.
+	// collectAt is when the garbage collector runs next; 0 for never.
 	collectAt time.Duration
 
-	// built is the data plane of the desired configuration, and builtBoth reports whether it
-	// was built for both data planes. A reconcile builds once, when it begins.
+	// built is the data plane for which the desired configuration was built, and
+	// builtBoth reports whether it was built for both. A reconcile builds once, when it
+	// begins.
 	built     v1alpha1.DataPlane
 	builtBoth bool
 
 	memory Memory
-	// running reports whether a reconcile is in progress, and steps is the number of its
-	// steps.
+	// running reports whether a reconcile is in progress, and steps counts its steps.
 	running bool
 	steps   int
 	// liveObject, liveGateway and liveRivals report which objects the reconcile has read
@@ -139,26 +140,27 @@ type actor struct {
 	// mustList reports whether a claim has written its record and must list the Tunnels.
 	// The tunnel is reserved while listing is true.
 	mustList bool
-	// claim is the step of the claim in progress.
+	// claim is the step that a claim in progress continues.
 	claim Step
-	// reconcileDue reports whether a reconcile is due. wake is the time of the next reconcile;
-	// 0 for never.
+	// reconcileDue reports whether a reconcile is due. wake is when the next reconcile
+	// is due; 0 for never.
 	reconcileDue  bool
 	nextReconcile time.Duration
-	// lastWait is the last wait, and repeated reports whether the wait before was equal.
+	// lastWait is the last wait, and repeated reports whether the wait before was
+	// equal.
 	lastWait     time.Duration
 	waitRepeated bool
 	// readSince reports whether the configuration was read or the tunnel was created
 	// since an administrator last requested a reconcile.
 	readSince bool
 
-	// revokedAt is the time of the last write that only revoked, plus one; 0 for never. exposedSince is
-	// the time since which the actor has waited for a token while its tunnel had a revoked rule, plus
-	// one; 0 if it does not.
+	// revokedAt is when the last write only revoked, plus one; 0 for never.
+	// exposedSince is since when the actor has waited for a token while its tunnel had
+	// a revoked rule, plus one; 0 if it does not.
 	revokedAt, exposedSince time.Duration
 
-	// missing is the time since which every read found the Gateway to be missing, plus
-	// one; 0 for never. The model determines it independently of the Memory.
+	// missing is since when every read found the Gateway to be missing, plus one; 0 for
+	// never. The model determines it independently of the Memory.
 	missing time.Duration
 }
 
@@ -166,7 +168,7 @@ type actor struct {
 type object struct {
 	v1alpha1.Tunnel
 	uid, version int
-	// hash is the hash of all fields that decisions depend on.
+	// hash covers all fields that decisions depend on.
 	hash uint64
 }
 
@@ -180,7 +182,7 @@ type gatewayObject struct {
 	settings   settings
 }
 
-// settings are the settings of a Gateway and the state of its routes.
+// settings are a Gateway's settings, and what its routes contain.
 type settings struct {
 	identity           identity
 	retain             bool
@@ -221,7 +223,7 @@ type secretObject struct {
 	token  int
 }
 
-// deployment is the Deployment of the connectors.
+// deployment is the Deployment that runs the connectors.
 type deployment struct {
 	exists bool
 	owner  int
@@ -231,10 +233,9 @@ type deployment struct {
 	envoy  bool
 }
 
-// pod is a pod of the connectors.
 type pod struct {
 	state podState
-	// until is the time at which the state changes; 0 for never.
+	// until is when the pod's state changes; 0 for never.
 	until  time.Duration
 	tunnel int
 	token  int
@@ -256,8 +257,8 @@ const (
 	podStuck // its node is lost
 )
 
-// rivalObject is a Tunnel that requests the adopted tunnel, and that this process does not
-// manage or whose Gateway is not part of the model.
+// rivalObject is a Tunnel that requests the adopted tunnel. This process does not
+// manage it, or its Gateway is not part of the model.
 type rivalObject struct {
 	exists, recorded, older, otherController bool
 }
@@ -272,7 +273,7 @@ func (m *model) violate(format string, args ...any) {
 	}
 }
 
-// requeueAll makes a reconcile of every actor due, unless the cache is stale.
+// requeueAll makes every actor's reconcile due, unless the cache is stale.
 func (m *model) requeueAll() {
 	if m.staleCache != nil {
 		return
@@ -295,9 +296,9 @@ func (m *model) newUID() int {
 	return m.uids
 }
 
-// configurations are the configurations of the model: an empty one, two for each actor with
-// ingress rules, one of another writer, one for each actor with Envoy, and one that remains when
-// the only rule of an actor is revoked.
+// configurations are an empty one, two for each actor with ingress rules, one from
+// another writer, one for each actor with Envoy, and one that remains when an actor's
+// only rule is revoked.
 var configurations = func() []provider.Configuration {
 	list := []provider.Configuration{{}}
 	for _, host := range []string{"a0", "a1", "b0", "b1", "external", "ea", "eb"} {
@@ -321,7 +322,7 @@ var configurationHashes = func() []string {
 	return list
 }()
 
-// desiredConfiguration returns the index of the configuration of an actor. With Envoy, it
+// desiredConfiguration returns the index of an actor's configuration. With Envoy, it
 // does not depend on the routes.
 func desiredConfiguration(a int, s settings, plane v1alpha1.DataPlane) int {
 	if plane == v1alpha1.DataPlaneEnvoy {
@@ -330,7 +331,7 @@ func desiredConfiguration(a int, s settings, plane v1alpha1.DataPlane) int {
 	return 1 + 2*a + int(s.routes)
 }
 
-// dataPlaneOf returns the data plane of a desired configuration.
+// dataPlaneOf returns the data plane that a desired configuration is for.
 func dataPlaneOf(hash string) v1alpha1.DataPlane {
 	if leadsToEnvoy(configurationOf(hash)) {
 		return v1alpha1.DataPlaneEnvoy
@@ -361,8 +362,8 @@ type desiredKey struct {
 
 var desiredOf = map[desiredKey]*Desired{}
 
-// desired returns the desired state for the settings of an actor, with the configuration for
-// the data plane, and for the other data plane if both is true. Envoy requires connectors that
+// desired returns what an actor's settings ask for, with the configuration for the data
+// plane, and for the other data plane if both is true. Envoy requires connectors that
 // the controller runs.
 func desired(a int, s settings, plane v1alpha1.DataPlane, both bool) *Desired {
 	if s.invalid || s.envoy && s.connectorsDisabled {
@@ -390,7 +391,7 @@ func desired(a int, s settings, plane v1alpha1.DataPlane, both bool) *Desired {
 	return d
 }
 
-// desiredSpec returns the desired spec of the Tunnel of an actor.
+// desiredSpec returns the desired spec for an actor's Tunnel.
 func desiredSpec(a int, s settings) v1alpha1.TunnelSpec {
 	spec := v1alpha1.TunnelSpec{
 		Gateway:        v1alpha1.GatewayReference{Namespace: actorNames[a].Namespace, Name: actorNames[a].Name},

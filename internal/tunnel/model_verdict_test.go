@@ -62,7 +62,7 @@ func (m *model) verdictReconciled(a int, f Facts) string {
 	return "the requested reconcile was not handled"
 }
 
-// verdictGone checks the end of a Tunnel whose Gateway is gone.
+// verdictGone checks how a Tunnel ends whose Gateway is gone.
 func (m *model) verdictGone(a int, f Facts, s Step) string {
 	actor := &m.actors[a]
 	if actor.object == nil {
@@ -87,7 +87,7 @@ func (m *model) verdictGone(a int, f Facts, s Step) string {
 	return ""
 }
 
-// verdictServing checks the Tunnel of a Gateway that exists.
+// verdictServing checks the Tunnel for a Gateway that exists.
 func (m *model) verdictServing(a int, f Facts, s Step) string {
 	actor := &m.actors[a]
 	p := Programmed(f)
@@ -110,7 +110,7 @@ func (m *model) verdictServing(a int, f Facts, s Step) string {
 	return cmp.Or(m.verdictSettings(a, f, p), m.verdictDataPlane(a, f), m.verdictEffect(a, f, s, p))
 }
 
-// verdictPaused checks that the Tunnel of a paused Gateway is paused.
+// verdictPaused checks that a paused Gateway's Tunnel is paused.
 func (m *model) verdictPaused(a int, f Facts) string {
 	o := m.actors[a].object
 	if o != nil && f.objectProblem() == nil && !o.Spec.Paused && !o.Status.Deleting {
@@ -119,7 +119,7 @@ func (m *model) verdictPaused(a int, f Facts) string {
 	return ""
 }
 
-// verdictFailed checks that the environment justifies the problem of a failed Gateway.
+// verdictFailed checks that the environment justifies a failed Gateway's problem.
 func (m *model) verdictFailed(a int, s Step, p Outcome) string {
 	if m.justified(a, p.Reason) || m.problemJustified(a, s) {
 		return ""
@@ -208,7 +208,7 @@ func (m *model) justified(a int, r conditions.Reason) bool {
 	return ok && justifies(situation{model: m, a: a, actor: &m.actors[a], tunnel: m.recordedTunnel(a)})
 }
 
-// situation is the state that can justify a problem of an actor.
+// situation is what can justify an actor's problem.
 type situation struct {
 	*model
 	a     int
@@ -217,7 +217,7 @@ type situation struct {
 	tunnel *remoteTunnel
 }
 
-// justifications contains the problems that may persist, and their conditions.
+// justifications contains the problems that may persist, and when they may.
 var justifications = map[conditions.Reason]func(x situation) bool{
 	conditions.ReasonCredentialsMissing:  func(x situation) bool { return x.credentialsLost },
 	conditions.ReasonPaused:              func(x situation) bool { return x.actor.object.Spec.Paused },
@@ -250,7 +250,7 @@ func (x situation) unmanagedConnectorConnected() bool {
 	return x.tunnel != nil && x.tunnel.unmanagedConnector() >= 0
 }
 
-// takeoverRequired reports whether replacing the configuration of the tunnel requires
+// takeoverRequired reports whether replacing the tunnel's configuration requires
 // takeover.
 func (x situation) takeoverRequired() bool {
 	external := x.tunnel != nil && (x.tunnel.original || x.tunnel.configuration == externalConfigurationIndex || x.adminChanged)
@@ -263,8 +263,8 @@ func (x situation) adoptedTunnelMissing() bool {
 	return existing != nil && x.cloudflare.get(tunnelIndex(existing.ID)) == nil
 }
 
-// localTunnelHasName reports whether a locally managed tunnel has the name of the Gateway's
-// tunnel.
+// localTunnelHasName reports whether a locally managed tunnel has the name that the
+// Gateway's tunnel would get.
 func (x situation) localTunnelHasName() bool {
 	t := x.cloudflare.get(x.cloudflare.find(nameIndex(x.actor.object.Spec.Name)))
 	return t != nil && t.local

@@ -139,7 +139,7 @@ func TestNamesAreDistinct(t *testing.T) {
 	}
 }
 
-// checkNames checks the names against the requirements of the API server and Cloudflare.
+// checkNames checks the names against what the API server and Cloudflare require.
 func checkNames(t *testing.T, gateway types.NamespacedName) {
 	t.Helper()
 	object := tunnel.ObjectName(gateway)
@@ -150,7 +150,7 @@ func checkNames(t *testing.T, gateway types.NamespacedName) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > 46 {
 		t.Errorf("%s: connector name %s has %d characters: %v", gateway, name, len(name), problems)
 	}
-	// The name of a ReplicaSet has a hash of up to 10 characters.
+	// A ReplicaSet name has a hash with up to 10 characters.
 	prefix := name + "-0123456789-"
 	if pod := names.SimpleNameGenerator.GenerateName(prefix); !strings.HasPrefix(pod, prefix) {
 		t.Errorf("%s: Deployment %s has a pod %s, whose name does not contain the whole hash", gateway, name, pod)
@@ -169,7 +169,6 @@ func gatewayOf(namespace, name string) types.NamespacedName {
 
 func repeat(unit string, count int) string { return strings.Repeat(unit, count) }
 
-// randomLabel returns a DNS label of at most longest characters.
 func randomLabel(random *rand.Rand, longest int) string {
 	label := make([]byte, 1+random.IntN(longest))
 	for i := range label {
@@ -179,7 +178,6 @@ func randomLabel(random *rand.Rand, longest int) string {
 	return string(label)
 }
 
-// randomSubdomain returns a DNS subdomain of at most 253 characters.
 func randomSubdomain(random *rand.Rand) string {
 	name := randomLabel(random, 63)
 	for len(name) < 250 && random.IntN(3) > 0 {

@@ -9,10 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// OutcomeState states whether the desired configuration is in effect.
+// OutcomeState tells whether the desired configuration is in effect.
 type OutcomeState int
 
-// The values of OutcomeState.
 const (
 	// OutcomePending means that this is not known yet. The condition keeps its previous
 	// state.
@@ -23,17 +22,17 @@ const (
 	OutcomeInEffect
 )
 
-// Outcome is the state of the tunnel that a Gateway's conditions report.
+// Outcome is what a Gateway's conditions report about the tunnel.
 type Outcome struct {
 	State OutcomeState
-	// Reason is the reason of a failure.
+	// Reason explains a failure, or why throttled changes are pending.
 	Reason conditions.Reason
 	// Message describes a failure and what to do, or adds a note to a success.
 	Message string
 	// Tunnel is the Gateway's tunnel; empty if there is none.
 	Tunnel provider.TunnelID
-	// DataPlaneChange is the change of the data plane that is in progress, or that the
-	// settings ask for but that cannot begin; nil for none.
+	// DataPlaneChange is in progress, or the settings ask for it but it cannot begin;
+	// nil for none.
 	DataPlaneChange *DataPlaneChange
 }
 
@@ -41,7 +40,7 @@ type Outcome struct {
 // user acts.
 func (o Outcome) RequiresAction() bool { return o.Reason.RequiresAction() }
 
-// Programmed returns the state of the tunnel that the Gateway's conditions report.
+// Programmed returns what the Gateway's conditions report about the tunnel.
 func Programmed(f Facts) Outcome {
 	if f.Object == nil {
 		return f.outcome(f.withRetryTime(Decide(f).Problem))
@@ -77,7 +76,7 @@ func (f Facts) servingOutcome() Outcome {
 	return f.outcome(f.servingProblem())
 }
 
-// outcome returns the outcome for the problem that prevents the desired configuration from
+// outcome returns the outcome for the problem that keeps the desired configuration from
 // being in effect, which can be nil.
 func (f Facts) outcome(p *Problem) Outcome {
 	message := ""
@@ -112,19 +111,21 @@ func (p *Problem) keepsServing() bool {
 	}
 }
 
-// inEffect reports whether the desired configuration is in effect. While the configuration
-// switches to another data plane, this can be the configuration of either.
+// inEffect reports whether the desired configuration is in effect. While the
+// configuration switches to another data plane, this can be the configuration for
+// either.
 func (f Facts) inEffect() bool {
 	return f.Memory.InEffect != "" && f.isDesired(f.Memory.InEffect)
 }
 
-// isDesired reports whether the hash is the hash of a desired configuration.
+// isDesired reports whether a desired configuration has the hash.
 func (f Facts) isDesired(hash string) bool {
 	return f.Desired != nil && hash != "" && (hash == f.Desired.Hash || f.acceptsOther() && hash == f.Desired.Other.Hash)
 }
 
-// acceptsOther reports whether the configuration of the other data plane can be in effect: while
-// the configuration switches, and until a configuration for the new data plane was built.
+// acceptsOther reports whether the configuration for the other data plane can be in
+// effect: while the configuration switches, and until a configuration for the new data
+// plane was built.
 func (f Facts) acceptsOther() bool {
 	if f.Object == nil || f.Desired == nil || f.Desired.Other == nil {
 		return false
@@ -133,9 +134,9 @@ func (f Facts) acceptsOther() bool {
 	return change != nil && change.Phase == v1alpha1.DataPlaneSwitching || f.hasOtherDataPlane()
 }
 
-// probablyInEffect reports whether the desired configuration was written before according
-// to the record, and this process knows of no later or failed write and of no other
-// configuration at Cloudflare.
+// probablyInEffect reports whether the desired configuration was written before
+// according to the record, and this process knows of no later or failed write and of no
+// other configuration at Cloudflare.
 func (f Facts) probablyInEffect() bool {
 	remote := f.Memory.Remote.Configuration
 	if remote.Known && f.Desired != nil && !f.isDesired(remote.Hash) {
@@ -147,14 +148,14 @@ func (f Facts) probablyInEffect() bool {
 	return f.wroteOnlyDesired() || f.Memory.FailedWrite != f.Object.Status.Configuration.Hash && !f.Memory.LateWrites.pending(f.Uptime)
 }
 
-// wroteOnlyDesired reports whether, according to the record, the configuration of one of the two
-// data planes is in effect, regardless of which write has succeeded.
+// wroteOnlyDesired reports whether, according to the record, the configuration for one
+// of the two data planes is in effect, regardless of which write has succeeded.
 func (f Facts) wroteOnlyDesired() bool {
 	recorded := f.Object.Status.Configuration
 	return f.acceptsOther() && f.isDesired(recorded.Hash) && f.isDesired(recorded.Previous) && (recorded.Late == "" || f.isDesired(recorded.Late))
 }
 
-// servingProblem returns the problem that prevents the desired configuration from being in
+// servingProblem returns the problem that keeps the desired configuration from being in
 // effect, or nil.
 func (f Facts) servingProblem() *Problem {
 	for _, r := range []rule{pause, claim, locate, applyConfiguration} {
@@ -166,8 +167,8 @@ func (f Facts) servingProblem() *Problem {
 	return nil
 }
 
-// withRetryTime adds the retry delay to the message of a problem. The message does not change
-// until the retry.
+// withRetryTime adds the retry delay to a problem's message. The message does not
+// change until the retry.
 func (f Facts) withRetryTime(p *Problem) *Problem {
 	for _, b := range f.Memory.Backoffs {
 		if p != nil && b.Problem == p && b.Until.IsSet() && !p.RequiresAction {

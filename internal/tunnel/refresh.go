@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// refreshInterval is the minimum time between two requested reconciles of a Tunnel, so
-	// that a client that changes the annotation in a loop does not use up the API request
-	// budget.
+	// refreshInterval is the minimum time between two requested reconciles for a
+	// Tunnel, so that a client that changes the annotation in a loop does not use up
+	// the API request budget.
 	refreshInterval = 10 * time.Second
-	// maxRequestLength is the maximum length of the value of an annotation that requests
-	// something. A longer value does not fit in the status.
+	// maxRequestLength limits an annotation value that requests something. A longer
+	// value does not fit in the status.
 	maxRequestLength = 1024
 )
 
-// Refresh is the progress of the reconcile that [v1alpha1.ReconcileAnnotation] requests.
+// Refresh tracks the reconcile that [v1alpha1.ReconcileAnnotation] requests.
 type Refresh struct {
-	// Value is the last value of the annotation that this process has begun to handle;
-	// empty for none.
+	// Value is the last annotation value that this process has begun to handle; empty
+	// for none.
 	Value string
-	// Started is the time at which this process began to handle it.
+	// Started is when this process began to handle it.
 	Started Instant
 	// Configuration and Connections report whether the configuration and the connectors
 	// must still be read. TokenCheck.Suspect reports the same for the token.
 	Configuration, Connections bool
 }
 
-// newRequest returns the value of an annotation that requests something, or "" if the
-// status records that value already or cannot record it.
+// newRequest returns an annotation value that requests something, or "" if the status
+// records that value already or cannot record it.
 func (f Facts) newRequest(annotation, recorded string) string {
 	value := f.Object.Annotations[annotation]
 	if value == recorded || len(value) > maxRequestLength {
@@ -39,7 +39,7 @@ func (f Facts) newRequest(annotation, recorded string) string {
 	return value
 }
 
-// requestedRefresh returns the value of the annotation that requests a reconcile, or "".
+// requestedRefresh returns the annotation value that requests a reconcile, or "".
 func (f Facts) requestedRefresh() string {
 	return f.newRequest(v1alpha1.ReconcileAnnotation, f.Object.Status.Reconciled)
 }
@@ -61,9 +61,9 @@ func (f Facts) refreshDelay() (time.Duration, bool) {
 }
 
 // startRefresh returns the Memory after a reconcile was requested. It ends all backoffs
-// except those that the rate limits of the API demand, and makes the tunnel, the
-// configuration, the token and the connectors due to be read. It keeps the state of
-// requests that Cloudflare may still apply.
+// except those that rate limits demand, and makes the tunnel, the configuration, the
+// token and the connectors due to be read. Requests that Cloudflare may still apply are
+// remembered.
 func (m Memory) startRefresh(f Facts) Memory {
 	if delay, requested := f.refreshDelay(); !requested || delay > 0 {
 		return m
@@ -98,9 +98,9 @@ func refreshConnections(f Facts) Step {
 	return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
 }
 
-// refreshed reports whether the requested reconcile is complete: everything was read and
-// the desired configuration is in effect, or a user must act first. For the Tunnel of a
-// Gateway that is gone, it is complete after the next attempt to continue the retirement.
+// refreshed reports whether the requested reconcile is complete: everything was read
+// and the desired configuration is in effect, or a user must act first. If the Gateway
+// is gone, it is complete after the next attempt to continue the retirement.
 func (f Facts) refreshed() bool {
 	value := f.requestedRefresh()
 	if value == "" || value != f.Memory.Refresh.Value || !Decide(f).Ends() {
@@ -119,7 +119,7 @@ func (f Facts) refreshed() bool {
 	}
 }
 
-// servingRefreshed is refreshed for the Tunnel of a Gateway that exists.
+// servingRefreshed is refreshed for a Gateway that exists.
 func (f Facts) servingRefreshed() bool {
 	outstanding := f.Memory.Refresh
 	if f.Object.Spec.Paused {

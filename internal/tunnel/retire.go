@@ -10,21 +10,20 @@ import (
 )
 
 const (
-	// unknownRetry is the interval at which an unknown state is read again.
+	// unknownRetry is how often an unknown state is read again.
 	unknownRetry = 10 * time.Second
-	// stopInterval is the interval at which the pods of stopping connectors are checked.
+	// stopInterval is how often the pods are checked while connectors stop.
 	stopInterval = 2 * time.Second
-	// stopMargin is the time that a connector may take to stop after its grace period.
+	// stopMargin is how long a connector may take to stop after its grace period.
 	stopMargin = time.Minute
-	// maxTunnelAge is the maximum age of the last read of a tunnel before its deletion.
+	// maxTunnelAge is how old the last read of a tunnel may be when it is deleted.
 	maxTunnelAge = 30 * time.Second
-	// connectionsRetry is the interval at which connections that prevent a deletion are
-	// listed.
+	// connectionsRetry is how often connections that prevent a deletion are listed.
 	connectionsRetry = 30 * time.Second
 )
 
-// waitForGateway changes nothing while the retirement delay has not passed, or while the
-// state of the Gateway is unknown.
+// waitForGateway changes nothing while the retirement delay has not passed, or while it
+// is unknown whether the Gateway exists.
 func waitForGateway(f Facts) Step {
 	if step := finishToken(f); step.Action != "" && !step.Ends() {
 		return step
@@ -52,7 +51,7 @@ func retire(f Facts) Step {
 
 func (f Facts) retains() bool { return f.Object.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain }
 
-// keepPaused keeps the connectors of a Gateway that was deleted while it was paused, until
+// keepPaused keeps the connectors if the Gateway was deleted while it was paused, until
 // an administrator changes the Tunnel's spec.
 func keepPaused(f Facts) Step {
 	if !f.Object.Spec.Paused || f.retains() {
@@ -154,7 +153,7 @@ func (f Facts) createPending() bool {
 	return f.Object.Status.Creating && !f.Memory.Created.settled(f.Memory.Remote.Tunnel.Read)
 }
 
-// findUnrecorded finds the tunnel of a Gateway if its ID was not recorded.
+// findUnrecorded finds a Gateway's tunnel if its ID was not recorded.
 func (f Facts) findUnrecorded() Step {
 	found := f.Memory.Remote.Tunnel
 	remaining := provider.CallTimeout - f.Memory.Created.Since(f.Uptime)
@@ -171,7 +170,7 @@ func (f Facts) findUnrecorded() Step {
 	return f.attemptCall(TrackTunnel, Step{Action: FindByName, Priority: provider.PriorityDeletion})
 }
 
-// deletionProblem returns the problem that forbids the deletion of the tunnel, or nil.
+// deletionProblem returns the problem that forbids deleting the tunnel, or nil.
 func (f Facts) deletionProblem() *Problem {
 	found := f.Memory.Remote.Tunnel
 	switch {
@@ -185,8 +184,8 @@ func (f Facts) deletionProblem() *Problem {
 	return nil
 }
 
-// removeConnections lists the connectors and disconnects the connectors that Cloudflare
-// lists as disconnected, one at a time. If more connectors are connected than pods are
+// removeConnections lists the connectors and disconnects, one at a time, the connectors
+// that Cloudflare lists as disconnected. If more connectors are connected than pods are
 // left, this controller does not run all of them, and the deletion waits.
 func (f Facts) removeConnections() Step {
 	connections := f.Memory.Remote.Connections
@@ -210,9 +209,9 @@ func (f Facts) removeConnections() Step {
 	return f.withDeletionRecord(Step{Action: Disconnect, Connector: connections.Connectors[0].ID})
 }
 
-// withDeletionRecord returns the step, with the record that the deletion has begun. If the
-// last read of the tunnel is too old, it returns the step that reads the tunnel again: the
-// tunnel may have become locally managed or have been renamed.
+// withDeletionRecord returns the step, with the record that the deletion has begun. If
+// the last read of the tunnel is too old, it returns the step that reads the tunnel
+// again: the tunnel may have become locally managed or have been renamed.
 func (f Facts) withDeletionRecord(step Step) Step {
 	if f.Memory.Remote.Tunnel.Read.Since(f.Uptime) > maxTunnelAge {
 		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
@@ -228,9 +227,9 @@ func deletionPending() *Problem {
 	return problem(conditions.ReasonDeletionPending, "The controller is deleting the tunnel of a previous Gateway with this name.")
 }
 
-// resume returns the next step for a Gateway that has returned after the deletion of its
-// tunnel had begun. The Tunnel resumes if the tunnel still exists one call timeout after
-// the last attempt to delete it.
+// resume returns the next step for a Gateway that has returned after the deletion of
+// its tunnel had begun. The Tunnel resumes if the tunnel still exists one call timeout
+// after the last attempt to delete it.
 func resume(f Facts) Step {
 	pending := deletionPending()
 	found := f.Memory.Remote.Tunnel

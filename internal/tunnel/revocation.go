@@ -9,12 +9,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// revocationLimit limits the writes of [Revocations] for each Gateway.
+// revocationLimit limits the writes by [Revocations] for each Gateway.
 var revocationLimit = UpdateLimit{Burst: 10, Interval: 5 * time.Second}
 
-// Revocations limits the writes that only revoke rules, which do not need a token of Memory.Updates.
-// They have a bucket of their own, so that changes by one tenant do not delay the revocation of what
-// another tenant may use. One namespace spends at most half of it.
+// Revocations limits the writes that only revoke rules, which do not need a token from
+// Memory.Updates. They have their own bucket, so that changes by one tenant do not
+// delay revoking what another tenant may use. One namespace spends at most half of it.
 type Revocations struct {
 	Bucket Bucket
 	// Shares contains the namespaces that have spent a part of their share, in order.
@@ -23,7 +23,7 @@ type Revocations struct {
 	Written string
 }
 
-// Share is what a namespace has spent of the revocations.
+// Share is how much a namespace has spent on revocations.
 type Share struct {
 	Namespace string
 	Bucket    Bucket
@@ -34,9 +34,9 @@ func (l UpdateLimit) share() UpdateLimit {
 	return UpdateLimit{Burst: max(1, l.Burst/2), Interval: 2 * l.Interval}
 }
 
-// wait returns the time until the namespaces may revoke. It is enough that one of them has a share
-// left, so that a namespace whose objects keep changing does not delay the others. No namespace
-// means that the change cannot be attributed.
+// wait returns the time until the namespaces may revoke. It is enough that one of them
+// has a share left, so that a namespace whose objects keep changing does not delay the
+// others. No namespace means that the change cannot be attributed.
 func (r Revocations) wait(uptime time.Duration, l UpdateLimit, namespaces []string) time.Duration {
 	wait := r.Bucket.wait(uptime, l)
 	if len(namespaces) == 0 {
@@ -58,8 +58,8 @@ func (r Revocations) bucketOf(namespace string) Bucket {
 	return Bucket{}
 }
 
-// spend returns the Revocations after a write. Each namespace that has a share left spends a part
-// of it.
+// spend returns the Revocations after a write. Each namespace that has a share left
+// spends a part of it.
 func (r Revocations) spend(uptime time.Duration, l UpdateLimit, namespaces []string) Revocations {
 	next := Revocations{Bucket: r.Bucket.spend(uptime, l), Written: r.Written}
 	for _, share := range r.Shares {
@@ -93,10 +93,10 @@ func (f Facts) isHeldBack() bool {
 	return f.Object.Status.Configuration.Hash != "" && (rejected || f.Memory.Updates.wait(f.Uptime, f.Desired.Updates) > 0)
 }
 
-// revocation returns the step that writes the last configuration without the rules that the
-// desired one revokes, and the time until it may be written. The time is negative if the desired
-// configuration revokes nothing that is in effect, or if it can be written at once. next is the
-// step that writes the desired configuration.
+// revocation returns the step that writes the last configuration without the rules that
+// the desired one revokes, and the time until it may be written. The time is negative
+// if the desired configuration revokes nothing that is in effect, or if it can be
+// written at once. next is the step that writes the desired configuration.
 func (f Facts) revocation(next Step, previous string) (Step, time.Duration) {
 	remote := f.Memory.Remote.Configuration
 	if !f.Desired.Revocations.isSet() || next.ExternalChange != 0 || f.credentialsProblem() != nil || !f.isHeldBack() {

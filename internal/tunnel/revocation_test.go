@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// revoking returns the facts of a tunnel whose only rule is revoked while the bucket of writes is
-// empty.
+// revoking returns a tunnel's facts when its only rule is revoked while the bucket for
+// writes is empty.
 func revoking() Facts {
 	f := serving()
 	c := configurationFor("other.example.com")

@@ -21,7 +21,7 @@ func Rivals(object *v1alpha1.Tunnel, all []v1alpha1.Tunnel) []Rival {
 	return rivals
 }
 
-// AreRivals reports whether two Tunnels of one namespace record or request the same
+// AreRivals reports whether two Tunnels in one namespace record or request the same
 // tunnel.
 func AreRivals(a, b *v1alpha1.Tunnel) bool {
 	id := claimOf(a)

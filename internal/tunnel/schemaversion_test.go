@@ -8,13 +8,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// newerVersion is a Tunnel that a newer version of the controller serves.
+// newerVersion is a Tunnel that a newer controller version serves.
 func newerVersion(f *Facts) { f.Object.Status.SchemaVersion = SchemaVersion + 1 }
 
-// olderVersion is a Tunnel that only an older version of the controller has served.
+// olderVersion is a Tunnel that only an older controller version has served.
 func olderVersion(f *Facts) { f.Object.Status.SchemaVersion = SchemaVersion - 1 }
 
-// withOtherSpec changes the settings so that the spec of the Tunnel changes.
+// withOtherSpec changes the settings so that the Tunnel's spec changes.
 func withOtherSpec(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }
 
 func TestOlderVersionChangesNothing(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // sequenceStep is an expected step, its result, and the changes that follow.
 type sequenceStep struct {
 	want want
-	// result is the result of the step; the zero value is success.
+	// result is the step's result; the zero value is success.
 	result Result
 	// then changes the facts after the step, as if the controller had read them.
 	then change

@@ -16,8 +16,8 @@ import (
 // nothing needs to be done.
 type rule func(Facts) Step
 
-// serve returns the next step for the Tunnel of a Gateway that exists. The first rules
-// run in order: each must be satisfied before the next rule runs. The rules passed to
+// serve returns the next step for a Tunnel whose Gateway exists. The first rules run in
+// order: each must be satisfied before the next rule runs. The rules passed to
 // firstStep are independent of each other.
 func serve(f Facts) Step {
 	for _, r := range []rule{applySpec, recordGateway, recordDataPlane, pause, claim, locate} {
@@ -28,8 +28,8 @@ func serve(f Facts) Step {
 	return firstStep(f, applyConfiguration, ensureToken, ensureConnectors, changeDataPlane, rotateToken, refreshConnections)
 }
 
-// firstStep returns the first step of the rules that has an action. If there is none, it
-// returns the shortest wait, with the first problem.
+// firstStep returns the first step among the rules' steps that has an action. If there
+// is none, it returns the shortest wait, with the first problem.
 func firstStep(f Facts, rules ...rule) Step {
 	end := Step{Action: None}
 	for _, r := range rules {
@@ -67,14 +67,14 @@ func recordGateway(f Facts) Step {
 	return Step{Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = string(f.Gateway.UID) })}
 }
 
-// PausedMessage is the message of [conditions.ReasonPaused] while the Gateway exists.
+// PausedMessage is the message for [conditions.ReasonPaused] while the Gateway exists.
 const PausedMessage = "The Gateway is paused" + pausedConsequence
 
 const pausedConsequence = ", so the controller changes nothing at Cloudflare, and what others revoke stays in effect there. Remove the annotation " +
 	v1alpha1.PausedAnnotation + " to resume."
 
-// pausedProblem returns the problem that a Gateway is paused, with the beginning of the pause if
-// the Tunnel records it.
+// pausedProblem returns the problem that a Gateway is paused, and since when if the
+// Tunnel records it.
 func (f Facts) pausedProblem() *Problem {
 	if f.Object == nil || f.Object.Status.PausedSince == nil {
 		return problem(conditions.ReasonPaused, PausedMessage)
@@ -82,7 +82,8 @@ func (f Facts) pausedProblem() *Problem {
 	return problem(conditions.ReasonPaused, "The Gateway has been paused since %s%s", f.Object.Status.PausedSince.UTC().Format(time.RFC3339), pausedConsequence)
 }
 
-// withPausedSince returns the facts with the beginning of the pause in the Tunnel's status.
+// withPausedSince returns the facts with the time in the Tunnel's status since when it
+// is paused.
 func (f Facts) withPausedSince() Facts {
 	since := f.Object.Status.PausedSince
 	switch {
@@ -118,8 +119,8 @@ func pause(f Facts) Step {
 	return step
 }
 
-// readsWhilePaused reports whether the tunnel of a paused Tunnel can be read and its
-// configuration can be compared.
+// readsWhilePaused reports whether, while the Tunnel is paused, its tunnel can be read
+// and the configuration can be compared.
 func (f Facts) readsWhilePaused() bool {
 	return f.Object.Status.TunnelID != "" && f.Desired != nil && f.Desired.Configuration != nil && f.claimProblem() == nil && f.credentialsProblem() == nil
 }
@@ -144,8 +145,8 @@ func claim(f Facts) Step {
 	return f.attempt(TrackObject, Step{Action: Claim, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.TunnelID = id })})
 }
 
-// contenders returns the rivals that can win the claim. A tunnel with the name of its
-// Gateway belongs to that Gateway, even if other Tunnels of this controller request it.
+// contenders returns the rivals that can win the claim. A tunnel with its Gateway's
+// name belongs to that Gateway, even if other Tunnels of this controller request it.
 func (f Facts) contenders() []Rival {
 	if f.adopts() {
 		return f.Rivals
@@ -153,10 +154,10 @@ func (f Facts) contenders() []Rival {
 	return slices.DeleteFunc(slices.Clone(f.Rivals), func(r Rival) bool { return !r.Recorded || !r.OtherController })
 }
 
-// claimant returns the name of another Tunnel that has claimed the tunnel, or "". A Tunnel
-// that records the tunnel wins over a Tunnel that does not; if both or neither record it,
-// the older Tunnel wins. A Tunnel of another controller that records the tunnel always
-// wins, and so does the Tunnel of the Gateway whose name the tunnel has.
+// claimant returns the name of another Tunnel that has claimed the tunnel, or "". A
+// Tunnel that records the tunnel wins over a Tunnel that does not; if both or neither
+// record it, the older Tunnel wins. Another controller's Tunnel that records the tunnel
+// always wins, and so does the Tunnel for the Gateway whose name the tunnel has.
 func (f Facts) claimant() string {
 	recorded := f.Object.Status.TunnelID != ""
 	for _, rival := range f.contenders() {
@@ -167,8 +168,8 @@ func (f Facts) claimant() string {
 	return ""
 }
 
-// claimProblem returns the problem that another Tunnel has claimed the tunnel, or nil. The
-// owner of the Gateway reads the message, so it does not name the other Gateway.
+// claimProblem returns the problem that another Tunnel has claimed the tunnel, or nil.
+// The Gateway's owner reads the message, so it does not name the other Gateway.
 func (f Facts) claimProblem() *Problem {
 	if f.claimant() == "" {
 		return nil
@@ -176,7 +177,7 @@ func (f Facts) claimProblem() *Problem {
 	return problem(conditions.ReasonTunnelInUse, "Another Gateway uses the tunnel of Tunnel %s. Set tunnel.existing.id to another tunnel.", f.Object.Name)
 }
 
-// credentialsProblem returns the problem that prevents the use of an API token, or nil.
+// credentialsProblem returns the problem that forbids using an API token, or nil.
 func (f Facts) credentialsProblem() *Problem {
 	switch f.Credentials.State {
 	case CredentialsUsable:

@@ -13,9 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
-// Status returns the status of the Tunnel object: the current record, with the phase, the
+// Status returns the Tunnel object's status: the current record, with the phase, the
 // conditions and the other fields that are derived from the Facts. Unchanged fields are
-// equal to those of the object's status.
+// equal to the object's.
 func Status(f Facts) v1alpha1.TunnelStatus {
 	f = f.withPausedSince()
 	s := *f.Object.Status.DeepCopy()
@@ -48,7 +48,6 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	return s
 }
 
-// phase returns the phase of the Tunnel.
 func phase(f Facts) v1alpha1.TunnelPhase {
 	if f.objectProblem() != nil {
 		return v1alpha1.TunnelBlocked
@@ -103,8 +102,8 @@ func condition(t conditions.Type, status metav1.ConditionStatus, reason conditio
 	return ptr.To(t.New(status, reason, message.Cut(text, message.MaxSize)))
 }
 
-// readyCondition returns the Ready condition. It is True if the tunnel is in the desired state.
-// Otherwise its reason is the reason of the first problem.
+// readyCondition returns the Ready condition. It is True if the tunnel is in the
+// desired state. Otherwise it has the first problem's reason.
 func (f Facts) readyCondition(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	if c := f.notServingCondition(); c != nil {
 		return c
@@ -130,9 +129,9 @@ func (f Facts) readyCondition(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	}
 }
 
-// notServingCondition returns the Ready condition of a Tunnel that does not serve its Gateway
-// as desired, or nil. Unlike the Gateway's conditions, it names the other Tunnel that has
-// claimed the tunnel.
+// notServingCondition returns the Ready condition if the Tunnel does not serve its
+// Gateway as desired, or nil. Unlike the Gateway's conditions, it names the other
+// Tunnel that has claimed the tunnel.
 func (f Facts) notServingCondition() *metav1.Condition {
 	if f.objectProblem() == nil {
 		switch f.lifecycle() {
@@ -198,8 +197,8 @@ func (f Facts) connectorsReadyCondition() *metav1.Condition {
 	return condition(conditions.TypeTunnelConnectorsReady, metav1.ConditionTrue, conditions.ReasonReady, f.Connectors.Message)
 }
 
-// dataPlaneApplied returns the DataPlaneApplied condition. It is nil if the data plane of the
-// settings is not known.
+// dataPlaneApplied returns the DataPlaneApplied condition. It is nil if it is unknown
+// which data plane the settings ask for.
 func (f Facts) dataPlaneApplied() *metav1.Condition {
 	switch c := f.dataPlaneChange(); {
 	case f.objectProblem() != nil:

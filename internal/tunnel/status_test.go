@@ -44,7 +44,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		running  = "True Ready"
 	)
 	external := remoteConfiguration(externalConfiguration, 9)
-	// stopped is the status of a retiring Tunnel whose connectors have stopped.
+	// stopped is the status when a retiring Tunnel's connectors have stopped.
 	stopped := func(phase v1alpha1.TunnelPhase, ready string) statusSummary {
 		return statusSummary{phase, ready, accepted, "", ""}
 	}
@@ -55,7 +55,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		name  string
 		facts change
 		want  statusSummary
-		// ready is a part of the message of condition Ready.
+		// ready is a part of the Ready condition's message.
 		ready string
 	}{
 		{"a healthy Tunnel serves", nil, served("True Serving", applied), ""},

@@ -7,16 +7,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Action is the action of a step.
+// Action is what a step does.
 type Action string
 
-// The actions.
 const (
 	// None does nothing until a fact changes.
 	None Action = "None"
 	// Wait does nothing until Step.Delay has passed or a fact changes.
 	Wait Action = "Wait"
-	// Record only writes the record of the step.
+	// Record only writes the step's record.
 	Record Action = "Record"
 	// Claim creates the Tunnel object or updates its spec. A Claim with a record
 	// claims an existing tunnel: it also writes the record, and lists the Tunnels
@@ -30,7 +29,8 @@ const (
 	Create Action = "Create"
 	// ReadConfiguration reads the remote configuration.
 	ReadConfiguration Action = "ReadConfiguration"
-	// Configure writes the desired configuration, or only revokes rules of the last one.
+	// Configure writes the desired configuration, or only revokes rules in the last
+	// one.
 	Configure Action = "Configure"
 	// ReadToken reads the tunnel's token and writes the token Secret.
 	ReadToken Action = "ReadToken"
@@ -45,7 +45,7 @@ const (
 	WithdrawStatuses Action = "WithdrawStatuses"
 	// ListConnections lists the connectors that Cloudflare reports.
 	ListConnections Action = "ListConnections"
-	// Disconnect removes the connections of one connector.
+	// Disconnect removes one connector's connections.
 	Disconnect Action = "Disconnect"
 	// Delete deletes the tunnel at Cloudflare.
 	Delete Action = "Delete"
@@ -53,42 +53,43 @@ const (
 	DeleteObject Action = "DeleteObject"
 )
 
-// Step is the next step of a reconcile.
+// Step is a reconcile's next step.
 type Step struct {
 	Action Action
 	// Record is the status to write before the action; nil if the record does not
 	// change. Its phase, conditions and other derived fields are copied from the
 	// object.
 	Record *v1alpha1.TunnelStatus
-	// Priority is the priority of the action in the API request budget.
+	// Priority is the action's priority in the API request budget.
 	Priority provider.Priority
 	// Connector is the connector that Disconnect disconnects.
 	Connector provider.ConnectorID
-	// Delay is the duration of a Wait.
+	// Delay is how long a Wait lasts.
 	Delay time.Duration
 	// AwaitsEnvoys reports whether a Wait is for Envoys that are about to acknowledge their
 	// routes: the reconcile continues after it, and has no outcome yet.
 	AwaitsEnvoys bool
 	// ReadInterval is the time after which to repeat the read.
 	ReadInterval time.Duration
-	// Configuration is the configuration that Configure writes, and Hash is its hash.
+	// Configuration is what Configure writes, and Hash is its hash.
 	Configuration *provider.Configuration
 	Hash          string
 	// Limit is the limit from which Configure takes a token.
 	Limit UpdateLimit
-	// Revokes reports whether Configure writes the last configuration without the rules that the
-	// desired one revokes. It then takes its token from the Revocations, on behalf of Namespaces.
+	// Revokes reports whether Configure writes the last configuration without the rules
+	// that the desired one revokes. It then takes its token from the Revocations, on
+	// behalf of Namespaces.
 	Revokes    bool
 	Namespaces []string
-	// Unsettled contains the hashes of configurations that a previous process may have
+	// Unsettled contains hashes of configurations that a previous process may have
 	// written and Cloudflare may still apply.
 	Unsettled []string
-	// ExternalChange is the version of the external change that the step responds to;
-	// 0 for none.
+	// ExternalChange is the version of the external change that the step responds to; 0
+	// for none.
 	ExternalChange provider.Version
 	// Event is the event to create for the step; nil for none.
 	Event *Event
-	// Problem is the reason for waiting; nil if there is no problem.
+	// Problem is why the step waits; nil if there is no problem.
 	Problem *Problem
 }
 
@@ -107,11 +108,10 @@ func (s Step) Destructive() bool {
 // Ends reports whether the reconcile ends with the step.
 func (s Step) Ends() bool { return s.Action == None || s.Action == Wait }
 
-// Result is the result of a step.
 type Result struct {
-	// Uptime is the uptime at the end of the step.
+	// Uptime is the uptime when the step ended.
 	Uptime time.Duration
-	// Err is the error of the step; nil on success.
+	// Err is nil on success.
 	Err error
 	// Stale reports whether the record could not be written because the Tunnel had
 	// changed. The action was then not executed.

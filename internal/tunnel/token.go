@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// tokenInterval is the interval at which the token is compared with the token at
-	// Cloudflare. Running connectors do not notice that the token was replaced.
+	// tokenInterval is how often the token is compared with the token at Cloudflare.
+	// Running connectors do not notice that the token was replaced.
 	tokenInterval = 24 * time.Hour
-	// maxConnectionsAge is the maximum age of a list of connections that is used for
+	// maxConnectionsAge is how old a list of connections may be when it is used for
 	// decisions.
 	maxConnectionsAge = 10 * time.Second
-	// blockedRotationInterval is the interval at which a blocked rotation is retried.
+	// blockedRotationInterval is how often a blocked rotation is retried.
 	blockedRotationInterval = time.Minute
-	// rolloutInterval is the interval at which a rollout of connectors is checked.
-	// Watch events usually trigger a check earlier.
+	// rolloutInterval is how often a connector rollout is checked. Watch events usually
+	// trigger a check earlier.
 	rolloutInterval = 30 * time.Second
 )
 
@@ -65,9 +65,10 @@ func (f Facts) tokenReadDue() bool {
 	return f.Uptime >= check.NextCheck.at
 }
 
-// rotateToken rotates the token on demand and at the interval of the settings. Each phase is
-// recorded and continues after a crash. The token of a tunnel that the controller has not
-// configured is not rotated, because the tunnel may be in use for another purpose.
+// rotateToken rotates the token on demand and at the interval in the settings. Each
+// phase is recorded and continues after a crash. If the controller has not configured
+// the tunnel, it does not rotate the token, because the tunnel may be in use for
+// another purpose.
 func rotateToken(f Facts) Step {
 	if f.Object.Status.Configuration.Hash == "" || f.Token.State != TokenPresent {
 		return Step{}
@@ -84,8 +85,9 @@ func rotateToken(f Facts) Step {
 	}
 }
 
-// finishToken reads the token of a rotation that has begun, even while other changes are
-// stopped: Cloudflare may accept only the new token from connectors that connect now.
+// finishToken reads the token from a rotation that has begun, even while other changes
+// are stopped: Cloudflare may accept only the new token from connectors that connect
+// now.
 func finishToken(f Facts) Step {
 	check := f.Memory.Token
 	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenNameConflict || !check.Pending && check.NextCheck.IsSet() {
@@ -135,7 +137,7 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 	if f.Desired == nil || f.Desired.TokenRotation == 0 || f.Object.Status.Token.RotatedAt == nil {
 		return 0, false
 	}
-	const jitter = 10 // one tenth of the interval
+	const jitter = 10 // a tenth of the interval
 	interval := f.Desired.TokenRotation + f.jitter(f.Desired.TokenRotation/jitter)
 	remaining := interval - f.Clock.Sub(f.Object.Status.Token.RotatedAt.Time)
 	if remaining <= 0 && f.OtherRotating {
@@ -168,8 +170,8 @@ func (f Facts) rotationBlocked() Step {
 	return w
 }
 
-// surplus reports whether Cloudflare lists more live connectors than pods run, and for how long
-// the connector of a stopped pod can be the cause.
+// surplus reports whether Cloudflare lists more live connectors than pods run, and for
+// how long a stopped pod's connector can be the cause.
 func (f Facts) surplus() (surplus bool, remaining time.Duration) {
 	if f.connectedCount() <= f.Connectors.Pods {
 		return false, 0
@@ -238,7 +240,7 @@ func (f Facts) tokenRecord(change func(*v1alpha1.TokenStatus)) *v1alpha1.TunnelS
 	return f.statusWith(func(s *v1alpha1.TunnelStatus) { change(&s.Token) })
 }
 
-// recordedTime returns the wall clock time of an Instant, rounded up to whole seconds: a
+// recordedTime returns an Instant as wall clock time, rounded up to whole seconds: a
 // connector that connected before it has the old token.
 func (f Facts) recordedTime(i Instant) *metav1.Time {
 	t := metav1.NewTime(f.Clock.Add(time.Second - time.Nanosecond - i.Since(f.Uptime)).Truncate(time.Second))

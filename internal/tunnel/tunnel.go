@@ -1,32 +1,32 @@
-// Package tunnel decides the next step in the lifecycle of a Gateway's tunnel: one
-// API call, one read or one write. The package is pure: it contains no client, no
-// context, no clock and no I/O.
+// Package tunnel decides the next step in the lifecycle of a Gateway's tunnel: one API
+// call, one read or one write. The package is pure: it contains no client, no context,
+// no clock and no I/O.
 //
 // The controller gathers the [Facts], calls [Decide] to get a [Step], executes the
 // step, and passes its [Result] to [Conclude], until the step is to wait.
-// docs/tunnels.md describes the rules. The golden tables of this package contain one
-// row for each rule, and an exhaustive exploration checks that the rules work
-// together.
+// docs/tunnels.md describes the rules. The golden tables in this package contain one
+// row for each rule, and an exhaustive exploration checks that the rules work together.
 //
-// [Decide] first determines where the Tunnel is in its lifecycle (lifecycle.go). While the
-// Gateway exists, the rules in serve.go follow: each rule is a function that returns the next
-// step for one aspect of the Tunnel, such as locate, applyConfiguration or rotateToken. When the
-// Gateway is gone, retire.go decides. If a newer version of the controller serves the Tunnel, this
-// version does nothing (schemaversion.go).
+// [Decide] first determines where the Tunnel is in its lifecycle (lifecycle.go). While
+// the Gateway exists, the rules in serve.go follow: each rule is a function that
+// returns the next step for one aspect of the Tunnel, such as locate,
+// applyConfiguration or rotateToken. When the Gateway is gone, retire.go decides. If a
+// newer controller version serves the Tunnel, this version does nothing
+// (schemaversion.go).
 //
-// The files dataplane*.go contain the rules about the data plane. A change of the data plane has
-// phases, which the Tunnel records:
+// The files dataplane*.go contain the rules about the data plane. It changes in phases,
+// which the Tunnel records:
 //
 //	to Envoy          AddingEnvoy, Switching
 //	to ingress rules  Switching, RemovingEnvoy
 //
-// A change that is reversed ends, or continues with a phase in the other direction. [Programmed]
-// and [Status] report what Decide waits for.
+// A reversed change ends, or continues with a phase in the other direction.
+// [Programmed] and [Status] report what Decide waits for.
 package tunnel
 
-// Decide returns the next step: one API call, one read or one write. It does not
-// modify the Facts. It never returns the same action twice unless there is a wait or
-// a change of the Facts in between.
+// Decide returns the next step: one API call, one read or one write. It does not modify
+// the Facts. It never returns the same action twice unless there is a wait in between
+// or the Facts change.
 func Decide(f Facts) Step {
 	return f.whenWritable(f.wakeForRefresh(f.recordVersionFirst(next(f))))
 }
@@ -40,7 +40,7 @@ func (f Facts) whenWritable(step Step) Step {
 	return step
 }
 
-// next returns the next step, regardless of the backoff of the Tunnel object.
+// next returns the next step, regardless of the Tunnel object's backoff.
 func next(f Facts) Step {
 	if f.Object == nil {
 		return createObject(f)
