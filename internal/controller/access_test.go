@@ -16,7 +16,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// requireAccessFor makes the class require Access for the hostnames.
+// requireAccessFor makes the GatewayClass require Access for the hostnames.
 func (h *harness) requireAccessFor(audience v1alpha1.AUDTag, hostnames ...string) {
 	h.t.Helper()
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
@@ -41,7 +41,8 @@ func (h *harness) setPath(path string) {
 	})
 }
 
-// wantListeners compares the hostnames that each listener serves, and those that it answers with 403.
+// wantListeners compares the hostnames that each listener serves, and those to which it
+// responds with 403.
 func (h *harness) wantListeners(situation, open, openClosed, protected, protectedClosed string) {
 	h.t.Helper()
 	p := h.xds.last(h.t).Resources
@@ -55,9 +56,9 @@ func (h *harness) wantListeners(situation, open, openClosed, protected, protecte
 	}
 }
 
-// A hostname that gets Access stays open for five minutes at most, also while the Gateway is
-// paused. The protected listener serves it before the tunnel has its rule, so that no request
-// with a token fails.
+// A hostname that becomes protected stays open for five minutes at most, even while the
+// Gateway is paused. The protected listener serves it before the tunnel has its rule,
+// so that no request with a token fails.
 func TestHostnameThatGetsAccessStaysOpenForFiveMinutes(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
@@ -81,8 +82,8 @@ func TestHostnameThatGetsAccessStaysOpenForFiveMinutes(t *testing.T) {
 	}
 }
 
-// The configuration changes after every connected Envoy has the routes on both listeners. The
-// wait holds no worker, and no status changes during it.
+// The configuration changes after every connected Envoy has the routes on both
+// listeners. The wait holds no worker, and no status changes during it.
 func TestChangeOfAccessWaitsForAcknowledgements(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -123,11 +124,11 @@ func TestChangeOfAccessWaitsForAcknowledgements(t *testing.T) {
 	}
 }
 
-// maxOpenOfHostnames is how long hostnames that get Access may stay open.
+// maxOpenOfHostnames is how long hostnames that become protected may stay open.
 const maxOpenOfHostnames = 5 * time.Minute
 
-// A hostname that gets Access also closes if its Gateway is no longer valid, so that no decision
-// about it is possible.
+// A hostname that becomes protected also closes if its Gateway is no longer valid, so
+// that no decision about it is possible.
 func TestHostnameThatGetsAccessClosesWhileTheGatewayIsInvalid(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
@@ -143,7 +144,8 @@ func TestHostnameThatGetsAccessClosesWhileTheGatewayIsInvalid(t *testing.T) {
 	}
 }
 
-// A hostname that gets Access below an open wildcard, or that is new, is never served without it.
+// A hostname that becomes protected below an open wildcard, or that is new, is never
+// served without Access.
 func TestNewProtectedHostnameIsClosedUntilItsRuleIsInEffect(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.setHostname("*.example.com")
@@ -160,7 +162,7 @@ func TestNewProtectedHostnameIsClosedUntilItsRuleIsInEffect(t *testing.T) {
 	h.wantListeners("after the push", "", "", "new.example.com", "")
 }
 
-// While a hostname that gets Access stays open, nothing is added to its routes.
+// While a hostname that becomes protected stays open, nothing is added to its routes.
 func TestHostnameThatGetsAccessGetsNoOpenRoutes(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
@@ -205,8 +207,8 @@ func TestNewLeaderClosesHostnameWhoseRuleIsOutstanding(t *testing.T) {
 	h.wantListeners("after a change of the leader", "", "a.example.com", "a.example.com", "")
 }
 
-// A new leader that cannot read the configuration keeps serving the hostnames whose Access an
-// earlier one has reported as applied.
+// A new leader that cannot read the configuration keeps serving the hostnames whose
+// Access settings an earlier one has reported as applied.
 func TestNewLeaderServesProtectedHostnamesDuringAnOutage(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.requireAccessFor("tag", "a.example.com")
@@ -220,7 +222,7 @@ func TestNewLeaderServesProtectedHostnamesDuringAnOutage(t *testing.T) {
 	h.wantListeners("with another audience", "", "a.example.com", "", "a.example.com")
 }
 
-// The tokens of another audience do not open a hostname while its rule is outstanding.
+// Tokens for another audience do not open a hostname while its rule is outstanding.
 func TestHostnameWithAnotherAudienceIsClosedUntilItsRuleIsInEffect(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.requireAccessFor("tag", "a.example.com")

@@ -58,8 +58,8 @@ func (r blockingReader) Get(ctx context.Context, key client.ObjectKey, object cl
 	return r.Reader.Get(ctx, key, object, options...)
 }
 
-// newGatewayWithAccount returns the objects of Gateway infra/slow. The API token of its
-// account is in a Secret.
+// newGatewayWithAccount returns the objects behind Gateway infra/slow. Its account's
+// API token is in a Secret.
 func newGatewayWithAccount() []client.Object {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "token"}, Data: map[string][]byte{"token": []byte("other")}}
 	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "slow"}}
@@ -79,8 +79,8 @@ func newGatewayWithAccount() []client.Object {
 }
 
 func TestBlockedReadOfASecretDelaysNoOtherGateway(t *testing.T) {
-	// While the API server does not return the Secret of one account, the controller
-	// handles events and pushes a change of a Gateway with another account.
+	// While the API server does not return one account's Secret, the controller handles
+	// events and pushes a change to a Gateway with another account.
 	h := newHarness(t, newGatewayWithAccount()...)
 	reading, release := make(chan struct{}), make(chan struct{})
 	h.accounts.live = blockingReader{h.kube, reading, release}

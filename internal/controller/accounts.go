@@ -24,7 +24,7 @@ type account struct {
 	version string
 }
 
-// accounts opens the Cloudflare accounts of Tunnels. It opens an account again when
+// accounts opens the Cloudflare accounts for Tunnels. It opens an account again when
 // the API token has changed.
 type accounts struct {
 	defaults credentials.Default
@@ -46,14 +46,13 @@ func newAccounts(d dependencies, o Options) *accounts {
 // openAccount is an account and the token that it was opened with.
 type openAccount struct {
 	token string
-	// resourceVersion is the version of the Secret that the token was read from.
+	// resourceVersion is the version of the Secret from which the token was read.
 	resourceVersion string
 	account         account
-	lastUse         int // value of accounts.useCount at the last use
+	lastUse         int // accounts.useCount at the last use
 }
 
-// checkCredentials reports whether there is an API token for the account of the
-// Tunnel.
+// checkCredentials reports whether there is an API token for the Tunnel's account.
 func (a *accounts) checkCredentials(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credentials {
 	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
@@ -70,7 +69,7 @@ func (a *accounts) checkCredentials(ctx context.Context, t *v1alpha1.Tunnel) tun
 	return tunnel.Credentials{State: tunnel.CredentialsUsable, Version: found.version}
 }
 
-// open returns the account of the Tunnel.
+// open returns the Tunnel's account.
 func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
 	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
@@ -79,7 +78,7 @@ func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error
 	return a.openSource(ctx, source)
 }
 
-// openSource returns the account of a source, opened with the current token.
+// openSource returns the account for a source, opened with the current token.
 func (a *accounts) openSource(ctx context.Context, source credentials.Source) (account, error) {
 	if !source.HasToken() {
 		return account{}, &credentials.TokenError{Reason: "no token is configured; start the controller with --cloudflare-api-token, or name a Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
@@ -94,7 +93,7 @@ func (a *accounts) openSource(ctx context.Context, source credentials.Source) (a
 	return a.connectWithToken(source, last, source.Token, "")
 }
 
-// cached returns the account of a source as it was last opened.
+// cached returns the account for a source as it was last opened.
 func (a *accounts) cached(source credentials.Source) (openAccount, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

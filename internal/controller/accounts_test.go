@@ -25,7 +25,8 @@ type accountFixture struct {
 	kube   client.Client
 	secret *corev1.Secret
 	source credentials.Source
-	// connected lists the accounts and tokens of all connections in order.
+	// connected lists the accounts and tokens in the order in which they were
+	// connected.
 	connected []string
 }
 
@@ -49,7 +50,7 @@ func (s *accountFixture) connectAccount(account, token string) (provider.Provide
 	return fakeprovider.New(), nil
 }
 
-// updateSecret replaces the data of the Secret.
+// updateSecret replaces the Secret's data.
 func (s *accountFixture) updateSecret(data map[string][]byte) {
 	s.t.Helper()
 	s.secret.Data = data
@@ -105,8 +106,8 @@ func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
 	s.wantError("it does not exist")
 }
 
-// An account that no Tunnel uses is closed after an inventory that finds no orphaned tunnel in it.
-// Nothing remains of it, so that no alert fires for ever.
+// An account that no Tunnel uses is closed after an inventory that finds no orphaned
+// tunnel in it. Nothing remains, so no alert fires for ever.
 func TestAccountThatNoTunnelUsesIsClosed(t *testing.T) {
 	h := newHarness(t, newGatewayWithAccount()...)
 	h.key = state.GatewayKey("infra", "slow")

@@ -46,7 +46,7 @@ func (w write) String() string {
 // make requests fail and the cache stale.
 type apiServer struct {
 	t testing.TB
-	// kube is the client of the tests. Its writes are not recorded.
+	// kube is the tests' own client. Its writes are not recorded.
 	kube client.WithWatch
 	// injectError is called before each write. It returns whether the write is applied
 	// and the error that the controller receives.
@@ -56,7 +56,7 @@ type apiServer struct {
 	writes []write
 	// created counts the objects that were created.
 	created int
-	// staleCache contains the Tunnels and Gateways of a stale cache; nil if the cache
+	// staleCache contains the Tunnels and Gateways in a stale cache; nil if the cache
 	// is up to date.
 	staleCache client.Reader
 }
@@ -197,7 +197,7 @@ func (a *apiServer) drainWrites() []write {
 	return a.writes
 }
 
-// freezeCache stops updates of the controller's cache of Tunnels and Gateways.
+// freezeCache keeps new Tunnels and Gateways from the controller's cache.
 func (a *apiServer) freezeCache() {
 	a.t.Helper()
 	var objects []client.Object
@@ -230,7 +230,7 @@ func (a *apiServer) unfreezeCache() {
 }
 
 // collectGarbage deletes the connector objects whose owner does not exist, like the
-// garbage collector of Kubernetes.
+// Kubernetes garbage collector.
 func (a *apiServer) collectGarbage() {
 	a.t.Helper()
 	var tunnels v1alpha1.TunnelList
@@ -264,7 +264,7 @@ func (a *apiServer) connectorObjects() []client.Object {
 	return found
 }
 
-// gvkOf returns the only GroupVersionKind of the scheme with this kind.
+// gvkOf returns the scheme's only GroupVersionKind with this kind.
 func gvkOf(t testing.TB, kind string) (gvk schema.GroupVersionKind) {
 	t.Helper()
 	for registered := range Scheme().AllKnownTypes() {
@@ -276,7 +276,7 @@ func gvkOf(t testing.TB, kind string) (gvk schema.GroupVersionKind) {
 	return gvk
 }
 
-// countingReader counts calls of Get.
+// countingReader counts calls to Get.
 type countingReader struct {
 	client.Reader
 	reads *int

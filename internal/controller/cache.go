@@ -42,8 +42,8 @@ func (s Scope) ReadsCertificates(namespace string) bool {
 	return s.AllSecrets || slices.Contains(s.SecretNamespaces, namespace)
 }
 
-// includes reports whether the controller watches objects of the kind in the
-// namespace. It always watches cluster-scoped objects.
+// includes reports whether the controller watches the kind in the namespace. It always
+// watches cluster-scoped objects.
 func (s Scope) includes(namespace, kind string) bool {
 	switch {
 	case namespace == "":
@@ -56,13 +56,12 @@ func (s Scope) includes(namespace, kind string) bool {
 	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
 }
 
-// NewCache returns a constructor of the manager's cache. The cache watches Tunnels and
-// connector objects in the controller's own namespace only. It drops managed fields, and
-// [compact] reduces the other objects; code that needs the fields reads the object from the
-// API server. The cache reports watch
-// errors to readiness.
+// NewCache returns a constructor for the manager's cache. The cache watches Tunnels and
+// connector objects in the controller's own namespace only. It drops managed fields,
+// and [compact] reduces the other objects; code that needs the fields reads the object
+// from the API server. The cache reports watch errors to readiness.
 //
-// For a reader of the cache, objects outside the scope do not exist.
+// To a reader, objects outside the scope do not exist.
 func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		o.DefaultTransform = compact
@@ -95,7 +94,7 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 	}
 }
 
-// stripPod removes all fields of a connector's pod but its phase and its addresses.
+// stripPod keeps only the phase and the addresses of a connector pod.
 func stripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -107,7 +106,7 @@ func stripPod(object any) (any, error) {
 	}, nil
 }
 
-// watchedIn limits the watch of a kind to the namespaces.
+// watchedIn watches a kind in the namespaces only.
 func watchedIn(first string, rest ...string) cache.ByObject {
 	namespaces := map[string]cache.Config{first: {}}
 	for _, namespace := range rest {

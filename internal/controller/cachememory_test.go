@@ -21,20 +21,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// hostileObjects is how many objects one namespace creates. The memory is measured with a part of
-// them, because each of them needs the same.
+// hostileObjects is how many objects one namespace creates. A part is measured, because
+// each object needs the same memory.
 const hostileObjects, measuredObjects = 6000, 1500
 
-// hostileName is the name of the first of them.
+// hostileName is the first object's name.
 const hostileName = "object-0"
 
-// A namespace that no Gateway admits cannot exhaust the memory of the controller, nor fill
+// A namespace that no Gateway admits cannot exhaust the controller's memory, nor fill
 // etcd, with many objects that get a large status.
 func TestHostileObjectsCostLittle(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		manifest func() client.Object
-		// The limits of the memory for all objects, and of the status of one object.
+		// Limits for the memory that all objects need, and for one object's status.
 		memory, status int
 	}{
 		{"ListenerSets that are not allowed", hostileListenerSet, 60 << 20, 1 << 10},
@@ -129,7 +129,7 @@ func encode(t *testing.T, value any) []byte {
 	return text
 }
 
-// report sets the status of the object to what the controller writes.
+// report gives the object the status that the controller writes.
 func report(t *testing.T, object client.Object) {
 	t.Helper()
 	reader, err := state.NewMemory(append(platformObjects(), object), state.Indexes(controllerName))
@@ -150,8 +150,8 @@ func report(t *testing.T, object client.Object) {
 	}
 }
 
-// heapOf returns the memory that n objects like the encoded one need in a cache with the
-// indexes of the controller.
+// heapOf returns how much memory n objects like the encoded one need in a cache with
+// the controller's indexes.
 func heapOf(t *testing.T, kind client.Object, encoded []byte, n int) int {
 	t.Helper()
 	before := heapInUse()

@@ -122,7 +122,7 @@ func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 }
 
 func TestConcurrentClaimsAreSerialized(t *testing.T) {
-	// While one Gateway claims a tunnel, a claim of another Gateway waits until the first
+	// While one Gateway claims a tunnel, another Gateway's claim waits until the first
 	// claim is recorded.
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
@@ -175,7 +175,7 @@ func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 }
 
 func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
-	// The controller never changes a tunnel that the Tunnel of another controller records.
+	// The controller never changes a tunnel that another controller's Tunnel records.
 	other := newTunnel("elsewhere", "")
 	other.Spec.ControllerName = "example.com/other"
 	other.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) // it keeps the tunnel although it is younger

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// A ListenerSet of another tenant claims a hostname that the route names. The event does
+// Another tenant's ListenerSet claims a hostname that the route names. The event does
 // not name the other tenant.
 func TestAClaimedHostnameCausesOneEventForEachChange(t *testing.T) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "secret", Name: "other", Generation: 1}}

@@ -21,8 +21,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// classReconciler writes the status of the GatewayClasses that name this controller.
-// It sets no finalizer: outside its own namespace, the controller writes only status.
+// classReconciler writes the status of GatewayClasses that name this controller. It
+// sets no finalizer: outside its own namespace, the controller writes only status.
 type classReconciler struct {
 	client         client.Client
 	writer         *status.Writer
@@ -36,7 +36,7 @@ func setupClass(m manager.Manager, r *classReconciler) error {
 	return register(controller, r.watches()).Complete(r)
 }
 
-// watches returns the watches of the kinds that affect a GatewayClass.
+// watches returns watches for the kinds that affect a GatewayClass.
 func (r *classReconciler) watches() []watch[reconcile.Request] {
 	return []watch[reconcile.Request]{
 		{kinds.TunnelConfiguration, handler.EnqueueRequestsFromMapFunc(r.fromConfiguration), nil},
@@ -44,7 +44,7 @@ func (r *classReconciler) watches() []watch[reconcile.Request] {
 	}
 }
 
-// fromConfiguration maps a TunnelConfiguration to the classes that refer to it.
+// fromConfiguration maps a TunnelConfiguration to the GatewayClasses that refer to it.
 func (r *classReconciler) fromConfiguration(ctx context.Context, object client.Object) []reconcile.Request {
 	var list gatewayv1.GatewayClassList
 	refer := client.MatchingFields{state.IndexParameters: client.ObjectKeyFromObject(object).String()}
@@ -74,7 +74,7 @@ func (r *classReconciler) allClasses(ctx context.Context, object client.Object) 
 	return requests
 }
 
-// Reconcile updates the status of one GatewayClass.
+// Reconcile updates a GatewayClass's status.
 func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var class gatewayv1.GatewayClass
 	if err := r.client.Get(ctx, request.NamespacedName, &class); err != nil {
@@ -95,7 +95,7 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return reconcile.Result{}, r.writer.WriteClass(ctx, class.Name, decided)
 }
 
-// bundleVersions returns the bundle version of each installed Gateway API CRD by name.
+// bundleVersions maps each installed Gateway API CRD to its bundle version.
 func (r *classReconciler) bundleVersions(ctx context.Context) (map[string]string, error) {
 	list := kinds.CustomResourceDefinition.NewMetadataList()
 	if err := r.client.List(ctx, list); err != nil {

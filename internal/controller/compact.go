@@ -14,11 +14,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// compact reduces the memory that an object of the cluster needs in the cache. It drops the
-// metadata that no decision reads, whose size the API server does not limit well: an object can
-// have thousands of labels. Of statuses it drops nothing, because a write of a status replaces all of it, also the entries of other
-// controllers. It stores equal parts of one object once instead; nothing changes objects in
-// the cache.
+// compact reduces the memory that a cached object needs. It drops the metadata that no
+// decision reads, whose size the API server does not limit well: an object can have
+// thousands of labels. It drops nothing from statuses, because a status write replaces
+// the whole status, even other controllers' entries. It stores equal parts of one
+// object once instead; nothing changes objects in the cache.
 func compact(object any) (any, error) {
 	o, ok := object.(client.Object)
 	if !ok {
@@ -38,8 +38,8 @@ func compact(object any) (any, error) {
 	return object, nil
 }
 
-// dropMetadata drops the metadata that nothing reads. Nothing writes the object as a whole: a
-// write of a status changes no metadata.
+// dropMetadata drops the metadata that nothing reads. Nothing writes the object as a
+// whole: a status write changes no metadata.
 func dropMetadata(o client.Object) {
 	o.SetManagedFields(nil)
 	annotations := o.GetAnnotations()
@@ -47,7 +47,7 @@ func dropMetadata(o client.Object) {
 	labels := map[string]string(nil)
 	switch o.(type) {
 	case *gatewayv1.GatewayClass, *gatewayv1.Gateway, *v1alpha1.TunnelConfiguration, *corev1.Namespace:
-		return // users of these kinds are trusted, and their labels and annotations count
+		return // users who create these kinds are trusted, and their labels and annotations count
 	case *metav1.PartialObjectMetadata:
 		if o.GetObjectKind().GroupVersionKind().Kind != "Secret" {
 			return
@@ -60,7 +60,7 @@ func dropMetadata(o client.Object) {
 	o.SetFinalizers(nil)
 	var owners []metav1.OwnerReference
 	if owner := metav1.GetControllerOf(o); owner != nil {
-		owners = []metav1.OwnerReference{*owner} // a Tunnel owns some of the Secrets
+		owners = []metav1.OwnerReference{*owner} // a Tunnel owns some Secrets
 	}
 	o.SetOwnerReferences(owners)
 }
@@ -96,7 +96,7 @@ func (s *sharing) shareParentRef(ref *gatewayv1.ParentReference) {
 	sharePointer(s, &ref.Port)
 }
 
-// shareListeners shares the parts of the listeners of a Gateway or of a ListenerSet, and of
+// shareListeners shares the parts of a Gateway's or ListenerSet's listeners and of
 // their statuses.
 func shareListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry, S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](s *sharing, specs []L, statuses []S) {
 	for i := range specs {

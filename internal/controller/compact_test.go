@@ -18,8 +18,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// statusesOfSeveralControllers returns objects whose statuses contain entries and conditions
-// of other controllers, and many equal values.
+// statusesOfSeveralControllers returns objects whose statuses contain entries and
+// conditions from other controllers, and many equal values.
 func statusesOfSeveralControllers() []client.Object {
 	conditions := func(i int) []metav1.Condition {
 		now := metav1.NewTime(time.Unix(1e9, 0))
@@ -45,7 +45,7 @@ func statusesOfSeveralControllers() []client.Object {
 	return []client.Object{route, set, g, &corev1.Service{ObjectMeta: hostileMetadata(), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}}}
 }
 
-// What the cache drops of a status, a write of the status would erase.
+// If the cache dropped a part of a status, a status write would erase it.
 func TestTheCacheDropsOnlyWhatNoDecisionReads(t *testing.T) {
 	for _, object := range statusesOfSeveralControllers() {
 		want := object.DeepCopyObject().(client.Object)
@@ -66,7 +66,8 @@ func TestTheCacheDropsOnlyWhatNoDecisionReads(t *testing.T) {
 	}
 }
 
-// An object can have thousands of labels, annotations, finalizers and owners, of which few count.
+// An object can have thousands of labels, annotations, finalizers and owners, but few
+// count.
 func TestTheCacheKeepsOnlyTheMetadataThatCounts(t *testing.T) {
 	tunnel := metav1.OwnerReference{Kind: "Tunnel", Name: "infra.shared", Controller: new(true)}
 	metadata := func() metav1.ObjectMeta {
@@ -104,7 +105,8 @@ func TestAWriteFromTheCacheKeepsTheEntriesOfOtherControllers(t *testing.T) {
 	if _, err := compact(object); err != nil {
 		t.Fatal(err)
 	}
-	// The report of a Gateway that the route no longer reaches removes the controller's entries.
+	// The report for a Gateway that the route no longer reaches removes the
+	// controller's entries.
 	owners := map[gateway.Owner]bool{{Kind: gateway.KindGateway, NamespacedName: client.ObjectKey{Namespace: "infra", Name: "shared"}}: true}
 	desired := gateway.RouteStatus{Kind: gateway.KindHTTPRoute, NamespacedName: client.ObjectKeyFromObject(object)}
 	got, _ := status.MergeRoute(object.Status.Parents, object.Spec.ParentRefs, desired, owners, controllerName, metav1.Now())

@@ -12,11 +12,11 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// rateLimited returns the error of a call that the API rate limit rejected.
+// rateLimited is the error when the API rate limit rejects a call.
 func rateLimited(wait time.Duration) error { return &provider.RateLimitedError{RetryAfter: wait} }
 
-// budgetDeferred returns the error of a call to which the API request budget assigned a
-// later slot.
+// budgetDeferred is the error when the API request budget assigns a later slot to a
+// call.
 func budgetDeferred(wait time.Duration) error {
 	return &provider.RateLimitedError{RetryAfter: wait, Budget: true}
 }
@@ -57,7 +57,7 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 }
 
 func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
-	// The controller records the hash of a configuration before it writes the configuration.
+	// The controller records a configuration's hash before it writes the configuration.
 	h := newServedHarness(t)
 	before := h.tunnelObject().Status.Configuration.Hash
 	h.setHostname("b.example.com")
@@ -134,7 +134,7 @@ func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
 	}
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 
-	h.reconcileFor(time.Minute) // the controller checks again for late writes of the earlier process
+	h.reconcileFor(time.Minute) // the controller checks again for the earlier process's late writes
 	h.cloud.ResetCalls()
 	h.cloud.Fail(fakeprovider.OpConfigure, budgetDeferred(20*time.Second))
 	h.setHostname("c.example.com")
@@ -143,7 +143,7 @@ func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
 	h.advance(5 * time.Second)
 	h.setHostname("d.example.com")
 	h.reconcileOnce()
-	h.wantCalls() // the change uses the slot of the previous change
+	h.wantCalls() // the change uses the previous change's slot
 	if h.requeueAfter != 15*time.Second {
 		t.Errorf("the next change waits %s, want 15s", h.requeueAfter)
 	}
@@ -296,7 +296,7 @@ func TestInterimStatusesAreWrittenDuringASlowReconcile(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// slowProvider blocks the creation of a tunnel until it is released.
+// slowProvider blocks CreateTunnel until it is released.
 type slowProvider struct {
 	provider.Provider
 	release <-chan struct{}

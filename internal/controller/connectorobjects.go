@@ -23,16 +23,15 @@ import (
 
 // applied describes the connector objects that were last applied for a Tunnel.
 type applied struct {
-	// hash is the hash of the desired objects.
 	hash string
 	// versions are the object versions that the API server returned, in the order of
 	// connector.Kinds. The version is "" for a kind that the Tunnel does not have.
 	versions []string
 }
 
-// connectorInput returns the input from which the connector objects are built. Connectors
-// with Envoy run until the ingress rules serve the Gateway, also if the settings no longer
-// ask for connectors.
+// connectorInput returns the input from which the connector objects are built.
+// Connectors with Envoy run until the ingress rules serve the Gateway, even if the
+// settings no longer ask for connectors.
 func (c *connectors) connectorInput(f tunnel.Facts, s *settings.Settings) connector.Input {
 	metadata := s.Metadata
 	in := connector.Input{
@@ -46,8 +45,8 @@ func (c *connectors) connectorInput(f tunnel.Facts, s *settings.Settings) connec
 	return in
 }
 
-// hashObjects returns a hash of newly built objects. It must be called before the
-// objects are applied: Apply replaces each object with the API server's response.
+// hashObjects hashes newly built objects. It must be called before the objects are
+// applied: Apply replaces each object with the API server's response.
 func hashObjects(objects connector.Objects) (string, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {
@@ -58,8 +57,8 @@ func hashObjects(objects connector.Objects) (string, error) {
 }
 
 // upToDate reports whether the objects in the cache match the desired objects. Recent
-// is the hash of the objects that this reconcile has applied; the cache may not
-// contain them yet.
+// is the hash of the objects that this reconcile has applied; the cache may not contain
+// them yet.
 func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, s *settings.Settings, last applied, recent string) (bool, error) {
 	objects, err := connector.Build(c.connectorInput(f, s))
 	if err != nil {
@@ -79,7 +78,7 @@ func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, s *settings.S
 	return c.identities.IsCurrent(ctx, f.Object)
 }
 
-// needsIdentity reports whether Envoys of the connectors need a certificate.
+// needsIdentity reports whether the connectors' Envoys need a certificate.
 func needsIdentity(t *v1alpha1.Tunnel, objects connector.Objects) bool {
 	return tunnel.UsesIdentity(t) && objects.Deployment != nil
 }
@@ -90,8 +89,8 @@ func (c *connectors) isCached(ctx context.Context, t *v1alpha1.Tunnel, last appl
 	return err == nil && slices.Equal(versions, last.versions), err
 }
 
-// apply creates, updates and deletes the connector objects as desired. It returns the
-// hash of the desired objects.
+// apply creates, updates and deletes the connector objects as desired. It returns their
+// hash and versions.
 func (c *connectors) apply(ctx context.Context, f tunnel.Facts, s *settings.Settings) (applied, error) {
 	in := c.connectorInput(f, s)
 	objects, err := connector.Build(in)
@@ -145,7 +144,7 @@ func (c *connectors) versions(ctx context.Context, t *v1alpha1.Tunnel) ([]string
 func versionOf(object client.Object) string {
 	scaler, ok := object.(*autoscalingv2.HorizontalPodAutoscaler)
 	switch {
-	case ok: // the API server does not set the generation of this kind
+	case ok: // the API server sets no generation for this kind
 		spec, _ := json.Marshal(scaler.Spec) // cannot fail: the spec has only numbers and strings
 		return string(scaler.UID) + string(spec)
 	case object.GetGeneration() > 0:
@@ -155,9 +154,9 @@ func versionOf(object client.Object) string {
 	}
 }
 
-// applyObject applies the object of the kind, or deletes it when it is not desired.
-// It returns the object's version. It does not change an object that does not belong
-// to the Tunnel.
+// applyObject applies the object of the kind, or deletes it when it is not desired. It
+// returns the object's version. It does not change an object that does not belong to
+// the Tunnel.
 func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind connector.Kind, objects connector.Objects) (string, error) {
 	key, object, desired := connectorKey(t), kind.New(), kind.Select(objects)
 	err := c.live.Get(ctx, key, object)
@@ -190,9 +189,9 @@ func convert(configuration runtime.ApplyConfiguration, target any) error {
 	return json.Unmarshal(text, target)
 }
 
-// prepareDeployment changes what server-side apply of the Deployment cannot change: it
-// transfers the ownership of the replica count to the autoscaler, without changing the count,
-// and removes an Envoy that another client owns, too.
+// prepareDeployment changes what server-side apply cannot change in the Deployment: it
+// makes the autoscaler own the replica count, without changing the count, and removes
+// an Envoy that another client owns, too.
 func (c *connectors) prepareDeployment(ctx context.Context, in connector.Input) error {
 	key := connectorKey(in.Tunnel)
 	deployment := &appsv1.Deployment{}
@@ -248,7 +247,7 @@ func (c *connectors) remove(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// connectorKey returns the key that all connector objects of the Tunnel have.
+// connectorKey returns the key that all the Tunnel's connector objects have.
 func connectorKey(t *v1alpha1.Tunnel) types.NamespacedName {
 	gateway := types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name}
 	return types.NamespacedName{Namespace: t.Namespace, Name: tunnel.ConnectorName(gateway)}

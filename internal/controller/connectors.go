@@ -19,29 +19,30 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// fieldOwner is the field manager of the controller.
+// fieldOwner is the controller's field manager.
 const fieldOwner = client.FieldOwner("tunnel-gateway")
 
-// identities writes the Secrets with the certificates by which the Envoys of Tunnels identify
-// themselves. [authority.Authority] implements it.
+// identities writes the Secrets with the certificates by which a Tunnel's Envoys
+// identify themselves. [authority.Authority] implements it.
 type identities interface {
 	IsCurrent(context.Context, *v1alpha1.Tunnel) (bool, error)
 	Write(context.Context, *v1alpha1.Tunnel) error
 }
 
-// connectors applies, checks and deletes the connector objects of Tunnels.
+// connectors applies, checks and deletes the connector objects.
 type connectors struct {
 	client client.Client
 	live   client.Reader
-	// identities writes the certificates of Envoys, and xdsHost is the name at which they
+	// identities writes Envoy certificates, and xdsHost is the name at which Envoys
 	// find the controller.
 	identities identities
 	xdsHost    string
 }
 
 // check returns the state of the Tunnel's connectors. It lists pods only when the next
-// decision depends on them. last describes the objects that were last applied, and recent is the
-// hash of those that this reconcile has applied; the cache may not contain them yet.
+// decision depends on them. last describes the objects that were last applied, and
+// recent is the hash of the objects that this reconcile has applied; the cache may not
+// contain them yet.
 func (c *connectors) check(ctx context.Context, f tunnel.Facts, s *settings.Settings, last applied, recent string) (tunnel.Connectors, error) {
 	deployment, err := c.deployment(ctx, f.Object)
 	if err != nil {
@@ -62,13 +63,13 @@ func (c *connectors) check(ctx context.Context, f tunnel.Facts, s *settings.Sett
 	}
 	describePods(&found, pods, f.Token.Version)
 	if found.RolledOut && recent != "" {
-		// A cached Deployment that this reconcile has replaced can be the source of further pods.
+		// A cached Deployment that this reconcile has replaced can still create pods.
 		found.RolledOut, err = c.isCached(ctx, f.Object, last)
 	}
 	return found, err
 }
 
-// describePods adds the state of the pods that have not terminated.
+// describePods adds the pods that have not terminated.
 func describePods(found *tunnel.Connectors, pods []corev1.Pod, tokenVersion string) {
 	found.Pods = len(pods)
 	for i := range pods {
@@ -99,7 +100,7 @@ func (c *connectors) renew(ctx context.Context, object *v1alpha1.Tunnel) error {
 	return c.identities.Write(ctx, object)
 }
 
-// describeDeployment returns the state of the connectors as their Deployment reports it.
+// describeDeployment returns the connectors as their Deployment reports them.
 func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, s *settings.Settings) tunnel.Connectors {
 	ready := connector.NewReadiness(d, connectorSettings(s))
 	found := tunnel.Connectors{
@@ -115,7 +116,7 @@ func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, s *settings.Settin
 	return found
 }
 
-// readiness returns the readiness of the connectors for the Gateway's conditions. It
+// readiness returns what the Gateway's conditions report about the connectors. It
 // returns nil when no connectors exist or are desired.
 func (c *connectors) readiness(ctx context.Context, object *v1alpha1.Tunnel, s *settings.Settings) *gateway.Readiness {
 	if s == nil || object == nil {
@@ -144,8 +145,7 @@ func gracePeriodOf(d *appsv1.Deployment) time.Duration {
 	return seconds(d.Spec.Template.Spec.TerminationGracePeriodSeconds)
 }
 
-// seconds converts the termination grace period of a pod. Nil means the default of
-// Kubernetes.
+// seconds converts a pod's termination grace period. Nil means the Kubernetes default.
 func seconds(gracePeriod *int64) time.Duration {
 	return time.Duration(ptr.Deref(gracePeriod, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 }
@@ -178,8 +178,8 @@ func (c *connectors) pods(ctx context.Context, t *v1alpha1.Tunnel) ([]corev1.Pod
 	return running, nil
 }
 
-// hasEnded reports whether all containers of the pod have ended. Another pod can then have
-// its addresses.
+// hasEnded reports whether all the pod's containers have ended. Another pod can then
+// have its addresses.
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

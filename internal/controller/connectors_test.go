@@ -22,10 +22,10 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// sharedConnectors is the key of the connector objects of Gateway infra/shared.
+// sharedConnectors is the key that Gateway infra/shared's connector objects have.
 var sharedConnectors = types.NamespacedName{Namespace: controllerNamespace, Name: tunnel.ConnectorName(types.NamespacedName{Namespace: "infra", Name: "shared"})}
 
-// newConnectorHarness returns a harness whose class runs connectors.
+// newConnectorHarness returns a harness whose GatewayClass runs connectors.
 func newConnectorHarness(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := newHarness(t, objects...)
@@ -63,7 +63,7 @@ func (h *harness) rollOut() {
 	}
 }
 
-// startPod starts one pod of the Deployment. The pod connects with the token in the
+// startPod starts one of the Deployment's pods. The pod connects with the token in the
 // Secret.
 func (h *harness) startPod(d *appsv1.Deployment) {
 	h.t.Helper()
@@ -78,7 +78,6 @@ func (h *harness) startPod(d *appsv1.Deployment) {
 	}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}})
 }
 
-// pods returns the pods of the connectors.
 func (h *harness) pods() []corev1.Pod {
 	h.t.Helper()
 	var pods corev1.PodList
@@ -127,7 +126,7 @@ func (h *harness) wantKinds(want ...string) {
 	}
 }
 
-// connectorWrites returns the writes of connector objects since the previous check.
+// connectorWrites returns the connector object writes since the previous check.
 func (h *harness) connectorWrites() []string {
 	var found []string
 	for _, w := range h.drainWrites() {
@@ -178,7 +177,8 @@ func TestConnectorsAreAppliedOnce(t *testing.T) {
 }
 
 func TestExternalChangesOfConnectorsAreReverted(t *testing.T) {
-	// The controller reverts external changes of connector objects and recreates deleted objects.
+	// The controller reverts external changes to connector objects and recreates
+	// deleted objects.
 	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
@@ -216,7 +216,8 @@ func TestDisabledConnectorsAreDeleted(t *testing.T) {
 }
 
 func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
-	// The controller does not change an object of another owner. The conditions name the object.
+	// The controller does not change another owner's object. The conditions name the
+	// object.
 	conflicting := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}}
 	h := newConnectorHarness(t, conflicting)
 	h.reconcileOnce()
@@ -235,9 +236,9 @@ func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
 }
 
 func TestAutoscalerOwnsTheReplicaCount(t *testing.T) {
-	// If there is an autoscaler, it owns the number of replicas. The transfer of the
-	// ownership is tested with a real API server, because the fake client cannot apply a
-	// part of a Deployment.
+	// If there is an autoscaler, it owns the replica count. Transferring the ownership
+	// is tested with a real API server, because the fake client cannot apply a part of
+	// a Deployment.
 	h := newConnectorHarness(t)
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Connector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](4)}
@@ -300,7 +301,7 @@ func TestRetirementDoesNotWaitForStuckPods(t *testing.T) {
 	if len(h.cloud.Calls(fakeprovider.OpDisconnect)) > 0 || len(h.cloud.LiveTunnels()) != 1 {
 		t.Error("the controller disconnected running connectors")
 	}
-	h.cloud.Crash(h.tunnelID()) // the node of the pods fails
+	h.cloud.Crash(h.tunnelID()) // the pods' node fails
 	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
 		t.Errorf("the tunnels %+v and the Tunnel %+v were not deleted", h.cloud.LiveTunnels(), h.tunnelObject())
@@ -331,7 +332,6 @@ func TestRecreatedGatewayGetsItsConnectorsBack(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// condition returns the Tunnel's condition of the type.
 func condition(object *v1alpha1.Tunnel, t conditions.Type) metav1.Condition {
 	for _, c := range object.Status.Conditions {
 		if c.Type == t.String() {

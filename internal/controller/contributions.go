@@ -6,28 +6,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// contributions records which namespaces cause the writes of a tunnel's configuration.
+// contributions records which namespaces cause writes to a tunnel's configuration.
 type contributions struct {
 	// written is the configuration as last written; nil if it is unknown.
 	written *ingress.Digest
-	// plane is the data plane of written.
+	// plane is the data plane that written is for.
 	plane  v1alpha1.DataPlane
 	recent tunnel.Contributions
-	// reported is the time of the last event about too many changes.
+	// reported is when the last event about too many changes was emitted.
 	reported tunnel.Instant
 }
 
 // recordWrite records an attempt to write the desired configuration. A repeated attempt
-// after a failure, and the revert of an external change, have no contributors.
+// after a failure, and reverting an external change, have no contributors.
 func (r *run) recordWrite(s tunnel.Step) {
 	namespaces := r.recordInEffect(s.Hash)
 	r.tunnel.contributions.recent = r.tunnel.contributions.recent.Add(r.process.clock.uptime(), namespaces)
 	r.tunnel.activity.changedNamespaces = append(r.tunnel.activity.changedNamespaces, namespaces...)
 }
 
-// recordInEffect records that the tunnel has the configuration with the hash, and returns the
-// namespaces whose objects have changed since the last call. A change of the data plane has
-// no contributors.
+// recordInEffect records that the tunnel has the configuration with the hash, and
+// returns the namespaces whose objects have changed since the last call. A data plane
+// change has no contributors.
 func (r *run) recordInEffect(hash string) []string {
 	p := r.decision.Plane(r.tunnel.object)
 	if other := r.decision.Other(r.tunnel.object); other.Has(hash) {

@@ -1,9 +1,9 @@
 // Package controller reconciles Gateways. A watch adds a key to the queue. For each
-// key, the process loads the state, publishes the routes for Envoy, executes the steps of
+// key, the process loads the state, publishes the routes for Envoy, runs the steps in
 // the tunnel's lifecycle and writes the statuses. internal/decision and internal/tunnel
 // make the decisions; this package executes them.
 //
-// The files follow the path of a change:
+// The files follow a change through the controller:
 //
 //   - watch.go and watchtunnel.go map a changed object to the keys of the Gateways that it affects.
 //   - process.go contains what all Gateways share, and memory.go what the process remembers about
@@ -38,7 +38,7 @@ type Options struct {
 	ClusterDomain  string
 	// ClusterUID is the UID of the kube-system namespace.
 	ClusterUID string
-	// ClusterID is the prefix of the names of this installation's tunnels.
+	// ClusterID is the prefix for tunnel names in this installation.
 	ClusterID string
 	// Namespace is the controller's own namespace, which contains the Tunnels and
 	// the connector objects.
@@ -48,28 +48,27 @@ type Options struct {
 	InScope func(namespace string) bool
 	// ReadsCertificates reports whether the controller validates certificates in a namespace.
 	ReadsCertificates func(namespace string) bool
-	// Account is the Cloudflare account of tunnels whose GatewayClass does not
+	// Account is the Cloudflare account for tunnels whose GatewayClass does not
 	// configure another account.
 	Account credentials.Default
 	// Open returns a provider for an account and an API token.
 	Open func(account, token string) (provider.Provider, error)
-	// Workers is the number of Gateways that are reconciled concurrently.
+	// Workers is how many Gateways are reconciled concurrently.
 	Workers int
 	// RetirementDelay is how long a Gateway must be gone before its Tunnel retires.
 	RetirementDelay time.Duration
-	// DriftInterval is the interval between two reads of a tunnel's configuration
-	// that check it for external changes.
+	// DriftInterval is how often a tunnel's configuration is read to find external
+	// changes.
 	DriftInterval time.Duration
-	// InventoryInterval is the interval between two inventories of the accounts'
-	// tunnels.
+	// InventoryInterval is how often the accounts' tunnels are listed.
 	InventoryInterval time.Duration
-	// XDSAddress is the address on which the leader serves the configurations of Envoys.
+	// XDSAddress is the address on which the leader serves Envoy configurations.
 	XDSAddress string
-	// XDSService is the name of the Service at which Envoys find the leader. It is in the
+	// XDSService names the Service at which Envoys find the leader. It is in the
 	// controller's own namespace.
 	XDSService string
-	// PodIP is the address of the controller's pod, or the zero value outside a cluster. The pods
-	// of the connectors have addresses of the same version.
+	// PodIP is the address of the controller's pod, or the zero value outside a
+	// cluster. Connector pods have addresses with the same IP version.
 	PodIP netip.Addr
 	// Metrics records every reconcile.
 	Metrics *metrics.Metrics
@@ -115,7 +114,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	return watchAll(m, o, p, w, requeued)
 }
 
-// unwrittenStatuses returns a function that records the number of statuses that cannot be
+// unwrittenStatuses returns a function that records how many statuses cannot be
 // written.
 func unwrittenStatuses(m *metrics.Metrics) func(gateway.Owner, int) {
 	return func(owner gateway.Owner, count int) {

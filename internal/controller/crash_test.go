@@ -18,12 +18,12 @@ import (
 
 var errProcessEnded = errors.New("the process ended")
 
-// crash simulates the end of the process at one of its requests to the API server or
-// the Cloudflare API.
+// crash ends the process at one of its requests to the API server or the Cloudflare
+// API.
 type crash struct {
-	failAt   int  // the index of the request at which the process ends
+	failAt   int  // index of the request at which the process ends
 	applied  bool // whether this request is executed
-	requests int  // the number of requests so far
+	requests int  // requests so far
 	ended    bool
 	cancel   context.CancelFunc
 }
@@ -221,7 +221,7 @@ func adoptAndRetain(c *crashHarness) {
 	}
 }
 
-// rotateOnDemand rotates the token of the Gateway's tunnel.
+// rotateOnDemand rotates the token for the Gateway's tunnel.
 func rotateOnDemand(c *crashHarness) {
 	c.reconcileUntil("the Gateway is served", c.isServing)
 	before := c.token()
@@ -244,7 +244,7 @@ func TestNextProcessFinishesInterruptedWork(t *testing.T) {
 	// A process can end at any request. The next process finishes the work, never with more
 	// than one tunnel and without an orphaned tunnel.
 	for name, scenario := range map[string]struct {
-		minRequests int // the minimum number of requests of the scenario
+		minRequests int // the scenario makes at least so many requests
 		run         func(*crashHarness)
 	}{
 		"lifecycle": {25, runLifecycleScenario}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
@@ -265,7 +265,7 @@ func TestNextProcessFinishesInterruptedWork(t *testing.T) {
 	}
 }
 
-// adopt configures the class to adopt an existing tunnel.
+// adopt makes the GatewayClass adopt an existing tunnel.
 func (h *harness) adopt(id string, takeover bool) {
 	h.t.Helper()
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
@@ -273,7 +273,7 @@ func (h *harness) adopt(id string, takeover bool) {
 	})
 }
 
-// requestRotation requests a rotation of the token by annotation.
+// requestRotation requests a token rotation by annotation.
 func (h *harness) requestRotation() {
 	h.t.Helper()
 	object := h.tunnelObject()

@@ -17,19 +17,19 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// minGatewayAPIVersion is the first version of the Gateway API with ListenerSet in the
-// standard channel. The SupportedVersion condition of the GatewayClass reports versions
-// that are newer than the controller supports.
+// minGatewayAPIVersion is the first Gateway API version with ListenerSet in the
+// standard channel. The GatewayClass condition SupportedVersion reports versions that
+// are newer than the controller supports.
 const minGatewayAPIVersion = "v1.5.0"
 
 var (
-	// gatewayCRDs are the names of the CRDs of the Gateway API that the controller requires.
+	// gatewayCRDs are the Gateway API CRDs that the controller requires.
 	gatewayCRDs = crdsOf(gatewayv1.GroupName)
-	// controllerCRDs are the names of the CRDs of the controller's own kinds.
+	// controllerCRDs are the CRDs for the controller's own kinds.
 	controllerCRDs = crdsOf(v1alpha1.GroupName)
 )
 
-// crdsOf returns the names of the required CRDs of an API group.
+// crdsOf returns the names of an API group's required CRDs.
 func crdsOf(group string) []string {
 	var names []string
 	for _, kind := range kinds.All() {
@@ -87,8 +87,8 @@ func checkGatewayCRDs(versions map[string]string) (unversioned []string, err err
 		"to install them, see https://gateway-api.sigs.k8s.io/guides/getting-started", strings.Join(wrong, ", "))
 }
 
-// requiredVersions maps the names of the controller's own CRDs to the versions that
-// are built into this program.
+// requiredVersions maps the controller's own CRDs to the versions that are built into
+// this program.
 func requiredVersions() (map[string]string, error) {
 	crds, err := manifest.CRDs()
 	if err != nil {
@@ -116,8 +116,8 @@ func checkControllerCRDs(installed, required map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// controllerCRDProblem returns why the controller cannot use the CRD of its own with
-// the name, or "".
+// controllerCRDProblem returns why the controller cannot use its own CRD with the name,
+// or "".
 func controllerCRDProblem(installed map[string]string, name, required string) string {
 	switch version, ok := installed[name]; {
 	case !ok:

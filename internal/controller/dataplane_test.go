@@ -29,7 +29,7 @@ func newEnvoyHarness(t *testing.T) *harness {
 	return h
 }
 
-// On the first start, the routes of a Gateway are published for its new Tunnel, the tunnel
+// On the first start, a Gateway's routes are published for its new Tunnel, the tunnel
 // leads all requests to Envoy, and the certificate exists before the Deployment.
 func TestEnvoyServesNewGateway(t *testing.T) {
 	h := newHarness(t)
@@ -64,7 +64,7 @@ func TestEnvoyServesNewGateway(t *testing.T) {
 	}
 }
 
-// A change of a route reaches Envoy without a request to Cloudflare.
+// A route change reaches Envoy without a request to Cloudflare.
 func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.setPath("/changed")
@@ -79,7 +79,7 @@ func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	}
 }
 
-// A change of a route does not wait for the pause between two writes of the tunnel's configuration.
+// A route change does not wait for the pause between two configuration writes.
 func TestEnvoyServesChangedRouteBetweenWrites(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.requireAccess()
@@ -108,7 +108,7 @@ func TestEnvoyKeepsRoutesOfRejectedGateway(t *testing.T) {
 	}
 }
 
-// requireAccess makes the class require Access for all hostnames.
+// requireAccess makes the GatewayClass require Access for all hostnames.
 func (h *harness) requireAccess() {
 	h.t.Helper()
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
@@ -148,8 +148,8 @@ func TestEnvoyServesUntilTunnelIsGone(t *testing.T) {
 	}
 }
 
-// The endpoints of a Service are published without a reconcile of the Gateway, and never
-// contain the address of a connector.
+// A Service's endpoints are published without reconciling the Gateway, and never
+// contain a connector's address.
 func TestEnvoyFollowsEndpoints(t *testing.T) {
 	h := newEnvoyHarness(t)
 	service := &corev1.Service{}

@@ -19,7 +19,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// newRulesHarness returns a harness whose Gateway is served by the ingress rules of running
+// newRulesHarness returns a harness whose Gateway is served by ingress rules, with
 // connectors.
 func newRulesHarness(t *testing.T) *harness {
 	t.Helper()
@@ -32,14 +32,14 @@ func newRulesHarness(t *testing.T) *harness {
 	return h
 }
 
-// selectDataPlane sets the data plane of the class.
+// selectDataPlane sets the GatewayClass's data plane.
 func (h *harness) selectDataPlane(plane v1alpha1.DataPlane) {
 	h.t.Helper()
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.DataPlane = &plane })
 }
 
-// wantDataPlane checks the data plane and the phase of its change that the Tunnel records, and
-// whether the tunnel's configuration leads to Envoy.
+// wantDataPlane checks which data plane and phase the Tunnel records, and whether the
+// tunnel's configuration leads to Envoy.
 func (h *harness) wantDataPlane(plane v1alpha1.DataPlane, phase v1alpha1.DataPlaneChangePhase, leadsToEnvoy bool) {
 	h.t.Helper()
 	status := h.tunnelObject().Status
@@ -178,7 +178,7 @@ func TestConnectorsRunUntilEnvoyIsNotNeeded(t *testing.T) {
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, "", false)
 }
 
-// Envoy keeps serving while the rules of the Gateway exceed the limits of ingress rules.
+// Envoy keeps serving while the Gateway's rules exceed the limits of ingress rules.
 func TestLimitsPreventTheChangeToIngressRules(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.rollOut()
@@ -210,7 +210,7 @@ func TestLimitsPreventTheChangeToIngressRules(t *testing.T) {
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneRemovingEnvoy, false)
 }
 
-// Envoys of a paused Gateway follow its routes, so their certificates are renewed.
+// A paused Gateway's Envoys follow its routes, so their certificates are renewed.
 func TestCertificatesOfAPausedGatewayAreRenewed(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
@@ -222,8 +222,8 @@ func TestCertificatesOfAPausedGatewayAreRenewed(t *testing.T) {
 	}
 }
 
-// A certificate that cannot be renewed is an error of the reconcile, which writes the statuses
-// all the same.
+// If a certificate cannot be renewed, the reconcile fails, but writes the statuses all
+// the same.
 func TestFailedRenewalDoesNotPreventStatuses(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.annotate(v1alpha1.PausedAnnotation, "true")

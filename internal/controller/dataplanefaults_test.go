@@ -29,7 +29,7 @@ func TestEnvoysKeepTheirStreamsWhileSettingsAreNotValid(t *testing.T) {
 	}
 }
 
-// The ingress rules of a Gateway do not wait for an Envoy that acknowledges nothing.
+// A Gateway's ingress rules do not wait for an Envoy that acknowledges nothing.
 func TestIngressRulesDoNotWaitForALateEnvoy(t *testing.T) {
 	h := newRulesHarness(t)
 	h.selectDataPlane(v1alpha1.DataPlaneEnvoy)
@@ -42,7 +42,8 @@ func TestIngressRulesDoNotWaitForALateEnvoy(t *testing.T) {
 	}
 }
 
-// While a change to ingress rules waits for late writes, Envoy is ready: no Access changes.
+// While a change to ingress rules waits for late writes, Envoy is ready: no Access
+// settings change.
 func TestEnvoyIsReadyWhileIngressRulesAreConfirmed(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.rollOut()
@@ -79,7 +80,7 @@ func TestOutdatedDeploymentDoesNotCountAsRolledOut(t *testing.T) {
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneAddingEnvoy, false)
 }
 
-// The certificates of Envoys are renewed until the last Envoy has stopped, because a new
+// Envoy certificates are renewed until the last Envoy has stopped, because a new
 // certificate authority waits for them.
 func TestCertificatesAreRenewedWhileEnvoyIsRemoved(t *testing.T) {
 	for _, isPaused := range []string{"false", "true"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// converge completes the rollouts of a change of the data plane.
+// converge completes the rollouts in a data plane change.
 func (h *harness) converge() {
 	h.t.Helper()
 	for range 3 {
@@ -21,8 +21,8 @@ func (h *harness) converge() {
 	h.reconcileFor(2 * time.Minute)
 }
 
-// A Tunnel that is deleted, or restored from a backup of any phase, reaches the data plane of
-// the settings.
+// A Tunnel that is deleted, or restored from a backup in any phase, reaches the data
+// plane in the settings.
 func TestRestoredTunnelReachesTheDataPlaneOfTheSettings(t *testing.T) {
 	rules, envoy := v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy
 	type record struct {

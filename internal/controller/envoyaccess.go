@@ -16,7 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// expose decides how the listeners serve the hostnames whose Access changes.
+// expose decides how the listeners serve the hostnames whose Access settings change.
 func (p *publication) expose(plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed, uptime time.Duration) (ingress.AccessChanges, ingress.Exposure) {
 	changes, last := p.changes, p.resources
 	if p.tunnel != object.UID {
@@ -25,8 +25,8 @@ func (p *publication) expose(plane *decision.Plane, object *v1alpha1.Tunnel, obs
 	return changes.Next(plane.Result.Table, *plane.Configuration, observed, last, uptime)
 }
 
-// observe returns what is known about the configuration of the tunnel, with the responses of
-// Cloudflare in memory.
+// observe returns what is known about the tunnel's configuration, with the Cloudflare
+// responses in memory.
 func observe(p *decision.Plane, object *v1alpha1.Tunnel, memory tunnel.Memory) ingress.Observed {
 	remote, recorded := memory.Remote.Configuration, object.Status.Configuration
 	observed := ingress.Observed{
@@ -44,7 +44,7 @@ func observe(p *decision.Plane, object *v1alpha1.Tunnel, memory tunnel.Memory) i
 	return observed
 }
 
-// leadsToEnvoy reports whether the configuration of the tunnel can lead requests to Envoy.
+// leadsToEnvoy reports whether the tunnel's configuration can lead requests to Envoy.
 func leadsToEnvoy(object *v1alpha1.Tunnel) bool {
 	change := object.Status.DataPlaneChange
 	return tunnel.RecordedDataPlane(object) == v1alpha1.DataPlaneEnvoy || change != nil && change.Phase == v1alpha1.DataPlaneSwitching
@@ -61,8 +61,8 @@ func (e *envoys) exposure(gateway types.NamespacedName) ingress.Exposure {
 	return p.exposure
 }
 
-// closingDelay returns the time until a hostname of the Gateway closes that got Access and is
-// still open; 0 if there is none.
+// closingDelay returns the time until a hostname on the Gateway closes that became
+// protected and is still open; 0 if there is none.
 func (e *envoys) closingDelay(gateway types.NamespacedName) time.Duration {
 	until := e.exposure(gateway).Until
 	if until == 0 {
@@ -71,8 +71,9 @@ func (e *envoys) closingDelay(gateway types.NamespacedName) time.Duration {
 	return max(until-e.uptime(), time.Millisecond)
 }
 
-// closeOverdue closes the hostnames of the Gateway that got Access and have been open for too
-// long since then. It needs no decision, because the Gateway can be invalid or unknown meanwhile.
+// closeOverdue closes the Gateway's hostnames that became protected and have been open
+// for too long since then. It needs no decision, because the Gateway can be invalid or
+// unknown meanwhile.
 func (e *envoys) closeOverdue(ctx context.Context, gateway types.NamespacedName) {
 	p := e.memories.findPublication(gateway)
 	if p == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// assigner assigns endpoints to the clusters of one Service. [envoy.Assign] implements it.
+// assigner assigns endpoints to one Service's clusters. [envoy.Assign] implements it.
 type assigner func(clusters []envoy.EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) (envoy.Assignments, map[string]bool)
 
-// endpointsRead has the EndpointSlices of Services at one time.
+// endpointsRead has the EndpointSlices for Services at one time.
 type endpointsRead struct {
 	// number orders the reads for one publication: a later read has a higher number.
 	number   int64
@@ -23,14 +23,15 @@ type endpointsRead struct {
 	reserved map[string]bool
 }
 
-// serviceRead has the EndpointSlices of one Service, and its clusters.
+// serviceRead has one Service's EndpointSlices and clusters.
 type serviceRead struct {
 	clusters       []envoy.EndpointsOf
 	endpointSlices []*discoveryv1.EndpointSlice
 }
 
-// readEndpoints reads the EndpointSlices of the clusters from the cache, which does no I/O. The
-// caller has locked p.mu, so that the number of a read orders it by the age of its content.
+// readEndpoints reads the clusters' EndpointSlices from the cache, which does no I/O.
+// The caller has locked p.mu, so that a read's number orders it by the age of its
+// content.
 func (e *envoys) readEndpoints(ctx context.Context, p *publication, clusters []envoy.EndpointsOf) (endpointsRead, error) {
 	p.reads++
 	read := endpointsRead{number: p.reads}
@@ -58,17 +59,18 @@ func (e *envoys) readEndpoints(ctx context.Context, p *publication, clusters []e
 	return read, nil
 }
 
-// assignment are the endpoints of one cluster.
+// assignment has one cluster's endpoints.
 type assignment struct {
 	cluster   envoy.EndpointsOf
 	endpoints *envoy.Assignment
-	// read is the number of the read that contains the endpoints, or 0 before the first one.
+	// read is the number of the read that contains the endpoints, or 0 before the first
+	// one.
 	read int64
 	// limited reports whether the cluster has more endpoints than Envoy gets.
 	limited bool
 }
 
-// assign returns the endpoints of the clusters. The caller must not have locked a mutex.
+// assign returns the clusters' endpoints. The caller must not have locked a mutex.
 func (r endpointsRead) assign(assign assigner) []assignment {
 	var all []assignment
 	for _, s := range r.services {
@@ -80,7 +82,7 @@ func (r endpointsRead) assign(assign assigner) []assignment {
 	return all
 }
 
-// expect adds the clusters of the next publication.
+// expect adds the next publication's clusters.
 func (p *publication) expect(next *envoy.Resources) {
 	p.next = next
 	for _, cluster := range next.Endpoints {
@@ -90,8 +92,8 @@ func (p *publication) expect(next *envoy.Resources) {
 	}
 }
 
-// keep keeps the assignments of expected and of published clusters that are newer than the last
-// ones, and returns them.
+// keep keeps the assignments for expected and published clusters that are newer than
+// the last ones, and returns them.
 func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assignments {
 	newer := envoy.Assignments{}
 	for _, a := range found {
@@ -109,8 +111,8 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 	return newer
 }
 
-// complete ends the publication in progress. It keeps only the endpoints of the clusters of retain:
-// the resources that are published afterwards, or nil.
+// complete ends the publication in progress. It keeps only the endpoints for the
+// clusters in retain: the resources that are published afterwards, or nil.
 func (p *publication) complete(retain *envoy.Resources) {
 	p.next = nil
 	retained := map[string]assignment{}
@@ -122,7 +124,7 @@ func (p *publication) complete(retain *envoy.Resources) {
 	p.assigned = retained
 }
 
-// assignments returns the newest endpoints of the clusters of the resources.
+// assignments returns the newest endpoints for the resources' clusters.
 func (p *publication) assignments(resources *envoy.Resources) envoy.Assignments {
 	all := make(envoy.Assignments, len(resources.Endpoints))
 	for _, cluster := range resources.Endpoints {

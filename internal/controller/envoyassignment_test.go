@@ -15,8 +15,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// assignmentHarness has a Gateway whose Envoys connect to the pods of Services infra/web and
-// infra/other. before is called before each assignment, with the name of the Service.
+// assignmentHarness has a Gateway whose Envoys connect to the pods behind Services
+// infra/web and infra/other. before is called with the Service name before each
+// assignment.
 type assignmentHarness struct {
 	*harness
 	before func(service string)
@@ -49,7 +50,7 @@ func newAssignmentHarness(t *testing.T) *assignmentHarness {
 	return h
 }
 
-// changeAddress changes the address of the Service's only pod to 10.244.0.2.
+// changeAddress changes the Service's only pod address to 10.244.0.2.
 func (h *assignmentHarness) changeAddress(service string) {
 	h.t.Helper()
 	slice := &discoveryv1.EndpointSlice{}
@@ -64,7 +65,7 @@ func (h *assignmentHarness) follow(service string) {
 	}
 }
 
-// endpointsIn returns the Services and addresses of each assignment.
+// endpointsIn returns the Services and addresses in each assignment.
 func endpointsIn(a envoy.Assignments) string {
 	var parts []string
 	for cluster, assignment := range a {
@@ -95,7 +96,8 @@ func TestNoMutexIsLockedDuringAnAssignment(t *testing.T) {
 	}
 }
 
-// While the endpoints of one Service are assigned, those of another are published.
+// While one Service's endpoints are assigned, another Service's endpoints are
+// published.
 func TestASlowServiceDelaysNoOther(t *testing.T) {
 	h := newAssignmentHarness(t)
 	h.changeAddress("other")

@@ -24,17 +24,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// followed is a Service to whose pods the Envoys of a Gateway connect.
+// followed is a Service to whose pods a Gateway's Envoys connect.
 type followed struct {
 	gateway, service types.NamespacedName
 }
 
-// endpointWorkers is the number of Services whose endpoints are published at the same time. A
-// Service with many EndpointSlices must not delay the others.
+// endpointWorkers is how many Services have their endpoints published at the same time.
+// A Service with many EndpointSlices must not delay the others.
 const endpointWorkers = 8
 
-// setupEndpoints adds a controller that publishes the endpoints of a Service when they change.
-// It runs beside the reconciler of Gateways, whose decisions do not depend on endpoints.
+// setupEndpoints adds a controller that publishes a Service's endpoints when they
+// change. It runs beside the Gateway reconciler, whose decisions do not depend on
+// endpoints.
 func setupEndpoints(m manager.Manager, e *envoys) error {
 	controller := builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
@@ -44,7 +45,7 @@ func setupEndpoints(m manager.Manager, e *envoys) error {
 	}))
 }
 
-// watches returns the watches of the kinds that affect endpoints.
+// watches returns watches for the kinds that affect endpoints.
 func (e *envoys) watches() []watch[followed] {
 	return []watch[followed]{
 		{kinds.EndpointSlice, handler.TypedEnqueueRequestsFromMapFunc(e.fromEndpointSlice), nil},
@@ -58,19 +59,19 @@ func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []fol
 	return e.memories.followers(func(followed types.NamespacedName) bool { return followed == service })
 }
 
-// fromConnectorPod returns all Services to whose pods Envoys connect, because Envoys never
-// connect to the addresses of connectors.
+// fromConnectorPod returns all Services to whose pods Envoys connect, because Envoys
+// never connect to connector addresses.
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
 	return e.memories.followers(func(types.NamespacedName) bool { return true })
 }
 
-// addressesChanged passes updates of a pod only if the addresses change that it uses.
+// addressesChanged passes pod updates only if the addresses that the pod uses change.
 var addressesChanged = predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 	before, after := u.ObjectOld.(*corev1.Pod), u.ObjectNew.(*corev1.Pod)
 	return hasEnded(before) != hasEnded(after) || !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
 }}
 
-// follow sets the Services of the publication to those of the resources, which may be nil.
+// follow makes the publication follow the Services in the resources, which may be nil.
 func (e *envoys) follow(p *publication, all ...*envoy.Resources) {
 	services := map[types.NamespacedName]bool{}
 	for _, resources := range all {
@@ -84,7 +85,7 @@ func (e *envoys) follow(p *publication, all ...*envoy.Resources) {
 	e.memories.follow(p, services)
 }
 
-// publishEndpoints publishes the current endpoints of a Service for the Envoys of a Gateway.
+// publishEndpoints publishes a Service's current endpoints for a Gateway's Envoys.
 func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	p := e.memories.findPublication(f.gateway)
 	if p == nil {
@@ -106,7 +107,8 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	return nil
 }
 
-// clustersOf returns the clusters of a Service in the last publication and in the one in progress.
+// clustersOf returns the Service's clusters in the last publication and in the one in
+// progress.
 func (p *publication) clustersOf(service types.NamespacedName) []envoy.EndpointsOf {
 	clusters := map[string]envoy.EndpointsOf{}
 	for _, resources := range []*envoy.Resources{p.resources, p.next} {
@@ -122,8 +124,8 @@ func (p *publication) clustersOf(service types.NamespacedName) []envoy.Endpoints
 	return slices.Collect(maps.Values(clusters))
 }
 
-// connectorAddresses returns the addresses of the connectors' pods. No Service may lead to
-// them: the owner of a Service can write its EndpointSlices.
+// connectorAddresses returns the connector pods' addresses. No Service may lead to
+// them: a Service's owner can write its EndpointSlices.
 func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error) {
 	var pods corev1.PodList
 	if err := e.reader.List(ctx, &pods, client.InNamespace(e.namespace), client.UnsafeDisableDeepCopy); err != nil {

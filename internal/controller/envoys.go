@@ -21,56 +21,58 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// xdsServer serves resources to the Envoys of Gateways. [xds.Server] implements it.
+// xdsServer serves resources to Envoys. [xds.Server] implements it.
 type xdsServer interface {
 	Publish(xds.Publication) error
 	PublishEndpoints(gateway types.NamespacedName, tunnel types.UID, a envoy.Assignments)
 	Remove(gateway types.NamespacedName)
-	// Withhold forgets the publication. The streams of the Envoys stay open without an answer.
+	// Withhold forgets the publication. The Envoys' streams stay open without a
+	// response.
 	Withhold(gateway types.NamespacedName)
 	State(gateway types.NamespacedName) xds.State
 }
 
-// envoys publishes the routes and endpoints that the Envoys of Gateways serve.
+// envoys publishes the routes and endpoints that Envoys serve.
 type envoys struct {
 	server xdsServer
 	reader client.Reader // the cache
 	// namespace is the controller's own namespace, which contains the connectors.
 	namespace string
-	// ipv6 reports whether the pods of the cluster have IPv6 addresses in the first place.
+	// ipv6 reports whether pods in the cluster have IPv6 addresses in the first place.
 	ipv6   bool
 	assign assigner
-	// uptime returns the time since the start of this process.
+	// uptime returns how long this process has run.
 	uptime   func() time.Duration
 	memories *memories
 }
 
 // publication is the last publication for a Gateway.
 type publication struct {
-	// mu orders the publications: the newest contains the newest EndpointSlices. The cache
-	// and the server do no I/O. It is not locked while endpoints are assigned, because tenants
-	// decide how many EndpointSlices there are.
+	// mu orders the publications: the newest contains the newest EndpointSlices. The
+	// cache and the server do no I/O. It is not locked while endpoints are assigned,
+	// because tenants decide how many EndpointSlices there are.
 	mu        sync.Mutex
 	tunnel    types.UID
 	resources *envoy.Resources // nil before the first publication
-	next      *envoy.Resources // of the publication in progress, or nil
-	// reads is the number of reads of EndpointSlices, and assigned are the newest endpoints of the
-	// clusters of resources and next.
+	next      *envoy.Resources // for the publication in progress, or nil
+	// reads counts how often EndpointSlices were read, and assigned has the newest
+	// endpoints for the clusters in resources and next.
 	reads    int64
 	assigned map[string]assignment
 	// removed reports whether the Gateway no longer has Envoys.
 	removed bool
-	// sequence counts the changes of the listeners. Programmed waits until Envoys have
-	// acknowledged the first publication for the present listeners.
+	// sequence counts how often the listeners changed. Programmed waits until Envoys
+	// have acknowledged the first publication for the present listeners.
 	sequence  int64
 	listeners string
-	// ready describes the listener for probes of the Envoys.
+	// ready describes the Envoys' listener for probes.
 	ready envoy.ReadyOptions
-	// changes and exposure describe the hostnames whose Access changes.
+	// changes and exposure describe the hostnames whose Access settings change.
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
-	// services are the Services to whose pods the clusters of the resources lead. [memories.mu]
-	// guards them: the watch of EndpointSlices must not wait for a publication.
+	// services are the Services to whose pods the resources' clusters lead.
+	// [memories.mu] guards them: the EndpointSlice watch must not wait for a
+	// publication.
 	services map[types.NamespacedName]bool
 }
 
@@ -80,9 +82,10 @@ func newEnvoys(d dependencies, o Options, m *memories) *envoys {
 	}
 }
 
-// publish publishes the routing table of the plane for the Envoys of the Tunnel. observed is what
-// is known about the configuration of the tunnel, which leads each hostname to one of the
-// listeners. The server refuses a publication that is not valid, and reports it in its state.
+// publish publishes the plane's routing table for the Tunnel's Envoys. observed is what
+// is known about the tunnel's configuration, which leads each hostname to one of the
+// listeners. The server refuses a publication that is not valid, and reports it in its
+// state.
 func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (settled bool, err error) {
 	p := e.memories.publicationOf(r.key.NamespacedName)
 	next, err := e.prepare(ctx, p, r, plane, object, observed)
@@ -116,8 +119,8 @@ type prepared struct {
 	read     endpointsRead
 }
 
-// prepare renders the resources of the next publication, and reads the EndpointSlices of its
-// clusters.
+// prepare renders the next publication's resources, and reads the EndpointSlices for
+// its clusters.
 func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,19 +140,20 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 	return next, err
 }
 
-// hasPublished reports whether routes of the Gateway were published for Envoy.
+// hasPublished reports whether the Gateway's routes were published for Envoy.
 func (e *envoys) hasPublished(gateway types.NamespacedName) bool {
 	return e.memories.findPublication(gateway) != nil
 }
 
-// remove ends the streams of a Gateway that has no Tunnel or whose connectors have no Envoy.
+// remove ends the streams for a Gateway that has no Tunnel or whose connectors have no
+// Envoy.
 func (e *envoys) remove(gateway types.NamespacedName) {
 	e.forget(gateway)
 	e.server.Remove(gateway)
 }
 
-// forget forgets the publication of the Gateway, and reports whether there was one. Endpoints that
-// are being assigned are not published later.
+// forget forgets the Gateway's publication, and reports whether there was one.
+// Endpoints that are being assigned are not published later.
 func (e *envoys) forget(gateway types.NamespacedName) bool {
 	p := e.memories.takePublication(gateway)
 	if p == nil {
@@ -161,8 +165,8 @@ func (e *envoys) forget(gateway types.NamespacedName) bool {
 	return true
 }
 
-// describeListeners returns a text that changes with the generations of the Gateway and its
-// ListenerSets, and when one of their listeners becomes accepted.
+// describeListeners returns a text that changes with the generation of the Gateway or a
+// ListenerSet, and when one of their listeners becomes accepted.
 func describeListeners(g *gatewayv1.Gateway, result *gateway.Result) string {
 	text := fmt.Appendf(nil, "%d", g.Generation)
 	for _, set := range result.Sets {

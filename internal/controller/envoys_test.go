@@ -22,7 +22,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// dataPlaneReady returns the status and the reason of the DataPlaneReady condition.
+// dataPlaneReady returns the DataPlaneReady condition's status and reason.
 func (h *harness) dataPlaneReady() string {
 	h.t.Helper()
 	c := meta.FindStatusCondition(h.gateway().Status.Conditions, conditions.TypeDataPlaneReady.String())
@@ -40,7 +40,7 @@ func want(subject, got, wanted string) string {
 	return subject + " is " + got + ", want " + wanted
 }
 
-// setProgrammed returns the status and the reason of the Programmed condition of ListenerSet
+// setProgrammed returns the Programmed condition's status and reason on ListenerSet
 // infra/set.
 func (h *harness) setProgrammed() string {
 	h.t.Helper()
@@ -95,8 +95,8 @@ func TestDataPlaneStaysReadyWhenAnEnvoyConnects(t *testing.T) {
 	}
 }
 
-// The port for probes serves the metrics if the settings allow it, also after hostnames were closed
-// while the Gateway is invalid.
+// The port for probes serves the metrics if the settings allow it, even after hostnames
+// were closed while the Gateway is invalid.
 func TestListenersFollowTheSettings(t *testing.T) {
 	h := newEnvoyHarness(t)
 	wantServed := func(servesMetrics bool) {
@@ -146,8 +146,8 @@ func TestSwitchToIngressRulesForgetsEnvoys(t *testing.T) {
 	}
 }
 
-// After a restart, a hostname whose Access ends stays on the protected listener, to which the
-// tunnel leads its requests.
+// After a restart, a hostname that is no longer protected stays on the protected
+// listener, to which the tunnel leads its requests.
 func TestRestartKeepsMovingHostname(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.requireAccess()
@@ -188,7 +188,7 @@ func TestRestartAfterAFailedWriteServesBothListeners(t *testing.T) {
 	}
 }
 
-// The address of a pod that has ended can belong to another pod.
+// When a pod has ended, another pod can have its address.
 func TestAddressOfEndedConnectorIsNotReserved(t *testing.T) {
 	h := newEnvoyHarness(t)
 	pod := &corev1.Pod{
@@ -233,7 +233,8 @@ func TestOnlyTheCurrentTunnelIsIdentified(t *testing.T) {
 	check("a deleted Tunnel", "shared", object.UID, false)
 }
 
-// A Secret that prevents the certificate of a Tunnel's Envoys affects the Gateway.
+// A Secret that is in the way of the certificate for a Tunnel's Envoys affects the
+// Gateway.
 func TestSecretWithTheNameOfACertificateAffectsTheGateway(t *testing.T) {
 	h := newEnvoyHarness(t)
 	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}

@@ -47,7 +47,7 @@ func (d *dependencies) connectEnvoys(m manager.Manager, o Options) error {
 	return nil
 }
 
-// memoryLimit returns the memory limit of the process (GOMEMLIMIT), or 0 if there is none.
+// memoryLimit returns the process's memory limit (GOMEMLIMIT), or 0 if there is none.
 func memoryLimit() int64 {
 	limit := debug.SetMemoryLimit(-1) // only reads it
 	if limit == math.MaxInt64 {
@@ -56,10 +56,11 @@ func memoryLimit() int64 {
 	return limit
 }
 
-// expiryInterval is the interval at which the metrics of certificates are updated.
+// expiryInterval is how often certificate metrics are updated.
 const expiryInterval = time.Minute
 
-// recordExpiry returns a function that records when the certificates of the authority expire.
+// recordExpiry returns a function that records when the authority's certificates
+// expire.
 func recordExpiry(issuer *authority.Authority, m *metrics.Metrics) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ticker := time.NewTicker(expiryInterval)

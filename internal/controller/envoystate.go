@@ -10,9 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// state returns the state of the Gateway's Envoys for its conditions, or nil when no request
-// reaches them and none will. change is the change of the data plane, or nil if it is unknown
-// or there is none. last is the last known configuration of the tunnel, or nil.
+// state returns what the Gateway's conditions report about its Envoys, or nil when no
+// request reaches them and none will. change is the data plane change, or nil if it is
+// unknown or there is none. last is the tunnel's last known configuration, or nil.
 func (e *envoys) state(r *run, object *v1alpha1.Tunnel, change *tunnel.DataPlaneChange, last *provider.Configuration) *gateway.Envoys {
 	serves := servesWithEnvoy(r, object)
 	if !serves && !isStarting(object) {
@@ -66,7 +66,8 @@ func isStarting(object *v1alpha1.Tunnel) bool {
 	return object.Status.DataPlaneChange.To == v1alpha1.DataPlaneEnvoy
 }
 
-// facts returns the state of the Gateway's Envoys for decisions about the data plane.
+// facts returns what decisions about the data plane need to know about the Gateway's
+// Envoys.
 func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
 	s := e.server.State(gateway)
 	exposure := e.exposure(gateway)
@@ -75,7 +76,7 @@ func (e *envoys) facts(gateway types.NamespacedName) tunnel.Envoys {
 	}
 }
 
-// acknowledges reports whether the sequence covers the present listeners of the Gateway.
+// acknowledges reports whether the sequence covers the Gateway's present listeners.
 func (e *envoys) acknowledges(gateway types.NamespacedName, sequence int64) bool {
 	p := e.memories.findPublication(gateway)
 	if p == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// executeAction executes the action of a step and returns its result.
+// executeAction executes a step's action and returns its result.
 func (r *run) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
 	var result tunnel.Result
 	switch s.Action {
@@ -38,7 +38,6 @@ func (r *run) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step) 
 	return result
 }
 
-// runConnectors applies the objects of the connectors.
 func (r *run) runConnectors(ctx context.Context, f tunnel.Facts) error {
 	done, err := r.process.connectors.apply(ctx, f, r.decision.Settings())
 	if err != nil {
@@ -50,7 +49,7 @@ func (r *run) runConnectors(ctx context.Context, f tunnel.Facts) error {
 
 // claim creates the Tunnel object or updates its spec, and records the existing tunnel
 // that it claims. It then lists the Tunnels from the API server, because the next
-// decision requires a current list of the rivals.
+// decision requires a current list of rivals.
 func (r *run) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	object, err := r.process.objects.apply(ctx, f)
 	if err != nil {
@@ -73,7 +72,7 @@ func (r *run) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	return nil
 }
 
-// call makes the Cloudflare API request of the step.
+// call makes the step's Cloudflare API request.
 func (r *run) call(ctx context.Context, f tunnel.Facts, s tunnel.Step) (result tunnel.Result) {
 	account, err := r.process.accounts.open(ctx, f.Object)
 	if err != nil {
@@ -115,7 +114,7 @@ func locate(ctx context.Context, p provider.Provider, t *v1alpha1.Tunnel, a tunn
 	}
 }
 
-// configure writes the configuration of the step. It keeps the fields of the remote
+// configure writes the step's configuration. It keeps the fields in the remote
 // configuration that the controller does not support.
 func (r *run) configure(ctx context.Context, p provider.Provider, f tunnel.Facts, s tunnel.Step) (provider.Configuration, provider.Version, error) {
 	configuration := *s.Configuration
@@ -138,11 +137,13 @@ func (r *run) readToken(ctx context.Context, p provider.Provider, f tunnel.Facts
 	return r.process.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token), &r.tunnel.token)
 }
 
-// withdraw removes the Gateway's status entries from routes and ListenerSets. An entry that
-// cannot be removed does not delay the deletion of the tunnel: the [status.Writer]
-// retries it, and the reconcile of a Gateway without a Tunnel removes the entries again.
+// withdraw removes the Gateway's status entries from routes and ListenerSets. An entry
+// that cannot be removed does not delay deleting the tunnel: the [status.Writer]
+// retries it, and when a Gateway without a Tunnel is reconciled, the entries are
+// removed again.
 func (r *run) withdraw(ctx context.Context) {
-	// Another controller that wrote this status may have written those of the ListenerSets.
+	// Another controller that wrote this status may have written the ListenerSets'
+	// statuses.
 	managed := r.state.State != tunnel.GatewayNotManaged || !statusIsCurrent(r.gateway)
 	report := decision.Withdraw(r.key, r.snapshot, managed)
 	if err := r.process.writer.WriteAttached(ctx, r.key, report); err != nil {

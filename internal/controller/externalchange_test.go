@@ -96,8 +96,8 @@ func TestFailingRepairIsReportedOnce(t *testing.T) {
 }
 
 func TestPausedGatewayIsNotWritten(t *testing.T) {
-	// The controller reads but never writes the configuration of a paused Gateway, even after
-	// a restart.
+	// The controller reads but never writes a paused Gateway's configuration, even
+	// after a restart.
 	for name, test := range map[string]struct {
 		hostname string
 		status   metav1.ConditionStatus
@@ -158,7 +158,7 @@ func TestLateWriteIsReverted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)
-			h.setHostname("late.example.com") // to get the configuration of the late write
+			h.setHostname("late.example.com") // to get the late write's configuration
 			h.reconcileFor(time.Second)
 			late, _ = h.cloud.StoredConfiguration(h.tunnelID())
 			h.setHostname("a.example.com")

@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// patchStatus writes the fields of the status that differ, and nothing else. An update would remove
-// the fields of a newer version of the controller, which this version does not know.
+// patchStatus writes the status fields that differ, and nothing else. An update would
+// remove fields from a newer controller version, which this version does not know.
 func (o tunnelObjects) patchStatus(ctx context.Context, object *v1alpha1.Tunnel, status v1alpha1.TunnelStatus) (*v1alpha1.Tunnel, error) {
 	written := object.DeepCopy()
 	written.Status = status
@@ -21,8 +21,8 @@ func (o tunnelObjects) patchStatus(ctx context.Context, object *v1alpha1.Tunnel,
 	return written, nil
 }
 
-// withhold stops publishing for a Gateway whose Tunnel a newer version of the controller serves. The
-// Envoys stay connected and keep what they have, without an answer.
+// withhold stops publishing for a Gateway whose Tunnel a newer controller version
+// serves. The Envoys stay connected and keep what they have, without a response.
 func (e *envoys) withhold(gateway types.NamespacedName) {
 	if e.forget(gateway) {
 		e.server.Withhold(gateway)

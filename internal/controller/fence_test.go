@@ -16,11 +16,11 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// newerVersion is a version of the schema that this controller does not support.
+// newerVersion is a schema version that this controller does not support.
 const newerVersion = 1000
 
-// rollBackController replaces the process by one of a version before, which does not support the
-// version of the schema with which the Tunnel was written.
+// rollBackController replaces the process with a version before, which does not support
+// the schema version with which the Tunnel was written.
 func (h *harness) rollBackController() {
 	h.t.Helper()
 	h.setSchemaVersion(newerVersion)
@@ -31,7 +31,7 @@ func (h *harness) rollBackController() {
 	h.drainEvents()
 }
 
-// setSchemaVersion records a version of the schema, as another version of the controller or an
+// setSchemaVersion records a schema version, as another controller version or an
 // administrator does.
 func (h *harness) setSchemaVersion(version int32) {
 	h.t.Helper()
@@ -42,7 +42,8 @@ func (h *harness) setSchemaVersion(version int32) {
 	}
 }
 
-// changeEverything changes the routes, Access, the connectors and the token.
+// changeEverything changes the routes, the Access settings, the connectors and the
+// token.
 func (h *harness) changeEverything() {
 	h.t.Helper()
 	h.setHostname("b.example.com")
@@ -67,15 +68,15 @@ func (h *harness) writesBesideStatuses() []string {
 	return all
 }
 
-// stored returns the configuration of the tunnel at Cloudflare.
+// stored returns the tunnel's configuration at Cloudflare.
 func (h *harness) stored() provider.Configuration {
 	h.t.Helper()
 	configuration, _ := h.cloud.StoredConfiguration(h.tunnelID())
 	return configuration
 }
 
-// A controller of a version before the one that wrote the Tunnel changes nothing that the newer
-// version has done, despite any change. The newer version then continues.
+// A controller with a version before the one that wrote the Tunnel changes nothing that
+// the newer version has done, despite any change. The newer version then continues.
 func TestControllerOfAnOlderVersionChangesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*harness)
@@ -116,7 +117,7 @@ func TestControllerOfAnOlderVersionChangesNothing(t *testing.T) {
 	}
 }
 
-// The statuses say what happens, and keep the address of the tunnel.
+// The statuses say what happens, and keep the tunnel's address.
 func TestStatusesDuringARollback(t *testing.T) {
 	h := newEnvoyHarness(t)
 	addresses := h.gateway().Status.Addresses
@@ -137,8 +138,8 @@ func TestStatusesDuringARollback(t *testing.T) {
 	}
 }
 
-// An administrator who stays on the older version sets the version of the Tunnel. The older version
-// then serves the Gateway by its own rules.
+// An administrator who stays on the older version sets the Tunnel's version. The older
+// version then serves the Gateway by its own rules.
 func TestAdministratorKeepsTheOlderVersion(t *testing.T) {
 	for _, version := range []int32{0, tunnel.SchemaVersion} {
 		h := newEnvoyHarness(t)
@@ -154,7 +155,8 @@ func TestAdministratorKeepsTheOlderVersion(t *testing.T) {
 	}
 }
 
-// A process that learns of a newer version stops publishing, but does not end the streams.
+// When a running process finds a newer version, it stops publishing, but does not end
+// the streams.
 func TestRunningControllerLearnsOfANewerVersion(t *testing.T) {
 	h := newEnvoyHarness(t)
 	published := len(h.xds.publications)
@@ -171,7 +173,7 @@ func TestRunningControllerLearnsOfANewerVersion(t *testing.T) {
 	}
 }
 
-// The tunnel of a newer version is no orphan, and its rotation delays no other one.
+// A newer version's tunnel is no orphan, and its rotation delays no other one.
 func TestTunnelOfANewerVersionIsNoOrphan(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.rollBackController()

@@ -2,12 +2,12 @@ package controller
 
 import "github.com/tunnel-gateway/tunnel-gateway/internal/state"
 
-// A Gateway is forgotten in two steps: leave, when the controller does not manage it, and forget,
-// when it has no Tunnel either. Its metrics end with the reconcile that calls forget: see
-// [observer.recordState]. The loader forgets the certificates of a Gateway that it does not find:
-// see [state.CachedCertificates].
+// A Gateway is forgotten in two steps: leave, when the controller does not manage it,
+// and forget, when it has no Tunnel either. Its metrics end with the reconcile that
+// calls forget: see [observer.recordState]. The loader forgets the certificates for a
+// Gateway that it does not find: see [state.CachedCertificates].
 
-// leave forgets what the statuses and events of the Gateway were, because another controller may
+// leave forgets the Gateway's statuses and events, because another controller may
 // manage it now.
 func (p *process) leave(key state.Key) {
 	p.writer.Forget(key)

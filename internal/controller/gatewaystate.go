@@ -17,9 +17,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// gatewayReader reads the state of a Gateway from the API server. The state is unknown
-// unless the API server itself confirms it: a response from a proxy, a missing
-// permission or a kind that is not served must not cause the deletion of a tunnel.
+// gatewayReader determines from the API server whether a Gateway exists. The state is
+// unknown unless the API server itself confirms it: a response from a proxy, a missing
+// permission or a kind that is not served must not cause a tunnel to be deleted.
 type gatewayReader struct {
 	live           client.Reader
 	controllerName gatewayv1.GatewayController
@@ -28,7 +28,7 @@ type gatewayReader struct {
 	inScope func(namespace string) bool
 }
 
-// read returns the current state of the Gateway in the API server.
+// read returns the Gateway's current state in the API server.
 func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunnel.Gateway {
 	if !r.inScope(name.Namespace) {
 		return tunnel.Gateway{State: tunnel.GatewayUnknown}
@@ -45,7 +45,7 @@ func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunn
 	return tunnel.Gateway{State: tunnel.GatewayUnknown}
 }
 
-// describe returns the state of a Gateway that was read from the API server.
+// describe returns the state for a Gateway that was read from the API server.
 func (r gatewayReader) describe(ctx context.Context, gateway *gatewayv1.Gateway) tunnel.Gateway {
 	found := tunnel.Gateway{State: tunnel.GatewayExists, UID: gateway.UID, Paused: v1alpha1.RequestsPause(gateway)}
 	if !gateway.DeletionTimestamp.IsZero() {
@@ -67,9 +67,9 @@ func (r gatewayReader) namespaceGone(ctx context.Context, namespace string) bool
 	return isNotFound(r.live.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}), namespace)
 }
 
-// goneOrUnknown returns the state of a Gateway that does not exist or is being deleted.
-// The state is unknown if the Gateway CRD does not exist or is being deleted, because
-// Kubernetes deletes all Gateways with the CRD.
+// goneOrUnknown returns the state for a Gateway that does not exist or is being
+// deleted. The state is unknown if the Gateway CRD does not exist or is being deleted,
+// because Kubernetes deletes all Gateways with the CRD.
 func (r gatewayReader) goneOrUnknown(ctx context.Context) tunnel.GatewayState {
 	crds := kinds.CustomResourceDefinition.NewMetadataList()
 	err := r.live.List(ctx, crds, client.MatchingFields{metav1.ObjectNameField: kinds.Gateway.Resource().String()})

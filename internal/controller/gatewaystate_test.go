@@ -23,12 +23,11 @@ import (
 
 var gatewayResource = schema.GroupResource{Group: gatewayv1.GroupName, Resource: "gateways"}
 
-// gatewayCRD returns the CRD of Gateways.
 func gatewayCRD() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: gatewayResource.String()}}
 }
 
-// readErrors are possible errors of reading a Gateway.
+// readErrors are possible errors when a Gateway is read.
 var readErrors = map[string]error{
 	"the object is not found": apierrors.NewNotFound(gatewayResource, "shared"),
 	"404 from a proxy": &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -50,7 +49,7 @@ var readErrors = map[string]error{
 	"timeout":                     context.DeadlineExceeded,
 }
 
-// failGateways makes reads of Gateways from the API server fail with the error.
+// failGateways makes Gateway reads from the API server fail with the error.
 func (h *harness) failGateways(err error) {
 	h.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -63,10 +62,10 @@ func (h *harness) failGateways(err error) {
 }
 
 func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
-	// Only a response of the API server itself confirms that a Gateway does not exist.
+	// Only the API server's own response confirms that a Gateway does not exist.
 	const unknown, gone = tunnel.GatewayUnknown, tunnel.GatewayGone
 	for name, test := range map[string]struct {
-		err    string // a key of readErrors
+		err    string // a key in readErrors
 		change func(*harness)
 		want   tunnel.GatewayState
 	}{
@@ -164,7 +163,8 @@ func (h *harness) deleteWithFinalizer(o client.Object) {
 	h.delete(o)
 }
 
-// moveToAnotherClass changes the Gateway's class to a class of another controller.
+// moveToAnotherClass gives the Gateway a GatewayClass that belongs to another
+// controller.
 func (h *harness) moveToAnotherClass() {
 	h.t.Helper()
 	h.create(&gatewayv1.GatewayClass{
@@ -210,8 +210,8 @@ func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
 }
 
 func TestUnknownStateRestartsTheRetirementDelay(t *testing.T) {
-	// The retirement delay starts again if the state of the Gateway is unknown in the
-	// meantime.
+	// The retirement delay starts again if it is unknown in the meantime whether the
+	// Gateway exists.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
@@ -229,7 +229,7 @@ func TestUnknownStateRestartsTheRetirementDelay(t *testing.T) {
 	}
 }
 
-// setOtherStatus writes a condition of another controller to the Gateway.
+// setOtherStatus writes another controller's condition to the Gateway.
 func (h *harness) setOtherStatus(condition metav1.Condition) {
 	h.t.Helper()
 	g := &gatewayv1.Gateway{}
@@ -244,8 +244,8 @@ func (h *harness) setOtherStatus(condition metav1.Condition) {
 }
 
 func TestTunnelRetiresWhenTheGatewayChangesItsClass(t *testing.T) {
-	// If the class of a Gateway changes to another controller's class, its Tunnel retires.
-	// The statuses that the other controller has written do not change.
+	// If a Gateway moves to another controller's GatewayClass, its Tunnel retires. The
+	// statuses that the other controller has written do not change.
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}

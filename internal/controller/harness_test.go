@@ -36,7 +36,7 @@ const (
 	controllerNamespace = "tunnel-gateway"
 )
 
-// startTime is the initial time of a harness.
+// startTime is when a harness's clock starts.
 var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // harness simulates a cluster with one Gateway, the Cloudflare API, a clock and a
@@ -50,7 +50,7 @@ type harness struct {
 	key        state.Key
 	xds        *fakeXDS
 	identities *fakeIdentities
-	// wallTime and uptime are the times that the clock of the controller returns.
+	// wallTime and uptime are what the controller's clock returns.
 	wallTime time.Time
 	uptime   time.Duration
 	// requeueAfter is the delay that the last reconcile returned.
@@ -59,8 +59,8 @@ type harness struct {
 	requeued []string
 }
 
-// newHarness returns a harness with a Gateway of class "tunnel", one listener for
-// a.example.com and one route. The class runs no connectors.
+// newHarness returns a harness with a Gateway whose GatewayClass is "tunnel", one
+// listener for a.example.com and one route. The GatewayClass runs no connectors.
 func newHarness(t testing.TB, objects ...client.Object) *harness {
 	t.Helper()
 	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "tunnel"}}
@@ -101,7 +101,7 @@ func newGateway(name, hostname string) *gatewayv1.Gateway {
 	}
 }
 
-// newRoute returns a route of Gateway infra/shared without hostnames.
+// newRoute returns a route without hostnames that is attached to Gateway infra/shared.
 func newRoute() *gatewayv1.HTTPRoute {
 	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "web", Generation: 1}}
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "shared"}}
@@ -149,7 +149,7 @@ func (h *harness) reconcileOnce() {
 }
 
 // reconcileFor reconciles the Gateway whenever the controller requests it within the
-// duration, and advances the clock to the end of the duration.
+// duration, and then advances the clock to the end.
 func (h *harness) reconcileFor(duration time.Duration) {
 	h.t.Helper()
 	for end := h.uptime + duration; ; {
@@ -185,7 +185,7 @@ func (h *harness) gateway() *gatewayv1.Gateway {
 	return g
 }
 
-// dataPlaneMessage returns the message of the DataPlaneReady condition.
+// dataPlaneMessage returns the DataPlaneReady condition's message.
 func (h *harness) dataPlaneMessage() string {
 	h.t.Helper()
 	c := meta.FindStatusCondition(h.gateway().Status.Conditions, conditions.TypeDataPlaneReady.String())
@@ -237,7 +237,7 @@ func (h *harness) programmedCondition() *metav1.Condition {
 	return nil
 }
 
-// changeConfiguration changes the TunnelConfiguration of the class.
+// changeConfiguration changes the GatewayClass's TunnelConfiguration.
 func (h *harness) changeConfiguration(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	h.t.Helper()
 	configuration := &v1alpha1.TunnelConfiguration{}
@@ -256,20 +256,19 @@ func (h *harness) change(namespace, name string, object client.Object, change fu
 	}
 }
 
-// changeGateway changes the Gateway.
 func (h *harness) changeGateway(change func(*gatewayv1.Gateway)) {
 	h.t.Helper()
 	g := &gatewayv1.Gateway{}
 	h.change(h.key.Namespace, h.key.Name, g, func() { change(g); g.Generation++ })
 }
 
-// setHostname changes the hostname of the Gateway's listener.
+// setHostname changes the hostname on the Gateway's listener.
 func (h *harness) setHostname(hostname string) {
 	h.t.Helper()
 	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname(hostname)) })
 }
 
-// annotate sets an annotation of the Gateway.
+// annotate sets an annotation on the Gateway.
 func (h *harness) annotate(key, value string) {
 	h.t.Helper()
 	h.changeGateway(func(g *gatewayv1.Gateway) { metav1.SetMetaDataAnnotation(&g.ObjectMeta, key, value) })
@@ -293,7 +292,7 @@ func (h *harness) tunnelID() provider.TunnelID {
 	return provider.TunnelID(object.Status.TunnelID)
 }
 
-// servedHostname returns the hostname of the first rule in the tunnel's configuration.
+// servedHostname returns the hostname in the first rule in the tunnel's configuration.
 func (h *harness) servedHostname() string {
 	h.t.Helper()
 	configuration, _ := h.cloud.StoredConfiguration(h.tunnelID())
@@ -315,8 +314,8 @@ func (h *harness) wantWrites(want ...string) {
 	}
 }
 
-// wantProgrammed compares the status and reason of the Programmed condition, and checks
-// that its message contains the text.
+// wantProgrammed compares the Programmed condition's status and reason, and checks that
+// its message contains the text.
 func (h *harness) wantProgrammed(status metav1.ConditionStatus, reason, text string) {
 	h.t.Helper()
 	if c := h.programmedCondition(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
@@ -324,7 +323,7 @@ func (h *harness) wantProgrammed(status metav1.ConditionStatus, reason, text str
 	}
 }
 
-// wantReady compares the phase of the Tunnel and the reason of its Ready condition.
+// wantReady compares the Tunnel's phase and the reason in its Ready condition.
 func (h *harness) wantReady(phase v1alpha1.TunnelPhase, reason conditions.Reason) {
 	h.t.Helper()
 	object := h.tunnelObject()
@@ -346,7 +345,7 @@ func (h *harness) drainEvents() []string {
 	return all
 }
 
-// metric returns the value of a series of the Gateway or the account, or -1 if the
+// metric returns the value of a series for the Gateway or the account, or -1 if the
 // series does not exist. Labels are the values of all other labels. For a histogram,
 // metric returns the sum.
 func (h *harness) metric(name string, labels ...string) float64 {

@@ -6,9 +6,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// emitHostnameWarnings emits the warnings about the hostnames of ListenerSets and routes that are
-// not among the last ones, once for each object, reason and message. It returns the current ones.
-// The snapshot contains their objects.
+// emitHostnameWarnings emits the new warnings about hostnames on ListenerSets and
+// routes, once for each object, reason and message. It returns the current ones. The
+// snapshot contains their objects.
 func (n notifier) emitHostnameWarnings(s *gateway.Snapshot, last map[gateway.HostnameWarning]bool, warnings []gateway.HostnameWarning) map[gateway.HostnameWarning]bool {
 	if len(warnings) == 0 {
 		return nil
@@ -23,7 +23,7 @@ func (n notifier) emitHostnameWarnings(s *gateway.Snapshot, last map[gateway.Hos
 	return current
 }
 
-// attachedObjects returns the ListenerSets and the routes of a Gateway.
+// attachedObjects returns a Gateway's ListenerSets and routes.
 func attachedObjects(s *gateway.Snapshot) map[gateway.Owner]client.Object {
 	objects := map[gateway.Owner]client.Object{}
 	for _, set := range s.ListenerSets {

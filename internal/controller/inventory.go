@@ -19,8 +19,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// inventory periodically lists the tunnels of each account with one request. It reports
-// orphaned tunnels: tunnels of this installation without a Tunnel object. It requeues
+// inventory periodically lists each account's tunnels with one request. It reports
+// orphaned tunnels: tunnels in this installation without a Tunnel object. It requeues
 // Gateways whose tunnel is missing or has lost connectors, because the tunnel's token
 // may have been replaced.
 type inventory struct {
@@ -34,7 +34,7 @@ type inventory struct {
 	orphanCandidates map[string]map[provider.TunnelID]bool
 }
 
-// newInventory returns the inventory of the process.
+// newInventory returns the process's inventory.
 func newInventory(p *process, o Options, requeue func(state.Key)) *inventory {
 	return &inventory{
 		process: p, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
@@ -69,8 +69,8 @@ func (i *inventory) nextDelay() time.Duration {
 	return i.interval - time.Duration(rand.Int64N(int64(i.interval)/10+1)) // #nosec G404 -- not for security
 }
 
-// checkAccounts takes the inventory of every account, and then closes the accounts that no Tunnel
-// uses, unless an account may contain orphaned tunnels.
+// checkAccounts takes the inventory for every account, and then closes the accounts
+// that no Tunnel uses, unless an account may contain orphaned tunnels.
 func (i *inventory) checkAccounts(ctx context.Context) error {
 	var errs []error
 	opened, kept := i.process.accounts.all(), map[string]bool{}
@@ -102,7 +102,7 @@ func (i *inventory) forgetClosed(opened []account) {
 	}
 }
 
-// checkAccount takes the inventory of one account.
+// checkAccount takes one account's inventory.
 func (i *inventory) checkAccount(ctx context.Context, a account) error {
 	remote, err := a.provider.Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
 	if err != nil {
@@ -137,8 +137,8 @@ func (i *inventory) requeueUnhealthy(a account, remote []provider.Tunnel, tunnel
 	}
 }
 
-// reportOrphans records the number of tunnels in the account, and reports the orphaned
-// tunnels of this installation.
+// reportOrphans records how many tunnels the account has, and reports this
+// installation's orphaned tunnels.
 func (i *inventory) reportOrphans(ctx context.Context, a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
 	recorded := map[string]bool{}
 	for n := range tunnels {

@@ -12,7 +12,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// inventory returns an inventory of the controller process.
+// inventory returns the controller process's inventory.
 func (h *harness) inventory() *inventory {
 	return newInventory(h.process, Options{Metrics: h.observer.metrics}, func(key state.Key) { h.requeued = append(h.requeued, key.Name) })
 }
@@ -65,8 +65,8 @@ func TestInventoryRequeuesGateways(t *testing.T) {
 }
 
 func TestOrphanedTunnelsAreReportedAndKept(t *testing.T) {
-	// A tunnel of this installation without a Tunnel object is reported as orphaned when two
-	// successive inventories find it. The controller never deletes it.
+	// A tunnel in this installation without a Tunnel object is reported as orphaned
+	// when two successive inventories find it. The controller never deletes it.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
@@ -102,7 +102,8 @@ func TestTunnelBeingCreatedIsNotOrphaned(t *testing.T) {
 }
 
 func TestFailedInventoryDoesNotCount(t *testing.T) {
-	// A failed inventory changes nothing and does not count as one of the two inventories.
+	// A failed inventory changes nothing and does not count as one of the two
+	// inventories.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)

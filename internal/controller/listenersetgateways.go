@@ -14,14 +14,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// listenerSetGateways contains the last managed Gateway of each ListenerSet. The status
-// entry of a route names only the ListenerSet, which may not exist any longer.
+// listenerSetGateways maps each ListenerSet to its last managed Gateway. A route's
+// status entry names only the ListenerSet, which may not exist any longer.
 type listenerSetGateways struct {
 	mu     sync.Mutex
 	lastOf map[types.NamespacedName]types.NamespacedName
 }
 
-// record records the name of the Gateway of the ListenerSets.
+// record records the ListenerSets' Gateway.
 func (l *listenerSetGateways) record(name types.NamespacedName, sets []*gatewayv1.ListenerSet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *listenerSetGateways) record(name types.NamespacedName, sets []*gatewayv
 	}
 }
 
-// last returns the last recorded Gateway of the ListenerSet, and whether there is one.
+// last returns the ListenerSet's last recorded Gateway, and whether there is one.
 func (l *listenerSetGateways) last(set types.NamespacedName) (types.NamespacedName, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,14 +41,13 @@ func (l *listenerSetGateways) last(set types.NamespacedName) (types.NamespacedNa
 	return name, ok
 }
 
-// forget removes the record of the ListenerSet.
 func (l *listenerSetGateways) forget(set types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.lastOf, set)
 }
 
-// reconcileListenerSet removes the status entries of routes for a ListenerSet without a
+// reconcileListenerSet removes route status entries for a ListenerSet without a
 // Gateway.
 func (p *process) reconcileListenerSet(ctx context.Context, key state.Key, s *gateway.Snapshot) {
 	last, known := p.sets.last(key.NamespacedName)
@@ -57,7 +56,7 @@ func (p *process) reconcileListenerSet(ctx context.Context, key state.Key, s *ga
 	}
 	p.withdraw(ctx, key, gateway.ResetReport(key, s))
 	if len(s.HTTPRoutes)+len(s.GRPCRoutes) > 0 {
-		return // the removal of the entries can fail
+		return // removing the entries can fail
 	}
 	if err := p.loader.Reader.Get(ctx, key.NamespacedName, &gatewayv1.ListenerSet{}); apierrors.IsNotFound(err) {
 		p.sets.forget(key.NamespacedName)

@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// liveReadTimeout is the maximum duration of a read from the API server.
+// liveReadTimeout limits a read from the API server.
 const liveReadTimeout = 15 * time.Second
 
-// liveReader reads from the API server. It limits the duration of each read, so that an
+// liveReader reads from the API server. It limits how long each read takes, so that an
 // API server that does not respond cannot occupy every worker forever.
 type liveReader struct{ client.Reader }
 

@@ -16,14 +16,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// interimStatusDelay is how long the lifecycle of a tunnel may run before the
-// process writes interim statuses without its outcome.
+// interimStatusDelay is how long a tunnel's lifecycle may run before the process writes
+// interim statuses without its outcome.
 const interimStatusDelay = 2 * time.Second
 
-// manageTunnel runs the lifecycle of the tunnel. If it takes longer than
+// manageTunnel runs the tunnel's lifecycle. If it takes longer than
 // [interimStatusDelay], manageTunnel writes the interim statuses.
 //
-// The lifecycle runs in the goroutine of the reconcile, because controller-runtime
+// The lifecycle runs in the reconcile's own goroutine, because controller-runtime
 // recovers from a panic only there.
 func (r *run) manageTunnel(ctx context.Context, interim func() gateway.Report) (*tunnel.Outcome, time.Duration, error) {
 	stop := r.scheduleInterimStatuses(ctx, interim)
@@ -31,8 +31,8 @@ func (r *run) manageTunnel(ctx context.Context, interim func() gateway.Report) (
 	return r.manageInSpan(ctx)
 }
 
-// scheduleInterimStatuses writes the interim statuses after
-// [interimStatusDelay]. The returned function cancels that and waits for its end.
+// scheduleInterimStatuses writes the interim statuses after [interimStatusDelay]. The
+// returned function cancels that and waits until it has ended.
 func (r *run) scheduleInterimStatuses(ctx context.Context, interim func() gateway.Report) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -55,8 +55,8 @@ func (r *run) scheduleInterimStatuses(ctx context.Context, interim func() gatewa
 	}
 }
 
-// manageInSpan runs the lifecycle of the tunnel in a span. The span contains the errors
-// of failed steps.
+// manageInSpan runs the tunnel's lifecycle in a span. The span contains the errors from
+// failed steps.
 func (r *run) manageInSpan(ctx context.Context) (*tunnel.Outcome, time.Duration, error) {
 	ctx, end := r.process.observer.span(ctx, "manage", r.key)
 	outcome, requeueAfter, err := r.manage(ctx)
@@ -73,7 +73,7 @@ func (r *run) manageInSpan(ctx context.Context) (*tunnel.Outcome, time.Duration,
 	return outcome, requeueAfter, err
 }
 
-// outcome returns the outcome for the statuses, with the evidence of the connectors.
+// outcome returns the outcome for the statuses, with what the connectors report.
 func (r *run) outcome(ctx context.Context, shared gateway.Shared, o tunnel.Outcome, object *v1alpha1.Tunnel) gateway.Outcome {
 	return r.decision.Outcome(object, o, decision.Evidence{
 		Shared: shared, Connectors: r.process.connectors.readiness(ctx, object, r.decision.Settings()),
@@ -81,8 +81,8 @@ func (r *run) outcome(ctx context.Context, shared gateway.Shared, o tunnel.Outco
 	})
 }
 
-// renewWhilePaused renews the certificates of a paused Gateway's Envoys. The lifecycle of the
-// tunnel changes nothing while the Gateway is paused.
+// renewWhilePaused renews the certificates for a paused Gateway's Envoys. The tunnel's
+// lifecycle changes nothing while the Gateway is paused.
 func (r *run) renewWhilePaused(ctx context.Context) error {
 	object := r.tunnel.object
 	if !r.state.Paused || !tunnel.UsesIdentity(object) || tunnel.IsNewer(object) {
@@ -91,9 +91,9 @@ func (r *run) renewWhilePaused(ctx context.Context) error {
 	return r.process.connectors.renew(ctx, object)
 }
 
-// lastConfiguration returns a copy of the configuration of the Gateway's tunnel that Cloudflare
-// last reported or acknowledged, or nil. After a failed write, the connectors can still have it.
-// Each step of the lifecycle replaces the memory.
+// lastConfiguration returns a copy of the configuration that Cloudflare last reported
+// or acknowledged for the Gateway's tunnel, or nil. After a failed write, the
+// connectors can still have it. Each lifecycle step replaces the memory.
 func (r *run) lastConfiguration() *provider.Configuration {
 	remote := r.tunnel.memory.Remote.Configuration
 	if remote.Hash == "" {

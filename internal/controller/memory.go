@@ -29,25 +29,27 @@ type memory struct {
 	applied applied
 	warned  map[gateway.HostnameWarning]bool
 
-	// [memories.mu] guards the other fields. isUsed reports whether a reconcile uses the memory,
-	// and publication is the last publication for the Envoys of the Gateway, or nil.
+	// [memories.mu] guards the other fields. isUsed reports whether a reconcile uses
+	// the memory, and publication is the last publication for the Gateway's Envoys, or
+	// nil.
 	isUsed      bool
 	publication *publication
 	// finding is the inventory finding that no reconcile has processed yet, or nil.
 	finding *inventoryFinding
-	// queued is the time of the oldest unprocessed change, and inProgress that of the oldest
-	// change that the running reconcile processes; zero if there is none.
+	// queued is when the oldest unprocessed change arrived, and inProgress is when the
+	// oldest change arrived that the running reconcile processes; zero if there is
+	// none.
 	queued, inProgress time.Time
 }
 
-// tunnelMemory is what the process remembers about the tunnel of a Gateway.
+// tunnelMemory is what the process remembers about a Gateway's tunnel.
 type tunnelMemory struct {
 	memory tunnel.Memory
 	// object is the Tunnel as it was last written or read from the API server; nil
 	// before that.
 	object *v1alpha1.Tunnel
 	token  tokenRead
-	// reportedProblem is the reason of the last event about a problem that requires
+	// reportedProblem is the reason in the last event about a problem that requires
 	// user action.
 	reportedProblem conditions.Reason
 	warnings        reportedWarnings
@@ -58,7 +60,7 @@ type tunnelMemory struct {
 	activity      activity
 }
 
-// activity lists the changes of a tunnel since metrics were last recorded.
+// activity lists the changes to a tunnel since metrics were last recorded.
 type activity struct {
 	pushedBytes []int // sizes of the written configurations
 	repaired    bool  // the controller reverted an external change
@@ -69,19 +71,19 @@ type activity struct {
 	changedNamespaces []string
 }
 
-// failure is the reason and the error of a failed step.
+// failure is why a step failed.
 type failure struct {
 	reason conditions.Reason
 	err    error
 }
 
-// inventoryFinding is a finding of the inventory about an unhealthy tunnel.
+// inventoryFinding is what the inventory found about an unhealthy tunnel.
 type inventoryFinding struct {
 	// missing means that the tunnel does not exist; otherwise it has lost connectors.
 	missing bool
 }
 
-// of returns the memory of the key for its worker, and creates it if necessary.
+// of returns the key's memory for its worker, and creates it if necessary.
 func (m *memories) of(key state.Key) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +92,8 @@ func (m *memories) of(key state.Key) *memory {
 	return found
 }
 
-// ensure returns the memory of the key, and creates it if necessary. The caller holds the mutex.
+// ensure returns the key's memory, and creates it if necessary. The caller holds the
+// mutex.
 func (m *memories) ensure(key state.Key) *memory {
 	found := m.byKey[key]
 	if found == nil {
@@ -100,7 +103,7 @@ func (m *memories) ensure(key state.Key) *memory {
 	return found
 }
 
-// find returns the memory of the key, or nil.
+// find returns the key's memory, or nil.
 func (m *memories) find(key state.Key) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,14 +120,15 @@ func (m *memories) forget(key state.Key) {
 	}
 }
 
-// removeUnused removes the memory of the key if nothing is in it. The caller holds the mutex.
+// removeUnused removes the key's memory if nothing is in it. The caller holds the
+// mutex.
 func (m *memories) removeUnused(key state.Key) {
 	if found := m.byKey[key]; found != nil && !found.isUsed && found.finding == nil && found.queued.IsZero() && found.inProgress.IsZero() {
 		delete(m.byKey, key)
 	}
 }
 
-// addFinding stores an inventory finding for the next reconcile of the key.
+// addFinding stores an inventory finding for the key's next reconcile.
 func (m *memories) addFinding(key state.Key, missing bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,7 +148,8 @@ func (m *memories) takeFinding(key state.Key) *inventoryFinding {
 	return found
 }
 
-// publicationOf returns the publication for the Envoys of the Gateway, and creates it if necessary.
+// publicationOf returns the publication for the Gateway's Envoys, and creates it if
+// necessary.
 func (m *memories) publicationOf(gateway types.NamespacedName) *publication {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +161,7 @@ func (m *memories) publicationOf(gateway types.NamespacedName) *publication {
 	return memory.publication
 }
 
-// findPublication returns the publication for the Envoys of the Gateway, or nil.
+// findPublication returns the publication for the Gateway's Envoys, or nil.
 func (m *memories) findPublication(gateway types.NamespacedName) *publication {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +171,7 @@ func (m *memories) findPublication(gateway types.NamespacedName) *publication {
 	return nil
 }
 
-// takePublication removes and returns the publication for the Envoys of the Gateway, or nil.
+// takePublication removes and returns the publication for the Gateway's Envoys, or nil.
 func (m *memories) takePublication(gateway types.NamespacedName) *publication {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// After the deletion of a Gateway, nothing in the process remembers it.
+// After a Gateway is deleted, nothing in the process remembers it.
 func TestNothingRemembersADeletedGateway(t *testing.T) {
 	for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
 		t.Run(string(plane), func(t *testing.T) {
@@ -49,7 +49,7 @@ func (h *harness) serveAndDelete(name string, do func()) {
 	h.delete(g)
 	h.observer.pending.add(h.key)
 	h.reconcileFor(5 * time.Minute)
-	h.reconcileOnce() // for the deletion of the Tunnel
+	h.reconcileOnce() // deletes the Tunnel
 	if object := h.tunnelObject(); object != nil {
 		h.t.Fatalf("the Tunnel of the deleted Gateway %s remains: %+v", name, object.Status)
 	}
@@ -64,7 +64,8 @@ func TestHeapStaysFlatWhileGatewaysComeAndGo(t *testing.T) {
 			h.serveMany(0)
 			first := h.heap()
 			h.serveMany(gatewaysPerRound)
-			// The fakes keep some KiB for each Gateway, and the memory of a Gateway has more than 30 KiB.
+			// The fakes keep a few KiB for each Gateway, and the memory for a Gateway
+			// has more than 30 KiB.
 			if grown := (h.heap() - first) / gatewaysPerRound; grown > 12<<10 {
 				t.Errorf("the heap grew by %d bytes for each Gateway", grown)
 			}
@@ -85,7 +86,7 @@ func (h *harness) serveMany(from int) {
 	}
 }
 
-// heap returns the size of the heap without garbage.
+// heap returns the heap size without garbage.
 func (h *harness) heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -94,7 +95,7 @@ func (h *harness) heap() int64 {
 	return int64(stats.HeapAlloc) //nolint:gosec // G115: a heap has fewer than 2^63 bytes
 }
 
-// remembered returns the paths of all maps below the value that have the name in a key.
+// remembered returns the paths to all maps below the value that have the name in a key.
 func remembered(root any, name string) []string {
 	w := mapWalk{name: name, seen: map[uintptr]bool{}}
 	w.walk(reflect.ValueOf(root), reflect.TypeOf(root).Elem().Name())
@@ -102,7 +103,7 @@ func remembered(root any, name string) []string {
 	return slices.Compact(w.found)
 }
 
-// mapWalk visits the values of this module's types below a value.
+// mapWalk visits values below a value whose types are from this module.
 type mapWalk struct {
 	name  string
 	seen  map[uintptr]bool

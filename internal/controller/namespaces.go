@@ -19,21 +19,20 @@ import (
 )
 
 const (
-	// namespaceCheckInterval is the interval between two checks of the configured
-	// namespaces.
+	// namespaceCheckInterval is how often the configured namespaces are checked.
 	namespaceCheckInterval = 5 * time.Second
-	// minRunTime is the minimum time that the controller runs before it exits because
-	// of a changed namespace.
+	// minRunTime is how long the controller runs at least before it exits because a
+	// namespace changed.
 	minRunTime = 30 * time.Second
 )
 
-// ErrNamespacesChanged means that the controller must restart because the set of
-// namespaces in which it can work has changed.
+// ErrNamespacesChanged means that the controller must restart because it can now work
+// in other namespaces.
 var ErrNamespacesChanged = errors.New("the controller must restart because its namespaces have changed")
 
-// Namespaces is a configured list of namespaces. It excludes the namespaces that do not
-// exist or in which the controller lacks a permission, so that the owner of one
-// namespace cannot stop the controller from working in the others.
+// Namespaces is a configured list of namespaces. It excludes namespaces that do not
+// exist or in which the controller lacks a permission, so that one namespace's owner
+// cannot stop the controller from working in the others.
 type Namespaces struct {
 	// Served are the namespaces in which the controller can work.
 	Served []string
@@ -186,9 +185,9 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 	}
 }
 
-// change describes how the set of usable namespaces differs from the served
-// namespaces, or returns "". After the sync, only the existence of a served namespace
-// matters: its watches resume automatically when a lost permission is restored.
+// change describes how the usable namespaces differ from the served ones, or returns
+// "". After the sync, it matters only whether a served namespace exists: its watches
+// resume automatically when a lost permission is restored.
 func (n *Namespaces) change(ctx context.Context, cached client.Reader, synced bool) (string, error) {
 	var changes []string
 	for _, namespace := range n.listed {

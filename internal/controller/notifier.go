@@ -20,12 +20,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// notifier emits every event of the controller. The action of an event is ManageTunnel if it is
-// about a tunnel, which the controller changes at Cloudflare, and Report if it is about the status
-// of an object.
+// notifier emits every event from the controller. An event's action is ManageTunnel if
+// it is about a tunnel, which the controller changes at Cloudflare, and Report if it is
+// about an object's status.
 type notifier struct{ events events.EventRecorder }
 
-// emitStep emits the event of a step.
 func (n notifier) emitStep(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Event) {
 	n.emit(g, t, e.Reason.IsWarning(), e.Reason.String(), e.Message)
 }
@@ -52,8 +51,8 @@ func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1al
 	}
 }
 
-// describeFailure appends the error to the message of its problem, unless the message already
-// contains it.
+// describeFailure appends the error to its problem's message, unless the message
+// already contains it.
 func describeFailure(message string, err error) string {
 	if strings.Contains(strings.ToLower(message), strings.ToLower(err.Error())) {
 		return message
@@ -72,7 +71,7 @@ func (n notifier) emitWarning(g *gatewayv1.Gateway, w gateway.Warning) {
 	n.write(g, w.Reason.IsWarning(), w.Reason.String(), actionManage, w.Message)
 }
 
-// emitChange emits an event for a change of an object's conditions.
+// emitChange emits an event about changed conditions on an object.
 func (n notifier) emitChange(object client.Object, change status.Change) {
 	switch {
 	case !change.Orphaned:
@@ -88,7 +87,7 @@ func (n notifier) emitUnwritten(object client.Object, err error) {
 		fmt.Sprintf("The status of this object is out of date, because the controller cannot write it: %v.", err))
 }
 
-// emitReport emits an event about the status of an object.
+// emitReport emits an event about an object's status.
 func (n notifier) emitReport(object client.Object, warning bool, reason, message string) {
 	n.write(object, warning, reason, actionReport, message)
 }
@@ -107,7 +106,7 @@ func (n notifier) emit(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, warning bool, r
 	n.write(regarding, warning, reason, actionManage, message)
 }
 
-// The actions of events.
+// The actions in events.
 const (
 	actionManage = "ManageTunnel"
 	actionReport = "Report"
@@ -122,7 +121,7 @@ func (n notifier) write(regarding runtime.Object, warning bool, reason, action, 
 	n.events.Eventf(regarding, nil, kind, reason, action, "%s", truncateNote(message))
 }
 
-// maxNoteLength is the maximum length of an event's note in bytes.
+// maxNoteLength limits an event's note, in bytes.
 const maxNoteLength = 1024
 
 // truncateNote shortens a note that is too long for an event.

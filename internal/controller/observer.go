@@ -20,20 +20,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// reconcileSummary summarizes one reconcile of a key for the metrics.
+// reconcileSummary is what the metrics need to know about one reconcile.
 type reconcileSummary struct {
-	// since is the time of the oldest change that the reconcile processes, or zero.
+	// since is when the oldest change arrived that the reconcile processes, or zero.
 	since time.Time
-	// recorded means that the metrics of the reconcile are recorded.
+	// recorded means that the reconcile's metrics are recorded.
 	recorded bool
-	// managed is the process state of the Gateway's Tunnel; nil if the reconcile did
-	// not manage a tunnel.
+	// managed is what the process remembers about the Gateway's Tunnel; nil if the
+	// reconcile did not manage a tunnel.
 	managed *tunnelMemory
 	// report contains the statuses that the reconcile reports; nil if it reports none.
 	report *gateway.Report
 	// outcome is the outcome that the report contains.
 	outcome gateway.Outcome
-	// usage describes how much of the limits of its class the Gateway uses; nil if unknown.
+	// usage describes how close the Gateway is to the limits in its GatewayClass; nil
+	// if unknown.
 	usage *gateway.Usage
 	// paused means that the Gateway is paused.
 	paused bool
@@ -42,16 +43,16 @@ type reconcileSummary struct {
 	requiresAction bool
 	// awaitsEnvoys means that the reconcile continues when Envoys have acknowledged their routes.
 	awaitsEnvoys bool
-	// configurationHash is the hash of the desired configuration, or "".
+	// configurationHash is the desired configuration's hash, or "".
 	configurationHash string
 	// unmanaged means that the key has neither a managed Gateway nor a Tunnel.
 	unmanaged bool
-	// stateUnknown means that the state of the Gateway is unknown, or that it is no
-	// longer managed but still has a Tunnel.
+	// stateUnknown means that it is unknown whether the Gateway exists, or that it is
+	// no longer managed but still has a Tunnel.
 	stateUnknown bool
 }
 
-// observer records metrics and traces of reconciles.
+// observer records metrics and traces for reconciles.
 type observer struct {
 	metrics *metrics.Metrics
 	pending *pendingChanges
@@ -63,7 +64,7 @@ func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time, 
 	return &observer{metrics: m, pending: &pendingChanges{now: now, report: m.SetOldestChange, memories: remembered}, tracer: tracer, now: now}
 }
 
-// record records the metrics of a reconcile, unless they are recorded already.
+// record records a reconcile's metrics, unless they are recorded already.
 func (o *observer) record(key state.Key, summary *reconcileSummary, err error) {
 	if summary.recorded {
 		return
@@ -80,7 +81,7 @@ func (o *observer) record(key state.Key, summary *reconcileSummary, err error) {
 	case err != nil:
 		o.metrics.RecordError(key.NamespacedName, conditions.ReasonKubernetesUnavailable)
 	}
-	// The repair of an external change does not push a change of the cluster.
+	// Repairing an external change does not push a change from the cluster.
 	if len(activity.pushedBytes) > 0 && !activity.repaired && !summary.since.IsZero() {
 		o.metrics.ObserveChangeToPush(o.now().Sub(summary.since))
 	}
@@ -88,7 +89,7 @@ func (o *observer) record(key state.Key, summary *reconcileSummary, err error) {
 	o.recordState(key, summary, err)
 }
 
-// recordState records the state of the Gateway after the reconcile.
+// recordState records the Gateway's state after the reconcile.
 func (o *observer) recordState(key state.Key, summary *reconcileSummary, err error) {
 	if summary.managed != nil {
 		o.metrics.SetGatewayMissing(key.NamespacedName, summary.missingSince())
@@ -103,8 +104,7 @@ func (o *observer) recordState(key state.Key, summary *reconcileSummary, err err
 	}
 }
 
-// missingSince returns the time since when the Gateway of the Tunnel has been gone, or
-// zero.
+// missingSince returns since when the Tunnel's Gateway has been gone, or zero.
 func (s *reconcileSummary) missingSince() time.Time {
 	if s.managed.object == nil {
 		return time.Time{}
@@ -116,7 +116,7 @@ func (s *reconcileSummary) missingSince() time.Time {
 	return status.MissingSince.Time
 }
 
-// dataPlaneChangeStart returns the start of the change of the data plane that the Tunnel
+// dataPlaneChangeStart returns when the data plane change started that the Tunnel
 // records, or zero.
 func (s *reconcileSummary) dataPlaneChangeStart() time.Time {
 	if s.managed == nil || s.managed.object == nil || s.managed.object.Status.DataPlaneChange == nil {
@@ -125,7 +125,7 @@ func (s *reconcileSummary) dataPlaneChangeStart() time.Time {
 	return s.managed.object.Status.DataPlaneChange.StartedAt.Time
 }
 
-// pausedSince returns the beginning of the pause that the Tunnel records, or the zero time.
+// pausedSince returns when the pause began that the Tunnel records, or the zero time.
 func (s *reconcileSummary) pausedSince() time.Time {
 	if s.managed == nil || s.managed.object == nil || s.managed.object.Status.PausedSince == nil {
 		return time.Time{}
@@ -147,7 +147,7 @@ func (s *reconcileSummary) pending() bool {
 	return conditions.TypeAccepted.IsTrue(s.report.Gateway.Conditions) && !recorded
 }
 
-// recordActivity records the changes of the tunnel in the metrics, and returns them.
+// recordActivity records the changes to the tunnel in the metrics, and returns them.
 func (o *observer) recordActivity(key state.Key, m *tunnelMemory) activity {
 	if m == nil {
 		return activity{}
@@ -172,7 +172,7 @@ func (o *observer) recordActivity(key state.Key, m *tunnelMemory) activity {
 	return recorded
 }
 
-// gatewayMetrics derives the metrics of the Gateway from the reported statuses.
+// gatewayMetrics derives the Gateway's metrics from the reported statuses.
 func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
 		Programmed: conditions.TypeProgrammed.IsTrue(s.report.Gateway.Conditions), Paused: s.paused,
@@ -244,7 +244,7 @@ func listenerSetState(list []metav1.Condition) metrics.ListenerSetState {
 	}
 }
 
-// routeState returns the worst state of the route at any of its parents.
+// routeState returns the route's worst state on any parent.
 func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 	unresolved, partial := false, false
 	for _, parent := range parents {
@@ -264,7 +264,7 @@ func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 	}
 }
 
-// span starts a span of a reconcile. The returned function ends the span with an error
+// span starts a span in a reconcile. The returned function ends the span with an error
 // or nil.
 func (o *observer) span(ctx context.Context, name string, key state.Key) (context.Context, func(error, ...attribute.KeyValue)) {
 	ctx, span := o.tracer.Start(ctx, name, trace.WithAttributes(

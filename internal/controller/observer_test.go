@@ -20,7 +20,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// recordChange simulates a watch event of an object that affects the Gateway.
+// recordChange simulates a watch event for an object that affects the Gateway.
 func (h *harness) recordChange() { h.observer.pending.add(h.key) }
 
 func TestMetricsOverTheLifetimeOfAGateway(t *testing.T) {
@@ -117,7 +117,7 @@ func TestChangeThatRequiresActionIsNotPending(t *testing.T) {
 }
 
 func TestRepairIsNotAChange(t *testing.T) {
-	// The repair of an external change does not count as the push of a change in the cluster.
+	// Repairing an external change does not count as pushing a change from the cluster.
 	h := newServedHarness(t)
 	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 	h.advance(driftInterval)
@@ -179,7 +179,7 @@ func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
 }
 
 func TestUnknownStateClearsTheGauges(t *testing.T) {
-	// A Gateway of unknown state has counters but no gauges.
+	// If it is unknown whether a Gateway exists, it has counters but no gauges.
 	h := newServedHarness(t)
 	h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
 	h.reconcileFor(time.Minute)
@@ -236,7 +236,7 @@ func TestStatesAreDerivedFromConditions(t *testing.T) {
 	}
 }
 
-// newTracedHarness returns a harness and an exporter of its spans.
+// newTracedHarness returns a harness and an exporter for its spans.
 func newTracedHarness(t *testing.T) (*harness, *tracetest.InMemoryExporter) {
 	t.Helper()
 	h, spans := newHarness(t), tracetest.NewInMemoryExporter()
@@ -252,8 +252,8 @@ func attributesOf(span tracetest.SpanStub) map[string]string {
 	return attributes
 }
 
-// wantSpans compares the names of the child spans of the first reconcile, and returns the
-// attributes of each child.
+// wantSpans compares the names of the first reconcile's child spans, and returns each
+// child's attributes.
 func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string) map[string]map[string]string {
 	t.Helper()
 	all, found := spans.GetSpans(), map[string]map[string]string{}
@@ -303,7 +303,7 @@ func TestReconcileHasASpanForEachPhase(t *testing.T) {
 }
 
 func TestFailedPhaseHasAnErrorSpan(t *testing.T) {
-	// A status that cannot be written appears in the span of its phase, but does not fail
+	// A status that cannot be written appears in its phase's span, but does not fail
 	// the reconcile.
 	h, spans := newTracedHarness(t)
 	h.refuseStatus("Gateway")

@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// newListenerSet returns ListenerSet infra/team of Gateway infra/shared.
+// newListenerSet returns ListenerSet infra/team, attached to Gateway infra/shared.
 func newListenerSet() *gatewayv1.ListenerSet {
 	return &gatewayv1.ListenerSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "team", Generation: 1},
@@ -26,8 +26,8 @@ func newListenerSet() *gatewayv1.ListenerSet {
 	}
 }
 
-// newOrphanHarness returns a harness with the Gateways shared and other, a ListenerSet of
-// the Gateway shared, and a route with the ListenerSet as its only parent.
+// newOrphanHarness returns a harness with the Gateways shared and other, a ListenerSet
+// attached to shared, and a route with the ListenerSet as its only parent.
 func newOrphanHarness(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t, newListenerSet(), newGateway("other", "b.example.com"), &gatewayv1.GatewayClass{
@@ -40,22 +40,20 @@ func newOrphanHarness(t *testing.T) *harness {
 	return h
 }
 
-// setParents changes the parents of the route.
 func (h *harness) setParents(parents ...gatewayv1.ParentReference) {
 	h.t.Helper()
 	route := &gatewayv1.HTTPRoute{}
 	h.change("infra", "web", route, func() { route.Generation++; route.Spec.ParentRefs = parents })
 }
 
-// setGatewayOfSet changes the parent of the ListenerSet.
 func (h *harness) setGatewayOfSet(name gatewayv1.ObjectName) {
 	h.t.Helper()
 	set := &gatewayv1.ListenerSet{}
 	h.change("infra", "team", set, func() { set.Generation++; set.Spec.ParentRef.Name = name })
 }
 
-// reconcileAll reconciles every key that a change of the objects can affect, and returns
-// the events about routes without a parent.
+// reconcileAll reconciles every key that changed objects can affect, and returns the
+// events about routes without a parent.
 func (h *harness) reconcileAll() []string {
 	h.t.Helper()
 	set := state.Key{Kind: gateway.KindListenerSet, NamespacedName: types.NamespacedName{Namespace: "infra", Name: "team"}}
@@ -140,7 +138,7 @@ func TestRouteThatLosesItsLastParentWhileTheControllerIsDownHasAnEvent(t *testin
 	if len(got) != 1 {
 		t.Fatalf("events = %q, want one", got)
 	}
-	// The troubleshooting page has the words of the event.
+	// The troubleshooting page quotes the event.
 	text := strings.Join(strings.Fields(string(page)), " ")
 	for _, symptom := range []string{"NoParent", "route has lost its last parent"} {
 		if !strings.Contains(got[0], symptom) || !strings.Contains(text, symptom) {
@@ -154,7 +152,7 @@ func TestDeletedListenerSetsUseNoMemory(t *testing.T) {
 	h.reconcileAll()
 	h.delete(newListenerSet())
 	h.reconcileAll()
-	h.reconcileAll() // the status of the route has changed
+	h.reconcileAll() // the route's status has changed
 	if _, known := h.sets.last(types.NamespacedName{Namespace: "infra", Name: "team"}); known {
 		t.Error("the controller still has a record of the deleted ListenerSet")
 	}

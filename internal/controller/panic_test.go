@@ -21,8 +21,9 @@ func (p panickingProvider) Configure(ctx context.Context, id provider.TunnelID, 
 	panic("a bug")
 }
 
-// reconcileWithPanic reconciles the Gateway and returns the panic of the reconcile, or nil.
-// controller-runtime recovers from a panic only in the goroutine of the reconcile.
+// reconcileWithPanic reconciles the Gateway and returns what the reconcile panicked
+// with, or nil. controller-runtime recovers from a panic only in the reconcile's own
+// goroutine.
 func (h *harness) reconcileWithPanic() (recovered any) {
 	h.t.Helper()
 	defer func() { recovered = recover() }()

@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The owner of a Gateway that is paused keeps a hostname that was taken away: the condition says
+// A paused Gateway keeps a hostname that its owner lost meanwhile: the condition says
 // since when, and that this is so.
 func TestConditionReportsTheBeginningOfThePause(t *testing.T) {
 	h := newServedHarness(t)
@@ -58,7 +58,7 @@ func TestClassForbidsPausing(t *testing.T) {
 	if accepted == nil || !strings.Contains(accepted.Message, "has no effect, because the GatewayClass forbids pausing") {
 		t.Errorf("Accepted is %+v", accepted)
 	}
-	// The Tunnel of a Gateway with the annotation retires like any other.
+	// The Tunnel retires like any other if its Gateway has the annotation.
 	h.moveToAnotherClass()
 	h.reconcileFor(2 * time.Minute)
 	if h.tunnelObject() != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// pendingChanges tracks the oldest change of each key that has not been pushed.
+// pendingChanges tracks each key's oldest change that has not been pushed.
 type pendingChanges struct {
 	now func() time.Time
-	// report receives the time of a Gateway's oldest pending change, or the zero time
+	// report receives when a Gateway's oldest pending change arrived, or the zero time
 	// if no change is pending.
 	report func(types.NamespacedName, time.Time)
 
 	memories *memories
 }
 
-// add records a change of an object that affects the key.
+// add records that an object which affects the key has changed.
 func (c *pendingChanges) add(key state.Key) {
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()
@@ -29,8 +29,8 @@ func (c *pendingChanges) add(key state.Key) {
 	}
 }
 
-// start marks the queued changes of the key as in progress when a reconcile starts. It
-// returns the time of the oldest change, or zero.
+// start marks the key's queued changes as in progress when a reconcile starts. It
+// returns when the oldest change arrived, or zero.
 func (c *pendingChanges) start(key state.Key) time.Time {
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *pendingChanges) finish(key state.Key, pending bool) {
 	c.memories.removeUnused(key)
 }
 
-// oldestChange returns the time of the oldest change, or zero.
+// oldestChange returns when the oldest change arrived, or zero.
 func (m *memory) oldestChange() time.Time {
 	if m.queued.IsZero() || !m.inProgress.IsZero() && m.inProgress.Before(m.queued) {
 		return m.inProgress

@@ -57,7 +57,7 @@ func ruleAllows(rule authorizationv1.ResourceRule, verb string, r schema.GroupRe
 	return len(rule.ResourceNames) == 0 && includesValue(rule.Verbs, verb) && includesValue(rule.APIGroups, r.Group) && includesValue(rule.Resources, r.Resource)
 }
 
-// includesValue reports whether a list of a rule contains the value or the wildcard.
+// includesValue reports whether a list in a rule contains the value or the wildcard.
 func includesValue(list []string, value string) bool {
 	return slices.Contains(list, value) || slices.Contains(list, rbacv1.ResourceAll)
 }

@@ -30,9 +30,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// The plan of a cluster predicts what the controller writes: the configurations of the tunnels, and
-// the statuses. After the controller has written them, with the records in the Tunnels, the plan is
-// the same.
+// The plan for a cluster predicts what the controller writes: the tunnels'
+// configurations, and the statuses. After the controller has written them, with the
+// records in the Tunnels, the plan is the same.
 func TestPlanPredictsTheController(t *testing.T) {
 	cases := goldenCases(t)
 	for seed := range uint64(100) {
@@ -50,7 +50,7 @@ func TestPlanPredictsTheController(t *testing.T) {
 	}
 }
 
-// goldenCases returns the objects of the golden cases of internal/gateway.
+// goldenCases returns the objects in each golden case from internal/gateway.
 func goldenCases(t *testing.T) [][]client.Object {
 	t.Helper()
 	inputs, err := filepath.Glob("../gateway/testdata/*.in.yaml")
@@ -68,7 +68,7 @@ func goldenCases(t *testing.T) [][]client.Object {
 	return all
 }
 
-// world is a cluster with the objects of random golden cases.
+// world is a cluster with objects from random golden cases.
 type world struct {
 	*harness
 	random *rand.Rand
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, seed uint64, cases [][]client.Object) *world {
 	return w
 }
 
-// addCase adds most of the objects of a golden case.
+// addCase adds most objects from a golden case.
 func (w *world) addCase() {
 	w.t.Helper()
 	for _, object := range w.cases[w.random.IntN(len(w.cases))] {
@@ -102,7 +102,7 @@ func (w *world) addCase() {
 	}
 }
 
-// createOnce creates the object, or replaces an object of the same name with it.
+// createOnce creates the object, or replaces the object with the same name.
 func (w *world) createOnce(object client.Object) {
 	w.t.Helper()
 	if _, ok := object.(*v1alpha1.Tunnel); ok || object.GetName() == "" {
@@ -130,7 +130,7 @@ func (w *world) change() {
 	}
 }
 
-// deleteSome deletes a quarter of the objects of the kinds.
+// deleteSome deletes a quarter of the objects in the lists.
 func (w *world) deleteSome(lists ...client.ObjectList) {
 	w.t.Helper()
 	for _, object := range w.list(lists...) {
@@ -140,7 +140,8 @@ func (w *world) deleteSome(lists ...client.ObjectList) {
 	}
 }
 
-// changeSettings changes the settings of every class that has a configuration of its own.
+// changeSettings changes the settings in every GatewayClass that has its own
+// configuration.
 func (w *world) changeSettings() {
 	w.t.Helper()
 	for _, object := range w.list(&v1alpha1.TunnelConfigurationList{}) {
@@ -212,7 +213,7 @@ func (w *world) reconcile() {
 	}
 }
 
-// plan returns the plan of the cluster.
+// plan returns the cluster's plan.
 func (w *world) plan() *plan.Plan {
 	w.t.Helper()
 	cluster := state.Cluster{Live: w.kube, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
@@ -228,7 +229,8 @@ func (w *world) plan() *plan.Plan {
 	return p
 }
 
-// want compares the plan with the configurations of the tunnels and the statuses in the cluster.
+// want compares the plan with the tunnels' configurations and the statuses in the
+// cluster.
 func (w *world) want(name string, p *plan.Plan, ignored ...cmp.Option) {
 	w.t.Helper()
 	w.wantConfigurations(name, p)
@@ -245,8 +247,8 @@ func (w *world) want(name string, p *plan.Plan, ignored ...cmp.Option) {
 	}
 }
 
-// wantConfigurations compares the hashes of the configurations, unless a pause or a missing one
-// prevents that.
+// wantConfigurations compares the configurations' hashes, unless a pause or a missing
+// one prevents that.
 func (w *world) wantConfigurations(name string, p *plan.Plan) {
 	w.t.Helper()
 	for i := range p.Gateways {
@@ -262,7 +264,7 @@ func (w *world) wantConfigurations(name string, p *plan.Plan) {
 	}
 }
 
-// plannedStatuses returns the statuses in the plan by the kinds and names of their objects.
+// plannedStatuses returns the statuses in the plan by kind and name.
 func plannedStatuses(p *plan.Plan) map[string]any {
 	all := map[string]any{}
 	for _, s := range p.Statuses {
@@ -277,7 +279,7 @@ func plannedStatuses(p *plan.Plan) map[string]any {
 	return all
 }
 
-// statuses returns the statuses in the cluster by the kinds and names of their objects.
+// statuses returns the statuses in the cluster by kind and name.
 func (w *world) statuses() map[string]any {
 	w.t.Helper()
 	all := map[string]any{}
@@ -297,7 +299,7 @@ func (w *world) statuses() map[string]any {
 	return all
 }
 
-// pausedSince matches the start of a pause in a message.
+// pausedSince matches when a pause started in a message.
 var pausedSince = regexp.MustCompile(`has been paused since [^ ,]*`)
 
 // describe returns a text that differs for different parents.

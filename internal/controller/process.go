@@ -33,11 +33,12 @@ type process struct {
 	clock        clock
 }
 
-// dependencies are the connections of a process to its surroundings.
+// dependencies connect a process to its surroundings.
 type dependencies struct {
 	// client reads from the cache and writes to the API server.
 	client client.Client
-	// metadata reads the metadata of Secrets from the cache, and live reads from the API server.
+	// metadata reads Secret metadata from the cache, and live reads from the API
+	// server.
 	metadata, live client.Reader
 	notify         notifier
 	requeue        func(state.Key)
@@ -46,20 +47,18 @@ type dependencies struct {
 	clock          clock
 }
 
-// clock returns the wall-clock time and the uptime of the process. Changes of the wall
-// clock do not affect the uptime.
+// clock returns the wall-clock time and the process's uptime. Changing the wall clock
+// does not affect the uptime.
 type clock struct {
 	now    func() time.Time
 	uptime func() time.Duration
 }
 
-// systemClock returns the clock of this process.
 func systemClock() clock {
 	start := time.Now()
 	return clock{now: time.Now, uptime: func() time.Duration { return time.Since(start) }}
 }
 
-// newProcess returns the process of the controller.
 func newProcess(d dependencies, o Options) *process {
 	remembered := newMemories()
 	return &process{
@@ -93,7 +92,7 @@ func newProcess(d dependencies, o Options) *process {
 	}
 }
 
-// decisions returns the options of decisions.
+// decisions returns the options for decisions.
 func (o Options) decisions() decision.Options {
 	return decision.Options{
 		Gateway: gateway.Options{

@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// published describes the publication of a reconcile.
+// published describes what a reconcile has published.
 type published struct {
 	// tunnel is the Tunnel for which the routes were published; "" if they were not.
 	tunnel types.UID
@@ -18,9 +18,10 @@ type published struct {
 	settled bool
 }
 
-// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has Envoys,
-// unless a newer version of the controller serves the Tunnel. If the Access of hostnames or the
-// data plane changes, the Envoys have the routes before the tunnel's configuration changes.
+// publish publishes the routes for Envoy, if the Gateway is accepted and its Tunnel has
+// Envoys, unless a newer controller version serves the Tunnel. If Access settings or
+// the data plane change, the Envoys have the routes before the tunnel's configuration
+// changes.
 func (r *run) publish(ctx context.Context, object *v1alpha1.Tunnel) (done published, err error) {
 	if tunnel.IsNewer(object) {
 		r.process.envoys.withhold(r.key.NamespacedName)
@@ -44,9 +45,9 @@ func (r *run) publish(ctx context.Context, object *v1alpha1.Tunnel) (done publis
 	return done, err
 }
 
-// publishAgain publishes the routes after the lifecycle of the tunnel, if it has created the
-// Tunnel object, if hostnames waited for the configuration that it has written, or if it has
-// found another configuration, which stays in effect if the write then fails.
+// publishAgain publishes the routes after the tunnel's lifecycle, if it has created the
+// Tunnel object, if hostnames waited for the configuration that it has written, or if
+// it has found another configuration, which stays in effect if the write then fails.
 func (r *run) publishAgain(ctx context.Context, first published) error {
 	m := r.tunnel
 	if plane := r.decision.Envoy(m.object); plane != nil && m.object.UID == first.tunnel && first.settled {

@@ -17,18 +17,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// Readiness reports whether the caches of all watched kinds have synced. The zero value
-// is ready for use.
+// Readiness reports whether the caches for all watched kinds have synced. The zero
+// value is ready for use.
 type Readiness struct {
 	informers map[schema.GroupResource]cache.Informer
 
 	mu sync.Mutex
-	// watchErrors contains the last error of the API server for each resource.
+	// watchErrors contains the API server's last error for each resource.
 	watchErrors map[schema.GroupResource]error
 }
 
-// WatchFailed is the watch error handler of a cache. It records the error and logs it
-// like the default handler.
+// WatchFailed is a cache's watch error handler. It records the error and logs it like
+// the default handler.
 func (r *Readiness) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 	r.recordWatchError(err)
@@ -49,7 +49,7 @@ func (r *Readiness) recordWatchError(err error) {
 	r.watchErrors[schema.GroupResource{Group: details.Group, Resource: details.Kind}] = err
 }
 
-// Setup starts a watch of every kind with the manager, in each replica and not only in
+// Setup starts a watch for every kind with the manager, in each replica and not only in
 // the leader. For each kind it adds a readiness check, such as "watch-services". A
 // replica without permission to read a kind neither becomes ready nor becomes leader.
 func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
@@ -68,7 +68,7 @@ func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 	return nil
 }
 
-// Synced reports whether the caches of all kinds have synced. Errors that occur later
+// Synced reports whether the caches for all kinds have synced. Errors that occur later
 // do not change the result.
 func (r *Readiness) Synced() bool {
 	for _, informer := range r.informers {

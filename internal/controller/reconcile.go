@@ -15,11 +15,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// Reconcile updates the tunnel and the statuses of a key.
+// Reconcile updates a key's tunnel and statuses.
 func (p *process) Reconcile(ctx context.Context, key state.Key) (reconcile.Result, error) {
-	// Changes in quick succession are pushed together, because connectors drop
-	// their connections to the backends at every push. Envoy does not: a change of its
-	// routes does not wait for the pushes of Access rules.
+	// Changes in quick succession are pushed together, because connectors drop their
+	// connections to the backends at every push. Envoy does not: a route change does
+	// not wait for Access rules to be pushed.
 	if wait := p.writeDelay(key); wait > 0 && !p.envoys.hasPublished(key.NamespacedName) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -30,7 +30,7 @@ func (p *process) Reconcile(ctx context.Context, key state.Key) (reconcile.Resul
 	return reconcile.Result{RequeueAfter: sooner(requeueAfter, p.envoys.closingDelay(key.NamespacedName))}, nil
 }
 
-// sooner returns the shorter of two delays, of which 0 is none.
+// sooner returns the shorter delay, where 0 means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -38,7 +38,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// errPanic is recorded as the error of a reconcile that panics.
+// errPanic is recorded when a reconcile panics.
 var errPanic = errors.New("the reconcile panicked")
 
 // observe reconciles the key and records the reconcile, even if it panics.
@@ -54,7 +54,7 @@ func (p *process) observe(ctx context.Context, key state.Key) (requeueAfter time
 	return requeueAfter, err
 }
 
-// reconcile updates the key and returns the delay of its next reconcile, or 0.
+// reconcile updates the key and returns the delay until its next reconcile, or 0.
 func (p *process) reconcile(ctx context.Context, key state.Key, summary *reconcileSummary) (time.Duration, error) {
 	p.envoys.closeOverdue(ctx, key.NamespacedName)
 	loaded, err := p.load(ctx, key)
@@ -79,7 +79,8 @@ func (p *process) load(ctx context.Context, key state.Key) (*state.Loaded, error
 	return loaded, nil
 }
 
-// decide makes the decision about a managed Gateway with the Tunnel object, which can be nil.
+// decide makes the decision about a managed Gateway with the Tunnel object, which can
+// be nil.
 func (p *process) decide(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) *decision.Decision {
 	_, end := p.observer.span(ctx, "build", key)
 	loaded.Snapshot.Now = p.clock.now()
@@ -94,7 +95,7 @@ func (p *process) decide(ctx context.Context, key state.Key, loaded *state.Loade
 	return d
 }
 
-// reconcileManaged updates the tunnel and the statuses of a managed Gateway.
+// reconcileManaged updates a managed Gateway's tunnel and statuses.
 func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
 	p.sets.record(key.NamespacedName, loaded.Snapshot.ListenerSets)
 	r := p.newRun(key, loaded)
@@ -178,9 +179,9 @@ func (p *process) reconcileUnmanaged(ctx context.Context, key state.Key, loaded 
 	return 0, nil
 }
 
-// unknownRetry returns the delay of the next reconcile for a Gateway of unknown state
-// without a Tunnel. It returns 0 for a Gateway in the cache, because a change of it
-// triggers a reconcile.
+// unknownRetry returns the delay until the next reconcile if the Gateway has no Tunnel
+// and it is unknown whether it exists. It returns 0 for a Gateway in the cache, because
+// a change to it triggers a reconcile.
 func (p *process) unknownRetry(key state.Key, loaded *state.Loaded) time.Duration {
 	if loaded.Gateway != nil || !p.gateways.inScope(key.Namespace) {
 		return 0
@@ -193,7 +194,7 @@ func (p *process) withdraw(ctx context.Context, key state.Key, report gateway.Re
 	p.writeStatuses(ctx, key, func(ctx context.Context) error { return p.writer.WriteAttached(ctx, key, report) })
 }
 
-// newRun returns the reconcile of a Gateway that is managed or has a Tunnel.
+// newRun returns the run for a Gateway that is managed or has a Tunnel.
 func (p *process) newRun(key state.Key, loaded *state.Loaded) *run {
 	m := p.memories.of(key)
 	return &run{
@@ -201,9 +202,9 @@ func (p *process) newRun(key state.Key, loaded *state.Loaded) *run {
 	}
 }
 
-// latest returns the Gateway's Tunnel as this process last wrote or read it, or else the
-// Tunnel from the cache, which can be older. If the cache says that a newer version of the
-// controller serves the Tunnel, the cache counts.
+// latest returns the Gateway's Tunnel as this process last wrote or read it, or else
+// the Tunnel from the cache, which can be older. If the cache says that a newer
+// controller version serves the Tunnel, the cache counts.
 func (r *run) latest(cached *v1alpha1.Tunnel) *v1alpha1.Tunnel {
 	if known := r.tunnel.object; cached != nil && known != nil && known.UID == cached.UID && !tunnel.IsNewer(cached) {
 		return known

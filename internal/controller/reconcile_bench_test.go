@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// BenchmarkReconcile measures the reconcile of a Gateway with 3,000 routes after one of them has
-// changed. The simulated API server causes a part of the cost.
+// BenchmarkReconcile reconciles a Gateway with 3,000 routes after one has changed. The
+// simulated API server adds to the cost.
 func BenchmarkReconcile(b *testing.B) {
 	const routes = 3000
 	var objects []client.Object

@@ -10,7 +10,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// A rule that begins to redirect to itself causes one event, and so does the end of the loop.
+// A rule that begins to redirect to itself causes one event, and another when the loop
+// ends.
 func TestARedirectLoopCausesOneEvent(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.drainEvents()

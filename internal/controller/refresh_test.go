@@ -14,7 +14,8 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// requestReconcile sets the annotation of the Gateway's Tunnel that requests a reconcile.
+// requestReconcile sets the annotation on the Gateway's Tunnel that requests a
+// reconcile.
 func (h *harness) requestReconcile(value string) {
 	h.t.Helper()
 	object := &v1alpha1.Tunnel{}

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// refuseStatus makes the API server refuse the statuses of objects of the kind.
+// refuseStatus makes the API server refuse statuses for the kind.
 func (h *harness) refuseStatus(kind string) {
 	h.injectError = func(w write) (bool, error) {
 		if w.kind == kind && w.subresource == "status" {
@@ -23,7 +23,6 @@ func (h *harness) refuseStatus(kind string) {
 	}
 }
 
-// routeParents returns the status entries of the route.
 func (h *harness) routeParents() []gatewayv1.RouteParentStatus {
 	h.t.Helper()
 	route := &gatewayv1.HTTPRoute{}
@@ -31,7 +30,7 @@ func (h *harness) routeParents() []gatewayv1.RouteParentStatus {
 	return route.Status.Parents
 }
 
-// retryStatuses retries unwritten statuses for a minute of the fake clock of
+// retryStatuses retries unwritten statuses for a minute on the fake clock from
 // testing/synctest.
 func (h *harness) retryStatuses() {
 	h.t.Helper()
@@ -43,8 +42,8 @@ func (h *harness) retryStatuses() {
 }
 
 func TestRefusedStatusAffectsNothingElse(t *testing.T) {
-	// The status of the route is refused. The configuration, the metrics and the other
-	// statuses are up to date, also after further changes.
+	// The route's status is refused. The configuration, the metrics and the other
+	// statuses are up to date, even after further changes.
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
 		h.refuseStatus("HTTPRoute")
@@ -86,7 +85,7 @@ func TestRefusedGatewayStatusDoesNotMakeTheMetricsStale(t *testing.T) {
 }
 
 func TestRefusedStatusDoesNotDelayTheDeletionOfTheTunnel(t *testing.T) {
-	// The Gateway is deleted, but its entry in the status of the route cannot be removed.
+	// The Gateway is deleted, but its entry in the route's status cannot be removed.
 	synctest.Test(t, func(t *testing.T) {
 		h := newServedHarness(t)
 		h.refuseStatus("HTTPRoute")

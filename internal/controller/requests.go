@@ -7,11 +7,11 @@ import (
 )
 
 // requests maps each priority to a context. Calls with the same context share one slot
-// of the API request budget.
+// in the API request budget.
 type requests map[provider.Priority]context.Context
 
-// requestsPerDeletion is the number of requests of a deletion: reading the tunnel,
-// listing its connections and deleting it.
+// requestsPerDeletion counts the requests that delete a tunnel: reading it, listing its
+// connections and deleting it.
 const requestsPerDeletion = 3
 
 // context returns the context for calls with the priority.

@@ -24,7 +24,7 @@ func (r *reservations) reserve(id string, key state.Key) (conflict bool) {
 	return false
 }
 
-// release removes the reservations of a Gateway.
+// release removes a Gateway's reservations.
 func (r *reservations) release(key state.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

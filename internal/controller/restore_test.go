@@ -20,7 +20,7 @@ func newRestoredTunnel(t *testing.T, change func(*v1alpha1.Tunnel)) *harness {
 }
 
 func TestRestoredTunnelWaitsForItsGateway(t *testing.T) {
-	// A Tunnel may be restored before its Gateway. Without a recorded UID of the Gateway, the
+	// A Tunnel may be restored before its Gateway. Without a recorded Gateway UID, the
 	// Tunnel waits one hour before it retires.
 	h := newRestoredTunnel(t, func(*v1alpha1.Tunnel) {})
 	h.delete(h.gateway())
@@ -48,7 +48,7 @@ func TestRestoredTunnelRetiresWithoutAGateway(t *testing.T) {
 }
 
 func TestTunnelOfAnotherClusterIsBlocked(t *testing.T) {
-	// A Tunnel of another cluster is blocked, with or without its Gateway. The controller
+	// Another cluster's Tunnel is blocked, with or without its Gateway. The controller
 	// makes no API requests and runs no connectors for it.
 	for name, withoutGateway := range map[string]bool{"with its Gateway": false, "without its Gateway": true} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,8 @@ import (
 
 func TestRetirementDeletesTheObjectLast(t *testing.T) {
 	// The controller records the deletion before the first destructive API request. All
-	// requests share one slot of the API request budget, and the object is deleted last.
+	// requests share one slot in the API request budget, and the object is deleted
+	// last.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
@@ -50,8 +51,8 @@ func TestRetirementDeletesTheObjectLast(t *testing.T) {
 	h.wantCalls(fakeprovider.OpConnections, fakeprovider.OpTunnel, fakeprovider.OpDisconnect, fakeprovider.OpDeleteTunnel)
 }
 
-// deletionChecker fails the test if a destructive request precedes the record of the
-// deletion.
+// deletionChecker fails the test if a destructive request comes before the deletion is
+// recorded.
 type deletionChecker struct {
 	provider.Provider
 	harness *harness

@@ -13,12 +13,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// revocationHarness simulates tenants that share a Gateway: the Service of team-a flips between a
-// ClusterIP and an ExternalName, and the route of team-b empties the bucket of writes.
+// revocationHarness simulates tenants that share a Gateway: the Service in team-a flips
+// between a ClusterIP and an ExternalName, and the route in team-b empties the bucket
+// for writes.
 type revocationHarness struct {
 	*harness
-	// external reports whether the Service of team-a has the type ExternalName, and since is the
-	// uptime since which the tunnel has led to it nevertheless; -1 if it does not.
+	// external reports whether the Service in team-a has the type ExternalName, and
+	// since is the uptime since which the tunnel has led to it nevertheless; -1 if it
+	// does not.
 	external bool
 	since    time.Duration
 	// longest is the longest such time, exposed is their sum, and total is the time with an
@@ -26,7 +28,7 @@ type revocationHarness struct {
 	longest, exposed, total time.Duration
 }
 
-// revocationStep is the time between two changes of team-b.
+// revocationStep is how often team-b changes its route.
 const revocationStep = time.Second
 
 func newRevocationHarness(t *testing.T) *revocationHarness {
@@ -41,7 +43,7 @@ func newRevocationHarness(t *testing.T) *revocationHarness {
 	return &revocationHarness{harness: h, since: -1}
 }
 
-// flip changes the type of the Service of team-a.
+// flip changes the type of the Service in team-a.
 func (h *revocationHarness) flip() {
 	h.external = !h.external
 	service := &corev1.Service{}
@@ -53,7 +55,7 @@ func (h *revocationHarness) flip() {
 	})
 }
 
-// leadsToService reports whether a rule at Cloudflare leads to the Service of team-a.
+// leadsToService reports whether a rule at Cloudflare leads to the Service in team-a.
 func (h *revocationHarness) leadsToService() bool {
 	c, _, err := h.cloud.Configuration(h.t.Context(), h.tunnelID())
 	if err != nil {
@@ -102,8 +104,9 @@ func (h *revocationHarness) measure() {
 	h.longest = max(h.longest, h.uptime-h.since)
 }
 
-// A Service that becomes an ExternalName is no longer reached after six seconds, also while
-// another tenant uses up all writes, and however often the Service itself changes.
+// A Service that becomes an ExternalName is no longer reached after six seconds, even
+// while another tenant uses up all writes, and however often the Service itself
+// changes.
 func TestRevocationDoesNotWaitForOtherChanges(t *testing.T) {
 	for _, test := range []struct {
 		interval v1alpha1.Duration

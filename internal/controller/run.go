@@ -16,16 +16,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// run is one reconcile of a Gateway.
+// run reconciles one Gateway once.
 type run struct {
 	process *process
 	key     state.Key
 	memory  *memory
-	// tunnel is the memory of the tunnel at the beginning of the run.
+	// tunnel is what the process remembered about the tunnel when the run began.
 	tunnel *tunnelMemory
 	// gateway is nil when the cache does not contain the Gateway.
 	gateway *gatewayv1.Gateway
-	// state is the state of the Gateway as it was last read.
+	// state is the Gateway's state as it was last read.
 	state tunnel.Gateway
 	// decision is nil when the controller does not manage the Gateway.
 	decision *decision.Decision
@@ -42,7 +42,7 @@ type run struct {
 	confirmed []tunnel.Rival
 }
 
-// maxSteps limits the number of steps of one run. A run that exceeds it is a bug.
+// maxSteps limits the steps in one run. A run that exceeds it is a bug.
 const maxSteps = 100
 
 // throttledPace is the minimum time between two reconciles while a write waits for a
@@ -50,9 +50,9 @@ const maxSteps = 100
 const throttledPace = time.Second
 
 // manage makes and executes decisions until no step can be executed now. It returns the
-// outcome for the Gateway's conditions and the delay of the next reconcile; 0 means to
-// wait for a change. The outcome is nil when the run did not finish: with a delay, it waits for
-// Envoys.
+// outcome for the Gateway's conditions and the delay until the next reconcile; 0 means
+// to wait for a change. The outcome is nil when the run did not finish: with a delay,
+// it waits for Envoys.
 func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error) {
 	m := r.tunnel
 	if found := r.process.memories.takeFinding(r.key); found != nil {
@@ -73,7 +73,7 @@ func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error
 		}
 		if step.Ends() {
 			err := r.finish(ctx, facts, step.Problem)
-			facts.Object = m.object // with the beginning of a pause
+			facts.Object = m.object // with the time when a pause began
 			outcome := tunnel.Programmed(facts)
 			if m.notBefore = 0; outcome.Reason == conditions.ReasonConfigurationThrottled {
 				m.notBefore = facts.Uptime + min(throttledPace, step.Delay)
@@ -90,9 +90,9 @@ func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error
 	return nil, 0, fmt.Errorf("the lifecycle of the tunnel of %s did not finish within %d steps", r.key, maxSteps)
 }
 
-// forgetAfterPanic forgets the tunnel of the Gateway during a panic, because it is
-// unknown what the panicking step has changed. The next reconcile reads everything, as
-// after a start of the process.
+// forgetAfterPanic forgets the Gateway's tunnel during a panic, because it is unknown
+// what the panicking step has changed. The next reconcile reads everything, as after
+// the process starts.
 func (r *run) forgetAfterPanic() {
 	if recovered := recover(); recovered != nil {
 		r.memory.tunnel = &tunnelMemory{}
@@ -100,7 +100,7 @@ func (r *run) forgetAfterPanic() {
 	}
 }
 
-// gatherFacts gathers the input of the next decision.
+// gatherFacts gathers the input for the next decision.
 func (r *run) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	object, err := r.readTunnel(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *run) readTunnel(ctx context.Context) (*v1alpha1.Tunnel, error) {
 	return r.process.objects.read(ctx, r.process.objects.live, r.key.NamespacedName)
 }
 
-// executeStep executes one step. It returns only errors that are not input of the next
+// executeStep executes one step. It returns only errors that are not input for the next
 // decision.
 func (r *run) executeStep(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	log.FromContext(ctx).V(1).Info("executing step", "action", s.Action, "record", s.Record != nil)
@@ -188,7 +188,7 @@ func (r *run) executeStep(ctx context.Context, f tunnel.Facts, s tunnel.Step) er
 // changesObject reports whether the action writes the Tunnel object.
 func changesObject(a tunnel.Action) bool { return a == tunnel.Claim || a == tunnel.DeleteObject }
 
-// writeFailed records a failed write of the Tunnel. The next decision is based on the
+// writeFailed records that writing the Tunnel failed. The next decision is based on the
 // Tunnel in the API server.
 func (r *run) writeFailed(ctx context.Context, s tunnel.Step, err error) {
 	r.stale = true
@@ -215,7 +215,7 @@ func (r *run) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, error
 }
 
 // finish emits an event for a new problem that requires user action, and writes the
-// conditions and other derived fields of the Tunnel's status.
+// conditions and other derived fields in the Tunnel's status.
 func (r *run) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
 	if p == nil || !p.RequiresAction {
 		r.tunnel.reportedProblem = conditions.Reason{}
@@ -242,7 +242,7 @@ func (r *run) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) err
 	return err
 }
 
-// conclude records the result of a step and reports a failure.
+// conclude records a step's result and reports a failure.
 func (r *run) conclude(ctx context.Context, s tunnel.Step, result tunnel.Result) {
 	if ctx.Err() != nil {
 		return // the process is shutting down
@@ -263,8 +263,8 @@ func (r *run) conclude(ctx context.Context, s tunnel.Step, result tunnel.Result)
 	}
 }
 
-// reportFailure emits an event if the step has failed, or if the track of the
-// configuration has recovered from a failure.
+// reportFailure emits an event if the step has failed, or if the configuration track
+// has recovered from a failure.
 func (r *run) reportFailure(ctx context.Context, before [tunnel.TrackCount]tunnel.Backoff, result tunnel.Result) {
 	for track, b := range r.tunnel.memory.Backoffs {
 		switch previous := before[track].Problem; {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// sources parses the files of a package without its tests, by their names.
+// sources parses a package's files without its tests, by their names.
 func sources(t *testing.T, folder string) (*token.FileSet, map[string]*ast.File) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -68,8 +68,8 @@ func isOfThisModule(file *ast.File, expression ast.Expr) bool {
 	}
 }
 
-// What the process remembers about a Gateway is in its memory, where it is forgotten. The other two
-// files compare Gateways with each other.
+// What the process remembers about a Gateway is in its memory, where it is forgotten.
+// The other two files compare Gateways with each other.
 func TestOnlyMemoryHasMapsOfGateways(t *testing.T) {
 	allowed := []string{"memory.go", "sharedhostnames.go", "listenersetgateways.go"}
 	fset, files := sources(t, ".")
@@ -94,7 +94,7 @@ func isGatewayKey(e ast.Expr) bool {
 	return ok && slices.Contains([]string{"Key", "Owner", "NamespacedName"}, s.Sel.Name)
 }
 
-// isSetOfServices reports whether the field is the set of the Services of a publication.
+// isSetOfServices reports whether the field is a publication's set of Services.
 func isSetOfServices(field *ast.Field) bool { return field.Names[0].Name == "services" }
 
 // Only what newProcess has set is shared by all Gateways.
@@ -120,7 +120,7 @@ func TestOnlyNewProcessSetsTheFieldsOfAProcess(t *testing.T) {
 	}
 }
 
-// isProcess reports whether the expression is the receiver of a process, or the process of a run.
+// isProcess reports whether the expression is a process receiver, or a run's process.
 func isProcess(e ast.Expr) bool {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		return s.Sel.Name == "process"
@@ -147,9 +147,9 @@ func TestOnlyLeaveAndForgetForgetAGateway(t *testing.T) {
 		"memories.forget":  {"forget"},
 		"writer.Forget":    {"leave"},
 		"hostnames.remove": {"leave"},
-		// Also if the Tunnel was replaced, or if its data plane has changed.
+		// Even if the Tunnel was replaced, or if its data plane has changed.
 		"envoys.remove": {"forget", "publish"},
-		// The Envoys of a Gateway keep their streams while a newer controller serves it.
+		// A Gateway's Envoys keep their streams while a newer controller serves it.
 		"e.forget":                 {"remove", "withhold"},
 		"memories.takePublication": {"forget"},
 		"server.Remove":            {"remove"},
@@ -184,7 +184,8 @@ func TestOnlyLeaveAndForgetForgetAGateway(t *testing.T) {
 	}
 }
 
-// Only one function reads the annotation of a pause, so that all callers agree on its values.
+// Only one function reads the annotation that pauses, so that all callers agree on its
+// values.
 func TestOnlyRequestsPauseReadsTheAnnotation(t *testing.T) {
 	folders, err := filepath.Glob("../*")
 	if err != nil {
@@ -214,13 +215,13 @@ func TestOnlyRequestsPauseReadsTheAnnotation(t *testing.T) {
 	}
 }
 
-// method returns the last two names of a selector, such as b.c of a.b.c.
+// method returns a selector's last two names, such as b.c for a.b.c.
 func method(e ast.Expr) string {
 	names := strings.Split(selector(e), ".")
 	return strings.Join(names[max(0, len(names)-2):], ".")
 }
 
-// selector returns the text of nested selectors, such as a.b.c, or "".
+// selector returns nested selectors as text, such as a.b.c, or "".
 func selector(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

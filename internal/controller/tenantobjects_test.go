@@ -15,8 +15,8 @@ import (
 )
 
 func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
-	// Outside its own namespace the controller writes only status, during the whole lifecycle
-	// of a Gateway.
+	// Outside its own namespace the controller writes only status, during a Gateway's
+	// whole lifecycle.
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
@@ -92,7 +92,7 @@ func TestAnnotationsCannotClaimATunnel(t *testing.T) {
 }
 
 func TestForgedAnnotationIsIgnoredAfterARestart(t *testing.T) {
-	// The controller ignores the tunnel annotation of an earlier version, even after a
+	// The controller ignores an earlier version's tunnel annotation, even after a
 	// restart.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)

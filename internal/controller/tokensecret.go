@@ -18,14 +18,14 @@ import (
 )
 
 // tokenSecrets reads and writes the Secrets that contain tunnel tokens for connectors.
-// The controller watches only the metadata of Secrets and reads their data one by one.
+// The controller watches only Secret metadata and reads their data one by one.
 type tokenSecrets struct {
 	client   client.Client
 	metadata client.Reader // the cache
 	live     client.Reader
 }
 
-// tokenRead is the result of the last read of a token Secret for a tunnel.
+// tokenRead is what was last read from a token Secret for a tunnel.
 type tokenRead struct {
 	resourceVersion, tunnelID string
 	secret                    tunnel.TokenSecret
@@ -64,8 +64,8 @@ func tokenVersion(token provider.Token) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// write applies the token Secret, unless a Secret of another owner has its name. It forgets
-// the last read: the cache may still contain the version from before the write.
+// write applies the token Secret, unless another owner's Secret has its name. It
+// forgets the last read: the cache may still contain the version from before the write.
 func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desired *corev1ac.SecretApplyConfiguration, last *tokenRead) error {
 	*last = tokenRead{}
 	current, key := &corev1.Secret{}, connectorKey(object)

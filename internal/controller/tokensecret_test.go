@@ -71,7 +71,7 @@ func TestTokenSecretIsRepaired(t *testing.T) {
 }
 
 func TestSecretOfAnotherOwnerIsNotOverwritten(t *testing.T) {
-	// The controller does not overwrite a Secret of another owner.
+	// The controller does not overwrite another owner's Secret.
 	conflicting := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}, Data: map[string][]byte{"conflicting": []byte("x")},
 	}
@@ -201,8 +201,8 @@ func TestRotationOnDemandDisconnectsOldConnectorsLast(t *testing.T) {
 }
 
 func TestWrittenTokenCountsBeforeTheCacheContainsIt(t *testing.T) {
-	// The connectors get a new token although the cache still contains the metadata of the
-	// Secret from before the write.
+	// The connectors get a new token although the cache still contains the Secret
+	// metadata from before the write.
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	h.rollOut()
@@ -231,7 +231,7 @@ func TestRotationDisconnectsOldConnectors(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.requestRotation()
 	h.reconcileFor(time.Second)
-	for _, pod := range h.pods() { // Cloudflare still lists the connectors of the deleted pods
+	for _, pod := range h.pods() { // Cloudflare still lists the deleted pods' connectors
 		h.delete(&pod)
 	}
 	h.advance(time.Second)
@@ -314,7 +314,7 @@ func TestOnlyOneTunnelRotatesAtATime(t *testing.T) {
 	}
 }
 
-// countSecretReads returns the number of token Secret reads from the API server during do.
+// countSecretReads counts token Secret reads from the API server during do.
 func (h *harness) countSecretReads(do func()) int {
 	h.t.Helper()
 	n := 0
@@ -324,7 +324,7 @@ func (h *harness) countSecretReads(do func()) int {
 }
 
 func TestTokenSecretIsReadOnce(t *testing.T) {
-	// The controller reads the data of the Secret only when the Secret has changed.
+	// The controller reads the Secret's data only when the Secret has changed.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	if got := h.countSecretReads(func() { h.reconcileFor(time.Hour) }); got != 0 {

@@ -68,7 +68,7 @@ func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tun
 	return object, nil
 }
 
-// writeStatus writes the status of the Tunnel if it differs.
+// writeStatus writes the Tunnel's status if it differs.
 func (o tunnelObjects) writeStatus(ctx context.Context, object *v1alpha1.Tunnel, status v1alpha1.TunnelStatus) (*v1alpha1.Tunnel, error) {
 	switch {
 	case equal(object.Status, status):
@@ -103,8 +103,9 @@ func (o tunnelObjects) list(ctx context.Context, reader client.Reader) ([]v1alph
 	return list.Items, nil
 }
 
-// isRotating reports whether the token of any Tunnel except the named one is being rotated. This
-// version does not continue the rotation of a Tunnel that a newer version serves.
+// isRotating reports whether the token of any Tunnel except the named one is being
+// rotated. This version does not continue a rotation for a Tunnel that a newer version
+// serves.
 func isRotating(tunnels []v1alpha1.Tunnel, except string) bool {
 	for i := range tunnels {
 		if tunnels[i].Name != except && tunnels[i].Status.Token.Phase != "" && !tunnel.IsNewer(&tunnels[i]) {
@@ -119,7 +120,6 @@ func isStale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// gatewayOf returns the key of the Tunnel's Gateway.
 func gatewayOf(object *v1alpha1.Tunnel) state.Key {
 	return state.GatewayKey(object.Spec.Gateway.Namespace, object.Spec.Gateway.Name)
 }

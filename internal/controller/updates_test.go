@@ -17,7 +17,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// countWrites returns the number of configuration writes since the previous check.
+// countWrites counts configuration writes since the previous check.
 func (h *harness) countWrites() int {
 	writes := 0
 	for _, call := range h.cloud.Calls() {
@@ -134,8 +134,8 @@ func TestEventAndMetricsNameTheNamespaceThatKeepsChanging(t *testing.T) {
 }
 
 func TestRepeatedWritesHaveNoContributors(t *testing.T) {
-	// A failed write counts once for the namespace of the change. Its repetition and the revert
-	// of an external change count for no namespace.
+	// A failed write counts once for the namespace that changed. Repeating it, and
+	// reverting an external change, count for no namespace.
 	h := newServedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: errors.New("502")})
 	h.setHostname("b.example.com")

@@ -7,11 +7,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// warningInterval is the minimum time between two events with the same reason about the
-// warnings of a Gateway, because tenants can change the message.
+// warningInterval is the minimum time between two warning events with the same reason
+// about a Gateway, because tenants can change the message.
 const warningInterval = 5 * time.Minute
 
-// reportedWarnings contains, by reason, the last events about the warnings of a Gateway.
+// reportedWarnings contains, by reason, the last warning events about a Gateway.
 type reportedWarnings map[conditions.EventReason]reportedWarning
 
 type reportedWarning struct {
@@ -19,7 +19,7 @@ type reportedWarning struct {
 	uptime  time.Duration
 }
 
-// emitWarnings emits an event for each warning of the Gateway whose message is new.
+// emitWarnings emits an event for each warning about the Gateway whose message is new.
 func (r *run) emitWarnings(warnings []gateway.Warning) {
 	m, uptime, current := r.tunnel, r.process.clock.uptime(), map[conditions.EventReason]bool{}
 	for _, w := range warnings {

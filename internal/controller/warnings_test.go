@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// protect makes the class require Access for the hostnames.
+// protect makes the GatewayClass require Access for the hostnames.
 func (h *harness) protect(hostnames ...string) {
 	h.changeConfiguration(func(spec *v1alpha1.TunnelConfigurationSpec) {
 		spec.ListenerConfigurations = nil

@@ -68,7 +68,7 @@ func enqueue[T client.Object](record func(state.Key), keys mapFunc[T]) handler.T
 	})
 }
 
-// watchAll registers the process and its watches of every kind that can affect a
+// watchAll registers the process and its watches for every kind that can affect a
 // Gateway.
 func watchAll(m manager.Manager, o Options, p *process, w watches, requeued chan event.TypedGenericEvent[state.Key]) error {
 	controller := builder.TypedControllerManagedBy[state.Key](m).
@@ -79,8 +79,8 @@ func watchAll(m manager.Manager, o Options, p *process, w watches, requeued chan
 	return register(controller, w.all(p.observer.pending.add)).Complete(p)
 }
 
-// watch is a watch of one kind. It adds the keys that a change affects to the queue of a
-// controller.
+// watch watches one kind. It adds the keys that a change affects to a controller's
+// queue.
 type watch[K comparable] struct {
 	kind    kinds.Kind
 	handler handler.TypedEventHandler[client.Object, K]
@@ -100,7 +100,7 @@ func register[K comparable](controller *builder.TypedBuilder[K], all []watch[K])
 	return controller
 }
 
-// all returns the watches of every kind that can affect a Gateway. They record the keys.
+// all returns watches for every kind that can affect a Gateway. They record the keys.
 func (w watches) all(record func(state.Key)) []watch[state.Key] {
 	all := []watch[state.Key]{
 		{kinds.Gateway, enqueue(record, w.fromGateway), nil},
@@ -124,7 +124,7 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 }
 
 // fromGateway maps a Gateway to its key. If the Gateway is gone, fromGateway adds the
-// Gateways over the limit of the namespace, because the Gateway no longer counts.
+// Gateways over the namespace's limit, because the Gateway no longer counts.
 func (w watches) fromGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
 	keys := []state.Key{state.GatewayKey(g.Namespace, g.Name)}
 	err := w.reader.Get(ctx, client.ObjectKeyFromObject(g), &gatewayv1.Gateway{})
@@ -162,7 +162,7 @@ func (w watches) fromRoute(ctx context.Context, route client.Object) ([]state.Ke
 	return keys, nil
 }
 
-// fromParent maps a parent of a route to its Gateway. A ListenerSet without a Gateway is
+// fromParent maps a route's parent to its Gateway. A ListenerSet without a Gateway is
 // its own key.
 func (w watches) fromParent(ctx context.Context, parent gateway.Owner) ([]state.Key, error) {
 	if parent.Kind == gateway.KindGateway {
@@ -195,8 +195,8 @@ func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]st
 	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: client.ObjectKeyFromObject(service).String()})
 }
 
-// fromEndpointSlice maps an EndpointSlice to the Gateways of its Service, if the Service
-// has a named target port. Only then are ports read from EndpointSlices.
+// fromEndpointSlice maps an EndpointSlice to its Service's Gateways, if the Service has
+// a named target port. Only then are ports read from EndpointSlices.
 func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
 	name := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 	var service corev1.Service
@@ -209,8 +209,8 @@ func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.Endpo
 	return w.fromService(ctx, &service)
 }
 
-// fromConfiguration maps a TunnelConfiguration to the Gateways that refer to it, directly
-// or through their class.
+// fromConfiguration maps a TunnelConfiguration to the Gateways that refer to it,
+// directly or through their GatewayClass.
 func (w watches) fromConfiguration(ctx context.Context, c *v1alpha1.TunnelConfiguration) ([]state.Key, error) {
 	refer := client.MatchingFields{state.IndexParameters: client.ObjectKeyFromObject(c).String()}
 	keys, err := w.fromGateways(ctx, refer)
@@ -231,8 +231,8 @@ func (w watches) fromConfiguration(ctx context.Context, c *v1alpha1.TunnelConfig
 	return keys, nil
 }
 
-// fromGrant maps a ReferenceGrant to the Gateways of the objects in the namespaces that
-// it allows references from.
+// fromGrant maps a ReferenceGrant to the Gateways whose objects are in the namespaces
+// that it allows references from.
 func (w watches) fromGrant(ctx context.Context, grant *gatewayv1beta1.ReferenceGrant) ([]state.Key, error) {
 	var keys []state.Key
 	for _, from := range grant.Spec.From {
@@ -284,7 +284,7 @@ func (w watches) fromRoutes(ctx context.Context, selection client.ListOption) ([
 	return keys, errors.Join(append(errs, err)...)
 }
 
-// namespaceChanged passes updates of a Namespace only if its labels or its permitted
+// namespaceChanged passes Namespace updates only if the labels or the permitted
 // hostnames change.
 var namespaceChanged = predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, annotated := e.ObjectOld.GetAnnotations()[hostnames.Annotation]
@@ -292,20 +292,20 @@ var namespaceChanged = predicate.Or(predicate.LabelChangedPredicate{}, predicate
 	return before != after || annotated != annotatedAfter
 }})
 
-// serviceChanged passes updates of a Service only if its spec changes.
+// serviceChanged passes Service updates only if the spec changes.
 var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }}
 
-// portsChanged passes updates of an EndpointSlice only if its ports change. It filters
-// out changes of the endpoints' readiness.
+// portsChanged passes EndpointSlice updates only if the ports change, and not when
+// endpoints become ready.
 var portsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*discoveryv1.EndpointSlice), e.ObjectNew.(*discoveryv1.EndpointSlice)
 	return !equality.Semantic.DeepEqual(before.Ports, after.Ports)
 }}
 
-// logConstructor adds the reconciled key to every log line of a reconcile.
+// logConstructor adds the reconciled key to every log line in a reconcile.
 func logConstructor(logger logr.Logger) func(*state.Key) logr.Logger {
 	return func(key *state.Key) logr.Logger {
 		if key == nil {
@@ -320,10 +320,11 @@ func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueu
 	queue.Add(e.Object)
 }
 
-// maxRetryDelay is the maximum delay of a retry after an error of the API server.
+// maxRetryDelay limits the delay after an error from the API server.
 const maxRetryDelay = time.Minute
 
-// rateLimiter delays retries of reconciles that failed with an error of the API server.
+// rateLimiter delays retries after reconciles that failed with an error from the API
+// server.
 func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
 }

@@ -96,14 +96,13 @@ func watchedCluster(t *testing.T) client.WithWatch {
 	return builder.Build()
 }
 
-// withName sets the namespace and name of the object.
 func withName[T client.Object](namespace, name string, object T) T {
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
 }
 
-// readObject reads an object of the watched cluster.
+// readObject reads an object from the watched cluster.
 func readObject[T client.Object](t *testing.T, c client.Reader, namespace, name string, object T) T {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
@@ -210,7 +209,7 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 	}
 }
 
-// watchedKinds adds the resources of the kinds in a table of watches.
+// watchedKinds adds the resources in a table of watches.
 func watchedKinds[K comparable](found map[string]bool, all []watch[K]) {
 	for _, w := range all {
 		found[w.kind.Resource().String()] = true

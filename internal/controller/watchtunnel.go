@@ -19,9 +19,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// fromSecret maps the metadata of a Secret to Gateways. An API token affects the Gateways of the
-// Tunnels that use it, a tunnel token and the certificate of Envoys the Gateway of their Tunnel, and a
-// certificate of a listener the Gateways whose listeners refer to it.
+// fromSecret maps a Secret's metadata to Gateways. An API token affects the Gateways
+// whose Tunnels use it. A tunnel token or an Envoy certificate affects its Tunnel's
+// Gateway. A listener certificate affects the Gateways whose listeners refer to it.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
 	users, err := w.fromTunnels(ctx, func(t *v1alpha1.Tunnel) bool {
 		source, ok := w.account.ForTunnel(t.Spec, t.Namespace)
@@ -43,9 +43,9 @@ func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMet
 	return slices.Concat(users, keys, owner, sets), err
 }
 
-// fromConnectors maps a connector object to the Gateway of its Tunnel. It also maps an
-// object that has the name of a connector object but no such owner, because the
-// connectors cannot run until that object is deleted.
+// fromConnectors maps a connector object to its Tunnel's Gateway. It also maps an
+// object that has a connector object's name but no such owner, because the connectors
+// cannot run until that object is deleted.
 func (w watches) fromConnectors(ctx context.Context, object client.Object) ([]state.Key, error) {
 	if object.GetNamespace() != w.namespace {
 		return nil, nil
@@ -62,7 +62,7 @@ func (w watches) fromConnectors(ctx context.Context, object client.Object) ([]st
 	})
 }
 
-// fromTunnels returns the Gateways of the matching Tunnels.
+// fromTunnels returns the Gateways whose Tunnels match.
 func (w watches) fromTunnels(ctx context.Context, matches func(*v1alpha1.Tunnel) bool) ([]state.Key, error) {
 	var list v1alpha1.TunnelList
 	err := w.reader.List(ctx, &list, client.InNamespace(w.namespace), client.UnsafeDisableDeepCopy)
@@ -75,14 +75,14 @@ func (w watches) fromTunnels(ctx context.Context, matches func(*v1alpha1.Tunnel)
 	return keys, err
 }
 
-// fromUncountedGateway maps a Gateway that may no longer count towards the tunnel limit
-// of its namespace to the Gateways over the limit.
+// fromUncountedGateway maps a Gateway that may no longer count towards its namespace's
+// tunnel limit to the Gateways over the limit.
 func (w watches) fromUncountedGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
 	return w.gatewaysOverLimit(ctx, g.Namespace)
 }
 
-// reducesUsage passes the changes after which a Gateway may no longer count towards the
-// tunnel limit of its namespace: its deletion and a change of its class.
+// reducesUsage passes the changes after which a Gateway may no longer count towards its
+// namespace's tunnel limit: it was deleted, or its GatewayClass changed.
 var reducesUsage = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -93,8 +93,8 @@ var reducesUsage = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// fromTunnel maps a Tunnel to its Gateway and to the Gateways of its rivals. If the
-// Tunnel is gone, fromTunnel adds the Gateways over the limit of the namespace.
+// fromTunnel maps a Tunnel to its Gateway and to its rivals' Gateways. If the Tunnel is
+// gone, fromTunnel adds the Gateways over the namespace's limit.
 func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Key, error) {
 	if t.Namespace != w.namespace {
 		return nil, nil
@@ -115,8 +115,8 @@ func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Ke
 	return append(keys, limited...), err
 }
 
-// gatewaysOverLimit returns the Gateways that were rejected because of the tunnel limit of
-// the namespace.
+// gatewaysOverLimit returns the Gateways that were rejected because of the namespace's
+// tunnel limit.
 func (w watches) gatewaysOverLimit(ctx context.Context, namespace string) ([]state.Key, error) {
 	var list gatewayv1.GatewayList
 	err := w.reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
@@ -130,7 +130,7 @@ func (w watches) gatewaysOverLimit(ctx context.Context, namespace string) ([]sta
 	return keys, err
 }
 
-// managedGateways returns every managed Gateway and the Gateway of every managed Tunnel.
+// managedGateways returns every managed Gateway and every managed Tunnel's Gateway.
 func (w watches) managedGateways(ctx context.Context) ([]state.Key, error) {
 	var classes gatewayv1.GatewayClassList
 	if err := w.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {

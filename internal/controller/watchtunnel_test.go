@@ -21,7 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// newTunnel returns the Tunnel of Gateway infra/<name>.
+// newTunnel returns the Tunnel for Gateway infra/<name>.
 func newTunnel(name, id string) *v1alpha1.Tunnel {
 	key := types.NamespacedName{Namespace: "infra", Name: name}
 	return &v1alpha1.Tunnel{
@@ -40,7 +40,7 @@ func withExisting(t *v1alpha1.Tunnel, id string) *v1alpha1.Tunnel {
 	return t
 }
 
-// ownedBy sets the Tunnel as the controller owner of the object.
+// ownedBy makes the Tunnel the object's controller owner.
 func ownedBy(t *v1alpha1.Tunnel, object client.Object) client.Object {
 	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, v1alpha1.GroupVersion.WithKind("Tunnel"))})
 	return object
@@ -143,8 +143,8 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 }
 
 func TestManagedGatewaysIncludeGatewaysOfTunnels(t *testing.T) {
-	// managedGateways returns the Gateways of the controller's classes and the Gateways of
-	// its Tunnels, even if such a Gateway is gone.
+	// managedGateways returns the Gateways in the controller's GatewayClasses and its
+	// Tunnels' Gateways, even if such a Gateway is gone.
 	unmanaged := newGateway("unmanaged", "b.example.com")
 	unmanaged.Spec.GatewayClassName = "unmanaged"
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
