@@ -12,7 +12,7 @@ import (
 )
 
 // accessCluster returns manifests with a Gateway that has the listeners, one route for
-// all of them, and the specs of the TunnelConfigurations of the class and of the Gateway.
+// all listeners, and the TunnelConfigurations of the GatewayClass and the Gateway.
 func accessCluster(listeners, class, own string) string {
 	return fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1
@@ -86,7 +86,7 @@ const (
 	wildcard  = `{name: wildcard, port: 443, protocol: HTTPS, hostname: "*.example.com"}`
 )
 
-// A tunnel does not distinguish ports, so the port of an entry does not limit Access.
+// A tunnel does not distinguish ports, so an entry's port does not limit Access.
 func TestAccessAppliesToEveryPort(t *testing.T) {
 	for name, listener := range map[string]string{"another HTTPS port": adminAlt, "an HTTP port": adminHTTP} {
 		t.Run(name, func(t *testing.T) {
@@ -96,13 +96,14 @@ func TestAccessAppliesToEveryPort(t *testing.T) {
 	}
 }
 
-// An entry protects its hostname below the wildcard of a listener.
+// An entry protects its hostname below a listener's wildcard.
 func TestAccessProtectsAHostnameBelowAWildcard(t *testing.T) {
 	p := planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [{protocolPort: "HTTPS:443", hostname: admin.example.com, `+required+`}]`))
 	wantProtected(t, p, "admin.example.com")
 }
 
-// A Gateway cannot remove Access that its class demands, in any mergingMode.
+// A Gateway cannot remove the Access settings that its GatewayClass demands, in any
+// mergingMode.
 func TestAGatewayCannotRemoveAccessOfItsClass(t *testing.T) {
 	p := planOf(t, accessCluster(adminAlt,
 		`mergingMode: PreferGateway, listenerConfigurations: [{protocolPort: "HTTPS:8443", `+required+`}]`,
@@ -123,7 +124,8 @@ func TestAnEntryThatCoversNoHostnameIsReported(t *testing.T) {
 }
 
 // A protected hostname below an unprotected wildcard makes plan --strict fail, because
-// cloudflared compares hostnames case-sensitively. Access for the wildcard closes the gap.
+// cloudflared compares hostnames case-sensitively. Protecting the wildcard closes the
+// gap.
 func TestAGapBelowAnUnprotectedWildcardIsReported(t *testing.T) {
 	const admin = `{protocolPort: "*", hostname: admin.example.com, ` + required + `}`
 	p := planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [`+admin+`]`))

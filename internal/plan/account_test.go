@@ -31,8 +31,7 @@ var (
 // Gateway infra/g with the cluster ID "c", and a configuration for old.example.com.
 type account struct {
 	*fake.Provider
-	id provider.TunnelID
-	// hash is the hash of the configuration.
+	id   provider.TunnelID
 	hash string
 }
 
@@ -66,7 +65,7 @@ func (c *account) open(context.Context, credentials.Source) (provider.Provider, 
 // kubeSystem is the namespace that identifies a cluster.
 const kubeSystem = "\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: kube-system, uid: cluster}}\n"
 
-// tunnelObject returns the Tunnel object of Gateway infra/g with the given status.
+// tunnelObject returns Gateway infra/g's Tunnel object with the given status.
 func tunnelObject(status string) string {
 	return `
 ---
@@ -84,16 +83,16 @@ status: {` + status + `}
 ` + kubeSystem
 }
 
-// otherTunnelObject returns the Tunnel object of another Gateway that adopts a tunnel.
+// otherTunnelObject returns another Gateway's Tunnel object that adopts a tunnel.
 func otherTunnelObject(id provider.TunnelID) string {
 	other := strings.NewReplacer("infra.g", "infra.other", "name: g}", "name: other}", "uid: t,", "uid: o,", "deletionPolicy: Delete", "deletionPolicy: Retain\n  existing: {id: "+string(id)+"}")
 	return strings.TrimSuffix(other.Replace(tunnelObject("tunnelID: "+string(id))), kubeSystem)
 }
 
-// recorded returns a Tunnel object that records the tunnel of the account.
+// recorded returns a Tunnel object that records the account's tunnel.
 func (c *account) recorded() string { return tunnelObject("tunnelID: " + string(c.id)) }
 
-// written returns a Tunnel object that records the tunnel of the account and the
+// written returns a Tunnel object that records the account's tunnel and the
 // configuration that the controller wrote last.
 func (c *account) written(hash string) string {
 	return tunnelObject("tunnelID: " + string(c.id) + ", configuration: {hash: " + hash + "}")
@@ -150,7 +149,7 @@ func gatewayWithTunnelSettings(hostname, settings string) string {
 // existing returns the setting that adopts a tunnel.
 func existing(id provider.TunnelID) string { return "existing: {id: " + string(id) + "}" }
 
-// wantDiff compares the output of WriteDiff.
+// wantDiff compares what WriteDiff prints.
 func wantDiff(t *testing.T, p *plan.Plan, want string) {
 	t.Helper()
 	var out strings.Builder
@@ -186,5 +185,5 @@ const (
 	otherTunnel = provider.TunnelID("22222222-2222-4222-8222-222222222222")
 )
 
-// note returns the line of a remark about Gateway infra/g.
+// note returns the line for a remark about Gateway infra/g.
 func note(text string) string { return "Gateway infra/g: " + text + "\n" }

@@ -15,17 +15,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
-// annotation is an annotation of this project.
+// annotation is one of this project's annotations.
 type annotation struct {
 	name string
 	// kind is the only kind on which the annotation has an effect.
 	kind string
-	// check describes the problem of a value, as a predicate whose subject is the
+	// check describes a value's problem, as a predicate whose subject is the
 	// annotation. It returns "" for a permitted value.
 	check func(value string) string
 }
 
-// annotations are all annotations of this project.
 var annotations = []annotation{
 	{v1alpha1.PausedAnnotation, gateway.KindGateway, trueOrFalse},
 	{v1alpha1.RotateTokenAnnotation, "Tunnel", notEmpty},
@@ -35,7 +34,7 @@ var annotations = []annotation{
 	{connector.TokenVersionAnnotation, "Pod", notEmpty},
 }
 
-// labels are all labels of this project. The controller sets them.
+// labels are all labels that this project uses. The controller sets them.
 var labels = []string{connector.TunnelLabel, connector.GatewayNamespaceLabel}
 
 // noEffect begins the description of a value that has no effect. The API server accepts
@@ -68,7 +67,7 @@ func validHostnames(value string) string {
 	return fmt.Sprintf("has the entry %.80q, which permits nothing; use DNS names in lower case, wildcards such as *.example.com, or *", invalid[0])
 }
 
-// annotationProblems describes the annotations of an object that have no effect, and the
+// annotationProblems describes an object's annotations that have no effect, and the
 // labels that should be annotations.
 func annotationProblems(kind string, object client.Object) []string {
 	var problems []string
@@ -85,8 +84,8 @@ func annotationProblems(kind string, object client.Object) []string {
 	return problems
 }
 
-// labelProblem describes the problem of a label, as a predicate whose subject is the label.
-// It returns "" for a label of another project.
+// labelProblem describes a label's problem, as a predicate whose subject is the label.
+// It returns "" for another project's label.
 func labelProblem(name string) string {
 	switch closest, ofProject := closestAnnotation(name); {
 	case slices.Contains(labels, name):
@@ -101,8 +100,8 @@ func labelProblem(name string) string {
 	return ""
 }
 
-// annotationProblem describes the problem of one annotation, as a predicate whose subject
-// is the annotation. It returns "" for an annotation of another project.
+// annotationProblem describes an annotation's problem, as a predicate whose subject is
+// the annotation. It returns "" for another project's annotation.
 func annotationProblem(kind, name, value string) string {
 	i := slices.IndexFunc(annotations, func(a annotation) bool { return a.name == name })
 	switch {
@@ -117,9 +116,9 @@ func annotationProblem(kind, name, value string) string {
 	return annotations[i].check(value)
 }
 
-// closestAnnotation returns the annotation of this project that the name resembles, or "".
-// It also returns whether the name must be an annotation of this project, because it has the
-// domain of this project or resembles one.
+// closestAnnotation returns the annotation in this project that the name resembles, or
+// "". It also returns whether the name must be one of this project's annotations,
+// because it has the project's domain or resembles one.
 func closestAnnotation(name string) (closest string, ofProject bool) {
 	domain, name, found := strings.Cut(name, "/")
 	if !found || suggest.Closest(domain, []string{v1alpha1.GroupName}) == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// annotationConstant matches the declaration of an annotation's name.
+// annotationConstant matches where an annotation's name is declared.
 var annotationConstant = regexp.MustCompile(`(?m)\b[A-Za-z]*Annotation\s*=\s*(?:v1alpha1\.GroupName \+ "|"tunnelgateway\.dev)(/[a-z-]+)"`)
 
 func TestTheListHasEveryAnnotationOfTheCode(t *testing.T) {

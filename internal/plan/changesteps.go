@@ -9,9 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// assume handles a step of a change of the data plane that must not be executed, as if it had
-// succeeded. It returns false for other steps. The plan assumes that the controller runs all
-// connectors, because it does not know the pods.
+// assume handles a step in a data plane change that must not be executed, as if it had
+// succeeded. It returns false for other steps. The plan assumes that the controller
+// runs all connectors, because it does not know the pods.
 func (i *inspection) assume(step tunnel.Step) bool {
 	change := tunnel.Programmed(i.facts).DataPlaneChange
 	if change == nil || change.Reason != conditions.ReasonDataPlaneChanging {
@@ -46,7 +46,7 @@ func (i *inspection) assumeWrite(step tunnel.Step) {
 	}
 }
 
-// noteChange adds a note about a phase of a change of the data plane.
+// noteChange adds a note about a phase in a data plane change.
 func (i *inspection) noteChange(c *v1alpha1.DataPlaneChange) {
 	if c == nil {
 		return

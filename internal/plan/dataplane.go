@@ -12,7 +12,7 @@ import (
 )
 
 // dataPlanes returns the data planes that a plan supports. The API server gives every
-// Service a ClusterIP, so only the Services of manifests can lack one.
+// Service a ClusterIP, so only Services in manifests can lack one.
 func dataPlanes(source *state.Source) routing.DataPlanes {
 	planes := decision.DataPlanes()
 	withEnvoy := planes[v1alpha1.DataPlaneEnvoy]
@@ -21,7 +21,7 @@ func dataPlanes(source *state.Source) routing.DataPlanes {
 	return planes
 }
 
-// unreachableRules returns the rules of routes that no request reaches.
+// unreachableRules returns the route rules that no request reaches.
 func unreachableRules(r *gateway.Result) []routing.UnreachableRule {
 	if r.DataPlane == v1alpha1.DataPlaneEnvoy {
 		return r.Table.UnreachableRules()
@@ -29,7 +29,7 @@ func unreachableRules(r *gateway.Result) []routing.UnreachableRule {
 	return ingress.UnreachableRules(r.Table)
 }
 
-// servedHostnames returns the hostnames of the groups and the entries of a table.
+// servedHostnames returns the hostnames in a table's groups and entries.
 func servedHostnames(t *routing.Table) []string {
 	var all []string
 	for i := range t.Groups {

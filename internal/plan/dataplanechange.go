@@ -16,8 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// DataPlaneChange is a change of the data plane of a Gateway that is in progress, or that the
-// settings ask for.
+// DataPlaneChange is a change to a Gateway's data plane that is in progress, or that
+// the settings ask for.
 type DataPlaneChange struct {
 	// To is the data plane that the settings ask for.
 	To v1alpha1.DataPlane `json:"to"`
@@ -34,16 +34,16 @@ type DataPlaneChange struct {
 	progress string
 }
 
-// RouteChange is a route that has a different status after a change of the data plane.
+// RouteChange is a route whose status differs after the data plane has changed.
 type RouteChange struct {
 	Route Owner `json:"route"`
-	// Status is the status of the route after the change.
+	// Status is the route's status after the change.
 	Status gatewayv1.RouteStatus `json:"status"`
 
-	before, after []string // lines about the problems of the route
+	before, after []string // lines about the route's problems
 }
 
-// newDataPlaneChange returns the change of the data plane of a Gateway, or nil.
+// newDataPlaneChange returns the change to a Gateway's data plane, or nil.
 func newDataPlaneChange(g *Gateway) *DataPlaneChange {
 	f := g.facts
 	if g.other() == nil || f.Object == nil {
@@ -59,11 +59,11 @@ func newDataPlaneChange(g *Gateway) *DataPlaneChange {
 	return c
 }
 
-// setRoutes sets the routes that have a different status with the data plane of the settings.
+// setRoutes sets the routes whose status differs with the data plane in the settings.
 func (c *DataPlaneChange) setRoutes(g *Gateway, s *statuses) {
 	other := g.other().Result
 	if c.To != other.DataPlane {
-		return // the data plane of the settings is in effect
+		return // the data plane in the settings is in effect
 	}
 	lines := func(r *gateway.Result) map[gateway.Owner][]string {
 		all := map[gateway.Owner][]string{}
@@ -84,8 +84,8 @@ func (c *DataPlaneChange) setRoutes(g *Gateway, s *statuses) {
 	})
 }
 
-// settingsText describes the change in the line of the settings. current is the data plane in
-// effect.
+// settingsText describes the change in the line about the settings. current is the data
+// plane in effect.
 func (c *DataPlaneChange) settingsText(current v1alpha1.DataPlane) string {
 	switch {
 	case c.Recorded != nil && c.Recorded.To == current:
@@ -99,7 +99,7 @@ func (c *DataPlaneChange) settingsText(current v1alpha1.DataPlane) string {
 	}
 }
 
-// maxRouteChanges is the number of routes that a table lists, unless its style is wide.
+// maxRouteChanges is how many routes a table lists, unless its style is wide.
 const maxRouteChanges = 10
 
 // writeChange prints what happens to the data plane and to the routes.

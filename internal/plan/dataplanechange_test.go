@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// changingManifests returns a Gateway whose class asks for a data plane, and its Tunnel with
-// a status.
+// changingManifests returns a Gateway whose GatewayClass asks for a data plane, and its
+// Tunnel with a status.
 func changingManifests(t *testing.T, wanted, status string) string {
 	t.Helper()
 	manifests, err := os.ReadFile("testdata/dataplane.yaml")
@@ -26,7 +26,6 @@ func changingManifests(t *testing.T, wanted, status string) string {
 	return strings.Replace(string(manifests), "WANTED", wanted, 1) + tunnelObject(status)
 }
 
-// changeCases are the cases of testdata/dataplane.txt.
 var changeCases = []struct{ name, wanted, status string }{
 	{"to Envoy", "Envoy", "dataPlane: IngressRules"},
 	{"to Envoy, in progress", "Envoy", "dataPlane: IngressRules, dataPlaneChange: {to: Envoy, phase: AddingEnvoy, startedAt: \"2026-01-01T00:00:00Z\"}, conditions: " +
@@ -132,7 +131,7 @@ func TestJSONContainsTheStatusesAfterAChangeOfTheDataPlane(t *testing.T) {
 	}
 }
 
-// A change of routes and of the data plane at the same time results in two writes. The
+// If routes and the data plane change at the same time, there are two writes. The
 // difference compares with the last write.
 func TestDiffComparesWithTheEndOfAChangeOfTheDataPlane(t *testing.T) {
 	c := newAccount(t)

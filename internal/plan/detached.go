@@ -9,19 +9,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// DetachedRoute is a route with a missing parent. In an Explanation, it would serve the host
-// of the request if all of its parents existed.
+// DetachedRoute is a route with a missing parent. In an Explanation, it would serve the
+// request's host if all its parents existed.
 type DetachedRoute struct {
 	Route Owner `json:"route"`
-	// Hostnames are the hostnames of the route; empty if it has the hostnames of its
-	// parents.
+	// Hostnames is empty if the route has its parents' hostnames.
 	Hostnames []string `json:"hostnames"`
 	// Problems describe the parents that do not exist.
 	Problems []string `json:"problems"`
 }
 
-// newDetachedRoute returns the detached route for the problems of its parents, and none
-// for an object of another kind.
+// newDetachedRoute returns the detached route for the problems with its parents, and
+// none for an object of another kind.
 func newDetachedRoute(owner Owner, object client.Object, problems []string) []DetachedRoute {
 	var hostnames []gatewayv1.Hostname
 	switch o := object.(type) {

@@ -11,32 +11,31 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Diff is the difference between the configuration that a tunnel has at Cloudflare
-// and the configuration of its Gateway.
+// Diff compares the configuration that a tunnel has at Cloudflare with its Gateway's
+// configuration.
 type Diff struct {
-	// Tunnel is the ID of the tunnel; empty if the tunnel does not exist or was not
+	// Tunnel is the tunnel's ID; empty if the tunnel does not exist or was not
 	// compared.
 	Tunnel provider.TunnelID `json:"tunnel"`
-	// Version is the version of the tunnel's configuration; 0 if there is none.
+	// Version is the configuration's version; 0 if there is none.
 	Version provider.Version `json:"version"`
-	// Different reports whether a push would change the configuration of the tunnel, or
-	// the manifests change the routing table.
+	// Different reports whether a push would change the tunnel's configuration, or the
+	// manifests change the routing table.
 	Different bool `json:"different"`
-	// Unified is the unified diff of the configurations in YAML, with headers; empty
+	// Unified is a unified diff between the configurations in YAML, with headers; empty
 	// if they are equal.
 	Unified string `json:"unified"`
-	// Routes is the unified diff of the routing tables without and with the manifests,
-	// with headers; empty if they are equal or were not compared.
+	// Routes is a unified diff between the routing tables without and with the
+	// manifests, with headers; empty if they are equal or were not compared.
 	Routes string `json:"routes"`
-	// Notes are remarks about the tunnel, such as the reason why the configuration is
-	// not pushed.
+	// Notes are remarks about the tunnel, such as why the configuration is not pushed.
 	Notes []string `json:"notes"`
 
 	// notCompared reports that there was no configuration to compare.
 	notCompared bool
 }
 
-// OpenAccount returns the provider for the tunnels of an account.
+// OpenAccount returns the provider for an account's tunnels.
 type OpenAccount func(ctx context.Context, from credentials.Source) (provider.Provider, error)
 
 // Compare sets [Gateway.Diff]. It only reads from Cloudflare. The error names each
@@ -72,7 +71,7 @@ func (p *Plan) HasChanges() bool {
 	return false
 }
 
-// compare compares the configuration of one Gateway.
+// compare compares one Gateway's configuration.
 func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff, error) {
 	if g.Config == nil {
 		return &Diff{Notes: []string{notAccepted(g.result.Rejected.Reason.String(), g.result.Rejected.Message)}, notCompared: true}, nil
@@ -99,8 +98,8 @@ func notAccepted(reason, message string) string {
 	return fmt.Sprintf("The Gateway is not accepted, so the controller does not push its configuration: %s: %s", reason, message)
 }
 
-// resumed returns the facts of a Gateway as if it were not paused. The difference
-// shows what the controller pushes after the pause.
+// resumed returns a Gateway's facts as if it were not paused. The difference shows what
+// the controller pushes after the pause.
 func resumed(f tunnel.Facts) tunnel.Facts {
 	f.Gateway.Paused = false
 	f.Object = f.Object.DeepCopy()
@@ -116,7 +115,7 @@ type remoteConfiguration struct {
 	version       provider.Version
 }
 
-// header returns the name of the configuration in the header of a diff.
+// header names the configuration in a diff header.
 func (c *remoteConfiguration) header() string {
 	if c.id == "" {
 		return "new tunnel"
@@ -124,9 +123,9 @@ func (c *remoteConfiguration) header() string {
 	return terminal.Escape(fmt.Sprintf("tunnel %s (version %d)", c.id, c.version))
 }
 
-// readRemote returns the configuration of the tunnel, and adds notes about reasons
-// that prevent the controller from replacing it. The error is the reason why the
-// configuration cannot be compared.
+// readRemote returns the tunnel's configuration, and adds notes about reasons that
+// prevent the controller from replacing it. The error explains why the configuration
+// cannot be compared.
 func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, error) {
 	if f := i.facts; f.Options.ClusterID == "" && f.Object.Status.TunnelID == "" && f.Object.Spec.Existing == nil {
 		i.notes = append(i.notes, "The manifests contain no Tunnel object, so the tunnel counts as new. "+
@@ -155,8 +154,8 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 	return &remoteConfiguration{id: provider.TunnelID(i.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
 }
 
-// noteOutcome adds notes about an external change of the configuration, and about reasons that
-// prevent the controller from replacing it.
+// noteOutcome adds notes about an external change to the configuration, and about
+// reasons that prevent the controller from replacing it.
 func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
 	if last.ExternalChange != 0 {
 		i.notes = append(i.notes, "An external change replaced the configuration of the tunnel.")

@@ -99,7 +99,7 @@ func TestCompareReportsATunnelThatWasDeletedAtCloudflare(t *testing.T) {
 		note("The tunnel does not exist yet. The controller creates it with the name c.infra.g.")+addition)
 }
 
-// The cluster ID of the flags takes precedence over the ID in the Tunnels.
+// The cluster ID in the flags takes precedence over the ID in the Tunnels.
 func TestCompareFindsATunnelByItsNameWithAClusterID(t *testing.T) {
 	c := newAccount(t)
 	for id, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// WriteDiff prints the result of [Plan.Compare] as text, optionally with colors.
+// WriteDiff prints what [Plan.Compare] found as text, optionally with colors.
 func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
 		_, err := fmt.Fprintln(w, terminal.Escape(p.noGatewayMessage(Style{})))

@@ -14,22 +14,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// TableEntry is an entry of the routing table with its action.
+// TableEntry is a routing table entry with its action.
 type TableEntry struct {
 	Entry
 	// Action describes what happens to a matching request.
 	Action string `json:"action"`
-	// Failure is why the entry answers with an error; empty if it does not.
+	// Failure is why the entry returns an error; empty if it does not.
 	Failure string `json:"failure,omitempty"`
-	// Access is the token of Cloudflare Access that requests for the hostname must have;
+	// Access is the Cloudflare Access token that requests for the hostname must have;
 	// nil if they need none.
 	Access *provider.Access `json:"access,omitempty"`
-	// OriginRequest are the settings of the entry's listeners; nil if there are none.
+	// OriginRequest are the settings on the entry's listeners; nil if there are none.
 	OriginRequest *v1alpha1.OriginRequest `json:"originRequest,omitempty"`
 }
 
-// newTableEntries returns the entries of a table that Envoy serves, and an empty list for
-// another data plane or without a table.
+// newTableEntries returns the entries in a table that Envoy serves, and an empty list
+// for another data plane or without a table.
 func newTableEntries(r *gateway.Result) []TableEntry {
 	entries := []TableEntry{}
 	if r.DataPlane != v1alpha1.DataPlaneEnvoy || r.Table == nil {
@@ -49,9 +49,9 @@ type tableRow struct {
 	isEntry bool
 }
 
-// tableRows returns the rows of a table: for each hostname, the narrowest first, the
-// entries that requests can reach, in the order in which they are tried. It repeats the
-// entries for a wider hostname only below a hostname with other access.
+// tableRows returns a table's rows: for each hostname, the narrowest first, the entries
+// that requests can reach, in the order in which they are tried. It repeats the entries
+// for a wider hostname only below a hostname with other Access settings.
 func tableRows(t *routing.Table) []tableRow {
 	groups := map[string]struct{}{}
 	for i := range t.Groups {
@@ -197,7 +197,7 @@ func (g *Gateway) writeEntries(out *columns) {
 	flush(out)
 }
 
-// source describes where a row comes from, and why it answers with an error.
+// source describes where a row comes from, and why it returns an error.
 func (r *tableRow) source() string {
 	switch {
 	case !r.isEntry:

@@ -84,7 +84,7 @@ func TestEnvoyRunsWithoutAController(t *testing.T) {
 	}
 }
 
-// renderEnvoy returns the plan of manifests with its configuration of Envoy.
+// renderEnvoy returns the plan for manifests with its Envoy configuration.
 func renderEnvoy(t *testing.T, manifests string) *plan.Plan {
 	t.Helper()
 	source := read(t, manifests, "-")
@@ -95,7 +95,7 @@ func renderEnvoy(t *testing.T, manifests string) *plan.Plan {
 	return p
 }
 
-// decodeOutput decodes the output of write, and keeps it in out.
+// decodeOutput decodes what write prints, and keeps it in out.
 func decodeOutput(t *testing.T, out *bytes.Buffer, write func(io.Writer) error, into any) {
 	t.Helper()
 	err := write(out)
@@ -107,7 +107,7 @@ func decodeOutput(t *testing.T, out *bytes.Buffer, write func(io.Writer) error, 
 	}
 }
 
-// resourceVersions returns the versions of the resources for manifests, by kind and name.
+// resourceVersions returns the resource versions for manifests, by kind and name.
 func resourceVersions(t *testing.T, manifests string) map[string]string {
 	t.Helper()
 	var out bytes.Buffer

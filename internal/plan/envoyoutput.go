@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// envoyOutput is the configuration of one Gateway's Envoy.
+// envoyOutput is the configuration for one Gateway's Envoy.
 type envoyOutput struct {
 	static, discovery []byte
 	// byName are the Services whose addresses Envoy looks up, with their DNS names, and
@@ -27,7 +27,7 @@ type envoyOutput struct {
 	byName, unready []string
 }
 
-// RenderEnvoy renders the configuration of Envoy for the only Gateway of the plan. It reads
+// RenderEnvoy renders the Envoy configuration for the plan's only Gateway. It reads
 // EndpointSlices from objects.
 func (p *Plan) RenderEnvoy(ctx context.Context, objects client.Reader) error {
 	g, err := p.envoyGateway()
@@ -62,8 +62,8 @@ func (p *Plan) RenderEnvoy(ctx context.Context, objects client.Reader) error {
 	return nil
 }
 
-// envoyGateway returns the only Gateway of the plan. The error is the reason why it has no
-// configuration of Envoy.
+// envoyGateway returns the plan's only Gateway. The error explains why it has no Envoy
+// configuration.
 func (p *Plan) envoyGateway() (*Gateway, error) {
 	switch len(p.Gateways) {
 	case 0:
@@ -109,7 +109,7 @@ func (g *Gateway) howToUseEnvoy() string {
 	return fmt.Sprintf("set spec.dataPlane to Envoy in a TunnelConfiguration, and name it in spec.parametersRef of GatewayClass %s", g.class.Name)
 }
 
-// readEndpoints returns the EndpointSlices of the Services.
+// readEndpoints returns the Services' EndpointSlices.
 func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.EndpointsOf) (map[types.NamespacedName][]*discoveryv1.EndpointSlice, error) {
 	found := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	for _, e := range all {
@@ -139,7 +139,7 @@ func (p *Plan) WriteEnvoyRoutes(w io.Writer) error {
 	return err
 }
 
-// WriteEnvoyWarnings prints what is missing in the input of [Plan.RenderEnvoy].
+// WriteEnvoyWarnings prints what [Plan.RenderEnvoy] lacks.
 func (p *Plan) WriteEnvoyWarnings(w io.Writer, style Style) {
 	if p.envoy == nil {
 		return

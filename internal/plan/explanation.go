@@ -20,7 +20,7 @@ import (
 type Explanation struct {
 	Request routing.Request `json:"request"`
 	Traces  []Trace         `json:"traces"`
-	// Detached are the routes that would serve the host if all of their parents existed.
+	// Detached are the routes that would serve the host if all their parents existed.
 	Detached []DetachedRoute `json:"detached"`
 
 	terminating []types.NamespacedName
@@ -30,60 +30,61 @@ type Explanation struct {
 type Trace struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Listeners are the listeners whose hostname covers the host of the request, the
-	// most specific hostname first.
+	// Listeners are the listeners whose hostname covers the request's host, the most
+	// specific hostname first.
 	Listeners []MatchingListener `json:"listeners"`
-	// MissedHostnames are the hostnames that the request would match without its letter case or
-	// the dot at the end of its host, the most specific first; empty if the form does not matter.
+	// MissedHostnames are the hostnames that the request would match without its letter
+	// case or the dot at the end of its host, the most specific first; empty if the
+	// form does not matter.
 	MissedHostnames []string `json:"missedHostnames,omitempty"`
 	// Answer is what happens to the request; nil if the Gateway is not accepted.
 	Answer *Answer `json:"answer"`
-	// Shadowed are the other matches of the request, the next in precedence first.
+	// Shadowed are the request's other matches, the next in precedence first.
 	Shadowed []ShadowedMatch `json:"shadowed"`
 	// Unserved are the routes that match the request, but that the Gateway does not
 	// serve for it.
 	Unserved []UnservedRoute `json:"unserved"`
-	// Others are the routes that attach to the listeners of the request, but match
-	// other requests. The list is empty if a route answers the request.
+	// Others are the routes that attach to the request's listeners, but match other
+	// requests. The list is empty if a route answers the request.
 	Others []OtherRoute `json:"others"`
 
-	// Rejected is the reason why the Gateway is not accepted; nil if it is accepted.
+	// Rejected explains why the Gateway is not accepted; nil if it is accepted.
 	Rejected *Rejection `json:"rejected,omitempty"`
-	// Problem is the reason why the controller does not push the configuration, or
-	// pushes it to a tunnel other than the one in the settings; empty if there is none.
+	// Problem explains why the controller does not push the configuration, or pushes it
+	// to another tunnel than the one in the settings; empty if there is none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Rejection is the reason why a Gateway is not accepted.
+// Rejection explains why a Gateway is not accepted.
 type Rejection struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-// MatchingListener is a listener whose hostname covers the host of the request.
+// MatchingListener is a listener whose hostname covers the request's host.
 type MatchingListener struct {
 	Listener
-	// ReceivesRequest reports whether the listener receives the request: it has the
-	// most specific hostname of the listeners that claim their hostname, and its protocol
-	// is that of the request where the data plane tells the protocols apart.
+	// ReceivesRequest reports whether the listener receives the request: of the
+	// listeners that claim their hostname, it has the most specific one, and it has the
+	// request's protocol if the data plane tells the protocols apart.
 	ReceivesRequest bool `json:"receivesRequest"`
-	// Message describes the problem of the listener; empty if there is none.
+	// Message describes the listener's problem; empty if there is none.
 	Message string `json:"message,omitempty"`
 }
 
 // Answer is what happens to the request.
 type Answer struct {
-	// Entry is the entry of the routing table that answers; nil if no entry matches, so
-	// that the request gets the status 404.
+	// Entry is the routing table entry that answers; nil if no entry matches, so that
+	// the request gets the status 404.
 	Entry *Entry `json:"entry"`
 	Outcome
-	// Access is the token of Cloudflare Access that the request must have; nil if it
-	// needs none, or if no entry matches.
+	// Access is the Cloudflare Access token that the request must have; nil if it needs
+	// none, or if no entry matches.
 	Access *provider.Access `json:"access,omitempty"`
-	// BypassThrough are the wider hostnames through whose rules requests for the host in
+	// BypassThrough are wider hostnames: through their rules, requests for the host in
 	// another form reach a backend without a token.
 	BypassThrough []string `json:"bypassThrough,omitempty"`
-	// Via are the listeners that the route of the entry attaches to.
+	// Via are the listeners to which the entry's route attaches.
 	Via []Attachment `json:"via"`
 }
 
@@ -93,27 +94,27 @@ type Attachment struct {
 	Listener string `json:"listener"`
 }
 
-// String returns the owner and the name of the listener.
+// String returns the owner and the listener's name.
 func (a Attachment) String() string { return fmt.Sprintf("%s listener %s", a.Owner, a.Listener) }
 
-// ShadowedMatch is a match of the request that does not answer it, because another
-// match takes precedence.
+// ShadowedMatch is a match that does not answer the request, because another match
+// takes precedence.
 type ShadowedMatch struct {
 	Entry
-	// Reason is the reason why the other match takes precedence.
+	// Reason explains why the other match takes precedence.
 	Reason string `json:"reason"`
 }
 
-// Entry is an entry of the routing table: a match of a route.
+// Entry is a routing table entry: a match in a route.
 type Entry struct {
 	Hostname string `json:"hostname"`
 	// Match describes the condition for requests with the hostname.
 	Match string `json:"match"`
-	// Scheme is the scheme of the requests that the entry answers; empty for both.
+	// Scheme is the scheme in the requests that the entry answers; empty for both.
 	Scheme routing.Scheme `json:"scheme,omitempty"`
 	Route  Owner          `json:"route"`
-	// Rule is the index of the rule in the route, and MatchIndex the index of the match
-	// in the rule, both from 0.
+	// Rule is the rule's index in the route, and MatchIndex the match's index in the
+	// rule, both from 0.
 	Rule       int `json:"rule"`
 	MatchIndex int `json:"matchIndex"`
 }
@@ -135,7 +136,7 @@ type OtherRoute struct {
 	Matches   []string `json:"matches"`
 }
 
-// Explain explains which entry of the routing table answers a request.
+// Explain explains which routing table entry answers a request.
 func (p *Plan) Explain(request routing.Request) *Explanation {
 	e := &Explanation{Request: request, Traces: []Trace{}, terminating: p.terminating}
 	for i := range p.Gateways {
@@ -156,8 +157,8 @@ func (p *Plan) Explain(request routing.Request) *Explanation {
 	return e
 }
 
-// refusal returns the answer of a data plane that refuses a request before it tries the entries, or
-// nil. problem is the reason why the data plane rejects the path.
+// refusal returns the answer from a data plane that refuses a request before it tries
+// the entries, or nil. problem is why the data plane rejects the path.
 func (g *Gateway) refusal(request routing.Request, problem error) *Outcome {
 	if status := ingress.EnvoyRefusal(g.result.Table, request); g.DataPlane == v1alpha1.DataPlaneEnvoy && status != 0 {
 		return &Outcome{Status: status, Failure: fmt.Sprintf(
@@ -178,7 +179,7 @@ func (t *Trace) refuse(outcome *Outcome) {
 	t.Shadowed, t.Unserved, t.Others = []ShadowedMatch{}, []UnservedRoute{}, []OtherRoute{}
 }
 
-// trace converts the trace of a request through this Gateway.
+// trace converts the trace for a request through this Gateway.
 func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities) Trace {
 	t := Trace{
 		Namespace: g.Namespace, Name: g.Name, Problem: g.outcome.Message, MissedHostnames: found.Missed,
@@ -208,7 +209,7 @@ func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities)
 	return t
 }
 
-// messageOf returns the message about the problem of a listener, or "".
+// messageOf returns the message about a listener's problem, or "".
 func messageOf(l *gateway.Listener) string {
 	if p := cmp.Or(l.Rejected, l.Unresolved); p != nil {
 		return p.Message
@@ -216,7 +217,7 @@ func messageOf(l *gateway.Listener) string {
 	return ""
 }
 
-// newAnswer converts the answer of a trace.
+// newAnswer converts a trace's answer.
 func newAnswer(found *gateway.Trace, table *routing.Table, capabilities routing.Capabilities) *Answer {
 	a := &Answer{Outcome: newOutcome(found.Answer, found.Request, table.ClusterDomain), Via: []Attachment{}}
 	if found.Answer != nil {

@@ -13,7 +13,7 @@ import (
 // requests are the requests of testdata/why.txt.
 var requests = []string{
 	"shop.example.com/cart",     // all criteria of precedence
-	"shop.example.com/named",    // a route with the hostname precedes a route without one
+	"shop.example.com/named",    // all precedence criteria
 	"shop.example.com/cart/1",   // a prefix and omitted matches
 	"shop.example.com/",         // no match for the hostname; a less specific listener does not receive the request
 	"other.shops.example.net",   // a wildcard and a route for another hostname that it covers
@@ -22,7 +22,7 @@ var requests = []string{
 	"tls.example.com/cart",      // a listener that is not programmed
 	"closed.example.com",        // two Gateways: one is not accepted, the other allows no route
 	"unknown.example.org/",      // no listener
-	"deep.shop.example.com/any", // a subdomain of a hostname
+	"deep.shop.example.com/any", // a subdomain below a hostname
 	"broken.example.com/filter", // an action that a tunnel cannot express
 	"broken.example.com/missing",
 	"broken.example.com/no-backend",

@@ -31,7 +31,7 @@ func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 	return out.Flush()
 }
 
-// writeDetached prints a limited number of routes, because the objects of many teams can
+// writeDetached prints a limited number of routes, because objects from many teams can
 // refer to one missing Gateway.
 func (e *Explanation) writeDetached(out io.Writer, style Style) {
 	const limit = 10
@@ -186,7 +186,7 @@ func writeChanges(out io.Writer, indent string, changes []string) {
 
 func (s *ShadowedMatch) write(out io.Writer) { terminal.Printf(out, "  %s: %s\n", &s.Entry, s.Reason) }
 
-// String returns the route, the indexes, the hostname and the match of the entry.
+// String returns the entry's route, indexes, hostname and match.
 func (e *Entry) String() string {
 	return fmt.Sprintf("%s rule %d match %d (%s, %s)", e.Route, e.Rule, e.MatchIndex, orStar(e.Hostname), e.matchWithScheme())
 }

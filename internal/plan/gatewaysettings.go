@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// writeSettings prints the merged settings of the class and of the Gateway in one line.
-// It prints nothing if they are not valid.
+// writeSettings prints the settings merged from the GatewayClass and the Gateway in one
+// line. It prints nothing if they are not valid.
 func (g *Gateway) writeSettings(out io.Writer, style Style) {
 	if s := g.result.Settings; s != nil {
 		plane := ""
@@ -40,7 +40,7 @@ func describeReplicas(s *settings.Settings) string {
 	return fmt.Sprintf("replicas %d to %d", least, most)
 }
 
-// describeAccess lists the hostnames that require tokens of Cloudflare Access.
+// describeAccess lists the hostnames that require Cloudflare Access tokens.
 func describeAccess(t *routing.Table, style Style) string {
 	var required []string
 	if t != nil {

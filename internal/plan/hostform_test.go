@@ -19,7 +19,6 @@ func formsOf(host string) []string {
 	}
 }
 
-// explain returns the explanation of a URL.
 func explain(t *testing.T, p *plan.Plan, url string) *plan.Explanation {
 	t.Helper()
 	request, err := routing.ParseRequest(url)
@@ -29,7 +28,7 @@ func explain(t *testing.T, p *plan.Plan, url string) *plan.Explanation {
 	return p.Explain(request)
 }
 
-// answered returns the service of the ingress rule for the answer at a Gateway.
+// answered returns the service in the ingress rule that answers on a Gateway.
 func answered(e *plan.Explanation, gateway string) string {
 	for _, trace := range e.Traces {
 		switch {
@@ -72,8 +71,8 @@ func TestExplanationsFollowTheConnectorForEachFormOfAHost(t *testing.T) {
 	}
 }
 
-// Envoy compares hosts as DNS does. The connector does not, so it sends other forms of a hostname
-// with Access to a listener that refuses them.
+// Envoy compares hosts as DNS does. The connector does not, so it sends other forms of
+// a protected hostname to a listener that refuses them.
 func TestExplanationsFollowEnvoyForEachFormOfAHost(t *testing.T) {
 	const backend = "http://web.infra.svc.cluster.local:80"
 	listeners := `{name: admin, port: 443, protocol: HTTPS, hostname: admin.example.com}, ` + wildcard
@@ -103,7 +102,7 @@ func TestExplanationsFollowEnvoyForEachFormOfAHost(t *testing.T) {
 	}
 }
 
-// withClusterIP gives the Services of manifests an address, which Envoy needs.
+// withClusterIP gives Services in manifests an address, which Envoy needs.
 func withClusterIP(manifests string) string {
 	return strings.ReplaceAll(manifests, "spec: {ports:", "spec: {clusterIP: 10.0.0.1, ports:")
 }

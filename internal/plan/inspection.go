@@ -13,20 +13,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// maxSteps limits the number of steps. Only a defect can reach it.
+// maxSteps limits the steps. Only a defect can reach it.
 const maxSteps = 50
 
-// inspection simulates the controller for one tunnel. It executes the steps that
-// read from Cloudflare, applies changes of the Tunnel object in memory, and ends
-// before the first step that would change anything else. While the data plane changes, it
-// assumes the success of the steps of the change, and continues until its end.
+// inspection simulates the controller for one tunnel. It executes the steps that read
+// from Cloudflare, applies changes to the Tunnel object in memory, and ends before the
+// first step that would change anything else. While the data plane changes, it assumes
+// that the steps succeed, and continues until the change ends.
 type inspection struct {
 	decision *decision.Decision
 	facts    tunnel.Facts
 	open     func(context.Context) (provider.Provider, error)
 	// notes are remarks about the tunnel.
 	notes []string
-	// write is the first write of the configuration that was assumed, and remote the
+	// write is the first configuration write that was assumed, and remote the
 	// configuration before it; nil if none was.
 	write  *tunnel.Step
 	remote *tunnel.RemoteConfiguration
@@ -94,7 +94,7 @@ func (i *inspection) read(ctx context.Context, step tunnel.Step) error {
 	}
 	i.facts.Memory = tunnel.Conclude(i.facts.Memory, step, r)
 	if step.Action != tunnel.ReadConfiguration {
-		// The backoff of the configuration applies to the previous tunnel.
+		// The configuration's backoff applies to the previous tunnel.
 		i.facts.Memory.Backoffs[tunnel.TrackConfiguration] = tunnel.Backoff{}
 	}
 	return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// Limit is how much of one limit of a Gateway is used.
+// Limit is how much of one Gateway limit is used.
 type Limit struct {
-	// Name is the name of the field in spec.limits, or of a fixed limit.
+	// Name is a field in spec.limits, or a fixed limit.
 	Name  string `json:"name"`
 	Used  int    `json:"used"`
 	Limit int    `json:"limit"`
@@ -24,9 +24,9 @@ type Limit struct {
 
 // Tenant is how much of the limits one tenant uses.
 type Tenant struct {
-	// Name is the name of a namespace, or the value of the label limits.tenantLabel.
+	// Name is a namespace, or the value of the label limits.tenantLabel.
 	Name string `json:"name"`
-	// Labeled reports whether Name is the value of the label.
+	// Labeled reports whether Name is the label's value.
 	Labeled          bool `json:"labeled"`
 	Rules            int  `json:"rules"`
 	Instructions     int  `json:"instructions"`
@@ -63,7 +63,7 @@ func newTenants(u *gateway.Usage) []Tenant {
 	return all
 }
 
-// describeTenant returns the name of a namespace, or the label of several namespaces.
+// describeTenant returns a namespace's name, or the label on several namespaces.
 func describeTenant(t limits.Tenant, label string) string {
 	if t.Labeled {
 		return fmt.Sprintf("%s=%s", label, t.Name)

@@ -21,8 +21,8 @@ type Mistake struct {
 	Message string `json:"message"`
 }
 
-// findMistakes returns the mistakes in the objects of the source, sorted by kind,
-// namespace and name, and the routes with a missing parent.
+// findMistakes returns the mistakes in the source's objects, sorted by kind, namespace
+// and name, and the routes with a missing parent.
 func findMistakes(source *state.Source) ([]Mistake, []DetachedRoute) {
 	mistakes, detached := []Mistake{}, []DetachedRoute(nil)
 	parents := newParents(source)

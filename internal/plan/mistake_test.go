@@ -18,7 +18,7 @@ const detached = `
 {apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: detached, namespace: team}, spec: {}}
 `
 
-// listed returns the lines about the mistakes of a plan.
+// listed returns the lines about a plan's mistakes.
 func listed(t *testing.T, p *plan.Plan, style plan.Style) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -62,7 +62,7 @@ func TestObjectsWithoutTheirParentAreListed(t *testing.T) {
 	}
 }
 
-// The objects of many teams can refer to one missing Gateway.
+// Objects from many teams can refer to one missing Gateway.
 func TestLongListsOfObjectsAreAbbreviated(t *testing.T) {
 	var routes []string
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -79,7 +79,7 @@ func TestLongListsOfObjectsAreAbbreviated(t *testing.T) {
 	}
 }
 
-// --strict --gateway considers only the objects of one Gateway.
+// --strict --gateway considers only one Gateway's objects.
 func TestSelectKeepsTheMistakesOfOneGateway(t *testing.T) {
 	annotated := func(kind, metadata string) string {
 		return "{apiVersion: v1, kind: " + kind + ", metadata: {" + metadata + ", annotations: {tunnelgateway.dev/other: a}}}"

@@ -8,36 +8,36 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// Outcome is the result of a request. Status or Backends is set.
+// Outcome is what happens to a request. Status or Backends is set.
 type Outcome struct {
-	// Status is the status of an answer without a backend; 0 if the request goes to a
+	// Status is the status in an answer without a backend; 0 if the request goes to a
 	// backend.
 	Status int `json:"status,omitempty"`
-	// Failure is the reason why the entry answers with an error; empty if it does not.
+	// Failure is why the entry returns an error; empty if it does not.
 	Failure string `json:"failure,omitempty"`
 	// Location is the Location header of a redirect.
 	Location string `json:"location,omitempty"`
-	// RedirectLoop reports whether the Location is the URL of the request itself, and the entry
-	// answers the next request of the visitor too.
+	// RedirectLoop reports whether the Location is the request's own URL, and the entry
+	// answers the visitor's next request too.
 	RedirectLoop bool `json:"redirectLoop,omitempty"`
 	// Backends are the possible backends.
 	Backends []Share `json:"backends,omitempty"`
-	// Changes describe the changes of the request and of the response.
+	// Changes describe how the request and the response are changed.
 	Changes []string `json:"changes,omitempty"`
 }
 
-// Share is a backend and its share of the requests.
+// Share is a backend and how many of the requests it gets.
 type Share struct {
 	// Backend is the URL of the backend, or "status 500" for a backend that does not
 	// resolve.
 	Backend string `json:"backend"`
-	// Percent is the share of the requests, rounded down.
+	// Percent is the backend's share, rounded down.
 	Percent int `json:"percent"`
-	// Changes describe the changes of requests to this backend and of its responses.
+	// Changes describe how requests to this backend and its responses are changed.
 	Changes []string `json:"changes,omitempty"`
 }
 
-// newOutcome returns the outcome of a request. entry is nil if no entry matches.
+// newOutcome returns a request's outcome. entry is nil if no entry matches.
 func newOutcome(entry *routing.Entry, request routing.Request, clusterDomain string) Outcome {
 	if entry == nil {
 		return Outcome{Status: http.StatusNotFound}
@@ -61,7 +61,7 @@ func newOutcome(entry *routing.Entry, request routing.Request, clusterDomain str
 	return o
 }
 
-// policies describes the timeouts, retries and sessions of a forward.
+// policies describes a forward's timeouts, retries and sessions.
 func policies(f *routing.Forward) []string {
 	var all []string
 	if t := f.Timeouts; t != nil && t.Request != nil {
@@ -95,12 +95,12 @@ func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request
 	return shares
 }
 
-// changedPath returns a function that describes a change of the path of a request.
+// changedPath returns a function that describes how the request's path changes.
 func changedPath(entry *routing.Entry, request routing.Request) func(*routing.PathChange) string {
 	return func(c *routing.PathChange) string { return "path " + c.Apply(request.Path, entry.Match.Path) }
 }
 
-// requestChanges describes the changes of a request on its way to a backend.
+// requestChanges describes how a request changes on its way to a backend.
 func requestChanges(f *routing.Filters, describePath func(*routing.PathChange) string, clusterDomain string) []string {
 	if f == nil {
 		return nil
@@ -119,7 +119,7 @@ func requestChanges(f *routing.Filters, describePath func(*routing.PathChange) s
 	return changes
 }
 
-// headerChanges describes the changes of the headers of a request or a response.
+// headerChanges describes how the headers in a request or a response change.
 func headerChanges(of string, c *routing.HeaderChanges) []string {
 	if c == nil {
 		return nil

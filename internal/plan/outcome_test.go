@@ -11,7 +11,7 @@ import (
 )
 
 // Ingress rules need only some of these outcomes. The explanation supports every action
-// of the routing table.
+// in the routing table.
 func TestOutcomeDescribesEveryAction(t *testing.T) {
 	backend := func(name string) routing.Backend {
 		return routing.Backend{Service: types.NamespacedName{Namespace: "team", Name: name}, Port: 80, Protocol: routing.ProtocolHTTP}

@@ -15,20 +15,19 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
-// routeParents are the kinds of objects to which routes attach.
+// routeParents are the kinds to which routes attach.
 var routeParents = []string{gateway.KindGateway, gateway.KindListenerSet}
 
-// maxSuggestions is the number of missing parents for which plan searches a suggestion: the
-// search compares all existing parents.
+// maxSuggestions is for how many missing parents plan searches a suggestion: the search
+// compares all existing parents.
 const maxSuggestions = 100
 
-// parents are the Gateways and ListenerSets of a source, managed by this controller or
-// not.
+// parents are a source's Gateways and ListenerSets, managed by this controller or not.
 type parents struct {
 	exists map[gateway.Owner]bool
-	// gatewayOf contains the Gateway of each ListenerSet. A ListenerSet with a mistake in
-	// its parentRef has the empty Gateway, and a ListenerSet whose parent is of another
-	// implementation has none.
+	// gatewayOf maps each ListenerSet to its Gateway. A ListenerSet with a mistake in
+	// its parentRef has the empty Gateway, and a ListenerSet whose parent belongs to
+	// another implementation has none.
 	gatewayOf map[gateway.Owner]gateway.Owner
 	// all are the Gateways and ListenerSets, sorted.
 	all []gateway.Owner
@@ -66,7 +65,7 @@ func (p *parents) add(owner gateway.Owner) {
 	p.all = append(p.all, owner)
 }
 
-// problems describes the parentRefs of a ListenerSet or a route that select no existing
+// problems describes the parentRefs on a ListenerSet or a route that select no existing
 // object.
 func (p *parents) problems(object client.Object) []string {
 	if set, ok := object.(*gatewayv1.ListenerSet); ok {
@@ -93,14 +92,14 @@ func (p *parents) problems(object client.Object) []string {
 	return problems
 }
 
-// parentOfSet returns the parentRef of a ListenerSet in the form of a route's parentRef.
+// parentOfSet returns a ListenerSet's parentRef in the form that routes use.
 func parentOfSet(set *gatewayv1.ListenerSet) gatewayv1.ParentReference {
 	ref := set.Spec.ParentRef
 	return gatewayv1.ParentReference{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// refProblem describes the problem of a parentRef in the field of an object, or returns "".
-// kinds are the kinds that the parent can have.
+// refProblem describes the problem with a parentRef in the object's field, or returns
+// "". kinds are the kinds that the parent can have.
 func (p *parents) refProblem(field, namespace string, ref gatewayv1.ParentReference, kinds ...string) string {
 	problem := kindProblem(field, ref, kinds...)
 	if owner, ok := gateway.OwnerOf(ref, namespace); ok && problem == "" {
@@ -109,8 +108,8 @@ func (p *parents) refProblem(field, namespace string, ref gatewayv1.ParentRefere
 	return problem
 }
 
-// kindProblem describes the mistake in the group or the kind of a parentRef, or returns
-// "". The parents of other implementations are not mistakes, such as a Service of a mesh.
+// kindProblem describes the mistake in a parentRef's group or kind, or returns "".
+// Other implementations' parents, such as a mesh Service, are not mistakes.
 func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) string {
 	group, kind := string(ptr.Deref(ref.Group, gatewayv1.GroupName)), string(ptr.Deref(ref.Kind, gateway.KindGateway))
 	switch {
@@ -126,8 +125,8 @@ func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) s
 	return suggest.DidYouMean(problem, suggest.Closest(kind, kinds))
 }
 
-// resemblesGroup reports whether the group is probably a mistake for that of the Gateway
-// API: it is similar, or it is another group of Kubernetes, which has no such kind.
+// resemblesGroup reports whether the group was probably meant to be the Gateway API's:
+// it is similar, or it is another Kubernetes group, which has no such kind.
 func resemblesGroup(group, kind string) bool {
 	switch {
 	case group == manifest.ExperimentalGroup: // its kinds begin with X
@@ -140,7 +139,7 @@ func resemblesGroup(group, kind string) bool {
 	return suggest.Closest(group, []string{gatewayv1.GroupName}) != ""
 }
 
-// existenceProblem describes why the parent, or the Gateway of a ListenerSet, does not
+// existenceProblem describes why the parent, or a ListenerSet's Gateway, does not
 // exist, or returns "".
 func (p *parents) existenceProblem(parent gateway.Owner) string {
 	if g, ok := p.gatewayOf[parent]; ok {

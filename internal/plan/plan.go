@@ -1,5 +1,5 @@
-// Package plan shows what the controller would do with manifests or with the objects
-// of a cluster. It uses the same code as the controller to load objects and to make
+// Package plan shows what the controller would do with manifests or with a cluster's
+// objects. It uses the same code as the controller to load objects and to make
 // decisions, and assumes that pushes succeed. It changes nothing.
 package plan
 
@@ -35,55 +35,54 @@ type Plan struct {
 	// Mistakes are the probable mistakes in objects that no status reports.
 	Mistakes []Mistake `json:"mistakes"`
 
-	// unserved contains the reason for each existing Gateway that the controller does
-	// not serve.
+	// unserved explains, for each existing Gateway that the controller does not serve,
+	// why.
 	unserved map[types.NamespacedName]string
-	// terminating are the Gateways of this controller that are being deleted.
+	// terminating are this controller's Gateways that are being deleted.
 	terminating []types.NamespacedName
 	// detached are the routes with a missing parent.
 	detached   []DetachedRoute
 	tunnels    *tunnels
 	dataPlanes routing.DataPlanes
-	envoy      *envoyOutput // of the only Gateway, after RenderEnvoy
+	envoy      *envoyOutput // for the only Gateway, after RenderEnvoy
 }
 
-// Options are the settings of the controller that affect a plan.
+// Options are the controller settings that affect a plan.
 type Options struct {
 	gateway.Options
-	// ClusterID is the prefix of tunnel names. If it is empty, the plan uses the ID in
-	// the Tunnels of the controller, otherwise the default of the controller.
+	// ClusterID is the prefix for tunnel names. If it is empty, the plan uses the ID in
+	// the controller's Tunnels, otherwise the controller's default.
 	ClusterID string
 	// Account is the default account with its API token. If it is empty, the plan
-	// assumes that the account of each Tunnel is the desired one.
+	// assumes that each Tunnel's account is the desired one.
 	Account credentials.Default
 }
 
-// Gateway is the effective hostname table of one Gateway and the configuration of its
-// tunnel.
+// Gateway is one Gateway's effective hostname table and its tunnel's configuration.
 type Gateway struct {
 	Namespace            string     `json:"namespace"`
 	Name                 string     `json:"name"`
 	AttachedListenerSets int32      `json:"attachedListenerSets"`
 	Listeners            []Listener `json:"listeners"`
-	// DataPlane is what routes the requests: IngressRules or Envoy. It is the data plane in
-	// effect, or the data plane of the settings for a new Tunnel.
+	// DataPlane is what routes the requests: IngressRules or Envoy. It is the data
+	// plane in effect, or the data plane in the settings for a new Tunnel.
 	DataPlane v1alpha1.DataPlane `json:"dataPlane"`
-	// DataPlaneChange is the change of the data plane; nil if it does not change.
+	// DataPlaneChange is nil if the data plane does not change.
 	DataPlaneChange *DataPlaneChange `json:"dataPlaneChange,omitempty"`
-	// Entries are the entries of the routing table that Envoy serves, by hostname; empty
-	// with IngressRules, for which Config contains the rules.
+	// Entries are the routing table entries that Envoy serves, by hostname; empty with
+	// IngressRules, for which Config contains the rules.
 	Entries []TableEntry `json:"entries"`
 	// Config is the configuration that the controller would push; nil if the Gateway
 	// is not accepted.
 	Config *provider.Configuration `json:"config"`
-	// Warnings are the problems of an accepted Gateway that no condition reports.
+	// Warnings are an accepted Gateway's problems that no condition reports.
 	Warnings []Warning `json:"warnings"`
-	// Limits is the usage of the limits of the class; empty if the settings are not
-	// valid.
+	// Limits is how much of the GatewayClass's limits is used; empty if the settings
+	// are not valid.
 	Limits []Limit `json:"limits"`
-	// Tenants is the usage of each tenant; empty if the settings are not valid.
+	// Tenants is how much each tenant uses; empty if the settings are not valid.
 	Tenants []Tenant `json:"tenants"`
-	// Diff is the result of [Plan.Compare]; nil if the Gateway was not compared.
+	// Diff is what [Plan.Compare] found; nil if the Gateway was not compared.
 	Diff *Diff `json:"diff,omitempty"`
 
 	decision        *decision.Decision
@@ -96,7 +95,7 @@ type Gateway struct {
 	reported        map[gateway.Owner]bool // objects whose statuses depend on the Gateway
 }
 
-// Listener is a row of the hostname table. The listeners of ListenerSets that are not
+// Listener is a row in the hostname table. Listeners from ListenerSets that are not
 // allowed come last.
 type Listener struct {
 	Owner          Owner  `json:"owner"`
@@ -112,7 +111,7 @@ type Listener struct {
 	AttachedRoutes int32  `json:"attachedRoutes"`
 }
 
-// Warning is a problem of an accepted Gateway that no condition reports.
+// Warning is a problem with an accepted Gateway that no condition reports.
 type Warning struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -127,8 +126,7 @@ func newWarnings(warnings []gateway.Warning) []Warning {
 	return all
 }
 
-// Owner identifies an object: the Gateway or ListenerSet of a listener, or the route
-// of a rule.
+// Owner identifies an object: a listener's Gateway or ListenerSet, or a rule's route.
 type Owner struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -145,7 +143,7 @@ func (o Owner) String() string {
 
 func newOwner(o gateway.Owner) Owner { return Owner{o.Kind, o.Namespace, o.Name} }
 
-// Status is the complete status of one object.
+// Status is an object's complete status.
 type Status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -153,10 +151,10 @@ type Status struct {
 	Name       string `json:"name"`
 	Status     any    `json:"status"`
 
-	conditions [][]metav1.Condition // the conditions of the controller
+	conditions [][]metav1.Condition // the controller's conditions
 }
 
-// Build builds the plan for all Gateways of the controller in the source. now is the
+// Build builds the plan for all the controller's Gateways in the source. now is the
 // current time.
 func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
 	o.DataPlanes = dataPlanes(source)
@@ -194,7 +192,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	for i := range plan.Gateways {
 		plan.Gateways[i].report(hostnames, statuses)
 	}
-	for i := range plan.Gateways { // the statuses of routes contain the parents of all Gateways now
+	for i := range plan.Gateways { // the route statuses now contain the parents from all Gateways
 		g := &plan.Gateways[i]
 		if c := g.DataPlaneChange; c != nil {
 			c.setRoutes(g, statuses)
@@ -215,8 +213,8 @@ func (p *Plan) addUnserved(loaded *state.Loaded, key state.Key, reason string) {
 	}
 }
 
-// unservedReason returns the reason why the controller does not serve a Gateway, or
-// "" if it serves the Gateway.
+// unservedReason explains why the controller does not serve a Gateway, or returns "" if
+// it does.
 func unservedReason(loaded *state.Loaded) string {
 	switch {
 	case loaded.Gateway == nil:
@@ -233,7 +231,7 @@ func unservedReason(loaded *state.Loaded) string {
 }
 
 // gatewayKeys returns the keys of all Gateways, and of missing parents that the
-// controller's status entries of routes refer to.
+// controller's status entries on routes refer to.
 func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
 	exists, keys := map[state.Key]bool{}, map[state.Key]bool{}
 	for _, object := range objects {
@@ -256,7 +254,7 @@ func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController
 	})
 }
 
-// newGateway returns the Gateway of the plan without its statuses.
+// newGateway returns the plan's Gateway without its statuses.
 func newGateway(loaded *state.Loaded, t *tunnels, o gateway.Options) Gateway {
 	object := t.tunnel(client.ObjectKeyFromObject(loaded.Gateway))
 	options := t.optionsFor(object, o)
@@ -283,7 +281,7 @@ func newGateway(loaded *state.Loaded, t *tunnels, o gateway.Options) Gateway {
 // other returns the decision for the data plane that is not in effect, or nil.
 func (g *Gateway) other() *decision.Plane { return g.decision.Other(g.facts.Object) }
 
-// report adds the statuses of the Gateway. hostnames are those of all Gateways.
+// report adds the Gateway's statuses. hostnames come from all Gateways.
 func (g *Gateway) report(hostnames *gateway.Hostnames, s *statuses) {
 	key := state.GatewayKey(g.Namespace, g.Name)
 	g.outcome = expectedOutcome(g.facts)
@@ -300,7 +298,8 @@ func (g *Gateway) report(hostnames *gateway.Hostnames, s *statuses) {
 	g.DataPlaneChange = newDataPlaneChange(g)
 }
 
-// listenerConditions returns the conditions of all listeners in the report by their owners.
+// listenerConditions returns the conditions for all listeners in the report by their
+// owners.
 func listenerConditions(key gateway.Owner, report gateway.Report) map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition {
 	byListener := map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition{key: {}}
 	for _, l := range report.Gateway.Listeners {
@@ -327,12 +326,13 @@ func firstUnexpected(list []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
-// resultListeners returns the listeners in the order of the rows of the hostname table.
+// resultListeners returns the listeners in the order in which the hostname table shows
+// them.
 func (g *Gateway) resultListeners() []*gateway.Listener {
 	return slices.Concat(g.result.Listeners, g.result.NotAllowedListeners())
 }
 
-// newListener returns a row of the hostname table.
+// newListener returns a row for the hostname table.
 func newListener(l *gateway.Listener, list []metav1.Condition) Listener {
 	listener := Listener{
 		Owner:    newOwner(l.Owner),
@@ -355,11 +355,11 @@ func newListener(l *gateway.Listener, list []metav1.Condition) Listener {
 	return listener
 }
 
-// Healthy reports whether every condition of the controller has its expected status, no
-// Gateway has a warning or a change of its data plane that cannot begin, no route names a
-// hostname that another listener claims, and no object has a mistake. It does not consider
-// rules that no request reaches. It returns false if the plan has no Gateway, because this
-// results in no conditions.
+// Healthy reports whether every condition that the controller sets has its expected
+// status, no Gateway has a warning or a data plane change that cannot begin, no route
+// names a hostname that another listener claims, and no object has a mistake. It does
+// not consider rules that no request reaches. It returns false if the plan has no
+// Gateway, because this results in no conditions.
 func (p *Plan) Healthy() bool {
 	if len(p.Gateways) == 0 || len(p.Mistakes) > 0 {
 		return false

@@ -30,13 +30,11 @@ func read(t *testing.T, text string, paths ...string) *state.Source {
 	return files
 }
 
-// planOf returns the plan of manifests.
 func planOf(t *testing.T, manifests ...string) *plan.Plan {
 	t.Helper()
 	return buildPlan(t, read(t, strings.Join(manifests, "\n---\n"), "-"), now)
 }
 
-// buildPlan returns the plan of a source.
 func buildPlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
 	t.Helper()
 	p, err := plan.Build(t.Context(), files, options, now)
@@ -46,7 +44,7 @@ func buildPlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
 	return p
 }
 
-// printed returns the table and the JSON encoding of a plan.
+// printed returns a plan's table and JSON encoding.
 func printed(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -61,7 +59,7 @@ func printed(t *testing.T, p *plan.Plan) string {
 	return out.String()
 }
 
-// decoded returns the decoded JSON encoding of a plan.
+// decoded returns a plan's decoded JSON encoding.
 func decoded(t *testing.T, p *plan.Plan) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -128,8 +126,8 @@ spec:
 `
 )
 
-// jsonKeys collects the keys of every object in value by its path. It does not descend
-// into statuses, which are types of the API.
+// jsonKeys collects every object's keys in value by its path. It does not descend into
+// statuses, which are API types.
 func jsonKeys(place string, value any, into map[string][]string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -290,7 +288,7 @@ spec: {parentRefs: [{name: another}]}
 	}
 }
 
-// statusParents returns the entries in the status of a route.
+// statusParents returns the entries in a route's status.
 func statusParents(t *testing.T, p *plan.Plan, route string) []string {
 	t.Helper()
 	for _, s := range p.Statuses {
@@ -308,8 +306,9 @@ func statusParents(t *testing.T, p *plan.Plan, route string) []string {
 	return nil
 }
 
-// movedRoute has status entries of the controller for "shared", which is no longer its
-// parent, and for "gone", which does not exist, and an entry of another controller.
+// movedRoute has status entries from this controller for "shared", which is no longer
+// its parent, and for "gone", which does not exist, and an entry from another
+// controller.
 const movedRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute

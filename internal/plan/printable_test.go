@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// hostile has paths with escape sequences of a terminal, line breaks and tabs.
+// hostile has paths with terminal escape sequences, line breaks and tabs.
 const hostile = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -22,7 +22,7 @@ spec:
     backendRefs: [{name: "no\nforged", port: 80}]
 `
 
-// withRoute returns the Gateway of gatewayFor with another route.
+// withRoute returns the Gateway from gatewayFor with another route.
 func withRoute(annotations, route string) string {
 	documents := strings.Split(gatewayFor("new.example.com", annotations), "---\n")
 	documents[2] = route

@@ -11,7 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// writeRouteProblems prints each problem of a route once, with all parents that have it.
+// writeRouteProblems prints each of a route's problems once, with all parents that have
+// it.
 func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
 	for _, problem := range parentProblems(route) {
@@ -25,7 +26,7 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	}
 }
 
-// droppedRules describes the dropped rules of a route, unless the problem of a parent does.
+// droppedRules describes a route's dropped rules, unless a parent's problem does.
 func droppedRules(route *gateway.Route) []string {
 	if slices.ContainsFunc(route.Parents, namesDroppedRules) {
 		return nil
@@ -47,14 +48,14 @@ func namesDroppedRules(p gateway.Parent) bool {
 	return len(p.Listeners) > 0 && p.Rejected != nil && p.Rejected.Reason == conditions.ReasonUnsupportedValue
 }
 
-// parentProblem is a problem of a route at some of its parents.
+// parentProblem is a route's problem on some parents.
 type parentProblem struct {
 	text    string
 	parents []string
 }
 
-// parentProblems returns the problems of a route at its parents, in the order of the
-// parents and without repetition.
+// parentProblems returns a route's problems on its parents, in the order of the parents
+// and without repetition.
 func parentProblems(route *gateway.Route) []parentProblem {
 	var problems []parentProblem
 	for _, parent := range route.Parents {
@@ -71,7 +72,7 @@ func parentProblems(route *gateway.Route) []parentProblem {
 	return problems
 }
 
-// describeParentProblems describes the problems of a route at one parent.
+// describeParentProblems describes a route's problems on one parent.
 func describeParentProblems(route *gateway.Route, parent *gateway.Parent) []string {
 	var texts []string
 	if parent.Rejected != nil {

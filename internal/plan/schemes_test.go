@@ -41,7 +41,7 @@ func TestSchemesMatchTheGoldenFile(t *testing.T) {
 	compareGolden(t, "testdata/schemes.txt", got.String())
 }
 
-// The JSON of the plan and the resources of Envoy have the scheme too.
+// The plan's JSON and the Envoy resources have the scheme too.
 func TestOutputsHaveTheScheme(t *testing.T) {
 	source := read(t, "", "testdata/schemes.yaml")
 	p := buildPlan(t, source, now)

@@ -12,11 +12,10 @@ import (
 
 // Select removes all other Gateways from the plan. It keeps the complete statuses of
 // the Gateway, its ListenerSets and the routes that attach to them. If the plan does
-// not contain the Gateway, the error states the reason and lists the Gateways of the
-// plan.
+// not contain the Gateway, the error explains why and lists the plan's Gateways.
 //
-// Call Select after [Build]: a Gateway's status also depends on the hostnames of the
-// other Gateways.
+// Call Select after [Build]: a Gateway's status also depends on the other Gateways'
+// hostnames.
 func (p *Plan) Select(name types.NamespacedName) error {
 	i := slices.IndexFunc(p.Gateways, func(g Gateway) bool { return g.Namespace == name.Namespace && g.Name == name.Name })
 	if i < 0 {

@@ -97,7 +97,7 @@ func TestSelectExplainsWhyAGatewayIsNotInThePlan(t *testing.T) {
 	}
 }
 
-// Like the controller, the plan removes the status entries of a Gateway that is being
+// Like the controller, the plan removes a Gateway's status entries while it is being
 // deleted.
 func TestTerminatingGatewayIsWithdrawn(t *testing.T) {
 	served := gatewayWithRoute("one", "example.com")

@@ -9,7 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// A GatewayClass and a Gateway with settings. The settings of the class are separate,
+// A GatewayClass and a Gateway with settings. The GatewayClass's settings are separate,
 // so that a test can omit them.
 const (
 	configuredClass = `

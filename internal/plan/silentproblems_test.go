@@ -24,7 +24,6 @@ func wantLines(t *testing.T, output string, lines, unwanted []string) {
 	}
 }
 
-// table returns the table of a plan.
 func table(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -34,7 +33,7 @@ func table(t *testing.T, p *plan.Plan) string {
 	return out.String()
 }
 
-// wildcardGateway has a listener with a wildcard for the routes of every namespace.
+// wildcardGateway has a listener with a wildcard for routes from every namespace.
 const wildcardGateway = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway

@@ -17,17 +17,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// unsetTime is the transition time of all changed conditions, so that the same
-// manifests result in the same plan. The default conditions of the CRDs have the same
-// time.
+// unsetTime is when all changed conditions changed, so that the same manifests result
+// in the same plan. The default conditions in the CRDs have the same time.
 var unsetTime = metav1.NewTime(time.Unix(0, 0).UTC())
 
-// statuses collects the statuses of the objects. The reports about several Gateways
-// may contribute to the status of one route.
+// statuses collects the objects' statuses. Reports about several Gateways may
+// contribute to one route's status.
 type statuses struct {
 	options gateway.Options
 	objects map[gateway.Owner]client.Object
-	// reported are the objects with a status of the controller.
+	// reported are the objects on which the controller reports a status.
 	reported map[gateway.Owner]bool
 }
 
@@ -36,8 +35,8 @@ const (
 	apiVersion       = "gateway.networking.k8s.io/v1"
 )
 
-// newStatuses copies the objects of the source that have a status, and sets the
-// statuses of the GatewayClasses.
+// newStatuses copies the source's objects that have a status, and sets the statuses of
+// the GatewayClasses.
 func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (*statuses, error) {
 	s := &statuses{options: o, objects: map[gateway.Owner]client.Object{}, reported: map[gateway.Owner]bool{}}
 	for _, object := range source.Objects {
@@ -68,8 +67,8 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (
 	return s, nil
 }
 
-// setClassStatus sets the status of a GatewayClass of the controller. It assumes that
-// the cluster has the version of the Gateway API that this program is built with.
+// setClassStatus sets the status of one of the controller's GatewayClasses. It assumes
+// that the cluster has the Gateway API version with which this program is built.
 func (s *statuses) setClassStatus(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
 	if class.Spec.ControllerName != s.options.ControllerName {
 		return nil
@@ -98,8 +97,8 @@ func (s *statuses) addGateway(key gateway.Owner, report gateway.Report) map[gate
 	return changed
 }
 
-// addAttached merges the statuses of ListenerSets and routes in a report. It returns
-// the objects whose statuses it changes.
+// addAttached merges the ListenerSet and route statuses in a report. It returns the
+// objects whose statuses it changes.
 func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 	changed := map[gateway.Owner]bool{}
 	for _, wanted := range report.ListenerSets {
@@ -119,7 +118,7 @@ func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 	return changed
 }
 
-// changedRoutes returns the statuses of routes that a report changes, without changing the
+// changedRoutes returns the route statuses that a report changes, without changing the
 // statuses.
 func (s *statuses) changedRoutes(report gateway.Report) map[gateway.Owner]gatewayv1.RouteStatus {
 	changed := map[gateway.Owner]gatewayv1.RouteStatus{}
@@ -151,8 +150,8 @@ func (s *statuses) sorted() []Status {
 	return all
 }
 
-// statusOf returns the status of an object and the lists of conditions in it that
-// belong to the controller.
+// statusOf returns an object's status and the lists of conditions in it that belong to
+// the controller.
 func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 	switch o := object.(type) {
 	case *gatewayv1.GatewayClass:

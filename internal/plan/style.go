@@ -16,23 +16,23 @@ import (
 type Style struct {
 	// Color prints problems in color.
 	Color bool
-	// Width is the number of columns of the terminal; 0 if the output is not a terminal.
-	// The rows of tables are truncated to it.
+	// Width is how many columns the terminal has; 0 if the output is not a terminal.
+	// Table rows are truncated to it.
 	Width int
-	// Wide disables truncation: of rows, and of lists of names.
+	// Wide disables truncating rows and lists of names.
 	Wide bool
 }
 
-// Marks at the end of a line. The text cannot contain them, because [terminal.Printf] escapes its
-// arguments.
+// Marks at the end of a line. The text cannot contain them, because [terminal.Printf]
+// escapes its arguments.
 const (
-	// rowMark marks a row of a table.
+	// rowMark marks a table row.
 	rowMark = "\x01"
 	// problemMark marks a problem.
 	problemMark = "\x02"
 )
 
-// markRow returns the mark of a row of a table.
+// markRow returns the mark for a table row.
 func markRow(problem bool) string {
 	if problem {
 		return rowMark + problemMark
@@ -52,13 +52,13 @@ func newColumns(w io.Writer, style Style) *columns {
 	return &columns{style: style, out: tabwriter.NewWriter(&styler{w: w, color: style.Color}, 0, 4, columnGap, ' ', 0)}
 }
 
-// columnGap is the number of spaces between two columns.
+// columnGap is how many spaces separate two columns.
 const columnGap = 2
 
 // Write implements [io.Writer].
 func (c *columns) Write(text []byte) (int, error) { return c.text.Write(text) }
 
-// Flush writes the text. The widths of columns before and after it are independent.
+// Flush writes the text. Column widths before and after it are independent.
 func (c *columns) Flush() error {
 	var rows [][]string
 	lines := slices.Collect(strings.Lines(c.text.String()))
@@ -88,8 +88,8 @@ func (c *columns) Flush() error {
 // minColumnWidth is the width to which a column can be truncated.
 const minColumnWidth = 6
 
-// columnWidths returns the widths of the columns that fit the terminal, or nil if no
-// column must be truncated. It truncates the widest columns.
+// columnWidths returns the column widths that fit the terminal, or nil if no column
+// must be truncated. It truncates the widest columns.
 func (s Style) columnWidths(rows [][]string) []int {
 	if s.Width == 0 || s.Wide || len(rows) == 0 {
 		return nil
@@ -126,8 +126,8 @@ func truncate(text string, width int) string {
 	return string(letters[:width-1]) + "…"
 }
 
-// abbreviate joins at most three names, and the number of the others. In a wide style it
-// joins all names.
+// abbreviate joins at most three names, and how many others there are. In a wide style
+// it joins all names.
 func (s Style) abbreviate(names []string) string {
 	const limit = 3
 	if s.Wide || len(names) <= limit {
@@ -136,7 +136,7 @@ func (s Style) abbreviate(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 }
 
-// plural returns the plural of a kind, unless n is 1.
+// plural returns a kind's plural, unless n is 1.
 func plural(kind string, n int) string {
 	if n == 1 {
 		return kind
@@ -146,11 +146,11 @@ func plural(kind string, n int) string {
 
 func withoutMarks(line string) string { return strings.TrimRight(line, rowMark+problemMark+"\n") }
 
-// styler writes lines with the colors of their marks, and removes the marks.
+// styler writes lines in the colors for their marks, and removes the marks.
 type styler struct {
 	w     io.Writer
 	color bool
-	// rest is the beginning of a line that is not complete.
+	// rest is the beginning of an incomplete line.
 	rest []byte
 }
 

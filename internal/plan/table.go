@@ -70,7 +70,7 @@ func (g *Gateway) writeListeners(out *columns) {
 	flush(out)
 }
 
-// state returns the reason of a problem, or "served".
+// state returns a problem's reason, or "served".
 func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 // writeRules prints the rules. It prints the column ACCESS, with the team whose token a
@@ -95,7 +95,7 @@ func (g *Gateway) writeRules(out *columns) {
 	flush(out)
 }
 
-// sourceOf describes where a rule comes from, and why it answers with an error.
+// sourceOf describes where a rule comes from, and why it returns an error.
 func sourceOf(rule *ingress.Rule) string {
 	switch {
 	case rule.Entry != nil && rule.Entry.Action.Problem != nil:
@@ -109,7 +109,7 @@ func sourceOf(rule *ingress.Rule) string {
 	}
 }
 
-// teamOf returns the team whose token of Cloudflare Access the rule requires, or "".
+// teamOf returns the team whose Cloudflare Access token the rule requires, or "".
 func teamOf(rule *ingress.Rule) string {
 	if rule.OriginRequest == nil || rule.OriginRequest.Access == nil {
 		return ""
@@ -117,8 +117,8 @@ func teamOf(rule *ingress.Rule) string {
 	return rule.OriginRequest.Access.TeamName
 }
 
-// WriteProblems prints the problems at the end of each Gateway's table, and what a change of
-// the data plane does.
+// WriteProblems prints the problems at the end of each Gateway's table, and what a data
+// plane change does.
 func (p *Plan) WriteProblems(w io.Writer) {
 	out := &styler{w: w}
 	for i := range p.Gateways {
@@ -127,7 +127,7 @@ func (p *Plan) WriteProblems(w io.Writer) {
 	}
 }
 
-// writeProblems prints the problems of hostnames, ListenerSets, listeners and routes.
+// writeProblems prints the problems with hostnames, ListenerSets, listeners and routes.
 func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	if g.sharedHostnames != "" {
 		g.writeProblem(out, g.sharedHostnames)

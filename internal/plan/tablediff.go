@@ -12,13 +12,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// UsesEnvoy reports whether Envoy serves a Gateway of the plan.
+// UsesEnvoy reports whether Envoy serves a Gateway in the plan.
 func (p *Plan) UsesEnvoy() bool {
 	return slices.ContainsFunc(p.Gateways, func(g Gateway) bool { return g.DataPlane == v1alpha1.DataPlaneEnvoy })
 }
 
-// CompareTables compares the routing tables that Envoy serves with those of the plan before.
-// The configuration of a tunnel, which [Plan.Compare] compares, does not contain them.
+// CompareTables compares the routing tables that Envoy serves with the tables in the
+// plan before. A tunnel's configuration, which [Plan.Compare] compares, does not
+// contain them.
 func (p *Plan) CompareTables(before *Plan) {
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
@@ -37,8 +38,8 @@ func (p *Plan) CompareTables(before *Plan) {
 	}
 }
 
-// NoteTablesNotCompared adds a note to the Gateways that Envoy serves, unless the plan is
-// that of a cluster without manifests, which has nothing to compare.
+// NoteTablesNotCompared adds a note to the Gateways that Envoy serves, unless the plan
+// is for a cluster without manifests, which has nothing to compare.
 func (p *Plan) NoteTablesNotCompared(isCluster bool) {
 	for i := range p.Gateways {
 		if g := &p.Gateways[i]; g.servesTable() && !isCluster {
@@ -48,7 +49,7 @@ func (p *Plan) NoteTablesNotCompared(isCluster bool) {
 	}
 }
 
-// servesTable reports whether Envoy serves the routing table of the Gateway.
+// servesTable reports whether Envoy serves the Gateway's routing table.
 func (g *Gateway) servesTable() bool {
 	return g.DataPlane == v1alpha1.DataPlaneEnvoy && g.result.Table != nil
 }
@@ -60,8 +61,8 @@ func (g *Gateway) ensureDiff() {
 	}
 }
 
-// tableDiff returns the unified diff of two routing tables, with one line for each entry.
-// It is empty if they are equal.
+// tableDiff returns a unified diff between two routing tables, with one line for each
+// entry. It is empty if they are equal.
 func tableDiff(before, after *routing.Table, name string) string {
 	from := "routes of " + name + " in the cluster"
 	if before == nil {

@@ -16,7 +16,7 @@ func envoyManifests(t *testing.T, oldnew ...string) string {
 	return strings.NewReplacer(oldnew...).Replace(string(text))
 }
 
-// With Envoy, a diff shows the routing table, because the configuration of the tunnel does
+// With Envoy, a diff shows the routing table, because the tunnel's configuration does
 // not contain the routes.
 func TestDiffShowsTheRoutesOfEnvoy(t *testing.T) {
 	unchanged, withIngressRules := envoyManifests(t), envoyManifests(t, "dataPlane: Envoy", "dataPlane: IngressRules")

@@ -23,16 +23,15 @@ import (
 )
 
 const (
-	// uptime is the assumed uptime of the controller. It is longer than any request,
-	// so that no decision waits for a late response, and shorter than the interval at
-	// which the controller reads tokens.
+	// uptime is how long the controller is assumed to have run. It is longer than any
+	// request, so that no decision waits for a late response, and shorter than the
+	// interval at which the controller reads tokens.
 	uptime = time.Hour
 	// unknownAccount represents the controller's account if the flags do not set it.
 	unknownAccount = "unknown"
 )
 
-// tunnels contains the Tunnel objects of the controller and the identity of its
-// installation.
+// tunnels contains the controller's Tunnel objects and identifies its installation.
 type tunnels struct {
 	objects   []v1alpha1.Tunnel
 	options   tunnel.Options
@@ -58,8 +57,8 @@ func newTunnels(ctx context.Context, source *state.Source, o Options, now time.T
 	return t, err
 }
 
-// clusterUID returns the UID of the namespace kube-system, or "" when no cluster
-// was read.
+// clusterUID returns the UID of the namespace kube-system, or "" when no cluster was
+// read.
 func clusterUID(ctx context.Context, r client.Reader) (string, error) {
 	var system corev1.Namespace
 	err := r.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system)
@@ -69,8 +68,8 @@ func clusterUID(ctx context.Context, r client.Reader) (string, error) {
 	return string(system.UID), nil
 }
 
-// recordedClusterID returns the cluster ID in the name of a tunnel of this
-// installation, or "".
+// recordedClusterID returns the cluster ID in a tunnel name in this installation, or
+// "".
 func (t *tunnels) recordedClusterID() string {
 	for i := range t.objects {
 		spec := &t.objects[i].Spec
@@ -84,7 +83,7 @@ func (t *tunnels) recordedClusterID() string {
 	return ""
 }
 
-// defaultClusterID returns the default of the controller, or "" without a cluster.
+// defaultClusterID returns the controller's default, or "" without a cluster.
 func (t *tunnels) defaultClusterID() string {
 	if t.options.ClusterUID == "" {
 		return ""
@@ -92,8 +91,9 @@ func (t *tunnels) defaultClusterID() string {
 	return tunnel.DefaultClusterID(t.options.ClusterUID, t.options.ControllerName)
 }
 
-// optionsFor returns the options of the decision about the Gateway with the Tunnel object, which
-// can be nil. Without a cluster, neither UIDs nor the flags of the controller are known.
+// optionsFor returns the options for deciding about the Gateway with the Tunnel object,
+// which can be nil. Without a cluster, neither UIDs nor the controller's flags are
+// known.
 func (t *tunnels) optionsFor(object *v1alpha1.Tunnel, o gateway.Options) decision.Options {
 	all := decision.Options{Gateway: o, Tunnel: t.options, Account: t.account}
 	if object != nil {
@@ -126,8 +126,8 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, object *v1alpha1.Tunnel, d *decisi
 	return f
 }
 
-// desired returns the desired state for the Tunnel of the facts, or nil. Without a cluster ID, the
-// recorded name is the desired one.
+// desired returns the desired state for the Tunnel in the facts, or nil. Without a
+// cluster ID, the recorded name is the desired one.
 func desired(d *decision.Decision, f tunnel.Facts) *tunnel.Desired {
 	all := d.Desired(f.Object)
 	if all != nil && f.Object != nil && f.Options.ClusterID == "" {
@@ -136,8 +136,8 @@ func desired(d *decision.Decision, f tunnel.Facts) *tunnel.Desired {
 	return all
 }
 
-// tunnel returns a copy of the Tunnel object with the name for the Gateway, or nil.
-// The spec of the object may refer to another Gateway.
+// tunnel returns a copy of the Tunnel object with the name for the Gateway, or nil. The
+// object's spec may refer to another Gateway.
 func (t *tunnels) tunnel(name types.NamespacedName) *v1alpha1.Tunnel {
 	for i := range t.objects {
 		if t.objects[i].Name == tunnel.ObjectName(name) {
@@ -169,8 +169,8 @@ func (t *tunnels) updateObject(f *tunnel.Facts) {
 	}
 }
 
-// credentials returns the state of the credentials: whether the API token, as far as
-// it is known, belongs to the account of the Tunnel.
+// credentials reports whether the API token, as far as it is known, belongs to the
+// Tunnel's account.
 func (t *tunnels) credentials(spec v1alpha1.TunnelSpec) tunnel.Credentials {
 	if _, ok := t.account.ForTunnel(spec, t.namespace); !ok && t.account.Account != "" {
 		return tunnel.Credentials{State: tunnel.CredentialsWrongAccount}
@@ -178,7 +178,7 @@ func (t *tunnels) credentials(spec v1alpha1.TunnelSpec) tunnel.Credentials {
 	return tunnel.Credentials{State: tunnel.CredentialsUsable}
 }
 
-// credentialSource returns the source of the API token for the Tunnel.
+// credentialSource returns where the Tunnel's API token comes from.
 func (t *tunnels) credentialSource(spec v1alpha1.TunnelSpec) credentials.Source {
 	from, _ := t.account.ForTunnel(spec, t.namespace)
 	if from.Account == unknownAccount {

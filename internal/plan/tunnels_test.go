@@ -87,7 +87,7 @@ func TestAddressIsThatOfTheRecordedTunnel(t *testing.T) {
 	}
 }
 
-// explanation returns the explanation of a request as text.
+// explanation returns a request's explanation as text.
 func explanation(t *testing.T, p *plan.Plan, host string) string {
 	t.Helper()
 	var out bytes.Buffer

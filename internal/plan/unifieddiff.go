@@ -13,12 +13,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// unifiedDiff returns the unified diff of two configurations in YAML. It is empty if
+// unifiedDiff returns a unified diff between two configurations in YAML. It is empty if
 // and only if both have the same [provider.Configuration.Hash]. from and to are the
 // names in the headers.
 //
-// A push keeps the unknown fields of the current configuration, so both sides of the
-// diff have the unknown fields of have.
+// A push keeps the current configuration's unknown fields, so both sides have the
+// unknown fields from have.
 func unifiedDiff(have, want provider.Configuration, from, to string) (string, error) {
 	if have.Hash() == want.Hash() {
 		return "", nil
@@ -36,8 +36,8 @@ func unifiedDiff(have, want provider.Configuration, from, to string) (string, er
 	return text, nil
 }
 
-// render returns the configuration as YAML with sorted keys. It returns nil for the
-// empty configuration of a new tunnel.
+// render returns the configuration as YAML with sorted keys. It returns nil for a new
+// tunnel's empty configuration.
 func render(c provider.Configuration) ([]byte, error) {
 	known, err := json.Marshal(c)
 	if err != nil {

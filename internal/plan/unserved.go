@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
-// Unserved returns the warning that no route of a Gateway in the plan answers the
+// Unserved returns the warning that no route on a Gateway in the plan answers the
 // request, with a similar hostname if there is one. It returns "" if a route answers.
 func (p *Plan) Unserved(request routing.Request) string {
 	traces := p.Explain(request).Traces
@@ -27,8 +27,8 @@ func (p *Plan) Unserved(request routing.Request) string {
 	return suggest.DidYouMean(message, suggest.Closest(hostname, p.similarHostnames(hostname)))
 }
 
-// similarHostnames returns the hostnames of listeners and rules other than host. It
-// replaces the wildcard of a hostname by the first label of host.
+// similarHostnames returns the hostnames on listeners and rules other than host. It
+// replaces a hostname's wildcard with host's first label.
 func (p *Plan) similarHostnames(host string) []string {
 	label, _, _ := strings.Cut(host, ".")
 	var all []string

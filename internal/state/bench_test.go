@@ -16,8 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// BenchmarkLoad measures the time for each ListenerSet of a Gateway. It must grow by no
-// more than 1.3 times from 1,000 to 10,000 ListenerSets.
+// BenchmarkLoad measures the time per ListenerSet on a Gateway. It must grow by no more
+// than 1.3 times from 1,000 to 10,000 ListenerSets.
 func BenchmarkLoad(b *testing.B) {
 	for _, cluster := range []struct {
 		name    string
@@ -51,8 +51,8 @@ func benchmarkLoad(b *testing.B, n int, backend func(i int) types.NamespacedName
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/object")
 }
 
-// tenants returns a Gateway, and a ListenerSet and a route in each of n namespaces. The
-// backend of each route is a headless Service with a named port in another namespace.
+// tenants returns a Gateway, and a ListenerSet and a route in each of n namespaces.
+// Each route's backend is a headless Service with a named port in another namespace.
 func tenants(n int, backendOf func(i int) types.NamespacedName) []client.Object {
 	objects := []client.Object{
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName}},

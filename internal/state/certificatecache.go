@@ -14,10 +14,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
-// CachedCertificates caches the properties of the certificate in each retained Secret until
-// the metadata of the Secret changes.
+// CachedCertificates caches what it finds in each retained Secret's certificate until
+// the Secret's metadata changes.
 type CachedCertificates struct {
-	// Metadata reads the metadata of Secrets from a cache.
+	// Metadata reads Secret metadata from a cache.
 	Metadata client.Reader
 	// Live reads Secrets from the API server.
 	Live client.Reader
@@ -26,7 +26,7 @@ type CachedCertificates struct {
 	Reads func(namespace string) bool
 
 	mu sync.Mutex
-	// retained contains the Secrets of each key that has Secrets.
+	// retained maps each key to its Secrets, if it has any.
 	retained map[Key]sets.Set[types.NamespacedName]
 	// secrets contains the retained Secrets.
 	secrets map[types.NamespacedName]*cachedSecret
@@ -39,7 +39,7 @@ type cachedSecret struct {
 	certificate *cachedCertificate
 }
 
-// cachedCertificate contains the properties of a certificate in one version of a Secret.
+// cachedCertificate is the certificate in one version of a Secret.
 type cachedCertificate struct {
 	uid         types.UID
 	version     string
@@ -99,8 +99,7 @@ func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedN
 	return found, true, nil
 }
 
-// lookup returns the cached certificate if it belongs to the current version of the
-// Secret.
+// lookup returns the cached certificate if it belongs to the Secret's current version.
 func (c *CachedCertificates) lookup(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 // Certificates inspects the certificates in Secrets. Implementations are safe for
 // concurrent use.
 type Certificates interface {
-	// Inspect returns the properties of the certificate in a Secret, and false if the
-	// Secret does not exist. Implementations do not keep the data of the Secret.
+	// Inspect inspects the certificate in a Secret. It returns false if the Secret does
+	// not exist. Implementations do not keep the Secret's data.
 	Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error)
 }
 
@@ -34,12 +34,12 @@ type retainer interface {
 	Retain(key Key, names []types.NamespacedName)
 }
 
-// maxInspections is the maximum number of Secrets that one load inspects at the same time,
-// and that the process parses at the same time.
+// maxInspections is how many Secrets one load inspects at the same time, and how many
+// the process parses at the same time.
 const maxInspections = 4
 
-// inspections limits the parsed Secrets of the whole process: each takes up to 100 ms of a
-// CPU, and the workers load several Gateways at the same time.
+// inspections limits how many Secrets the whole process parses: each takes up to 100 ms
+// CPU time, and the workers load several Gateways at the same time.
 var inspections = inspector{semaphore.NewWeighted(maxInspections), gateway.InspectCertificate}
 
 // inspector inspects a limited number of Secrets at the same time.
@@ -60,32 +60,32 @@ func (i inspector) run(ctx context.Context, secret *corev1.Secret) (gateway.Cert
 		return nil
 	})
 	if err != nil {
-		// A Secret of one tenant must not prevent the reconcile of the whole Gateway.
+		// One tenant's Secret must not prevent reconciling the whole Gateway.
 		found = gateway.Certificate{Problem: "has data that the controller cannot validate because of a bug; see the log of the controller"}
 	}
 	return found, nil
 }
 
-// inspection is the result of Inspect.
+// inspection is what Inspect returns.
 type inspection struct {
 	certificate gateway.Certificate
 	exists      bool
 }
 
-// inspectAll inspects the certificates in the Secrets that exist. If it fails, it returns
-// the error of the first name.
+// inspectAll inspects the certificates in the Secrets that exist. If it fails, it
+// returns the error for the first name.
 func inspectAll(ctx context.Context, certificates Certificates, names []types.NamespacedName) (map[types.NamespacedName]gateway.Certificate, error) {
 	results, errs := make([]inspection, len(names)), make([]error, len(names))
 	var group errgroup.Group
 	group.SetLimit(maxInspections)
 	for i, name := range names {
 		group.Go(func() error {
-			// The recovery of the reconciler does not cover this goroutine.
+			// The reconciler's recovery does not cover this goroutine.
 			errs[i] = recovery.Call(ctx, func() (err error) {
 				results[i].certificate, results[i].exists, err = certificates.Inspect(ctx, name)
 				return err
 			})
-			return nil // an error must not hide an error of an earlier name
+			return nil // an error must not hide an earlier name's error
 		})
 	}
 	_ = group.Wait()
@@ -135,7 +135,7 @@ type PermittedCertificates struct {
 	assumed   []types.NamespacedName
 }
 
-// assumedExpiry is the expiry of a certificate that is assumed to be valid.
+// assumedExpiry is when a certificate that is assumed to be valid expires.
 var assumedExpiry = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // NewPermittedCertificates returns PermittedCertificates that read with r.

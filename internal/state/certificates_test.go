@@ -18,8 +18,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// gatewayWithSecrets returns the manifest of a Gateway in the namespace infra whose listener
-// refers to the Secrets.
+// gatewayWithSecrets returns a manifest for a Gateway in the namespace infra whose
+// listener refers to the Secrets.
 func gatewayWithSecrets(name, class string, secrets ...string) string {
 	refs := make([]string, len(secrets))
 	for i, secret := range secrets {
@@ -47,13 +47,13 @@ spec: {controllerName: tunnelgateway.dev/controller}
 // secretReader is a reader for which every Secret exists.
 type secretReader struct {
 	client.Reader // not used
-	// delay is the duration of each read.
+	// delay is how long each read takes.
 	delay time.Duration
 	// fails reports whether the reader returns an error for the Secret, or nil.
 	fails func(name string) bool
 
 	mu    sync.Mutex
-	reads int // of Secrets, without those of their metadata
+	reads int // reads of Secrets, not of their metadata
 }
 
 func (r *secretReader) Get(_ context.Context, name client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -101,7 +101,7 @@ func TestLoadInspectsFourSecretsAtATime(t *testing.T) {
 }
 
 func TestLoadReturnsTheErrorOfTheFirstSecret(t *testing.T) {
-	// The order of the references and of the reads does not matter.
+	// In which order references and reads come does not matter.
 	manifests := tunnelClass + gatewayWithSecrets("shared", "tunnel", "e", "d", "c", "b", "a")
 	secrets := &secretReader{fails: func(name string) bool { return name != "a" && name != "e" }}
 	for range 20 {

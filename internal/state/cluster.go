@@ -27,19 +27,18 @@ import (
 
 // Cluster is a cluster that is read once and never changed.
 type Cluster struct {
-	// Live reads the types of [manifest.Scheme] and the metadata of CRDs from the API
-	// server.
+	// Live reads the types in [manifest.Scheme] and CRD metadata from the API server.
 	Live           client.Reader
 	ControllerName gatewayv1.GatewayController
-	// ControllerNamespace is the namespace of the Tunnels.
+	// ControllerNamespace is the namespace that contains the Tunnels.
 	ControllerNamespace string
 	// Progress is called before a kind is read. The returned function is called after
 	// the kind was read. Progress can be nil.
 	Progress func(name string) (done func())
 }
 
-// Connect returns a client for a Cluster. It makes no requests. In particular, it does not
-// discover the served kinds, because a context cannot cancel the discovery.
+// Connect returns a client for a Cluster. It makes no requests. In particular, it does
+// not discover the served kinds, because a context cannot cancel that.
 func Connect(c *rest.Config) (client.WithWatch, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, k := range kinds.Select(func(k kinds.Kind) bool { return k.Plan != kinds.Never }) {
@@ -57,9 +56,9 @@ func Connect(c *rest.Config) (client.WithWatch, error) {
 	return live, nil
 }
 
-// FromCluster reads the objects that a plan of the cluster requires. It adds the objects
-// from manifests as if they had been applied; see [overlay]. The returned Source reads
-// Secrets and EndpointSlices from the cluster on demand.
+// FromCluster reads the objects that a plan for the cluster requires. It adds the
+// objects from manifests as if they had been applied; see [overlay]. The returned
+// Source reads Secrets and EndpointSlices from the cluster on demand.
 //
 // The error names all kinds that are missing or that the user cannot list.
 func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, error) {
@@ -77,8 +76,8 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	return source, nil
 }
 
-// newClusterSource returns the source of the objects. It reads Secrets and EndpointSlices
-// from live.
+// newClusterSource returns a source with the objects. It reads Secrets and
+// EndpointSlices from live.
 func newClusterSource(live client.Reader, controller gatewayv1.GatewayController, objects []client.Object, set *manifest.Set) (*Source, error) {
 	memory, err := NewMemory(append(slices.Clone(objects), missingNamespaces(objects)...), Indexes(controller))
 	if err != nil {
@@ -89,7 +88,7 @@ func newClusterSource(live client.Reader, controller gatewayv1.GatewayController
 	return source, nil
 }
 
-// GatewayNames returns the names of the Gateways that the controller manages.
+// GatewayNames names the Gateways that the controller manages.
 func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, error) {
 	classes, err := c.list(ctx, kinds.GatewayClass)
 	if err != nil {
@@ -112,8 +111,8 @@ func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, erro
 	return names, nil
 }
 
-// listAll lists every listed kind. It continues after a missing kind or permission, so that the
-// error names all of them.
+// listAll lists every listed kind. It continues after a missing kind or permission, so
+// that the error names all of them.
 func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	var errs []error
@@ -139,7 +138,7 @@ func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 	return all, errors.Join(errs...)
 }
 
-// forbiddenUser matches the user in a Forbidden error of the API server.
+// forbiddenUser matches the user in the API server's Forbidden error.
 var forbiddenUser = regexp.MustCompile(`User "[^"]*"`)
 
 // refusedUser returns the user whose request the API server rejected.
@@ -175,7 +174,7 @@ func (c Cluster) list(ctx context.Context, kind kinds.Kind) ([]client.Object, er
 	return found, err
 }
 
-// listError adds the kind, and the likely cause of a NotFound error.
+// listError adds the kind, and the likely cause if the error is NotFound.
 func listError(kind kinds.Kind, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -216,8 +215,8 @@ func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...c
 		return err
 	}
 	for i := range found.Items {
-		// An EndpointSlice from a manifest replaces the EndpointSlice of the cluster,
-		// even if its labels do not match.
+		// An EndpointSlice from a manifest replaces the one in the cluster, even if its
+		// labels do not match.
 		err := r.Memory.Get(ctx, client.ObjectKeyFromObject(&found.Items[i]), &discoveryv1.EndpointSlice{})
 		if apierrors.IsNotFound(err) {
 			endpointSlices.Items = append(endpointSlices.Items, found.Items[i])
@@ -226,8 +225,8 @@ func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...c
 	return nil
 }
 
-// serviceByLabel replaces a selection by [IndexService], which the API server does not have, by
-// the namespace and the label of the Service.
+// serviceByLabel replaces a selection by [IndexService], which the API server does not
+// have, with the Service's namespace and label.
 func serviceByLabel(opts []client.ListOption) *client.ListOptions {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
 	if o.FieldSelector == nil {

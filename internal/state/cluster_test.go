@@ -27,14 +27,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// apiServer simulates the API server for the requests of a plan.
+// apiServer simulates the API server for a plan's requests.
 type apiServer struct {
 	*state.Memory
-	// fail returns the error of a request, or nil. The key of a list is empty.
+	// fail returns a request's error, or nil. The key is empty when a list is
+	// requested.
 	fail func(key client.ObjectKey, object any) error
-	// pageSize is the maximum number of objects in a page; 0 means no limit.
+	// pageSize limits the objects in a page; 0 means no limit.
 	pageSize int
-	// pagesUntilExpiry is the number of further pages before a continue token expires.
+	// pagesUntilExpiry is how many further pages a continue token lasts.
 	pagesUntilExpiry int
 	gets             []string
 	lists            []string
@@ -92,7 +93,7 @@ func (s *apiServer) paginate(list client.ObjectList, opts []client.ListOption) e
 	return meta.SetList(list, all[from:to])
 }
 
-// newAPIServer returns an API server with the objects of the manifests.
+// newAPIServer returns an API server with the objects in the manifests.
 func newAPIServer(t *testing.T, manifests string) *apiServer {
 	t.Helper()
 	return &apiServer{Memory: memory(t, objects(t, manifests))}
@@ -180,7 +181,8 @@ func forbiddenError(resource, namespace, name string) error {
 }
 
 func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
-	// The error names all missing permissions, so that the user can request all of them together.
+	// The error names all missing permissions, so that the user can request all of them
+	// together.
 	server := newAPIServer(t, clusterManifests)
 	server.fail = func(_ client.ObjectKey, object any) error {
 		switch object.(type) {
@@ -223,7 +225,7 @@ const onDemandManifests = `
 ---
 `
 
-// endpointSliceManifest returns the manifest of an EndpointSlice of the Service.
+// endpointSliceManifest returns a manifest for the Service's EndpointSlice.
 func endpointSliceManifest(name, service string) string {
 	return `
 apiVersion: discovery.k8s.io/v1
@@ -345,7 +347,7 @@ func TestGatewayNamesListsManagedGateways(t *testing.T) {
 func keyOf(o runtime.Object) string { return client.ObjectKeyFromObject(o.(client.Object)).String() }
 
 func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
-	// Without discovery, Connect must map every kind to the correct path of the API.
+	// Without discovery, Connect must map every kind to the correct API path.
 	var requested []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requested = append(requested, r.URL.Path)

@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// ClassConfiguration reads the TunnelConfiguration that the class refers to. It returns nil
-// if the class has no such reference or the object does not exist.
+// ClassConfiguration reads the TunnelConfiguration that the GatewayClass refers to. It
+// returns nil if the GatewayClass has no such reference or the object does not exist.
 func ClassConfiguration(ctx context.Context, r client.Reader, class *gatewayv1.GatewayClass) (*v1alpha1.TunnelConfiguration, error) {
 	name, ok := settings.ClassParameters(class)
 	return loadConfiguration(ctx, r, name, ok)
@@ -28,7 +28,7 @@ func loadConfiguration(ctx context.Context, r client.Reader, name types.Namespac
 	return get(ctx, r, name, &v1alpha1.TunnelConfiguration{})
 }
 
-// loadConfigurations reads the TunnelConfigurations of the class and of the Gateway.
+// loadConfigurations reads the GatewayClass's and the Gateway's TunnelConfigurations.
 func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) error {
 	var err error
 	if s.ClassConfiguration, err = ClassConfiguration(ctx, l.Reader, s.Class); err != nil {
@@ -39,7 +39,7 @@ func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) err
 	return err
 }
 
-// parametersIndexes returns the indexes of references to TunnelConfigurations.
+// parametersIndexes returns the indexes for references to TunnelConfigurations.
 func parametersIndexes() []Index {
 	return []Index{
 		{&gatewayv1.GatewayClass{}, IndexParameters, func(o client.Object) []string {
@@ -51,7 +51,7 @@ func parametersIndexes() []Index {
 	}
 }
 
-// indexValues returns the name as the only value of an index, or no value.
+// indexValues returns the name as an index's only value, or no value.
 func indexValues(name types.NamespacedName, ok bool) []string {
 	if !ok {
 		return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// configurationManifests contains Gateways with a TunnelConfiguration for the class and the
-// Gateway, for the class only, without one, and with references that do not resolve.
+// configurationManifests contains Gateways with a TunnelConfiguration for the
+// GatewayClass and the Gateway, for the GatewayClass only, without one, and with
+// references that do not resolve.
 const configurationManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Endpoints returns the EndpointSlices of a Service. They must not be changed. The reader must
-// provide the [Indexes].
+// Endpoints returns a Service's EndpointSlices. They must not be changed. The reader
+// must provide the [Indexes].
 func Endpoints(ctx context.Context, r client.Reader, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
 	var list discoveryv1.EndpointSliceList
 	if err := r.List(ctx, &list, client.MatchingFields{IndexService: service.String()}, client.UnsafeDisableDeepCopy); err != nil {

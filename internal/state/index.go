@@ -12,37 +12,37 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The names of indexed fields.
+// Names of indexed fields.
 const (
-	// IndexParentGateway indexes ListenerSets by the "namespace/name" of the Gateway
-	// in their parentRef.
+	// IndexParentGateway indexes ListenerSets by the Gateway in their parentRef, as
+	// "namespace/name".
 	IndexParentGateway = "parentGateway"
 	// IndexParent indexes routes by the Gateways and ListenerSets in their parentRefs
-	// and in the status entries of this controller. A route that was detached from a
-	// parent has that parent until its status entry is removed.
+	// and in this controller's status entries. A route that was detached from a parent
+	// has that parent until its status entry is removed.
 	IndexParent = "parent"
-	// IndexStatusParent indexes routes by the Gateways and ListenerSets in the status
-	// entries of this controller.
+	// IndexStatusParent indexes routes by the Gateways and ListenerSets in this
+	// controller's status entries.
 	IndexStatusParent = "statusParent"
-	// IndexBackend indexes routes by the "namespace/name" of the Services in their
-	// backendRefs.
+	// IndexBackend indexes routes by the Services in their backendRefs, as
+	// "namespace/name".
 	IndexBackend = "backend"
-	// IndexCertificate indexes Gateways and ListenerSets by the "namespace/name" of
-	// the Secrets in their certificateRefs.
+	// IndexCertificate indexes Gateways and ListenerSets by the Secrets in their
+	// certificateRefs, as "namespace/name".
 	IndexCertificate = "certificate"
-	// IndexGatewayNamespace indexes Tunnels by the namespace of their Gateway.
+	// IndexGatewayNamespace indexes Tunnels by their Gateway's namespace.
 	IndexGatewayNamespace = "gatewayNamespace"
-	// IndexClass indexes Gateways by the name of their class.
+	// IndexClass indexes Gateways by the name of their GatewayClass.
 	IndexClass = "class"
-	// IndexParameters indexes GatewayClasses and Gateways by the "namespace/name" of
-	// the TunnelConfiguration in their parametersRef. A reference of a class is not
-	// an index value of its Gateways; use [IndexClass] to find them.
+	// IndexParameters indexes GatewayClasses and Gateways by the TunnelConfiguration in
+	// their parametersRef, as "namespace/name". A GatewayClass's reference is not an
+	// index value for its Gateways; use [IndexClass] to find them.
 	IndexParameters = "parameters"
-	// IndexService indexes EndpointSlices by the "namespace/name" of their Service.
+	// IndexService indexes EndpointSlices by their Service, as "namespace/name".
 	IndexService = "service"
 )
 
-// Index defines an indexed field of a kind.
+// Index defines an indexed field for a kind.
 type Index struct {
 	Object  client.Object
 	Field   string
@@ -85,8 +85,8 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 	return all
 }
 
-// ParentGateway returns the key of the Gateway in the parentRef of a ListenerSet, and
-// false if the parentRef is of another kind.
+// ParentGateway returns the key for the Gateway in a ListenerSet's parentRef, and false
+// if the parentRef names another kind.
 func ParentGateway(set *gatewayv1.ListenerSet) (Key, bool) {
 	ref := set.Spec.ParentRef
 	return GatewayKey(string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(set.Namespace))), string(ref.Name)),
@@ -94,8 +94,8 @@ func ParentGateway(set *gatewayv1.ListenerSet) (Key, bool) {
 			ptr.Deref(ref.Kind, gateway.KindGateway) == gateway.KindGateway
 }
 
-// RouteParents returns the parents in the spec of a route and in the status entries of this
-// controller.
+// RouteParents returns the parents in a route's spec and in this controller's status
+// entries.
 func RouteParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
 	spec, _, ok := gateway.CommonRoute(route)
 	if !ok {
@@ -104,7 +104,7 @@ func RouteParents(route client.Object, controller gatewayv1.GatewayController) [
 	return append(owners(spec.ParentRefs, route.GetNamespace()), RouteStatusParents(route, controller)...)
 }
 
-// RouteStatusParents returns the parents in the status entries of this controller.
+// RouteStatusParents returns the parents in this controller's status entries.
 func RouteStatusParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
 	_, status, ok := gateway.CommonRoute(route)
 	if !ok {

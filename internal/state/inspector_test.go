@@ -55,8 +55,7 @@ func TestInspectorStopsWaitingWhenTheContextIsCanceled(t *testing.T) {
 	}
 }
 
-// A Secret that the controller cannot check must not prevent the reconcile of its
-// Gateway.
+// A Secret that the controller cannot check must not prevent reconciling its Gateway.
 func TestAPanicIsAProblemOfTheSecret(t *testing.T) {
 	calls := 0
 	i := inspector{semaphore.NewWeighted(1), func(*corev1.Secret) gateway.Certificate {

@@ -20,11 +20,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Key identifies the object of a reconcile: a Gateway, managed or not, or a ListenerSet
+// Key identifies what is reconciled: a Gateway, managed or not, or a ListenerSet
 // without a Gateway, for which routes may have status entries.
 type Key = gateway.Owner
 
-// GatewayKey returns the key of a Gateway.
+// GatewayKey returns a Gateway's key.
 func GatewayKey(namespace, name string) Key {
 	return Key{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
@@ -35,13 +35,13 @@ type Loaded struct {
 	Gateway *gatewayv1.Gateway
 	// Tunnel is the Gateway's Tunnel object, or nil if it does not exist.
 	Tunnel *v1alpha1.Tunnel
-	// Managed reports whether the class of the Gateway names this controller.
+	// Managed reports whether the Gateway's GatewayClass names this controller.
 	Managed bool
-	// ClassMissing reports whether the Gateway's class does not exist.
+	// ClassMissing reports whether the Gateway's GatewayClass does not exist.
 	ClassMissing bool
 	// Snapshot contains all objects that can affect the Gateway. Its Gateway and Class
 	// are nil if they do not exist. If the Gateway is not managed, Snapshot contains
-	// only the routes with a status entry of this controller.
+	// only the routes with a status entry from this controller.
 	Snapshot *gateway.Snapshot
 }
 
@@ -50,14 +50,14 @@ type Loaded struct {
 type Loader struct {
 	Reader         client.Reader
 	ControllerName gatewayv1.GatewayController
-	// ControllerNamespace is the namespace of the Tunnels.
+	// ControllerNamespace is the namespace that contains the Tunnels.
 	ControllerNamespace string
 	// Certificates inspects the certificates that listeners refer to.
 	Certificates Certificates
 }
 
-// Load reads the objects that affect the key. Its cost is proportional to the number of
-// these objects and does not depend on the size of the cluster.
+// Load reads the objects that affect the key. Its cost grows with the number of these
+// objects and does not depend on the cluster's size.
 func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	loaded := &Loaded{Snapshot: &gateway.Snapshot{}}
 	parents, err := l.loadParents(ctx, key, loaded)
@@ -87,8 +87,8 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	return loaded, nil
 }
 
-// loadParents reads the Gateway and its ListenerSets. It returns them as possible parents
-// of routes.
+// loadParents reads the Gateway and its ListenerSets. It returns them as possible
+// parents for routes.
 func (l Loader) loadParents(ctx context.Context, key Key, loaded *Loaded) ([]gateway.Owner, error) {
 	if key.Kind == gateway.KindListenerSet {
 		return l.orphanedListenerSet(ctx, key)
@@ -121,7 +121,7 @@ func (l Loader) orphanedListenerSet(ctx context.Context, key Key) ([]gateway.Own
 	return []gateway.Owner{key}, nil
 }
 
-// loadGateway reads the Gateway, its Tunnel and its class.
+// loadGateway reads the Gateway, its Tunnel and its GatewayClass.
 func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error {
 	object, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.Gateway{})
 	if err != nil || object == nil {
@@ -171,7 +171,7 @@ func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapsh
 	return nil
 }
 
-// loadRoutes reads the routes of all parents by the index, each route once.
+// loadRoutes reads all parents' routes by the index, each route once.
 func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.Owner, s *gateway.Snapshot) error {
 	http, grpc := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 	for _, parent := range parents {
@@ -197,7 +197,6 @@ func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.
 	return nil
 }
 
-// loadNamespaces reads the namespaces of the Gateway, the ListenerSets and the routes.
 func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 	s.Namespaces = map[string]*corev1.Namespace{}
 	load := func(name string) error {
@@ -224,8 +223,8 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 	return nil
 }
 
-// KindOf returns the kind of an object. The kind is determined by the type, because the API
-// server omits it in lists.
+// KindOf returns an object's kind. The type determines it, because the API server omits
+// the kind in lists.
 func KindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // get reads one object. It returns nil if the object does not exist.

@@ -22,8 +22,9 @@ const controllerName = "tunnelgateway.dev/controller"
 
 const controllerNamespace = "tunnel-gateway"
 
-// clusterManifests contains two managed Gateways, a Gateway of another controller, a Gateway
-// whose class does not exist, and the objects that belong to each Gateway.
+// clusterManifests contains two managed Gateways, another controller's Gateway, a
+// Gateway whose GatewayClass does not exist, and the objects that belong to each
+// Gateway.
 const clusterManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
@@ -153,7 +154,6 @@ spec: {parentRefs: [{name: unmanaged}, {name: classless}]}
 ---
 ` + sharedTunnelManifest
 
-// sharedTunnelManifest is the manifest of the Tunnel of Gateway infra/shared.
 const sharedTunnelManifest = `
 apiVersion: tunnelgateway.dev/v1alpha1
 kind: Tunnel
@@ -341,7 +341,7 @@ func newLoader(reader client.Reader) state.Loader {
 // failingReader is a reader that fails for chosen requests.
 type failingReader struct {
 	client.Reader
-	fails func(key client.ObjectKey, object any) bool // the key of a list is empty
+	fails func(key client.ObjectKey, object any) bool // the key is empty for a list
 }
 
 var errRead = errors.New("the cache is broken")

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memory is a client.Reader of objects in memory, with the same indexes as the controller's
-// cache. It does not copy the objects that it returns.
+// Memory is a client.Reader for objects in memory, with the same indexes as the
+// controller's cache. It does not copy the objects that it returns.
 type Memory struct {
 	stores map[reflect.Type]cache.Indexer
 }
 
-// NewMemory returns a reader of the objects. No two objects of a kind may have the same
-// namespace and name.
+// NewMemory returns a reader for the objects. No two objects of a kind may have the
+// same namespace and name.
 func NewMemory(objects []client.Object, indexes []Index) (*Memory, error) {
 	m := &Memory{stores: map[reflect.Type]cache.Indexer{}}
 	indexers := map[reflect.Type]cache.Indexers{}
@@ -100,13 +100,12 @@ func candidates(store cache.Indexer, options *client.ListOptions) ([]any, error)
 	}
 }
 
-// matchesOptions reports whether the namespace and labels of the object match the options.
+// matchesOptions reports whether the object's namespace and labels match the options.
 func matchesOptions(options *client.ListOptions, object client.Object) bool {
 	return (options.Namespace == "" || options.Namespace == object.GetNamespace()) &&
 		(options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(object.GetLabels())))
 }
 
-// itemType returns the pointer type of the list's items.
 func itemType(list client.ObjectList) reflect.Type {
 	items, _ := reflect.TypeOf(list).Elem().FieldByName("Items")
 	return reflect.PointerTo(items.Type.Elem())

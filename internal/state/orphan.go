@@ -10,9 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// loadOrphans determines which routes with a status entry of this controller have no
-// parent that this controller manages. parents are the Gateway and the ListenerSets of the
-// snapshot.
+// loadOrphans determines which routes with a status entry from this controller have no
+// parent that this controller manages. parents are the snapshot's Gateway and
+// ListenerSets.
 func (l Loader) loadOrphans(ctx context.Context, loaded *Loaded, parents []gateway.Owner) error {
 	managed := make(map[gateway.Owner]bool, len(parents))
 	for _, parent := range parents {
@@ -36,8 +36,8 @@ func (l Loader) loadOrphans(ctx context.Context, loaded *Loaded, parents []gatew
 	return nil
 }
 
-// isAttached reports whether one of the parentRefs names a Gateway or ListenerSet that this
-// controller manages. It adds the parents that it reads to managed.
+// isAttached reports whether one of the parentRefs names a Gateway or ListenerSet that
+// this controller manages. It adds the parents that it reads to managed.
 func (l Loader) isAttached(ctx context.Context, refs []gatewayv1.ParentReference, namespace string, managed map[gateway.Owner]bool) (bool, error) {
 	for _, ref := range refs {
 		parent, ok := gateway.OwnerOf(ref, namespace)
@@ -57,8 +57,8 @@ func (l Loader) isAttached(ctx context.Context, refs []gatewayv1.ParentReference
 	return false, nil
 }
 
-// isManagedParent reports whether the Gateway, or the Gateway of the ListenerSet, exists and
-// its class names this controller.
+// isManagedParent reports whether the Gateway, or the ListenerSet's Gateway, exists and
+// its GatewayClass names this controller.
 func (l Loader) isManagedParent(ctx context.Context, parent gateway.Owner) (bool, error) {
 	if parent.Kind == gateway.KindListenerSet {
 		set, err := get(ctx, l.Reader, parent.NamespacedName, &gatewayv1.ListenerSet{})
@@ -79,7 +79,6 @@ func (l Loader) isManagedParent(ctx context.Context, parent gateway.Owner) (bool
 	return class != nil && class.Spec.ControllerName == l.ControllerName, err
 }
 
-// routeOwner returns the kind and the name of a route.
 func routeOwner(route client.Object) gateway.Owner {
 	kind := gateway.KindHTTPRoute
 	if _, ok := route.(*gatewayv1.GRPCRoute); ok {

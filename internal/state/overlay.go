@@ -31,9 +31,9 @@ func withoutTunnels(set *manifest.Set) *manifest.Set {
 	return &filtered
 }
 
-// overlay returns the objects of the cluster after the changes have been applied. Changes
-// are objects from manifests; overlay modifies them. A change replaces the object with the
-// same kind, namespace and name, except for the fields that the API server or the
+// overlay returns the cluster's objects after the changes have been applied. Changes
+// are objects from manifests; overlay modifies them. A change replaces the object with
+// the same kind, namespace and name, except for the fields that the API server or the
 // controller writes. A new object is the youngest and has no status.
 //
 // overlay does not merge objects: a label that only the object in the cluster has is
@@ -88,7 +88,7 @@ func keepAllocated(change, current *corev1.Service) {
 	}
 }
 
-// initializeNew sets the metadata of a new object and removes its status. An object without
+// initializeNew sets a new object's metadata and removes its status. An object without
 // a creation timestamp is the youngest.
 func initializeNew(change client.Object) {
 	change.SetUID("")
@@ -98,8 +98,7 @@ func initializeNew(change client.Object) {
 	setStatus(change, nil)
 }
 
-// fieldValue returns the spec or the status of an object, or nil if its kind has no such
-// field.
+// fieldValue returns an object's spec or status, or nil if its kind has no such field.
 func fieldValue(object client.Object, name string) any {
 	field := reflect.ValueOf(object).Elem().FieldByName(name)
 	if !field.IsValid() {
@@ -108,7 +107,7 @@ func fieldValue(object client.Object, name string) any {
 	return field.Interface()
 }
 
-// setStatus sets the status of an object if its kind has one. Nil clears the status.
+// setStatus sets an object's status if its kind has one. Nil clears the status.
 func setStatus(object client.Object, status any) {
 	field := reflect.ValueOf(object).Elem().FieldByName("Status")
 	switch {

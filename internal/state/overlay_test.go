@@ -61,8 +61,9 @@ func getFrom[T client.Object](t *testing.T, source *state.Source, namespace, nam
 }
 
 func TestOverlayKeepsFieldsOfTheAPIServer(t *testing.T) {
-	// A changed object keeps the creation timestamp and the status of the object in the cluster,
-	// because precedence depends on the age. Its generation increases only if the spec changes.
+	// A changed object keeps the creation timestamp and the status from the cluster,
+	// because precedence depends on the age. Its generation increases only if the spec
+	// changes.
 	for name, test := range map[string]struct {
 		change     string
 		generation int64
@@ -115,7 +116,7 @@ func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 	}
 }
 
-// The API server keeps the addresses of a Service when a manifest without addresses is
+// The API server keeps a Service's addresses when a manifest without addresses is
 // applied.
 func TestOverlayKeepsTheAddressesOfServices(t *testing.T) {
 	const service = `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}], clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4]}}`
@@ -176,7 +177,7 @@ func TestOverlayIgnoresTunnels(t *testing.T) {
 }
 
 func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
-	// FromCluster adds a missing namespace of a manifest, but no missing class.
+	// FromCluster adds a manifest's missing namespace, but no missing GatewayClass.
 	source := fromCluster(t, newAPIServer(t, clusterManifests), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
 	getFrom(t, source, "", "fresh", &corev1.Namespace{})
 	loaded, err := newLoader(source).Load(t.Context(), state.GatewayKey("fresh", "g"))

@@ -51,7 +51,6 @@ func (l Loader) loadReferences(ctx context.Context, s *gateway.Snapshot) error {
 	return l.loadServices(ctx, s, admitted)
 }
 
-// routes returns all HTTPRoutes and GRPCRoutes of the snapshot.
 func routes(s *gateway.Snapshot) []client.Object {
 	all := make([]client.Object, 0, len(s.HTTPRoutes)+len(s.GRPCRoutes))
 	for _, route := range s.HTTPRoutes {
@@ -64,7 +63,7 @@ func routes(s *gateway.Snapshot) []client.Object {
 }
 
 // backendRefs returns the references to backends in all rules of a route: the
-// backendRefs, and the targets of mirrors.
+// backendRefs, and the mirror targets.
 func backendRefs(route client.Object) []gatewayv1.BackendObjectReference {
 	var refs []gatewayv1.BackendObjectReference
 	switch r := route.(type) {
@@ -86,7 +85,7 @@ func backendRefs(route client.Object) []gatewayv1.BackendObjectReference {
 	return refs
 }
 
-// appendMirrors appends the targets of the filters that mirror requests.
+// appendMirrors appends the targets of filters that mirror requests.
 func appendMirrors[F any](refs []gatewayv1.BackendObjectReference, filters []F, mirrorOf func(F) *gatewayv1.HTTPRequestMirrorFilter) []gatewayv1.BackendObjectReference {
 	for _, f := range filters {
 		if mirror := mirrorOf(f); mirror != nil {
@@ -116,8 +115,8 @@ func backendServices(route client.Object) []types.NamespacedName {
 	return names
 }
 
-// loadGrants reads the ReferenceGrants of every namespace that is the target of a
-// cross-namespace reference of a listener or an admitted route.
+// loadGrants reads the ReferenceGrants in every namespace to which a listener or an
+// admitted route in another namespace refers.
 func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot, admitted []client.Object) error {
 	targets := map[string]bool{}
 	addTargets := func(from string, names []types.NamespacedName) {
@@ -158,19 +157,20 @@ func (l Loader) loadCertificates(ctx context.Context, s *gateway.Snapshot) error
 	return err
 }
 
-// retainSecrets replaces the Secrets whose inspections are kept for later loads of the key.
+// retainSecrets replaces the Secrets whose inspections are kept when the key is loaded
+// again.
 func (l Loader) retainSecrets(key Key, names []types.NamespacedName) {
 	if cache, ok := l.Certificates.(retainer); ok {
 		cache.Retain(key, names)
 	}
 }
 
-// loadServices reads the backend Services of the admitted routes. For a Service with named
+// loadServices reads the admitted routes' backend Services. For a Service with named
 // target ports it also reads the EndpointSlices.
 func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted []client.Object) error {
 	s.Services = map[types.NamespacedName]*corev1.Service{}
 	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
-	named := map[string]bool{} // namespaces of Services with named target ports
+	named := map[string]bool{} // namespaces that have Services with named target ports
 	for _, route := range admitted {
 		for _, name := range backendServices(route) {
 			if _, ok := s.Services[name]; ok {
@@ -194,9 +194,9 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted 
 	return nil
 }
 
-// loadEndpointSlices reads the EndpointSlices of the Services with named target ports in a
-// namespace. It lists the namespace once, because a list by label also looks at all
-// EndpointSlices of the namespace.
+// loadEndpointSlices reads the EndpointSlices for a namespace's Services with named
+// target ports. It lists the namespace once, because a list by label also looks at all
+// EndpointSlices in the namespace.
 func (l Loader) loadEndpointSlices(ctx context.Context, namespace string, s *gateway.Snapshot) error {
 	var list discoveryv1.EndpointSliceList
 	err := l.Reader.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{discoveryv1.LabelServiceName}, client.UnsafeDisableDeepCopy)

@@ -11,20 +11,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// Source is the input of a plan: manifests, a cluster, or a cluster with the changes from
-// manifests.
+// Source is what a plan is made from: manifests, a cluster, or a cluster with the
+// changes from manifests.
 type Source struct {
 	// Reader provides the [Indexes].
 	client.Reader
-	// Objects contains all objects, except Secrets and EndpointSlices of a cluster and
+	// Objects contains all objects, except Secrets and EndpointSlices in a cluster and
 	// objects that were added to complete the manifests. Without a cluster, the objects
 	// have the order of the manifests.
 	Objects []client.Object
 	// Certificates inspects Secrets that it reads with the Reader.
 	Certificates *PermittedCertificates
-	// Skipped counts the manifests of kinds that are not supported.
+	// Skipped counts the manifests whose kinds are not supported.
 	Skipped []manifest.Skipped
-	// SkippedDirectories are the subdirectories of the manifest directories, which were not read.
+	// SkippedDirectories are subdirectories that were not read.
 	SkippedDirectories []string
 	// Warnings are probable mistakes in the manifests.
 	Warnings manifest.Errors
@@ -33,7 +33,7 @@ type Source struct {
 	// HasManifests reports whether manifests were read.
 	HasManifests bool
 
-	// unchanged are the objects of the cluster before the changes from manifests.
+	// unchanged are the cluster's objects before the changes from manifests.
 	unchanged  []client.Object
 	live       client.Reader
 	controller gatewayv1.GatewayController
@@ -55,9 +55,9 @@ func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Sou
 	}
 }
 
-// FromFiles reads manifests from files and directories, or from o.Stdin if a path is "-".
-// If the manifests contain no GatewayClass, FromFiles adds a class with the name className
-// that the controller manages.
+// FromFiles reads manifests from files and directories, or from o.Stdin if a path is
+// "-". If the manifests contain no GatewayClass, FromFiles adds the GatewayClass
+// className, which the controller manages.
 func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayController, className string) (*Source, error) {
 	set, err := manifest.Read(paths, o)
 	if err != nil {
@@ -81,8 +81,9 @@ func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayC
 	return newSource(memory, set.Objects, set), nil
 }
 
-// missingNamespaces returns Namespace objects for the namespaces of the objects that are
-// not among the objects. They have the label that the API server adds to every namespace.
+// missingNamespaces returns Namespace objects for namespaces that the objects are in
+// but that are not among the objects. They have the label that the API server adds to
+// every namespace.
 func missingNamespaces(objects []client.Object) []client.Object {
 	exists := map[string]bool{"": true}
 	for _, object := range objects {

@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// loadUsage counts the older Gateways and the orphaned Tunnels of the Gateway's namespace.
-// They have precedence over the Gateway for the tunnel limit of the namespace.
+// loadUsage counts the older Gateways and the orphaned Tunnels in the Gateway's
+// namespace. They have precedence over the Gateway for the namespace's tunnel limit.
 func (l Loader) loadUsage(ctx context.Context, s *gateway.Snapshot) error {
 	managed, err := l.managedGateways(ctx, s.Gateway.Namespace)
 	if err != nil {
@@ -40,7 +40,7 @@ func (l Loader) loadUsage(ctx context.Context, s *gateway.Snapshot) error {
 	return nil
 }
 
-// managedGateways returns the Gateways of the namespace that this controller manages. It
+// managedGateways returns the namespace's Gateways that this controller manages. It
 // omits Gateways that are being deleted, because their Tunnels retire.
 func (l Loader) managedGateways(ctx context.Context, namespace string) ([]*gatewayv1.Gateway, error) {
 	var classes gatewayv1.GatewayClassList

@@ -25,7 +25,6 @@ func gatewayCreatedAt(namespace, name, class string, second int) *gatewayv1.Gate
 	return g
 }
 
-// beingDeleted sets the deletion timestamp of the Gateway.
 func beingDeleted(g *gatewayv1.Gateway) *gatewayv1.Gateway {
 	g.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
 	return g
