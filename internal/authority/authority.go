@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Client writes Secrets, and reads Tunnels from the cache.
 	Client client.Client
-	// Metadata reads the metadata of Secrets from the cache.
+	// Metadata reads Secret metadata from the cache.
 	Metadata client.Reader
 	// Live reads Secrets from the API server.
 	Live client.Reader
@@ -32,7 +32,7 @@ type Options struct {
 	Namespace, Name string
 	// ClusterID is the cluster ID in the identities.
 	ClusterID string
-	// Now returns the time.
+	// Now returns the current time.
 	Now        func() time.Time
 	FieldOwner client.FieldOwner
 	// Due is called for each Tunnel whose Secret exists or existed and is not current. It
@@ -40,25 +40,25 @@ type Options struct {
 	Due func(*v1alpha1.Tunnel)
 }
 
-// Authority issues the certificates of the Envoys beside connectors and of the controller.
+// Authority issues the certificates for the controller and for the Envoys beside
+// connectors.
 type Authority struct {
 	o Options
-	// flight makes concurrent calls share one synchronization with the Secret of the
-	// authorities.
+	// flight makes concurrent calls share one synchronization with the authorities'
+	// Secret.
 	flight singleflight.Group
-	// stored is the last known state of this Secret; nil before the first read.
+	// stored is this Secret as last known; nil before the first read.
 	stored atomic.Pointer[stored]
 
 	mu sync.Mutex
-	// issued contains the Secrets of Tunnels, by the names of the Tunnels.
+	// issued contains the Tunnels' Secrets, by Tunnel name.
 	issued map[string]issued
-	// server is the certificate of the controller; nil before the first connection.
-	server *signer
-	// checked is the result of the last check of all Tunnels.
+	// server is the controller's certificate; nil before the first connection.
+	server  *signer
 	checked check
 }
 
-// check describes a check of all Tunnels. It is zero before the first check.
+// check is what the last check of all Tunnels found. It is zero before the first check.
 type check struct {
 	at     time.Time
 	bundle string
@@ -68,10 +68,10 @@ type check struct {
 func New(o Options) *Authority { return &Authority{o: o, issued: map[string]issued{}} }
 
 const (
-	// checkInterval is the interval at which the leader checks that the Secret with the
-	// authorities is unchanged.
+	// checkInterval is how often the leader checks that the Secret with the authorities
+	// is unchanged.
 	checkInterval = time.Minute
-	// tunnelInterval is the interval at which the leader checks the Secrets of all Tunnels.
+	// tunnelInterval is how often the leader checks all Tunnels' Secrets.
 	tunnelInterval = time.Hour
 )
 
@@ -193,7 +193,7 @@ func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	return tunnels, nil
 }
 
-// distributed returns the bundle if the Secrets of all Tunnels contain it, and otherwise nil.
+// distributed returns the bundle if all Tunnels' Secrets contain it, and otherwise nil.
 // It reads the Secrets whose metadata has changed.
 func (a *Authority) distributed(ctx context.Context, s *authorities, tunnels []v1alpha1.Tunnel) ([]byte, error) {
 	bundle := s.bundle()
@@ -214,16 +214,16 @@ func (a *Authority) lastCheck() check {
 	return a.checked
 }
 
-// Expiry contains times at which certificates end.
+// Expiry contains when certificates end.
 type Expiry struct {
-	// Authority is the end of the active certificate authority. It is zero before this
+	// Authority is when the active certificate authority ends. It is zero before this
 	// process has read it.
 	Authority time.Time
-	// Client is the earliest end of a client certificate. It is zero if there is none.
+	// Client is when the first client certificate ends. It is zero if there is none.
 	Client time.Time
 }
 
-// Expiry returns the times at which certificates end, for metrics.
+// Expiry returns when certificates end, for metrics.
 func (a *Authority) Expiry() Expiry {
 	var e Expiry
 	if s := a.stored.Load(); s != nil {

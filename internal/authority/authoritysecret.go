@@ -18,7 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
-// The keys of the Secret with the authorities. Times are of the form RFC 3339.
+// The keys in the Secret with the authorities. Times have the form RFC 3339.
 const (
 	activeCertificateKey = "ca.crt"
 	activeKeyKey         = "ca.key"
@@ -34,7 +34,7 @@ const (
 	managedBy      = "tunnel-gateway"
 )
 
-// encode returns the data of the Secret.
+// encode returns the Secret's data.
 func (s *authorities) encode() (map[string][]byte, error) {
 	data := map[string][]byte{}
 	var err error
@@ -56,8 +56,8 @@ func (s *authorities) encode() (map[string][]byte, error) {
 	return data, nil
 }
 
-// parseData returns the authorities in the data of the Secret. If it can read only the active
-// authority, it returns this authority and an error.
+// parseData returns the authorities in the Secret's data. If it can read only the
+// active authority, it returns this authority and an error.
 func parseData(data map[string][]byte) (*authorities, error) {
 	active, err := parseSigner(data[activeCertificateKey], data[activeKeyKey])
 	if err != nil {
@@ -102,14 +102,13 @@ func parseTime(text []byte) (time.Time, error) {
 	return time.Parse(time.RFC3339, string(text))
 }
 
-// stored is the state of the authorities in the Secret.
+// stored is what the Secret contained.
 type stored struct {
 	*authorities
-	// resourceVersion is the version of the Secret.
 	resourceVersion string
 }
 
-// errNone is the error of a server without authorities.
+// errNone is the error from a server without authorities.
 var errNone = errors.New("no Tunnel has a certificate yet")
 
 // existing is like current, but never creates the first authorities: no client can connect
@@ -126,8 +125,8 @@ func (a *Authority) existing(ctx context.Context) (*authorities, error) {
 	return a.current(ctx)
 }
 
-// current returns the authorities, of which the active one is valid. It reads or creates them
-// if this process has none.
+// current returns the authorities with a valid active one. It reads or creates them if
+// this process has none.
 func (a *Authority) current(ctx context.Context) (*authorities, error) {
 	if s := a.stored.Load(); s != nil && isValid(s.active.certificate, a.o.Now()) {
 		return s.authorities, nil
@@ -135,12 +134,13 @@ func (a *Authority) current(ctx context.Context) (*authorities, error) {
 	return a.synchronize(ctx, nil)
 }
 
-// synchronizationTimeout is the maximum duration of reading and writing the Secret.
+// synchronizationTimeout limits reading and writing the Secret.
 const synchronizationTimeout = 30 * time.Second
 
-// synchronize reads the Secret, advances the authorities, and writes them if the Secret does
-// not contain them. distributed is the bundle that all Secrets of Tunnels contain; nil if they
-// differ, or if this is unknown. Concurrent calls share the result of the first call.
+// synchronize reads the Secret, advances the authorities, and writes them if the Secret
+// does not contain them. distributed is the bundle that all Tunnels' Secrets contain;
+// nil if they differ, or if this is unknown. Concurrent calls share the first call's
+// result.
 func (a *Authority) synchronize(ctx context.Context, distributed []byte) (*authorities, error) {
 	result := a.flight.DoChan("", func() (any, error) {
 		// Other callers wait for the result, so the first caller must not cancel it.

@@ -38,7 +38,7 @@ func TestTwoProcessesCreateOneAuthority(t *testing.T) {
 	}
 }
 
-// A process that is behind adopts the change of another process instead of overwriting it.
+// A process that is behind adopts another process's change instead of overwriting it.
 func TestConflictingRotationIsAdopted(t *testing.T) {
 	c := newCluster(t)
 	first, second := c.authority(), c.authority()
@@ -60,8 +60,8 @@ func TestConflictingRotationIsAdopted(t *testing.T) {
 	}
 }
 
-// A successor that another process creates while this one checks the Secrets of Tunnels is not
-// in them yet.
+// If another process creates a successor while this one checks the Tunnels' Secrets,
+// the Secrets do not contain it yet.
 func TestDistributionIsThatOfTheCheckedBundle(t *testing.T) {
 	c := newCluster(t)
 	first, second, object := c.authority(), c.authority(), c.tunnel("shared")
@@ -148,8 +148,8 @@ func sameData(x, y map[string][]byte) bool {
 	return true
 }
 
-// If the Secret is deleted or its active authority is damaged while no controller runs, there
-// is a new authority, and all Secrets of Tunnels are written again.
+// If the Secret is deleted or its active authority is damaged while no controller runs,
+// there is a new authority, and all Tunnels' Secrets are written again.
 func TestAuthorityIsReplacedAfterARestart(t *testing.T) {
 	edits := damages(t)
 	edits["deleted"] = nil
@@ -184,7 +184,7 @@ func TestAuthorityIsReplacedAfterARestart(t *testing.T) {
 	}
 }
 
-// A Secret of that name that is something else is not overwritten.
+// If something else is in the Secret with that name, it is not overwritten.
 func TestAuthorityDoesNotOverwriteAnotherSecret(t *testing.T) {
 	c := newCluster(t)
 	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: authorityName}, Data: map[string][]byte{"x": []byte("y")}}
@@ -203,13 +203,13 @@ func TestAuthorityDoesNotOverwriteAnotherSecret(t *testing.T) {
 	c.wantAccepted(a, object)
 }
 
-// An administrator can replace the authority by a valid one.
+// An administrator can replace the authority with a valid one.
 func TestReplacedSecretIsAdopted(t *testing.T) {
 	c := newCluster(t)
 	a, object := c.authority(), c.tunnel("shared")
 	c.write(a, object)
 	c.maintain(a)
-	c.wantAccepted(a, object) // with a certificate of the old authority, which stays in memory
+	c.wantAccepted(a, object) // with a certificate from the old authority, which stays in memory
 	replacement, err := newAuthorities(c.now)
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestReplacedSecretIsAdopted(t *testing.T) {
 	}
 }
 
-// No log line and no error contains a private key, for every damage of the Secret.
+// However the Secret is damaged, no log line and no error contains a private key.
 func TestLogsAndErrorsContainNoKey(t *testing.T) {
 	var mu sync.Mutex
 	var output strings.Builder
@@ -310,8 +310,8 @@ func TestNothingWaitsForTheAPIServer(t *testing.T) {
 	})
 }
 
-// The leader restores the Secret within a minute, calls Due within an hour, and ends with its
-// context.
+// The leader restores the Secret within a minute, calls Due within an hour, and ends
+// with its context.
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -377,8 +377,8 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// Without Envoys there is no Secret, neither after the start of a leader nor after a connection
-// to the port of the server. Once it exists, a leader maintains it.
+// Without Envoys there is no Secret, neither after a leader has started nor after a
+// connection to the server's port. Once it exists, a leader maintains it.
 func TestNothingIsCreatedWithoutEnvoys(t *testing.T) {
 	c := newCluster(t)
 	a, object := c.authority(), c.tunnel("shared")

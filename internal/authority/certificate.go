@@ -21,19 +21,18 @@ import (
 const (
 	day = 24 * time.Hour
 
-	// authorityLifetime is the time for which a certificate authority is valid.
+	// authorityLifetime is how long a certificate authority is valid.
 	authorityLifetime = 3 * 365 * day
-	// successorLead is the time before the end of an authority at which its successor is
-	// created.
+	// successorLead is how long before an authority ends its successor is created.
 	successorLead = 365 * day
-	// distribution is the time for which all bundles must have contained a successor before
-	// it signs.
+	// distribution is how long all bundles must have contained a successor before it
+	// signs.
 	distribution = day
-	// lifetime is the time for which a certificate is valid. It is renewed when a third of
-	// the time remains.
+	// lifetime is how long a certificate is valid. It is renewed when a third of the
+	// time remains.
 	lifetime = 90 * day
-	// clockSkew is the time before its creation from which a certificate is valid, because
-	// clocks differ.
+	// clockSkew is how long before its creation a certificate begins, because clocks
+	// differ.
 	clockSkew = time.Hour
 
 	certificateType = "CERTIFICATE"
@@ -46,8 +45,8 @@ type signer struct {
 	key         *ecdsa.PrivateKey
 }
 
-// newSigner creates a certificate authority. Its subject is random, so that two authorities
-// of one bundle differ in it.
+// newSigner creates a certificate authority. Its subject is random, so that two
+// authorities in one bundle differ in it.
 func newSigner(now time.Time) (*signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *signer) issueServer(now time.Time) (*signer, error) {
 	}, now)
 }
 
-// issueClient issues a certificate for the Envoys of a Tunnel.
+// issueClient issues a certificate for a Tunnel's Envoys.
 func (s *signer) issueClient(i Identity, now time.Time) (*signer, error) {
 	return s.issue(&x509.Certificate{URIs: []*url.URL{i.uri()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, now)
 }
@@ -130,8 +129,8 @@ func encodeCertificates(certificates ...*x509.Certificate) []byte {
 	return text
 }
 
-// parseSigner returns a certificate authority and its key. Its errors contain no part of the
-// key.
+// parseSigner returns a certificate authority and its key. Its errors contain no part
+// of the key.
 func parseSigner(certificate, key []byte) (*signer, error) {
 	certificates, err := parseAuthorities(certificate)
 	if err != nil {
@@ -152,7 +151,7 @@ func parseSigner(certificate, key []byte) (*signer, error) {
 	return &signer{certificate: certificates[0], key: private}, nil
 }
 
-// parseAuthorities returns the certificates of authorities in the PEM text.
+// parseAuthorities returns the authorities' certificates in the PEM text.
 func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for len(bytes.TrimSpace(text)) > 0 {

@@ -20,8 +20,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
-// The real Envoy identifies itself with the certificate in the Secret of its Tunnel. Without a
-// restart, it uses a renewed certificate and accepts a new authority.
+// The real Envoy identifies itself with the certificate in its Tunnel's Secret. Without
+// a restart, it uses a renewed certificate and accepts a new authority.
 func TestEnvoyUsesTheSecret(t *testing.T) {
 	binary, err := binaries.Envoy(t.Context(), t.Output())
 	if err != nil {
@@ -56,8 +56,8 @@ func TestEnvoyUsesTheSecret(t *testing.T) {
 	wantNext(t, clients, a.identityOf(first))
 }
 
-// acceptClients accepts connections, and reports the identities of the clients. It closes each
-// connection, so that Envoy connects again.
+// acceptClients accepts connections, and reports the clients' identities. It closes
+// each connection, so that Envoy connects again.
 func acceptClients(t *testing.T, serving *atomic.Pointer[Authority], listener net.Listener) <-chan Identity {
 	identities := make(chan Identity)
 	go func() {
@@ -103,7 +103,8 @@ func wantNext(t *testing.T, clients <-chan Identity, want Identity) {
 	}
 }
 
-// startEnvoy starts an Envoy with the bootstrap of connectors and the files in the folder.
+// startEnvoy starts an Envoy with the connectors' bootstrap and the files in the
+// folder.
 func startEnvoy(t *testing.T, binary, folder string, port int) {
 	t.Helper()
 	text, err := protojson.Marshal(envoy.Bootstrap("127.0.0.1"))
@@ -130,10 +131,10 @@ func startEnvoy(t *testing.T, binary, folder string, port int) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = command.Wait() }) // the context of the test has ended it
+	t.Cleanup(func() { _ = command.Wait() }) // the test's context has ended it
 }
 
-// secretVolume is a volume with the files of a Secret. The kubelet replaces all of them at
+// secretVolume is a volume with a Secret's files. The kubelet replaces all files at
 // once: ..data is a link to a folder.
 type secretVolume struct {
 	t        *testing.T
@@ -153,7 +154,7 @@ func (v *secretVolume) update(files map[string][]byte) {
 	}
 	check(os.MkdirAll(filepath.Join(v.path, version), 0o700))
 	for name, content := range files {
-		// The paths in the files are those of the container.
+		// The files contain the container's paths.
 		content = bytes.ReplaceAll(content, []byte(envoy.CertificatesPath), []byte(v.path))
 		check(os.WriteFile(filepath.Join(v.path, version, name), content, 0o600))
 		if v.versions == 1 {

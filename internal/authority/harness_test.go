@@ -30,7 +30,6 @@ const (
 	gatewayOfTunnel = "infra"
 )
 
-// startTime is the time at which a cluster starts.
 var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // cluster simulates an API server and a clock.
@@ -38,13 +37,14 @@ type cluster struct {
 	t    *testing.T
 	kube client.WithWatch
 	now  time.Time
-	// beforeWrite is called before each write of the Secret with the authorities.
+	// beforeWrite is called before the Secret with the authorities is written.
 	beforeWrite func()
-	// beforeRead is called before each read of a Tunnel's Secret from the API server.
+	// beforeRead is called before a Tunnel's Secret is read from the API server.
 	beforeRead func()
 	// failReads makes reads from the API server fail.
 	failReads bool
-	// reads counts the reads of Secrets from the API server, writes the writes of Secrets.
+	// reads counts how often Secrets are read from the API server, writes how often
+	// they are written.
 	reads, writes atomic.Int64
 	due           []string
 }
@@ -62,7 +62,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 }
 
-// authority returns the Authority of a new process.
+// authority returns a new process's Authority.
 func (c *cluster) authority() *Authority {
 	return New(c.options())
 }
@@ -75,7 +75,6 @@ func (c *cluster) options() Options {
 	}
 }
 
-// client returns the controller's client.
 func (c *cluster) client() client.Client {
 	write := func(object string, do func() error) error {
 		if object == authorityName {
@@ -148,7 +147,7 @@ func (c *cluster) authoritySecret() *corev1.Secret {
 	return c.secret(types.NamespacedName{Namespace: namespace, Name: authorityName})
 }
 
-// dataOfAuthority returns the data of the Secret, or nil if it does not exist.
+// dataOfAuthority returns the Secret's data, or nil if it does not exist.
 func (c *cluster) dataOfAuthority() map[string][]byte {
 	c.t.Helper()
 	if secret := c.authoritySecret(); secret != nil {
@@ -183,7 +182,7 @@ func (c *cluster) delete(object client.Object) {
 	}
 }
 
-// write writes the Secret of a Tunnel.
+// write writes a Tunnel's Secret.
 func (c *cluster) write(a *Authority, t *v1alpha1.Tunnel) {
 	c.t.Helper()
 	if err := a.Write(c.t.Context(), t); err != nil {
@@ -201,7 +200,7 @@ func (c *cluster) maintain(a *Authority) []string {
 	return c.due
 }
 
-// wantCurrent checks whether the Secret of a Tunnel is current.
+// wantCurrent checks whether a Tunnel's Secret is current.
 func (c *cluster) wantCurrent(a *Authority, t *v1alpha1.Tunnel, want bool) {
 	c.t.Helper()
 	got, err := a.IsCurrent(c.t.Context(), t)
@@ -213,7 +212,6 @@ func (c *cluster) wantCurrent(a *Authority, t *v1alpha1.Tunnel, want bool) {
 	}
 }
 
-// files returns the files of a Tunnel's Envoys.
 func (c *cluster) files(t *v1alpha1.Tunnel) map[string][]byte {
 	c.t.Helper()
 	secret := c.secret(secretKey(t))
@@ -223,7 +221,7 @@ func (c *cluster) files(t *v1alpha1.Tunnel) map[string][]byte {
 	return secret.Data
 }
 
-// wantAccepted checks that the Envoys of a Tunnel can connect, and that they are identified.
+// wantAccepted checks that a Tunnel's Envoys can connect, and that they are identified.
 func (c *cluster) wantAccepted(a *Authority, t *v1alpha1.Tunnel) {
 	c.t.Helper()
 	files := c.files(t)

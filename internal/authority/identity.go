@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Identity identifies the Tunnel of an Envoy in its client certificate.
+// Identity identifies an Envoy's Tunnel in its client certificate.
 type Identity struct {
 	ClusterID string
 	Gateway   types.NamespacedName
@@ -28,7 +28,8 @@ func (i Identity) uri() *url.URL {
 	return &url.URL{Scheme: scheme, Host: i.ClusterID, Path: path}
 }
 
-// parseIdentity returns the identity of a name. It accepts only names that uri returns.
+// parseIdentity parses the name in a certificate. It accepts only names that uri
+// returns.
 func parseIdentity(name *url.URL) (Identity, error) {
 	parts := strings.Split(name.Path, "/")
 	if len(parts) != 6 || parts[2] == "" || parts[3] == "" || parts[5] == "" || name.Host == "" {
@@ -51,7 +52,7 @@ func identityIn(c *x509.Certificate) (Identity, error) {
 	return parseIdentity(c.URIs[0])
 }
 
-// PeerIdentity returns the identity in the client certificate of a connection. It returns an
+// PeerIdentity returns the identity in a connection's client certificate. It returns an
 // error if the certificate has not been verified or does not identify a Tunnel.
 func PeerIdentity(state tls.ConnectionState) (Identity, error) {
 	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
@@ -60,7 +61,6 @@ func PeerIdentity(state tls.ConnectionState) (Identity, error) {
 	return identityIn(state.VerifiedChains[0][0])
 }
 
-// identityOf returns the identity of the Tunnel.
 func (a *Authority) identityOf(t *v1alpha1.Tunnel) Identity {
 	gateway := types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name}
 	return Identity{ClusterID: a.o.ClusterID, Gateway: gateway, Tunnel: t.UID}

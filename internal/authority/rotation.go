@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// authorities are the certificate authorities of an installation. They are never changed in
+// authorities are an installation's certificate authorities. They are never changed in
 // place.
 type authorities struct {
 	// active signs new certificates.
 	active *signer
-	// next is the successor of active; nil if active has no successor yet.
+	// next succeeds active; nil if active has no successor yet.
 	next *signer
-	// nextSince is the time at which all bundles contained next for the first time. It is
-	// zero until then.
+	// nextSince is when all bundles contained next for the first time. It is zero until
+	// then.
 	nextSince time.Time
 	// previous are the replaced authorities. No certificate that they signed is valid after
 	// previousUntil.
@@ -24,7 +24,7 @@ type authorities struct {
 	previousUntil time.Time
 }
 
-// maxPrevious limits the number of replaced authorities in a bundle, for a clock that keeps
+// maxPrevious limits the replaced authorities in a bundle, for a clock that keeps
 // jumping.
 const maxPrevious = 4
 
@@ -37,8 +37,8 @@ func newAuthorities(now time.Time) (*authorities, error) {
 	return &authorities{active: active}, nil
 }
 
-// trusted returns all authorities, sorted by the time at which they begin. Their order does
-// not change when a successor takes over, so that the bundle stays the same.
+// trusted returns all authorities, sorted by when they begin. Their order does not
+// change when a successor takes over, so that the bundle stays the same.
 func (s *authorities) trusted() []*x509.Certificate {
 	all := append([]*x509.Certificate{s.active.certificate}, s.previous...)
 	if s.next != nil {
@@ -65,8 +65,8 @@ func (s *authorities) pool() *x509.CertPool {
 // hasBundle reports whether the text is the bundle.
 func (s *authorities) hasBundle(text []byte) bool { return bytes.Equal(s.bundle(), text) }
 
-// advance returns the authorities at the time. distributed reports whether all Secrets of
-// Tunnels contain the bundle.
+// advance returns the authorities at the time. distributed reports whether all Tunnels'
+// Secrets contain the bundle.
 func (s *authorities) advance(now time.Time, distributed bool) (*authorities, error) {
 	to := s.withoutExpired(now)
 	switch {

@@ -13,25 +13,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// step divides 23 hours.
 const step = 23 * time.Hour / 2
 
 // lagging is a Tunnel whose Secret is written, and whose files are updated, with a delay.
 type lagging struct {
 	tunnel *v1alpha1.Tunnel
-	// writeDelay is the time until a Secret that is due is written, and fileDelay the time
-	// until the Envoys have its content.
+	// writeDelay is how long it takes until a Secret that is due is written, and
+	// fileDelay how long until the Envoys have its content.
 	writeDelay, fileDelay time.Duration
-	// writeAt is the time of the next write; zero if none is due.
+	// writeAt is when the Secret is written next; zero if it is not due.
 	writeAt time.Time
 	files   []fileVersion
-	// since contains the times at which the Secret contained an authority for the first time.
+	// since contains when the Secret contained each authority for the first time.
 	since map[string]time.Time
 	// issued contains the certificates, by their serial numbers.
 	issued map[string]*x509.Certificate
 }
 
-// fileVersion is the content of a Secret that the Envoys have from a time on.
+// fileVersion is a Secret's content that the Envoys have from a time on.
 type fileVersion struct {
 	at     time.Time
 	client *x509.Certificate
@@ -97,7 +96,7 @@ func (l *lagging) writeIfDue(c *cluster, a *Authority, isDue bool) {
 	}
 }
 
-// observe records the content of the Secret.
+// observe records the Secret's content.
 func (l *lagging) observe(c *cluster, isFirst bool) {
 	data, delay := c.files(l.tunnel), l.fileDelay
 	if isFirst {
@@ -118,8 +117,8 @@ func (l *lagging) observe(c *cluster, isFirst bool) {
 	}
 }
 
-// wantMutualTrust checks the certificates of the server and of all Envoys. It returns the
-// certificate of the server.
+// wantMutualTrust checks the server's and all Envoys' certificates. It returns the
+// server's certificate.
 func wantMutualTrust(t *testing.T, c *cluster, a *Authority, tunnels []*lagging) *x509.Certificate {
 	t.Helper()
 	config, err := a.ServerConfig().GetConfigForClient(&tls.ClientHelloInfo{})
@@ -144,9 +143,9 @@ func wantMutualTrust(t *testing.T, c *cluster, a *Authority, tunnels []*lagging)
 	return server
 }
 
-// wantDistributed checks that the Secrets of all Tunnels contained the authority of each
-// certificate 24 hours before the issue, unless the authority is the first one. It returns
-// the authorities.
+// wantDistributed checks that all Tunnels' Secrets contained each certificate's
+// authority 24 hours before it was issued, unless the authority is the first one. It
+// returns the authorities.
 func wantDistributed(t *testing.T, tunnels []*lagging, certificates map[string]*x509.Certificate) map[string]bool {
 	t.Helper()
 	issuers := map[string]bool{}

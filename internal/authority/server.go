@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// ServerConfig returns the configuration of TLS for the server to which the Envoys connect. It
-// accepts only client certificates of Tunnels with this cluster ID. It does not check that
-// the Tunnel exists: see [PeerIdentity].
+// ServerConfig returns the TLS configuration for the server to which the Envoys
+// connect. It accepts only client certificates for Tunnels with this cluster ID. It
+// does not check that the Tunnel exists: see [PeerIdentity].
 func (a *Authority) ServerConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,

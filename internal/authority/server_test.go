@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// certificateIn returns the client certificate in the files of an Envoy.
+// certificateIn returns the client certificate in an Envoy's files.
 func certificateIn(t *testing.T, files map[string][]byte) *tls.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(files[envoy.CertificateFile], files[envoy.KeyFile])
@@ -23,7 +23,7 @@ func certificateIn(t *testing.T, files map[string][]byte) *tls.Certificate {
 	return &pair
 }
 
-// connect connects to a server with the configuration of the Authority. It returns what the
+// connect connects to a server with the Authority's configuration. It returns what the
 // server says about the client.
 func connect(t *testing.T, a *Authority, certificate *tls.Certificate, bundle []byte, options ...func(*tls.Config)) (Identity, error) {
 	t.Helper()
@@ -63,7 +63,7 @@ func connect(t *testing.T, a *Authority, certificate *tls.Certificate, bundle []
 		if certificate == nil {
 			return &tls.Certificate{}, nil
 		}
-		return certificate, nil // also if the server does not ask for its authority
+		return certificate, nil // even if the server does not ask for its authority
 	}
 	for _, option := range options {
 		option(config)
@@ -88,7 +88,7 @@ func TestServerAcceptsOnlyCertificatesOfTunnels(t *testing.T) {
 		t.Fatal(err)
 	}
 	active, identity := c.authorities().active, a.identityOf(own)
-	// issue issues a certificate that differs from that of an Envoy.
+	// issue issues a certificate that differs from an Envoy's.
 	issue := func(edit func(*x509.Certificate)) *tls.Certificate {
 		template := &x509.Certificate{URIs: []*url.URL{identity.uri()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 		edit(template)
@@ -146,7 +146,7 @@ func TestServerAcceptsOnlyCertificatesOfTunnels(t *testing.T) {
 	}
 }
 
-// wantIdentity checks the identity of a client, or the error.
+// wantIdentity checks a client's identity, or the error.
 func wantIdentity(t *testing.T, got Identity, err error, want Identity, wantError string) {
 	t.Helper()
 	switch {

@@ -67,8 +67,8 @@ func (a *Authority) IsCurrent(ctx context.Context, t *v1alpha1.Tunnel) (bool, er
 	return found.isCurrent(s, a.o.Now()), nil
 }
 
-// look returns the state of the Tunnel's Secret. The state is empty if the Secret does not
-// exist or belongs to another owner.
+// look returns what is known about the Tunnel's Secret. The result is empty if the
+// Secret does not exist or belongs to another owner.
 func (a *Authority) look(ctx context.Context, t *v1alpha1.Tunnel) (issued, error) {
 	key := secretKey(t)
 	known, isKnown := a.issuedFor(t)
@@ -94,7 +94,7 @@ func (a *Authority) look(ctx context.Context, t *v1alpha1.Tunnel) (issued, error
 	return found, nil
 }
 
-// inspect returns the state of a Secret.
+// inspect returns what the Secret contains.
 func (a *Authority) inspect(t *v1alpha1.Tunnel, secret *corev1.Secret) (issued, error) {
 	files, err := envoy.SDSFiles()
 	if err != nil {
@@ -128,9 +128,9 @@ func certificateOf(secret *corev1.Secret, i Identity) *x509.Certificate {
 	return pair.Leaf
 }
 
-// Write writes the Tunnel's Secret if it is not current. Write keeps a certificate that is not
-// due for renewal. If a Secret of this name belongs to another owner, Write returns a
-// *tunnel.Failure with [conditions.ReasonObjectTaken].
+// Write writes the Tunnel's Secret if it is not current. Write keeps a certificate that
+// is not due for renewal. If a Secret with this name belongs to another owner, Write
+// returns a *tunnel.Failure with [conditions.ReasonObjectTaken].
 func (a *Authority) Write(ctx context.Context, t *v1alpha1.Tunnel) error {
 	s, err := a.current(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func secretKey(t *v1alpha1.Tunnel) types.NamespacedName {
 	return types.NamespacedName{Namespace: t.Namespace, Name: connector.IdentitySecretName(t)}
 }
 
-// The state of the Tunnels' Secrets is protected by the mutex.
+// The mutex protects what is known about the Tunnels' Secrets.
 
 func (a *Authority) issuedFor(t *v1alpha1.Tunnel) (issued, bool) {
 	a.mu.Lock()
@@ -210,7 +210,7 @@ func (a *Authority) forget(name string) {
 	delete(a.issued, name)
 }
 
-// forgetOthers forgets the Secrets of all Tunnels except the named Tunnels.
+// forgetOthers forgets all Tunnels' Secrets except the named ones.
 func (a *Authority) forgetOthers(names map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

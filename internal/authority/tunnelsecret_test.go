@@ -121,7 +121,7 @@ func set(key, value string) func(*cluster, *corev1.Secret) {
 	}
 }
 
-// copyFrom returns an edit that copies keys from the Secret of another Tunnel.
+// copyFrom returns an edit that copies keys from another Tunnel's Secret.
 func copyFrom(name string, keys ...string) func(*cluster, *corev1.Secret) {
 	return func(c *cluster, s *corev1.Secret) {
 		other := &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
@@ -151,7 +151,7 @@ func TestDeletedSecretIsDue(t *testing.T) {
 	}
 }
 
-// The certificate of a deleted Tunnel is not that of its successor with the same name.
+// A deleted Tunnel's certificate does not fit its successor with the same name.
 func TestNewTunnelGetsANewCertificate(t *testing.T) {
 	c := newCluster(t)
 	a, old := c.authority(), c.tunnel("shared")

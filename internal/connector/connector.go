@@ -1,11 +1,12 @@
-// Package connector builds the objects that run the connectors of a Tunnel: a Deployment of
-// unmodified cloudflared, optionally with an Envoy in each pod, and related objects. It also
-// derives the readiness of the connectors from the status of the Deployment. The package is
-// pure: the caller merges the settings and writes the objects.
+// Package connector builds the objects that run a Tunnel's connectors: a Deployment
+// with unmodified cloudflared, optionally with an Envoy in each pod, and related
+// objects. It also derives from the Deployment's status whether the connectors are
+// ready. The package is pure: the caller merges the settings and writes the objects.
 //
-// The objects are apply configurations. They contain only the fields that this controller
-// manages, so server-side apply makes it the owner of exactly these fields. The replicas of
-// a Deployment can belong to an autoscaler, and fields of other field managers are kept.
+// The objects are apply configurations. They contain only the fields that this
+// controller manages, so server-side apply makes it the owner of exactly these fields.
+// A Deployment's replicas can belong to an autoscaler, and other field managers' fields
+// are kept.
 package connector
 
 import (
@@ -21,15 +22,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Input contains everything that the connectors of a Tunnel depend on. Except for HTTP2, it
-// does not depend on routes, because a change of a route must not restart connectors.
+// Input contains everything that a Tunnel's connectors depend on. Except for HTTP2, it
+// does not depend on routes, because a route change must not restart connectors.
 type Input struct {
 	// Tunnel owns the objects, which are in its namespace. Build uses its name,
 	// namespace, UID and spec.gateway.
 	Tunnel *v1alpha1.Tunnel
-	// Labels and Annotations are the labels and annotations of the Gateway's
-	// spec.infrastructure that the class allows on the objects and their pods. They
-	// replace podLabels and podAnnotations with the same keys.
+	// Labels and Annotations come from the Gateway's spec.infrastructure, as far as the
+	// GatewayClass allows them on the objects and their pods. They replace podLabels
+	// and podAnnotations with the same keys.
 	Labels, Annotations map[string]string
 	// Settings are the merged and validated settings. Unset fields have their defaults.
 	// Autoscaling takes precedence over replicas.
@@ -40,13 +41,15 @@ type Input struct {
 	// HTTP2 reports whether the Gateway has or had a GRPCRoute. The protocol auto then
 	// becomes http2, because gRPC trailers are lost over QUIC.
 	HTTP2 bool
-	// Envoy is the Envoy beside each connector, or nil if the connectors route requests.
-	// The Secret of IdentitySecretName must exist, or the pods wait for it.
+	// Envoy is the Envoy beside each connector, or nil if the connectors route
+	// requests. The Secret that IdentitySecretName names must exist, or the pods wait
+	// for it.
 	Envoy *Envoy
 }
 
-// Objects are the objects that run the connectors of a Tunnel. All have the name
-// tunnel.ConnectorName(spec.gateway). An object is nil if the settings do not require it.
+// Objects run a Tunnel's connectors. All have the name
+// tunnel.ConnectorName(spec.gateway). An object is nil if the settings do not require
+// it.
 type Objects struct {
 	ServiceAccount          *corev1ac.ServiceAccountApplyConfiguration
 	NetworkPolicy           *networkingv1ac.NetworkPolicyApplyConfiguration
@@ -56,8 +59,8 @@ type Objects struct {
 }
 
 // Build returns the objects that run the connectors, and no objects if connectors are
-// disabled. The objects share no memory with the input. It returns an error for settings
-// that the validation of TunnelConfigurations rejects.
+// disabled. The objects share no memory with the input. It returns an error for
+// settings that the TunnelConfiguration validation rejects.
 func Build(in Input) (Objects, error) {
 	if !ptr.Deref(in.Settings.Enabled, true) {
 		return Objects{}, nil
@@ -79,8 +82,8 @@ func Build(in Input) (Objects, error) {
 	}, nil
 }
 
-// serviceAccount returns a ServiceAccount without permissions. The default ServiceAccount of
-// the namespace may have permissions.
+// serviceAccount returns a ServiceAccount without permissions. The namespace's default
+// ServiceAccount may have permissions.
 func serviceAccount(in Input) *corev1ac.ServiceAccountApplyConfiguration {
 	return owned(in, corev1ac.ServiceAccount(name(in.Tunnel), in.Tunnel.Namespace)).
 		WithAutomountServiceAccountToken(false)

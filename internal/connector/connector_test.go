@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// buildSettings builds the objects of a Tunnel with these settings.
+// buildSettings builds a Tunnel's objects with these settings.
 func buildSettings(t *testing.T, c v1alpha1.Connector) connector.Objects {
 	t.Helper()
 	in := inputOf("web")
@@ -23,7 +23,7 @@ func buildSettings(t *testing.T, c v1alpha1.Connector) connector.Objects {
 	return build(t, in)
 }
 
-// argument returns the value of a flag of cloudflared.
+// argument returns the value of a cloudflared flag.
 func argument(t *testing.T, o connector.Objects, flag string) string {
 	t.Helper()
 	args := o.Deployment.Spec.Template.Spec.Containers[0].Args

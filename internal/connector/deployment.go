@@ -11,13 +11,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// TokenVersionAnnotation is the annotation of a pod with the version of the token that the
-// pod uses.
+// TokenVersionAnnotation names the token version that a pod uses.
 const TokenVersionAnnotation = "tunnelgateway.dev/token-version"
 
-// deployment returns the Deployment of cloudflared. Its pod template contains only values
-// whose change must replace the pods. It keeps no earlier revisions: a rollback to pods without
-// Envoy would interrupt the traffic until the controller reverts it.
+// deployment returns the Deployment that runs cloudflared. Its pod template contains
+// only values that must replace the pods when they change. It keeps no earlier
+// revisions: a rollback to pods without Envoy would interrupt the traffic until the
+// controller reverts it.
 func deployment(in Input) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	pod, err := podSpec(in)
 	if err != nil {
@@ -49,8 +49,8 @@ func rollingUpdate() *appsv1ac.RollingUpdateDeploymentApplyConfiguration {
 		WithMaxUnavailable(intstr.FromString("4%"))
 }
 
-// podLabels returns the labels of the pods. The labels of all objects replace labels of the
-// settings with the same keys.
+// podLabels returns the pod labels. Labels that all objects have replace labels from
+// the settings with the same keys.
 func podLabels(in Input) map[string]string {
 	all := map[string]string{}
 	for key, value := range in.Settings.PodLabels {
@@ -60,8 +60,8 @@ func podLabels(in Input) map[string]string {
 	return all
 }
 
-// podAnnotations returns the annotations of the pods. The annotations of all objects replace
-// annotations of the settings with the same keys.
+// podAnnotations returns the pod annotations. Annotations that all objects have replace
+// annotations from the settings with the same keys.
 func podAnnotations(in Input) map[string]string {
 	all := map[string]string{}
 	for key, value := range in.Settings.PodAnnotations {
@@ -72,8 +72,8 @@ func podAnnotations(in Input) map[string]string {
 	return all
 }
 
-// desiredReplicas returns the number of connectors in the settings. With autoscaling, it
-// returns the minimum.
+// desiredReplicas returns how many connectors the settings ask for. With autoscaling,
+// it returns the minimum.
 func desiredReplicas(settings v1alpha1.Connector) int32 {
 	minReplicas, _ := Replicas(settings)
 	return minReplicas

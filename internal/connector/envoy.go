@@ -13,21 +13,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// defaultEnvoyImageTag is the official image of Envoy, in the version that the controller is
-// tested with.
+// defaultEnvoyImageTag is the official Envoy image, in the version that the controller
+// is tested with.
 const defaultEnvoyImageTag = "docker.io/envoyproxy/envoy:distroless-v1.40.0"
 
-// defaultEnvoyImageDigest is the digest of defaultEnvoyImageTag, or empty. The linker sets
-// it in the builds of a release.
+// defaultEnvoyImageDigest is the digest for defaultEnvoyImageTag, or empty. The linker
+// sets it in release builds.
 var defaultEnvoyImageDigest string
 
-// DefaultEnvoyImage returns the image of Envoy unless a class sets another image.
+// DefaultEnvoyImage returns the Envoy image that is used unless a GatewayClass sets
+// another one.
 func DefaultEnvoyImage() string { return withDigest(defaultEnvoyImageTag, defaultEnvoyImageDigest) }
 
 // Envoy is the Envoy beside each connector, which routes the requests.
 type Envoy struct {
-	// Controller is the absolute DNS name of the Service through which the Envoys connect
-	// to the controller.
+	// Controller is the absolute DNS name of the Service through which the Envoys
+	// connect to the controller.
 	Controller string
 }
 
@@ -37,14 +38,15 @@ const (
 	runVolume      = "run"
 
 	defaultConcurrency int32 = 2
-	// identityMode lets any user of the container read the files, so that it does not
-	// depend on the user of the image. No other container has the volume.
+	// identityMode lets any user in the container read the files, so that it does not
+	// depend on the image's user. No other container has the volume.
 	identityMode int32 = 0o444
 )
 
-// addEnvoy adds Envoy to the pod as a sidecar. The kubelet starts the connector after the
-// startup probe of Envoy has succeeded, and stops Envoy after the connector has ended, so that
-// a stopping connector can serve. Envoy itself ends at once and does not wait for requests.
+// addEnvoy adds Envoy to the pod as a sidecar. The kubelet starts the connector after
+// Envoy's startup probe has succeeded, and stops Envoy after the connector has ended,
+// so that a stopping connector can serve. Envoy itself ends at once and does not wait
+// for requests.
 func addEnvoy(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	container, err := envoyContainer(in)
 	if err != nil {
@@ -75,15 +77,15 @@ func envoyContainer(in Input) (*corev1ac.ContainerApplyConfiguration, error) {
 		WithRestartPolicy(corev1.ContainerRestartPolicyAlways). // makes the init container a sidecar
 		WithArgs(
 			"--config-yaml", string(bootstrap),
-			// The default is the number of the node's cores.
+			// The default is the number of cores on the node.
 			"--concurrency", strconv.Itoa(int(ptr.Deref(settings.Concurrency, defaultConcurrency))),
 			"--log-level", envoyLogLevel(in.Settings),
 			"--disable-hot-restart",
 		).
 		WithPorts(corev1ac.ContainerPort().
 			WithName(envoyName).WithContainerPort(envoy.PortReady).WithProtocol(corev1.ProtocolTCP)).
-		// The listener for probes is the last part of the first configuration from the controller.
-		// The kubelet restarts an Envoy that has none after ten minutes.
+		// The listener for probes comes last in the first configuration from the
+		// controller. The kubelet restarts an Envoy that has none after ten minutes.
 		WithStartupProbe(envoyProbe().WithPeriodSeconds(1).WithFailureThreshold(600)).
 		WithReadinessProbe(envoyProbe().WithPeriodSeconds(5).WithFailureThreshold(2)).
 		WithSecurityContext(restricted()).
@@ -94,8 +96,7 @@ func envoyContainer(in Input) (*corev1ac.ContainerApplyConfiguration, error) {
 	return c, setResources(c, "envoy.resources", settings.Resources)
 }
 
-// envoyLogLevel returns the log level of Envoy that corresponds to the level of the
-// connector.
+// envoyLogLevel returns the Envoy log level that corresponds to the connector's level.
 func envoyLogLevel(settings v1alpha1.Connector) string {
 	level := ptr.Deref(settings.LogLevel, v1alpha1.LogLevelInfo)
 	if level == v1alpha1.LogLevelFatal {
@@ -104,18 +105,18 @@ func envoyLogLevel(settings v1alpha1.Connector) string {
 	return string(level)
 }
 
-// envoyProbe returns a probe of Envoy. It names the port by its number, because a name is
-// valid only for the container that has the port. Envoy answers late while it processes a
-// large configuration.
+// envoyProbe returns a probe for Envoy. It uses the port number, because a port name is
+// valid only for the container that has the port. Envoy responds late while it
+// processes a large configuration.
 func envoyProbe() *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithTimeoutSeconds(5).WithHTTPGet(corev1ac.HTTPGetAction().
 		WithPath(readyPath).WithPort(intstr.FromInt32(envoy.PortReady)).WithScheme(corev1.URISchemeHTTP))
 }
 
-// envoyLiveness returns the liveness probe of a connector with an Envoy. The connector stays
-// connected to Cloudflare's edge while Envoy fails, and answers all requests with 502. The
-// probe therefore disconnects it: the kubelet stops the connector and starts it again after
-// Envoy has become ready.
+// envoyLiveness returns the liveness probe for a connector with an Envoy. The connector
+// stays connected to Cloudflare's edge while Envoy fails, and responds to all requests
+// with 502. The probe therefore disconnects it: the kubelet stops the connector and
+// starts it again after Envoy has become ready.
 func envoyLiveness() *corev1ac.ProbeApplyConfiguration {
 	return envoyProbe().WithPeriodSeconds(10).WithFailureThreshold(3)
 }

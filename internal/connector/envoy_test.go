@@ -16,7 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
-// envoyArguments returns the arguments of Envoy in the pods of a golden case.
+// envoyArguments returns Envoy's arguments in a golden case.
 func envoyArguments(t *testing.T, input string) []string {
 	t.Helper()
 	return build(t, read(t, input)).Deployment.Spec.Template.Spec.InitContainers[0].Args
@@ -46,7 +46,8 @@ func TestEnvoyAcceptsItsArguments(t *testing.T) {
 	}
 }
 
-// The configuration of Envoy contains no listener, so that a change of the listeners replaces no pod.
+// The Envoy configuration contains no listener, so that a changed listener replaces no
+// pod.
 func TestConfigurationOfEnvoyContainsNoListener(t *testing.T) {
 	want, err := envoy.EncodeBootstrap("tunnel-gateway-xds.tunnel-gateway.svc.cluster.local.")
 	if err != nil {
@@ -84,7 +85,7 @@ func TestMetricsDependOnTheSettings(t *testing.T) {
 	}
 }
 
-// The default image has the version of the Envoy that the tests run.
+// The default image has the Envoy version that the tests run.
 func TestDefaultImageIsTheTestedEnvoy(t *testing.T) {
 	text, err := os.ReadFile("../../test/binaries/envoy.txt")
 	if err != nil {
@@ -127,7 +128,7 @@ func TestChangesOfEnvoyReplaceThePods(t *testing.T) {
 	}
 }
 
-// The settings of Envoy prepare a change of the data plane.
+// Envoy settings prepare a data plane change.
 func TestSettingsOfEnvoyHaveNoEffectWithoutEnvoy(t *testing.T) {
 	in := read(t, "testdata/envoy-settings.in.yaml")
 	in.Envoy = nil

@@ -49,7 +49,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// withoutBootstrap removes the configuration of Envoy, which
+// withoutBootstrap removes the Envoy configuration, which
 // TestConfigurationOfEnvoyDependsOnTheSettings compares.
 func withoutBootstrap(manifests []byte) []byte {
 	return regexp.MustCompile(`(--config-yaml\n *- ).*`).ReplaceAll(manifests, []byte("$1(the bootstrap)"))

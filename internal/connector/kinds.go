@@ -6,19 +6,19 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// Kind is a kind of object that runs connectors.
+// Kind is a kind that runs connectors.
 type Kind struct {
 	kinds.Kind
-	// Select returns the object of the kind, or nil if there is none.
+	// Select returns the object of this kind, or nil if there is none.
 	Select func(Objects) runtime.ApplyConfiguration
 	// OutlivesPods reports whether the object must exist until the last pod has ended,
 	// because it restricts the pods.
 	OutlivesPods bool
 }
 
-// Kinds returns the kinds of objects that run connectors, in the order in which to apply
-// them: objects that restrict the pods come before the Deployment. The Secrets of TokenSecret
-// and IdentitySecretName are not included, because Secrets are not cached.
+// Kinds returns the kinds that run connectors, in the order in which to apply them:
+// objects that restrict the pods come before the Deployment. The Secrets from
+// TokenSecret and IdentitySecret are not included, because Secrets are not cached.
 func Kinds() []Kind {
 	return []Kind{
 		{

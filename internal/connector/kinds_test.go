@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// TestKindsCoverAllObjects checks that New and Select of each Kind return the same kind of
-// object, and that every field of Objects has a Kind.
+// TestKindsCoverAllObjects checks that New and Select in each Kind return the same
+// kind, and that every field in Objects has a Kind.
 func TestKindsCoverAllObjects(t *testing.T) {
 	var order, outlivePods []string
 	objects := build(t, read(t, "testdata/everything.in.yaml"))

@@ -13,11 +13,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// The labels of this project on the objects of connectors.
+// This project's labels on connector objects.
 const (
-	// TunnelLabel contains the name of the Tunnel.
+	// TunnelLabel contains the Tunnel's name.
 	TunnelLabel = "tunnelgateway.dev/tunnel"
-	// GatewayNamespaceLabel contains the namespace of the Gateway.
+	// GatewayNamespaceLabel contains the Gateway's namespace.
 	GatewayNamespaceLabel = "tunnelgateway.dev/gateway-namespace"
 )
 
@@ -29,9 +29,9 @@ const (
 	containerName = "cloudflared"
 )
 
-// Selector returns the labels that select the pods of the Tunnel's connectors. All objects
-// of the Tunnel have these labels. They never change, because the selector of a Deployment
-// is immutable.
+// Selector returns the labels that select the Tunnel's connector pods. All the Tunnel's
+// objects have these labels. They never change, because a Deployment's selector is
+// immutable.
 func Selector(t *v1alpha1.Tunnel) map[string]string {
 	return map[string]string{
 		nameLabel:      containerName,
@@ -40,13 +40,13 @@ func Selector(t *v1alpha1.Tunnel) map[string]string {
 	}
 }
 
-// name returns the name of all connector objects of the Tunnel.
+// name returns the name that all the Tunnel's connector objects have.
 func name(t *v1alpha1.Tunnel) string {
 	return tunnel.ConnectorName(types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name})
 }
 
-// labels returns the labels of all connector objects of the Tunnel. The controller's labels
-// replace labels of the input with the same keys.
+// labels returns the labels that all the Tunnel's connector objects have. The
+// controller's labels replace labels in the input with the same keys.
 func labels(in Input) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, in.Labels)
@@ -57,15 +57,14 @@ func labels(in Input) map[string]string {
 	return labels
 }
 
-// annotatable is an apply configuration of an object, with the methods that set
-// its metadata.
+// annotatable is an apply configuration with the methods that set an object's metadata.
 type annotatable[T any] interface {
 	WithLabels(map[string]string) T
 	WithAnnotations(map[string]string) T
 	WithOwnerReferences(...*metav1ac.OwnerReferenceApplyConfiguration) T
 }
 
-// owned sets the labels and annotations of the object, and the Tunnel as its owner.
+// owned sets the object's labels and annotations, and the Tunnel as its owner.
 func owned[T annotatable[T]](in Input, object T) T {
 	return object.
 		WithLabels(labels(in)).
@@ -78,12 +77,12 @@ func owned[T annotatable[T]](in Input, object T) T {
 			WithController(true).WithBlockOwnerDeletion(false))
 }
 
-// TunnelKind is the kind of the owner of all connector objects.
+// TunnelKind is the kind that owns all connector objects.
 const TunnelKind = "Tunnel"
 
-// IsManagedBy reports whether the object belongs to the Tunnel or to a deleted Tunnel of the
-// same name. In the latter case garbage collection has begun, and applying the object again
-// sets its new owner.
+// IsManagedBy reports whether the object belongs to the Tunnel or to a deleted Tunnel
+// with the same name. In the latter case garbage collection has begun, and applying the
+// object again sets its new owner.
 func IsManagedBy(object metav1.Object, t *v1alpha1.Tunnel) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && owner.Kind == TunnelKind && owner.APIVersion == v1alpha1.GroupVersion.String() && owner.Name == t.Name

@@ -18,7 +18,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// tunnelOf returns the Tunnel of a Gateway.
 func tunnelOf(namespace, name string) *v1alpha1.Tunnel {
 	return &v1alpha1.Tunnel{
 		ObjectMeta: metav1.ObjectMeta{
@@ -29,13 +28,13 @@ func tunnelOf(namespace, name string) *v1alpha1.Tunnel {
 	}
 }
 
-// inputOf returns the Input of a Gateway in the namespace infra, without settings.
+// inputOf returns the Input for a Gateway in the namespace infra, without settings.
 func inputOf(name string) connector.Input {
 	return connector.Input{Tunnel: tunnelOf("infra", name), TokenVersion: "1"}
 }
 
-// metadata returns the kind and the metadata of all objects for the input, including the token
-// Secret, as the API server receives them.
+// metadata returns the kind and metadata of every object for the input, including the
+// token Secret, as the API server receives them.
 func metadata(t *testing.T, in connector.Input) []metav1.PartialObjectMetadata {
 	t.Helper()
 	objects := build(t, in)
@@ -99,8 +98,8 @@ func TestEveryObjectBelongsToTheTunnel(t *testing.T) {
 	}
 }
 
-// TestManagedMetadataCannotBeOverridden sets another value for each label of a Tunnel without
-// settings.
+// TestManagedMetadataCannotBeOverridden sets another value for each label that a Tunnel
+// without settings has.
 func TestManagedMetadataCannotBeOverridden(t *testing.T) {
 	managed := build(t, inputOf("web")).Deployment
 	in := inputOf("web")

@@ -13,10 +13,10 @@ import (
 )
 
 // networkPolicy allows connections from connectors to Cloudflare and to backends, and
-// connections from the peers of the settings to the metrics ports. It needs no rule for
-// probes, because NetworkPolicies never block the node of a pod. NetworkPolicies are
-// additive: to allow backends outside the cluster's pod network, an administrator creates
-// another policy for the same pods.
+// connections from the peers in the settings to the metrics ports. It needs no rule for
+// probes, because NetworkPolicies never block a pod's node. NetworkPolicies are
+// additive: to allow backends outside the cluster's pod network, an administrator
+// creates another policy for the same pods.
 func networkPolicy(in Input) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
 	spec := networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(selector(in.Tunnel)).
@@ -49,15 +49,16 @@ func toCloudflare() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 		port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53), port(corev1.ProtocolTCP, 853),
 		// The edge: QUIC and HTTP/2.
 		port(corev1.ProtocolUDP, 7844), port(corev1.ProtocolTCP, 7844),
-		// The keys that verify the tokens of Cloudflare Access.
+		// The keys that verify Cloudflare Access tokens.
 		port(corev1.ProtocolTCP, 443),
 	)
 }
 
-// toBackends allows all ports of all pods in the cluster. A narrower rule would have to be
-// updated with every change of a route, and requests to a new backend would be dropped until
-// the update. Services need no rule, because NetworkPolicies apply to the pod and the target
-// port behind a Service. The rule also allows the connections of Envoys to the controller.
+// toBackends allows all ports on all pods in the cluster. A narrower rule would have to
+// be updated whenever a route changes, and requests to a new backend would be dropped
+// until the update. Services need no rule, because NetworkPolicies apply to the pod and
+// the target port behind a Service. The rule also lets Envoys connect to the
+// controller.
 func toBackends() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	return networkingv1ac.NetworkPolicyEgressRule().
 		WithTo(networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()))

@@ -22,7 +22,7 @@ type sender struct {
 	namespace, pod labels.Set
 }
 
-// networkPolicySpec returns the policy of the connectors with these settings.
+// networkPolicySpec returns the connectors' policy with these settings.
 func networkPolicySpec(t *testing.T, c v1alpha1.Connector) networkingv1.NetworkPolicySpec {
 	t.Helper()
 	return networkPolicySpecOf(t, buildSettings(t, c))
@@ -41,8 +41,9 @@ func networkPolicySpecOf(t *testing.T, o connector.Objects) networkingv1.Network
 	return spec
 }
 
-// admits reports whether the policy admits connections from a pod outside the namespace of the
-// connectors to a TCP port, as the Kubernetes documentation of NetworkPolicies specifies.
+// admits reports whether the policy admits connections from a pod outside the
+// connectors' namespace to a TCP port, as the Kubernetes documentation on
+// NetworkPolicies specifies.
 func admits(t *testing.T, policy networkingv1.NetworkPolicySpec, from sender, port int) bool {
 	t.Helper()
 	for _, rule := range policy.Ingress {
@@ -137,7 +138,7 @@ func TestOnlySelectedPodsCanReachTheMetricsOfEnvoy(t *testing.T) {
 	}
 }
 
-// Envoys connect to the pods of the controller, whose port no Service translates.
+// Envoys connect to the controller's pods, whose port no Service translates.
 func TestEnvoyCanReachTheController(t *testing.T) {
 	in := inputOf("web")
 	in.Envoy = &connector.Envoy{}

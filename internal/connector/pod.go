@@ -14,16 +14,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// defaultImageTag is the official image of cloudflared, in the version that the controller
+// defaultImageTag is the official cloudflared image, in the version that the controller
 // is tested with. The tag is fixed, so connectors change only when the controller is
 // upgraded. The registry is explicit, because some nodes have no default registry.
 const defaultImageTag = "docker.io/cloudflare/cloudflared:2026.8.2"
 
-// defaultImageDigest is the digest of defaultImageTag, or empty. The linker sets it in the
-// builds of a release.
+// defaultImageDigest is the digest for defaultImageTag, or empty. The linker sets it in
+// release builds.
 var defaultImageDigest string
 
-// DefaultImage returns the image of the connectors unless a class sets another image.
+// DefaultImage returns the connector image that is used unless a GatewayClass sets
+// another one.
 func DefaultImage() string { return withDigest(defaultImageTag, defaultImageDigest) }
 
 // withDigest appends the digest to the image unless it is empty.
@@ -38,7 +39,7 @@ const (
 	metricsPort int32 = 2000
 	metricsName       = "metrics"
 	readyPath         = "/ready"
-	// program is the name of the executable, which is in the search path of the image.
+	// program is the executable's name, which is in the image's search path.
 	program = "cloudflared"
 
 	// user is the user ID in the official image. The kubelet cannot check runAsNonRoot for
@@ -50,12 +51,12 @@ const (
 	// that a connector has connected or unregistered.
 	defaultReadyDelay int64 = 15
 	defaultGrace      int64 = 30
-	// exitTime is the time in seconds between the end of the grace period and the time at
-	// which the kubelet kills the connector.
+	// exitTime is how many seconds after the grace period the kubelet kills the
+	// connector.
 	exitTime int64 = 15
 )
 
-// podSpec returns the spec of a connector's pod.
+// podSpec returns the spec for a connector pod.
 func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 	grace, err := gracePeriod(in.Settings)
 	if err != nil {
@@ -64,12 +65,12 @@ func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(name(in.Tunnel)).
 		WithAutomountServiceAccountToken(false).
-		// The environment variables of a Service with the name "tunnel" would begin with
-		// TUNNEL_, and cloudflared uses such variables as settings.
+		// The environment variables for a Service with the name "tunnel" would begin
+		// with TUNNEL_, and cloudflared uses such variables as settings.
 		WithEnableServiceLinks(false).
-		// A preStop hook would only delay the end: on SIGTERM, cloudflared unregisters at once
-		// and answers /ready with 503, but serves the requests that the edge still sends
-		// until the grace period ends. Then it closes its connections.
+		// A preStop hook would only delay the end: on SIGTERM, cloudflared unregisters
+		// at once and responds to /ready with 503, but serves the requests that the
+		// edge still sends until the grace period ends. Then it closes its connections.
 		WithTerminationGracePeriodSeconds(grace + exitTime).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).
@@ -162,11 +163,12 @@ func protocol(in Input) v1alpha1.Protocol {
 	return configured
 }
 
-// ServesMetrics reports whether other pods can read the metrics of a connector and its Envoy.
+// ServesMetrics reports whether other pods can read the metrics from a connector and
+// its Envoy.
 func ServesMetrics(settings v1alpha1.Connector) bool { return !onLoopback(settings) }
 
-// edgeIPVersion returns the value of cloudflared's flag. Without the flag, cloudflared uses
-// only IPv4.
+// edgeIPVersion returns the value for cloudflared's flag. Without the flag, cloudflared
+// uses only IPv4.
 func edgeIPVersion(settings v1alpha1.Connector) string {
 	return strings.ToLower(string(ptr.Deref(settings.EdgeIPVersion, v1alpha1.EdgeIPVersionAuto)))
 }
@@ -186,14 +188,15 @@ func metricsAddress(settings v1alpha1.Connector) string {
 	return host + ":" + strconv.Itoa(int(metricsPort))
 }
 
-// readiness returns the readiness probe. It detects within ten seconds that a connector has
-// lost its connection to Cloudflare's edge. No Service uses the result, but rolling updates,
-// the PodDisruptionBudget and the ConnectorsReady condition do. The PodDisruptionBudget would
-// ignore minReadySeconds, so the probe begins after the delay instead.
+// readiness returns the readiness probe. It detects within ten seconds that a connector
+// has lost its connection to Cloudflare's edge. No Service uses the result, but rolling
+// updates, the PodDisruptionBudget and the ConnectorsReady condition do. The
+// PodDisruptionBudget would ignore minReadySeconds, so the probe begins after the delay
+// instead.
 func readiness(settings v1alpha1.Connector, delay int32) *corev1ac.ProbeApplyConfiguration {
 	timeout := int32(2)
 	if onLoopback(settings) {
-		timeout = 5 // includes the start of a process, which takes longer under a CPU limit
+		timeout = 5 // includes starting a process, which takes longer under a CPU limit
 	}
 	p := probe(settings).WithPeriodSeconds(5).WithTimeoutSeconds(timeout).WithFailureThreshold(2)
 	if delay > 0 { // the API server omits 0
@@ -202,12 +205,12 @@ func readiness(settings v1alpha1.Connector, delay int32) *corev1ac.ProbeApplyCon
 	return p
 }
 
-// liveness returns the liveness probe. It restarts a connector that has not been connected to
-// Cloudflare's edge for ten minutes. A connector reconnects automatically, so a restart helps
-// only if the process hangs. With a shorter time, an outage of Cloudflare would restart the
-// connectors of all Tunnels, and all would reconnect at the same time. After ten minutes the
-// kubelet also resets the backoff of restarts, so connectors start without delay at the end
-// of the outage.
+// liveness returns the liveness probe. It restarts a connector that has not been
+// connected to Cloudflare's edge for ten minutes. A connector reconnects automatically,
+// so a restart helps only if the process hangs. With a shorter time, a Cloudflare
+// outage would restart all Tunnels' connectors, and all would reconnect at the same
+// time. After ten minutes the kubelet also resets the restart backoff, so connectors
+// start without delay when the outage ends.
 func liveness(in Input) *corev1ac.ProbeApplyConfiguration {
 	if in.Envoy != nil {
 		return envoyLiveness()
@@ -215,9 +218,9 @@ func liveness(in Input) *corev1ac.ProbeApplyConfiguration {
 	return probe(in.Settings).WithPeriodSeconds(60).WithTimeoutSeconds(5).WithFailureThreshold(10)
 }
 
-// probe returns a probe that requests /ready. The kubelet cannot connect to the loopback
-// address of a pod, so it runs a command of cloudflared in the container, which sends the
-// request and ends with status 1 unless the answer is 200.
+// probe returns a probe that requests /ready. The kubelet cannot connect to a pod's
+// loopback address, so it runs a cloudflared command in the container, which sends the
+// request and ends with status 1 unless the response is 200.
 func probe(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
 	if onLoopback(settings) {
 		return corev1ac.Probe().WithExec(corev1ac.ExecAction().
@@ -227,8 +230,8 @@ func probe(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
 		WithPath(readyPath).WithPort(intstr.FromString(metricsName)).WithScheme(corev1.URISchemeHTTP))
 }
 
-// applied converts a part of an object to the apply configuration with the same fields. It
-// returns an error for a value that cannot be marshalled to JSON.
+// applied converts a part of an object to the apply configuration with the same fields.
+// It returns an error for a value that cannot be marshalled to JSON.
 func applied[To any](source any) (*To, error) {
 	text, err := json.Marshal(source)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// HasEnvoy reports whether the pod of a connector has an Envoy.
+// HasEnvoy reports whether a connector pod has an Envoy.
 func HasEnvoy(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == envoyName })
 }
 
-// maxCauseLength is the maximum length of the cause in a message about a pod, in bytes.
+// maxCauseLength limits the cause in a message about a pod, in bytes.
 const maxCauseLength = 200
 
 // PodProblem returns a sentence that names the pod and why it is not ready. It returns "" for

@@ -12,14 +12,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// Readiness is the readiness of the connectors of a Tunnel.
+// Readiness describes whether a Tunnel's connectors are ready.
 type Readiness struct {
-	// Status, Reason and Message are the fields of the ConnectorsReady condition.
+	// Status, Reason and Message are for the ConnectorsReady condition.
 	Status  metav1.ConditionStatus
 	Reason  conditions.Reason
 	Message string
-	// Desired is the desired number of connectors, and Available is the number of
-	// connectors that are connected to Cloudflare's edge.
+	// Desired counts the desired connectors, and Available the connectors that are
+	// connected to Cloudflare's edge.
 	Desired, Available int32
 	// RolledOut reports whether the desired number of pods has the current template and
 	// no older pod exists. Terminating pods are only included if the API server reports
@@ -28,10 +28,10 @@ type Readiness struct {
 	RolledOut bool
 }
 
-// NewReadiness returns the readiness of the connectors. The Deployment is nil if it does not
-// exist; the desired number then comes from the settings. Except during a rollout, one
-// available connector is sufficient: a Gateway stays ready while a node is drained or an
-// autoscaler adds connectors.
+// NewReadiness returns whether the connectors are ready. The Deployment is nil if it
+// does not exist; the desired number then comes from the settings. Except during a
+// rollout, one available connector is sufficient: a Gateway stays ready while a node is
+// drained or an autoscaler adds connectors.
 func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	if d == nil {
 		return Readiness{
@@ -65,10 +65,10 @@ func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	return r
 }
 
-// describe returns a message with the numbers of connectors, followed by the hint. If pods
-// cannot be created, the message refers to the Deployment instead of the hint. It does not
-// include the error of the API server, which can contain a different pod name every time:
-// the status would then change continuously.
+// describe returns a message with the connector counts, followed by the hint. If pods
+// cannot be created, the message refers to the Deployment instead of the hint. It does
+// not include the API server's error, which can contain a different pod name every
+// time: the status would then change continuously.
 func describe(d *appsv1.Deployment, r Readiness, hint string) string {
 	text := fmt.Sprintf("%d of %d connectors are available", r.Available, r.Desired)
 	if !updated(d, r) {
@@ -81,14 +81,14 @@ func describe(d *appsv1.Deployment, r Readiness, hint string) string {
 	return text + "." + hint
 }
 
-// updated reports whether the desired number of pods has the current template and
-// no older pod runs.
+// updated reports whether the desired number of pods has the current template and no
+// older pod runs.
 func updated(d *appsv1.Deployment, r Readiness) bool {
 	return d.Status.UpdatedReplicas >= r.Desired && d.Status.Replicas <= d.Status.UpdatedReplicas
 }
 
-// stalled reports whether the Deployment's progress deadline has passed. The Deployment
-// controller of Kubernetes sets the reason.
+// stalled reports whether the Deployment's progress deadline has passed. The Kubernetes
+// Deployment controller sets the reason.
 func stalled(d *appsv1.Deployment) bool {
 	progressing := condition(d, appsv1.DeploymentProgressing)
 	return progressing != nil && progressing.Status == corev1.ConditionFalse && progressing.Reason == "ProgressDeadlineExceeded"

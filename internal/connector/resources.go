@@ -8,11 +8,11 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// defaultMemory is the memory that a container requests by default, for the scheduler. cloudflared
-// needs it with some tens of rules, and Envoy with 1,000 hostnames.
+// defaultMemory is the memory that a container requests by default, for the scheduler.
+// cloudflared needs it with a few dozen rules, and Envoy with 1,000 hostnames.
 const defaultMemory = "128Mi"
 
-// setResources sets the resources of the container. path is the path of the setting.
+// setResources sets the container's resources. path is the path to the setting.
 func setResources(c *corev1ac.ContainerApplyConfiguration, path string, settings *corev1.ResourceRequirements) error {
 	resources, err := applied[corev1ac.ResourceRequirementsApplyConfiguration](withDefaultMemory(settings))
 	if err != nil {
@@ -22,7 +22,7 @@ func setResources(c *corev1ac.ContainerApplyConfiguration, path string, settings
 	return nil
 }
 
-// withDefaultMemory returns the settings with the default request for memory. A limit without a
+// withDefaultMemory adds the default memory request to the settings. A limit without a
 // request is also the request, and may be lower than the default.
 func withDefaultMemory(settings *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	if settings == nil {

@@ -45,7 +45,6 @@ func TestContainersRequestMemory(t *testing.T) {
 	}
 }
 
-// quantities returns the quantities as text.
 func quantities(list *corev1.ResourceList) map[string]string {
 	if list == nil {
 		return nil

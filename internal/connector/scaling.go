@@ -23,7 +23,7 @@ const (
 	defaultUtilization int32 = 80
 )
 
-// horizontalPodAutoscaler returns the autoscaler of the Deployment, or nil if autoscaling is
+// horizontalPodAutoscaler returns the Deployment's autoscaler, or nil if autoscaling is
 // not enabled.
 func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	scaling := in.Settings.Autoscaling
@@ -46,14 +46,14 @@ func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerA
 						WithAverageUtilization(ptr.Deref(scaling.TargetCPUUtilizationPercentage, defaultUtilization))))))
 }
 
-// bounds returns the minimum and maximum number of connectors. The two settings can come from
-// two TunnelConfigurations, which are validated separately.
+// bounds returns how many connectors there may be. The two settings can come from two
+// TunnelConfigurations, which are validated separately.
 func bounds(scaling v1alpha1.Autoscaling) (minReplicas, maxReplicas int32) {
 	maxReplicas = ptr.Deref(scaling.MaxReplicas, v1alpha1.MaxReplicas)
 	return min(ptr.Deref(scaling.MinReplicas, defaultReplicas), maxReplicas), maxReplicas
 }
 
-// Replicas returns the minimum and the maximum number of connectors in the settings. They
+// Replicas returns how many connectors the settings allow. The minimum and maximum
 // differ only with autoscaling.
 func Replicas(settings v1alpha1.Connector) (minReplicas, maxReplicas int32) {
 	if settings.Autoscaling != nil {
@@ -63,7 +63,7 @@ func Replicas(settings v1alpha1.Connector) (minReplicas, maxReplicas int32) {
 	return replicas, replicas
 }
 
-// podDisruptionBudget returns the PodDisruptionBudget of the connectors. By default, one
+// podDisruptionBudget returns the connectors' PodDisruptionBudget. By default, one
 // connector can be evicted at a time, and a single connector has none.
 func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	budget := in.Settings.PodDisruptionBudget
@@ -73,8 +73,8 @@ func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfigura
 		}
 		budget = &v1alpha1.PodDisruptionBudget{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
 	}
-	// During an outage of Cloudflare no connector is ready. Connectors that serve no
-	// requests must not prevent the draining of a node.
+	// During a Cloudflare outage no connector is ready. Connectors that serve no
+	// requests must not keep a node from being drained.
 	spec := policyv1ac.PodDisruptionBudgetSpec().
 		WithSelector(selector(in.Tunnel)).
 		WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow)
@@ -87,12 +87,13 @@ func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfigura
 	return owned(in, policyv1ac.PodDisruptionBudget(name(in.Tunnel), in.Tunnel.Namespace)).WithSpec(spec)
 }
 
-// Handover returns a Deployment that keeps the current number of replicas when autoscaling is
-// enabled, or nil if this is not required. A second field manager must apply it before the
-// Deployment of Build is applied. Otherwise server-side apply removes spec.replicas, whose
-// only owner is fieldManager, and the Deployment is scaled to 1 until the autoscaler acts.
-// d must be the Deployment as read, including its managedFields. Zero replicas are not kept,
-// because an autoscaler does not scale up from zero.
+// Handover returns a Deployment that keeps the current replica count when autoscaling
+// is enabled, or nil if this is not required. A second field manager must apply it
+// before the Deployment from Build is applied. Otherwise server-side apply removes
+// spec.replicas, whose only owner is fieldManager, and the Deployment is scaled to 1
+// until the autoscaler acts. d must be the Deployment as read, including its
+// managedFields. Zero replicas are not kept, because an autoscaler does not scale up
+// from zero.
 func Handover(in Input, d *appsv1.Deployment, fieldManager string) *appsv1ac.DeploymentApplyConfiguration {
 	if in.Settings.Autoscaling == nil || d == nil || ptr.Deref(d.Spec.Replicas, 0) == 0 || !ownsReplicas(d, fieldManager) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// setScheduling sets the tolerations, affinity and topology spread constraints of the pod.
+// setScheduling sets the pod's tolerations, affinity and topology spread constraints.
 func setScheduling(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	for _, set := range in.Settings.Tolerations {
 		toleration, err := applied[corev1ac.TolerationApplyConfiguration](set)
@@ -27,8 +27,8 @@ func setScheduling(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	return setSpread(pod, in)
 }
 
-// setSpread sets the topology spread constraints of the settings. The default constraint
-// prefers to run connectors on different nodes.
+// setSpread sets the topology spread constraints from the settings. The default
+// constraint prefers to run connectors on different nodes.
 func setSpread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	for _, set := range in.Settings.TopologySpreadConstraints {
 		constraint, err := applied[corev1ac.TopologySpreadConstraintApplyConfiguration](set)
@@ -36,8 +36,8 @@ func setSpread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 			return fmt.Errorf("topologySpreadConstraints: %w", err)
 		}
 		if set.LabelSelector == nil {
-			// A constraint without a selector counts no pods. The settings cannot select
-			// the pods of this Tunnel, because they apply to several Tunnels.
+			// A constraint without a selector counts no pods. The settings cannot
+			// select this Tunnel's pods, because they apply to several Tunnels.
 			constraint.WithLabelSelector(selector(in.Tunnel))
 		}
 		pod.WithTopologySpreadConstraints(constraint)
@@ -50,8 +50,8 @@ func setSpread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 		WithTopologyKey(corev1.LabelHostname).
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 		WithLabelSelector(selector(in.Tunnel)).
-		// Count only the pods of one revision, so that old pods do not affect the
-		// scheduling of new pods.
+		// Count only the pods in one revision, so that old pods do not affect where new
+		// pods are scheduled.
 		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey))
 	return nil
 }
