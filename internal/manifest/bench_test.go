@@ -8,7 +8,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// BenchmarkLoadKinds measures the loading of all custom kinds.
 func BenchmarkLoadKinds(b *testing.B) {
 	for b.Loop() {
 		for _, directory := range crdDirectories {
@@ -21,7 +20,7 @@ func BenchmarkLoadKinds(b *testing.B) {
 	}
 }
 
-// BenchmarkParse measures a file of 10,000 HTTPRoutes and Services.
+// BenchmarkParse parses a file with 10,000 HTTPRoutes and Services.
 func BenchmarkParse(b *testing.B) {
 	var text strings.Builder
 	for i := range 5000 {

@@ -18,7 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// coreKind returns the loader of a kind that is built into the API server.
+// coreKind returns the loader for a kind that is built into the API server.
 func coreKind(of kinds.Kind) func() (kind, error) {
 	k := kind{stored: of.GVK(), served: []string{of.GVK().Version}, namespaced: !of.ClusterScoped}
 	k.decode = func(u *unstructured.Unstructured) (client.Object, []error) {
@@ -32,7 +32,7 @@ func coreKind(of kinds.Kind) func() (kind, error) {
 	return func() (kind, error) { return k, nil }
 }
 
-// nameValidation returns the function that validates the name of an object.
+// nameValidation returns the function that validates the object's name.
 func nameValidation(object client.Object) apivalidation.ValidateNameFunc {
 	switch object.(type) {
 	case *corev1.Namespace, *corev1.Service:
@@ -55,8 +55,8 @@ func decodeStrict(u *unstructured.Unstructured, object client.Object) []error {
 	return fieldErrors(unknown, unknownField)
 }
 
-// applyDefaults applies the defaults and the checks of the API server that routing
-// depends on, and no others.
+// applyDefaults applies the API server's defaults and checks that routing depends on,
+// and no others.
 func applyDefaults(object client.Object) field.ErrorList {
 	switch object := object.(type) {
 	case *corev1.Namespace:
@@ -96,8 +96,8 @@ func setServiceDefaults(s *corev1.Service) {
 	}
 }
 
-// validateService validates the ports. Only a headless Service or one of type
-// ExternalName may have no ports.
+// validateService validates the ports. Only a headless Service or an ExternalName
+// Service may have no ports.
 func validateService(s *corev1.Service) field.ErrorList {
 	path := field.NewPath("spec", "ports")
 	if len(s.Spec.Ports) == 0 && s.Spec.ClusterIP != corev1.ClusterIPNone && s.Spec.Type != corev1.ServiceTypeExternalName {

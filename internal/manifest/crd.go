@@ -20,8 +20,8 @@ import (
 //go:embed crds/*.yaml
 var gatewayFiles embed.FS
 
-// crdDirectory is a directory of CustomResourceDefinitions of one API group, in
-// files named <group>_<plural>.yaml.
+// crdDirectory contains an API group's CustomResourceDefinitions, in files named
+// <group>_<plural>.yaml.
 type crdDirectory struct {
 	group string
 	files embed.FS
@@ -29,19 +29,18 @@ type crdDirectory struct {
 }
 
 var (
-	// gatewayCRDs are the definitions of the standard channel of the Gateway API,
-	// in the version that go.mod pins.
+	// gatewayCRDs are the definitions in the Gateway API's standard channel, in the
+	// version that go.mod pins.
 	gatewayCRDs = crdDirectory{gatewayv1.GroupName, gatewayFiles, "crds"}
-	// projectCRDs are the definitions of this project, generated from the types in
-	// api.
+	// projectCRDs are this project's definitions, generated from the types in api.
 	projectCRDs = crdDirectory{v1alpha1.GroupName, crd.Files, "."}
 
 	crdDirectories = []crdDirectory{gatewayCRDs, projectCRDs}
 )
 
-// CRDs returns the CustomResourceDefinitions that validate the manifests: the
-// definitions of the Gateway API and of this project, ordered by name. The caller
-// may change them. An error means that the build is broken.
+// CRDs returns the CustomResourceDefinitions that validate the manifests: the Gateway
+// API's and this project's, ordered by name. The caller may change them. An error means
+// that the build is broken.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, directory := range crdDirectories {
@@ -61,7 +60,7 @@ func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// read decodes one file of the directory.
+// read decodes one file in the directory.
 func (d crdDirectory) read(file string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	data, err := d.files.ReadFile(path.Join(d.path, file))
 	if err != nil {

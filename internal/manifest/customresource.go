@@ -25,8 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// customResource decodes and validates the objects of one
-// CustomResourceDefinition.
+// customResource decodes and validates the objects for one CustomResourceDefinition.
 type customResource struct {
 	gvk        schema.GroupVersionKind
 	namespaced bool
@@ -134,8 +133,8 @@ func (r *customResource) validate(u *unstructured.Unstructured, meta *metav1.Obj
 	return append(errs, violations...)
 }
 
-// preventsRules reports whether the API server skips the CEL rules after err. The
-// rules rely on the types and bounds of the schema.
+// preventsRules reports whether the API server skips the CEL rules after err. The rules
+// rely on the types and bounds in the schema.
 func preventsRules(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,

@@ -188,7 +188,7 @@ func TestServedVersionsDecodeAlike(t *testing.T) {
 }
 
 // TestServedVersionsHaveOneSchema checks the assumption that allows validating a
-// manifest of any served version with the schema of the stored version.
+// manifest in any served version with the stored version's schema.
 func TestServedVersionsHaveOneSchema(t *testing.T) {
 	crds, err := CRDs()
 	if err != nil {
@@ -213,7 +213,7 @@ func TestServedVersionsHaveOneSchema(t *testing.T) {
 	}
 }
 
-// schemaWithoutDescriptions returns the schema of a version without its descriptions.
+// schemaWithoutDescriptions returns a version's schema without its descriptions.
 func schemaWithoutDescriptions(t *testing.T, version *apiextensionsv1.CustomResourceDefinitionVersion) any {
 	t.Helper()
 	data, err := json.Marshal(version.Schema)
@@ -270,7 +270,7 @@ func TestCRDsAreCompleteAndSorted(t *testing.T) {
 	}
 }
 
-// TestOutputOfKubectlIsParsed parses the output of kubectl get -o yaml.
+// TestOutputOfKubectlIsParsed parses what kubectl get -o yaml prints.
 func TestOutputOfKubectlIsParsed(t *testing.T) {
 	data, err := os.ReadFile("testdata/cluster.yaml")
 	if err != nil {

@@ -14,19 +14,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is one YAML document of a file, or a sequence of JSON values.
+// document is a YAML document in a file, or a sequence of JSON values.
 type document struct {
-	// line is the line of the file on which text begins, counted from 1.
+	// line is where text begins in the file, counted from 1.
 	line int
 	text []byte
 }
 
-// split splits a file at its document markers. A line that begins with a marker
-// ends the document even in a block scalar (YAML 1.2, c-forbidden).
+// split splits a file at its document markers. A line that begins with a marker ends
+// the document even in a block scalar (YAML 1.2, c-forbidden).
 //
-// The reader of k8s.io/apimachinery is not suitable: it drops empty documents, so
-// that the numbers of the documents would be wrong, and it drops all text after a
-// "..." marker.
+// The reader in k8s.io/apimachinery is not suitable: it drops empty documents, so that
+// the document numbers would be wrong, and it drops all text after a "..." marker.
 func split(data []byte) []document {
 	var documents []document
 	current := document{line: 1}
@@ -51,8 +50,8 @@ func split(data []byte) []document {
 	return documents
 }
 
-// isMarker reports whether line begins with the marker, followed by white space or
-// the end of the line.
+// isMarker reports whether line begins with the marker, followed by white space or the
+// line's end.
 func isMarker(line []byte, marker string) bool {
 	rest, found := bytes.CutPrefix(line, []byte(marker))
 	return found && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
@@ -70,8 +69,8 @@ func isPreamble(text []byte) bool {
 	return true
 }
 
-// values returns the content of the document as JSON: one value, or several values
-// if the document is a sequence of JSON values.
+// values returns the document's content as JSON: one value, or several values if the
+// document is a sequence of JSON values.
 func (d document) values() ([]json.RawMessage, []error) {
 	var jsonErr error
 	if utilyaml.IsJSONBuffer(d.text) {
@@ -111,8 +110,8 @@ func (d document) jsonValues() ([]json.RawMessage, error) {
 	}
 }
 
-// yamlErrors parses an invalid document again, with the preceding lines of the
-// file replaced by blank lines, so that the errors have line numbers of the file.
+// yamlErrors parses an invalid document again, with blank lines in place of the
+// preceding lines in the file, so that the errors have the file's line numbers.
 func (d document) yamlErrors() []error {
 	text := append(bytes.Repeat([]byte("\n"), d.line-1), d.text...)
 	var value any
@@ -120,7 +119,7 @@ func (d document) yamlErrors() []error {
 	var duplicates *yamlv2.TypeError
 	switch {
 	case err == nil:
-		// The message of the converter quotes values, which may belong to a Secret.
+		// The converter's message quotes values, which may belong to a Secret.
 		return []error{errors.New("yaml: the document has a key that is not a string, number or boolean, or a number that is not finite")}
 	case errors.As(err, &duplicates):
 		errs := make([]error, len(duplicates.Errors))
@@ -132,7 +131,7 @@ func (d document) yamlErrors() []error {
 	return []error{err}
 }
 
-// addHint appends a hint to the errors of a document that looks like a template.
+// addHint appends a hint to the errors if the document looks like a template.
 func (d document) addHint(errs []error) []error {
 	if bytes.Contains(d.text, []byte("{{")) {
 		errs = append(errs, errors.New("the document looks like a template; render it first"))
@@ -159,8 +158,8 @@ func decodeObject(value json.RawMessage) (map[string]any, []error) {
 	return nil, []error{errors.New("a document must be a mapping with apiVersion, kind and metadata")}
 }
 
-// fieldErrors converts the errors of a strict decoder to errors of their fields
-// with the given detail.
+// fieldErrors converts a strict decoder's errors to errors about fields with the given
+// detail.
 func fieldErrors(strict []error, detail string) []error {
 	errs := make([]error, len(strict))
 	for i, err := range strict {

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Place is the location of an object.
+// Place is an object's location.
 type Place struct {
 	// File is the path that the caller specified, or "stdin".
 	File string
-	// Document is the number of the document in the file, counted from 1; 0 means
-	// the whole file.
+	// Document is the document's number in the file, counted from 1; 0 means the whole
+	// file.
 	Document int
-	// Item is the path from the document to an item of a list, for example
-	// "items[2]"; empty for an object outside a list.
+	// Item is the path from the document to an item in a list, for example "items[2]";
+	// empty for an object outside a list.
 	Item string
 }
 
@@ -35,8 +35,8 @@ func (p Place) String() string {
 // Error is one error and its place.
 type Error struct {
 	Place Place
-	// Object is the kind, namespace and name of the object, as far as they are
-	// known, for example "Gateway default/shared".
+	// Object is the object's kind, namespace and name, as far as they are known, for
+	// example "Gateway default/shared".
 	Object string
 	// Err is the cause: a [*field.Error] if a single field is invalid.
 	Err error
@@ -53,8 +53,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Field returns the path of the invalid field, for example
-// "spec.listeners[0].port", or "" if the error does not concern a single field.
+// Field returns the invalid field's path, for example "spec.listeners[0].port", or ""
+// if the error does not concern a single field.
 func (e *Error) Field() string {
 	var invalid *field.Error
 	if errors.As(e.Err, &invalid) {

@@ -14,20 +14,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// unknownField is the detail of the error about a field that the kind does not
-// have.
+// unknownField is the detail in the error about a field that the kind does not have.
 const unknownField = "unknown field"
 
-// kind is a supported kind of object.
 type kind struct {
-	// stored is the group, version and kind of the decoded objects.
+	// stored is the group, version and kind that decoded objects have.
 	stored schema.GroupVersionKind
-	// served are the versions that a manifest may use. Their schemas are the same
-	// as the schema of the stored version.
+	// served are the versions that a manifest may use. Their schemas equal the stored
+	// version's schema.
 	served     []string
 	namespaced bool
-	// decode validates and decodes an object of the stored version. It may change
-	// its argument.
+	// decode validates and decodes an object in the stored version. It may change its
+	// argument.
 	decode func(*unstructured.Unstructured) (client.Object, []error)
 }
 
@@ -70,7 +68,7 @@ func (k kind) convert(u *unstructured.Unstructured) (client.Object, []error) {
 	return object, errs
 }
 
-// newObject returns an empty object of a kind that [Scheme] contains.
+// newObject returns an empty object whose kind is in [Scheme].
 func newObject(gvk schema.GroupVersionKind) (client.Object, error) {
 	object, err := scheme.New(gvk)
 	if err != nil {
@@ -79,9 +77,9 @@ func newObject(gvk schema.GroupVersionKind) (client.Object, error) {
 	return object.(client.Object), nil
 }
 
-// toErrors converts a list of field errors, and replaces regular expressions in them by
-// examples. Some errors of the schema validator
-// have no path: only their details contain the field.
+// toErrors converts a list of field errors, and replaces regular expressions in them
+// with examples. Some errors from the schema validator have no path: only their details
+// contain the field.
 func toErrors(list field.ErrorList) []error {
 	var noPath *field.Path
 	errs := make([]error, len(list))

@@ -1,21 +1,21 @@
-// Package manifest reads Kubernetes manifests as an API server does, but without
-// an API server.
+// Package manifest reads Kubernetes manifests as an API server does, but without an API
+// server.
 //
 // It contains all steps between a file and a typed object: splitting a file into
-// documents, parsing, expanding lists, setting the namespace, converting to the
-// stored version, pruning, defaulting, and validation by schema and CEL rules. It
-// does not interpret the objects or follow references between them.
+// documents, parsing, expanding lists, setting the namespace, converting to the stored
+// version, pruning, defaulting, and validation by schema and CEL rules. It does not
+// interpret the objects or follow references between them.
 //
-// The definitions in the directory crds validate objects of the Gateway API, and
-// the definitions in config/crd validate TunnelConfigurations and Tunnels. The
-// validation uses the libraries of the API server. The core kinds have no such
-// definitions: their manifests are decoded strictly, and only the defaults and
-// checks are applied that readers of the objects depend on.
+// The definitions in the directory crds validate Gateway API objects, and the
+// definitions in config/crd validate TunnelConfigurations and Tunnels. The validation
+// uses the API server's libraries. The core kinds have no such definitions: their
+// manifests are decoded strictly, and only the defaults and checks are applied that
+// readers depend on.
 //
-// The package differs from an API server in two respects. It keeps the status,
-// the uid, the generation and the creationTimestamp of a manifest, because the
-// manifest may come from a cluster. And it requires a name, because a generated
-// name would be different in every run.
+// The package differs from an API server in two respects. It keeps the status, the uid,
+// the generation and the creationTimestamp in a manifest, because the manifest may come
+// from a cluster. And it requires a name, because a generated name would be different
+// in every run.
 package manifest
 
 import (
@@ -34,24 +34,22 @@ import (
 
 // Options configure how manifests are read.
 type Options struct {
-	// Namespace is the namespace of namespaced objects without one; "default" when
-	// empty.
+	// Namespace is for namespaced objects without one; "default" when empty.
 	Namespace string
 	// Stdin is the input for the path "-"; [os.Stdin] when nil.
 	Stdin io.Reader
-	// Recursive reads the subdirectories of directories too.
+	// Recursive reads subdirectories too.
 	Recursive bool
 }
 
-// Set contains the objects of the manifests.
+// Set is what the manifests contain.
 type Set struct {
-	// Objects are in the order of the manifests. The items of a list are at the
-	// position of the list. Each object has a type of [Scheme], and its apiVersion
-	// and kind are set.
+	// Objects are in the order of the manifests. A list's items are where the list is.
+	// Each object has a type from [Scheme], and its apiVersion and kind are set.
 	Objects []client.Object
-	// Skipped counts the objects of other kinds, sorted by group and kind.
+	// Skipped counts the objects whose kind is not supported, sorted by group and kind.
 	Skipped []Skipped
-	// SkippedDirectories are the paths of the subdirectories that were not read.
+	// SkippedDirectories are subdirectories that were not read.
 	SkippedDirectories []string
 	// Warnings are probable mistakes, in the order of the documents.
 	Warnings Errors
@@ -64,17 +62,16 @@ type Skipped struct {
 }
 
 // Read reads each path: a file, a directory or "-" for [Options.Stdin]. From a
-// directory it reads the *.yaml, *.yml and *.json files in the order of their
-// names, and with [Options.Recursive] its subdirectories, except those whose names begin
-// with a dot.
+// directory it reads the *.yaml, *.yml and *.json files in name order, and with
+// [Options.Recursive] its subdirectories, except those whose names begin with a dot.
 //
-// A file contains YAML documents or a sequence of JSON values. Documents are
-// counted from 1: every "---" begins a document, comments before the first marker
-// belong to the first document, and an empty document between two markers counts.
+// A file contains YAML documents or a sequence of JSON values. Documents are counted
+// from 1: every "---" begins a document, comments before the first marker belong to the
+// first document, and an empty document between two markers counts.
 //
 // If a manifest is not valid, the Set is nil and the error is an [Errors] with all
-// errors. CEL rules are not evaluated for an object with fields that have the
-// wrong type, are missing or are too long, so fixing these may reveal more errors.
+// errors. CEL rules are not evaluated for an object with fields that have the wrong
+// type, are missing or are too long, so fixing these may reveal more errors.
 func Read(paths []string, o Options) (*Set, error) {
 	r := newReader(o)
 	for _, path := range paths {
@@ -83,8 +80,7 @@ func Read(paths []string, o Options) (*Set, error) {
 	return r.result()
 }
 
-// Parse parses the content of one file as [Read] does. The name appears only in
-// errors.
+// Parse parses one file's content as [Read] does. The name appears only in errors.
 func Parse(name string, data []byte, o Options) (*Set, error) {
 	r := newReader(o)
 	_ = r.readContent(name, "file", data) // a file without objects is valid
@@ -119,7 +115,7 @@ func (r *reader) reportEmpty(path string, empty error) {
 	}
 }
 
-// readDirectory reads the manifests of a directory. It reports whether it found any.
+// readDirectory reads the manifests in a directory. It reports whether it found any.
 func (r *reader) readDirectory(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -151,7 +147,7 @@ func (r *reader) readFile(path string) (empty error) {
 	return r.addContent(path, "file", data, err)
 }
 
-// addContent processes the result of reading a file: its content or an error. It returns
+// addContent processes what a file contains, or the error from reading it. It returns
 // an error if the file contains no object. noun is the word for the file in this error.
 func (r *reader) addContent(name, noun string, data []byte, err error) (empty error) {
 	if err == nil {

@@ -37,7 +37,7 @@ func parseOne[T client.Object](t *testing.T, text string) T {
 	return object
 }
 
-// parseErrors returns the lines of the error from parsing an invalid file.
+// parseErrors returns the lines in the error from parsing an invalid file.
 func parseErrors(t *testing.T, text string) []string {
 	t.Helper()
 	set, err := Parse("in.yaml", []byte(text), Options{})

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// requirements describe the patterns in the definitions of the supported kinds, because
-// an example is easier to understand than a regular expression.
+// requirements describe the patterns in the supported kinds' definitions, because an
+// example is easier to understand than a regular expression.
 var requirements = map[string]string{
 	`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                 "must be a hostname in lower case without a port, such as shop.example.com or *.example.com",
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                        "must be a DNS name in lower case, such as web or shop.example.com",
@@ -30,11 +30,11 @@ var requirements = map[string]string{
 	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`:                   "must be a quantity, such as 100m or 128Mi",
 }
 
-// regexInName matches the part of an error about a name that contains a regular
-// expression. The rest of the error has an example.
+// regexInName matches the regular expression in an error about a name. The rest of the
+// error has an example.
 var regexInName = regexp.MustCompile(`, regex used for validation is '.*'\)`)
 
-// describePattern replaces the regular expression in the detail of an error.
+// describePattern replaces the regular expression in an error's detail.
 func describePattern(err *field.Error) {
 	err.Detail = regexInName.ReplaceAllString(err.Detail, ")")
 	_, pattern, found := strings.Cut(err.Detail, " should match '")

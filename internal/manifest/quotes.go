@@ -16,8 +16,8 @@ import (
 type unquoted struct {
 	path string
 	line int
-	// boolean is the word that YAML reads as a boolean; empty for a number. The text of a
-	// number is not part of errors, because it may belong to a Secret.
+	// boolean is the word that YAML reads as a boolean; empty for a number. Errors do
+	// not contain the number, because it may belong to a Secret.
 	boolean string
 }
 
@@ -32,9 +32,8 @@ func (u unquoted) explain() string {
 // booleans are the words that YAML 1.1 reads as booleans.
 var booleans = []string{"y", "n", "yes", "no", "on", "off", "true", "false"}
 
-// explainQuotes returns the error that proposes quotes if err is the error about a
-// value that should be a string. Otherwise it returns err. place is the place of the
-// object.
+// explainQuotes returns an error that proposes quotes if err is about a value that
+// should be a string. Otherwise it returns err. place is the object's place.
 func (r *reader) explainQuotes(place Place, err error) error {
 	item := place.Item
 	matches := matchUnquoted(item, err)
@@ -74,7 +73,7 @@ func matchUnquoted(item string, err error) func(path string) bool {
 			return strings.HasPrefix(rest, "metadata.labels.") || strings.HasPrefix(rest, "metadata.annotations.")
 		}
 	case errors.As(err, &mismatch) && mismatch.Type.Kind() == reflect.String:
-		// The error names the fields, but not the indexes of lists.
+		// The error names the fields, but not the list indexes.
 		name := "." + mismatch.Field[strings.LastIndex(mismatch.Field, ".")+1:]
 		return func(path string) bool {
 			return strings.HasPrefix(path, item) && strings.Contains("."+path+".", name+".")
@@ -83,13 +82,13 @@ func matchUnquoted(item string, err error) func(path string) bool {
 	return nil
 }
 
-// requiresString reports whether the detail of an error requires a string. The errors
-// of the validators have no other indication.
+// requiresString reports whether an error's detail requires a string. The validators'
+// errors have no other indication.
 func requiresString(detail string) bool {
 	return strings.Contains(detail, "must be a string") || strings.Contains(detail, "must be of type string")
 }
 
-// unquoted returns the values of a YAML document that are not strings because they have
+// unquoted returns the values in a YAML document that are not strings because they have
 // no quotes.
 func (d document) unquoted() []unquoted {
 	var root yamlv3.Node

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reader collects the objects and the errors of manifests.
+// reader collects the objects and errors in manifests.
 type reader struct {
 	options            Options
 	entries            []*entry
@@ -34,11 +34,11 @@ type reader struct {
 	unquoted  map[Place][]unquoted
 }
 
-// entry is one object, or the errors at a place. validate validates and decodes
-// the object.
+// entry is one object, or the errors at a place. validate validates and decodes the
+// object.
 type entry struct {
 	place    Place
-	name     string // of the object, if known
+	name     string // the object's name, if known
 	errs     []error
 	object   client.Object
 	validate func() (client.Object, []error)
@@ -69,7 +69,7 @@ func newReader(o Options) *reader {
 	}
 }
 
-// addErrors records the errors of an object or a place.
+// addErrors records the errors about an object or a place.
 func (r *reader) addErrors(place Place, object string, errs ...error) {
 	if len(errs) > 0 {
 		r.entries = append(r.entries, &entry{place: place, name: object, errs: errs})
@@ -81,7 +81,7 @@ func (r *reader) warn(place Place, err error) {
 	r.warnings = append(r.warnings, &Error{Place: place, Err: err})
 }
 
-// readContent reads the documents in the content of one file. It returns an error if the
+// readContent reads the documents in one file's content. It returns an error if the
 // file contains no object. noun is the word for the file in this error.
 func (r *reader) readContent(name, noun string, data []byte) (empty error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -118,7 +118,7 @@ func (r *reader) readContent(name, noun string, data []byte) (empty error) {
 	return fmt.Errorf("the %s contains no object", noun)
 }
 
-// readObject reads one object, or every item of a list.
+// readObject reads one object, or every item in a list.
 func (r *reader) readObject(place Place, content map[string]any) {
 	gvk, errs := typeMeta(content)
 	if len(errs) > 0 {
@@ -158,8 +158,8 @@ func (r *reader) readObject(place Place, content map[string]any) {
 	r.entries = append(r.entries, e)
 }
 
-// validateAll validates the objects in parallel, because the CEL rules of the CRDs
-// take most of the time. The rules of an object do not depend on other objects.
+// validateAll validates the objects in parallel, because the CRDs' CEL rules take most
+// of the time. An object's rules do not depend on other objects.
 func (r *reader) validateAll() {
 	next := make(chan *entry)
 	var workers sync.WaitGroup
@@ -180,9 +180,8 @@ func (r *reader) validateAll() {
 	workers.Wait()
 }
 
-// completeMetadata checks that the object has a name, and sets the namespace of a
-// namespaced object. Like the API server, it removes the namespace of a
-// cluster-scoped object.
+// completeMetadata checks that the object has a name, and sets a namespaced object's
+// namespace. Like the API server, it removes a cluster-scoped object's namespace.
 func (r *reader) completeMetadata(u *unstructured.Unstructured, k kind) error {
 	path := field.NewPath("metadata")
 	metadata, isMap := u.Object["metadata"].(map[string]any)
@@ -203,10 +202,9 @@ func (r *reader) completeMetadata(u *unstructured.Unstructured, k kind) error {
 }
 
 // isUnset reports whether value is missing or an empty string. The decoder rejects
-// a value of another type.
+// other types.
 func isUnset(value any) bool { return value == nil || value == "" }
 
-// readList reads the items of a list object.
 func (r *reader) readList(place Place, gvk schema.GroupVersionKind, content map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "items"}, name) {
@@ -230,8 +228,8 @@ func (r *reader) readList(place Place, gvk schema.GroupVersionKind, content map[
 	}
 }
 
-// isList reports whether gvk is the untyped List that kubectl prints, or the typed
-// list of a supported kind, such as GatewayList.
+// isList reports whether gvk is the untyped List that kubectl prints, or a supported
+// kind's typed list, such as GatewayList.
 func isList(gvk schema.GroupVersionKind) bool {
 	if gvk == (schema.GroupVersionKind{Version: "v1", Kind: "List"}) {
 		return true
@@ -241,7 +239,7 @@ func isList(gvk schema.GroupVersionKind) bool {
 	return isList && known
 }
 
-// inheritType sets apiVersion and kind of an item of a typed list, because the API
+// inheritType sets apiVersion and kind on an item in a typed list, because the API
 // server omits them.
 func inheritType(list schema.GroupVersionKind, item map[string]any) {
 	kind := strings.TrimSuffix(list.Kind, "List")
@@ -250,7 +248,7 @@ func inheritType(list schema.GroupVersionKind, item map[string]any) {
 	}
 }
 
-// typeMeta returns the apiVersion and the kind of a manifest.
+// typeMeta returns a manifest's apiVersion and kind.
 func typeMeta(content map[string]any) (schema.GroupVersionKind, []error) {
 	var errs []error
 	text := func(name string) string {

@@ -20,8 +20,8 @@ metadata: {name: settings}
 spec: ` + spec + "\n"
 }
 
-// TestInvalidTunnelConfigurationsAreRejected has an invalid object for every rule and bound
-// of the TunnelConfiguration's schema.
+// TestInvalidTunnelConfigurationsAreRejected has an invalid object for every rule and
+// bound in the TunnelConfiguration schema.
 func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 	const (
 		accountID   = "must be the ID of an account, as the Cloudflare dashboard shows it: letters and digits only"
@@ -272,7 +272,7 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 	}
 }
 
-// TestValidTunnelConfigurationsAreAccepted has objects at the bounds of the validation.
+// TestValidTunnelConfigurationsAreAccepted has objects at the validation's bounds.
 func TestValidTunnelConfigurationsAreAccepted(t *testing.T) {
 	for name, spec := range map[string]string{
 		"empty spec":                         "{}",
@@ -339,8 +339,8 @@ func generic(t *testing.T, document string) any {
 	return value
 }
 
-// fields returns the paths of the fields of a type, including the fields of nested
-// types of the API group.
+// fields returns the paths to a type's fields, including the fields in nested types
+// from the API group.
 func fields(typ reflect.Type, path string) []string {
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 		typ = typ.Elem()
@@ -354,8 +354,7 @@ func fields(typ reflect.Type, path string) []string {
 	return paths
 }
 
-// setFields adds the paths of the fields that are set to set, in the format of
-// fields.
+// setFields adds the paths to the fields that are set, in the format that fields uses.
 func setFields(value reflect.Value, path string, set map[string]bool) {
 	if value.IsZero() {
 		return
@@ -377,7 +376,7 @@ func setFields(value reflect.Value, path string, set map[string]bool) {
 	}
 }
 
-// isAPIType reports whether typ is a struct of the API group.
+// isAPIType reports whether typ is a struct from the API group.
 func isAPIType(typ reflect.Type) bool {
 	return typ.Kind() == reflect.Struct && typ.PkgPath() == reflect.TypeFor[v1alpha1.TunnelConfiguration]().PkgPath()
 }

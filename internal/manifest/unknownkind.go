@@ -19,12 +19,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
-// ExperimentalGroup is the group of the experimental kinds of the Gateway API. Its name
-// resembles the group of the other kinds.
+// ExperimentalGroup contains the Gateway API's experimental kinds. Its name resembles
+// the name of the other kinds' group.
 const ExperimentalGroup = "gateway.networking.x-k8s.io"
 
-// existingKinds returns the names of all kinds in the groups of the supported kinds,
-// including the kinds that are not supported.
+// existingKinds returns all kinds in the groups that have supported kinds, including
+// the kinds that are not supported.
 var existingKinds = sync.OnceValue(func() map[string][]string {
 	all := Scheme()
 	for _, install := range []func(*runtime.Scheme) error{gatewayv1alpha2.Install, gatewayv1alpha3.Install} {
@@ -44,11 +44,11 @@ var existingKinds = sync.OnceValue(func() map[string][]string {
 	return kinds
 })
 
-// projectGroups are the groups of the Gateway API and of this project.
+// projectGroups are the Gateway API's group and this project's.
 var projectGroups = []string{gatewayv1.GroupName, v1alpha1.GroupName}
 
 // unknownKind returns the warning about a kind that does not exist, but resembles a
-// kind of a supported group, or nil.
+// kind in a supported group, or nil.
 func unknownKind(gvk schema.GroupVersionKind) error {
 	inGroup := existingKinds()[gvk.Group]
 	if inGroup == nil {
@@ -70,9 +70,8 @@ func unknownKind(gvk schema.GroupVersionKind) error {
 	return nil // the list of core kinds is not complete
 }
 
-// unknownGroup returns the warning about a group that resembles a group of the Gateway
-// API or of this project, or about a kind of the Gateway API in another group of
-// Kubernetes, or nil.
+// unknownGroup returns the warning about a group that resembles the Gateway API's or
+// this project's, or about a Gateway API kind in another Kubernetes group, or nil.
 func unknownGroup(gvk schema.GroupVersionKind) error {
 	closest := suggest.Closest(gvk.Group, projectGroups)
 	if gvk.Group == ExperimentalGroup {
@@ -88,7 +87,7 @@ func unknownGroup(gvk schema.GroupVersionKind) error {
 }
 
 // isKubernetesGroup reports whether the group belongs to Kubernetes or contains the
-// experimental kinds of the Gateway API, whose names begin with X.
+// Gateway API's experimental kinds, whose names begin with X.
 func isKubernetesGroup(group string) bool {
 	return group == ExperimentalGroup || strings.HasSuffix(group, ".k8s.io")
 }

@@ -22,7 +22,7 @@ func TestKindsThatDoNotExistAreWarnings(t *testing.T) {
 		"v1 Gateway":                                       "apiVersion v1 of kind Gateway does not exist; did you mean gateway.networking.k8s.io?",
 		"v1 Servic":                                        "kind Servic does not exist in apiVersion v1; did you mean Service?",
 		"v1 ConfigMap":                                     "",
-		"v1 Template":                                      "", // not part of Kubernetes, but of OpenShift
+		"v1 Template":                                      "", // not in Kubernetes, but in OpenShift
 		"apps/v1 Deploymnt":                                "",
 		"networking.istio.io/v1 Gateway":                   "",
 		"networking.k8s.io/v1 Ingress":                     "",
@@ -32,7 +32,7 @@ func TestKindsThatDoNotExistAreWarnings(t *testing.T) {
 		"gateway.networking.x-k8s.io/v1alpha1 XMesh":       "",
 		"gateway.networking.x-k8s.io/v1alpha1 ListenerSet": "apiVersion gateway.networking.x-k8s.io/v1alpha1 of kind ListenerSet does not exist; did you mean gateway.networking.k8s.io?",
 		"networking.k8s.io/v1 HTTPRoute":                   "apiVersion networking.k8s.io/v1 of kind HTTPRoute does not exist; did you mean gateway.networking.k8s.io?",
-		"networking.x-k8s.io/v1alpha1 HTTPRoute":           "", // an old group of the Gateway API
+		"networking.x-k8s.io/v1alpha1 HTTPRoute":           "", // an old Gateway API group
 		"policy.linkerd.io/v1beta3 HTTPRoute":              "",
 	} {
 		t.Run(typeMeta, func(t *testing.T) {

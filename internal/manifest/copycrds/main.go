@@ -1,6 +1,6 @@
-// Command copycrds copies the CustomResourceDefinitions of the Gateway API's
-// standard channel to the directory crds, in the version that go.mod pins. go
-// generate runs it in the directory of package manifest, which uses the copies.
+// Command copycrds copies the CustomResourceDefinitions in the Gateway API's standard
+// channel to the directory crds, in the version that go.mod pins. go generate runs it
+// in the directory of package manifest, which uses the copies.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run() error {
 	return nil
 }
 
-// locate returns the directory and the version of the Gateway API module.
+// locate returns the Gateway API module's directory and version.
 func locate() (dir, version string, err error) {
 	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}\n{{.Version}}", module).Output()
 	if err != nil {
