@@ -27,8 +27,8 @@ type Options struct {
 	Metadata client.Reader
 	// Live reads Secrets from the API server.
 	Live client.Reader
-	// Namespace and Name identify the Secret with the certificate authorities. The Tunnels are
-	// in the same namespace.
+	// Namespace and Name identify the Secret with the certificate authorities. The
+	// Tunnels are in the same namespace.
 	Namespace, Name string
 	// ClusterID is the cluster ID in the identities.
 	ClusterID string
@@ -51,7 +51,7 @@ type Authority struct {
 	stored atomic.Pointer[stored]
 
 	mu sync.Mutex
-	// issued contains the Tunnels' Secrets, by Tunnel name.
+	// issued contains the Secrets by Tunnel name.
 	issued map[string]issued
 	// server is the controller's certificate; nil before the first connection.
 	server  *signer
@@ -71,7 +71,7 @@ const (
 	// checkInterval is how often the leader checks that the Secret with the authorities
 	// is unchanged.
 	checkInterval = time.Minute
-	// tunnelInterval is how often the leader checks all Tunnels' Secrets.
+	// tunnelInterval is how often the leader checks the Secrets of all Tunnels.
 	tunnelInterval = time.Hour
 )
 
@@ -96,9 +96,9 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
-// maintain restores the Secret with the authorities if it has changed. Once an hour, and
-// when the bundle has changed, it checks all Tunnels. Without the Secret there is nothing to
-// maintain until a Tunnel has a certificate.
+// maintain restores the Secret with the authorities if it has changed. Once an hour,
+// and when the bundle has changed, it checks all Tunnels. Without the Secret there is
+// nothing to maintain until a Tunnel has a certificate.
 func (a *Authority) maintain(ctx context.Context) error {
 	s, err := a.refresh(ctx)
 	if err != nil {
@@ -118,8 +118,8 @@ func (a *Authority) maintain(ctx context.Context) error {
 	return a.checkTunnels(ctx)
 }
 
-// refresh returns the authorities, or nil if neither the Secret exists nor this process knows
-// any. It reads them if the Secret has changed.
+// refresh returns the authorities, or nil if neither the Secret exists nor this process
+// knows any. It reads them if the Secret has changed.
 func (a *Authority) refresh(ctx context.Context) (*authorities, error) {
 	known, cached := a.stored.Load(), secrets.Metadata(a.key())
 	err := a.o.Metadata.Get(ctx, a.key(), cached)
@@ -165,9 +165,9 @@ func (a *Authority) checkTunnels(ctx context.Context) error {
 	return err
 }
 
-// listIssued returns the Tunnels whose Secrets exist, or have existed. It omits Tunnels without
-// Envoys, which are retained or have ingress rules again: their certificates are not renewed,
-// and a successor does not wait for their bundles.
+// listIssued returns the Tunnels whose Secrets exist, or have existed. It omits Tunnels
+// without Envoys, which are retained or have ingress rules again: their certificates
+// are not renewed, and a successor does not wait for their bundles.
 func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	list := &v1alpha1.TunnelList{}
 	if err := a.o.Client.List(ctx, list, client.InNamespace(a.o.Namespace)); err != nil {
@@ -193,8 +193,8 @@ func (a *Authority) listIssued(ctx context.Context) ([]v1alpha1.Tunnel, error) {
 	return tunnels, nil
 }
 
-// distributed returns the bundle if all Tunnels' Secrets contain it, and otherwise nil.
-// It reads the Secrets whose metadata has changed.
+// distributed returns the bundle if the Secrets of all Tunnels contain it, and
+// otherwise nil. It reads the Secrets whose metadata has changed.
 func (a *Authority) distributed(ctx context.Context, s *authorities, tunnels []v1alpha1.Tunnel) ([]byte, error) {
 	bundle := s.bundle()
 	var errs []error

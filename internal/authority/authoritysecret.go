@@ -138,9 +138,9 @@ func (a *Authority) current(ctx context.Context) (*authorities, error) {
 const synchronizationTimeout = 30 * time.Second
 
 // synchronize reads the Secret, advances the authorities, and writes them if the Secret
-// does not contain them. distributed is the bundle that all Tunnels' Secrets contain;
-// nil if they differ, or if this is unknown. Concurrent calls share the first call's
-// result.
+// does not contain them. distributed is the bundle that the Secrets of all Tunnels
+// contain; nil if they differ, or if this is unknown. Concurrent calls share the first
+// call's result.
 func (a *Authority) synchronize(ctx context.Context, distributed []byte) (*authorities, error) {
 	result := a.flight.DoChan("", func() (any, error) {
 		// Other callers wait for the result, so the first caller must not cancel it.
@@ -204,8 +204,9 @@ func (a *Authority) synchronizeOnce(ctx context.Context, distributed []byte) (*s
 	return &stored{authorities: next, resourceVersion: version}, err
 }
 
-// choose returns the authorities in the Secret. If the Secret is missing or damaged, it returns
-// the authorities in memory, else the undamaged authorities, else new authorities.
+// choose returns the authorities in the Secret. If the Secret is missing or damaged, it
+// returns the authorities in memory, else the undamaged authorities, else new
+// authorities.
 func (a *Authority) choose(ctx context.Context, secret *corev1.Secret, exists bool) (*authorities, error) {
 	found, cause := parseData(secret.Data)
 	remembered, logger := a.stored.Load(), log.FromContext(ctx).WithValues("secret", a.key().String())

@@ -38,7 +38,8 @@ func TestTwoProcessesCreateOneAuthority(t *testing.T) {
 	}
 }
 
-// A process that is behind adopts another process's change instead of overwriting it.
+// A process that is behind adopts a change by another process instead of overwriting
+// it.
 func TestConflictingRotationIsAdopted(t *testing.T) {
 	c := newCluster(t)
 	first, second := c.authority(), c.authority()
@@ -60,8 +61,8 @@ func TestConflictingRotationIsAdopted(t *testing.T) {
 	}
 }
 
-// If another process creates a successor while this one checks the Tunnels' Secrets,
-// the Secrets do not contain it yet.
+// If another process creates a successor while this one checks the Secrets of Tunnels,
+// they do not contain it yet.
 func TestDistributionIsThatOfTheCheckedBundle(t *testing.T) {
 	c := newCluster(t)
 	first, second, object := c.authority(), c.authority(), c.tunnel("shared")
@@ -149,7 +150,7 @@ func sameData(x, y map[string][]byte) bool {
 }
 
 // If the Secret is deleted or its active authority is damaged while no controller runs,
-// there is a new authority, and all Tunnels' Secrets are written again.
+// there is a new authority, and the Secrets of all Tunnels are written again.
 func TestAuthorityIsReplacedAfterARestart(t *testing.T) {
 	edits := damages(t)
 	edits["deleted"] = nil

@@ -30,9 +30,9 @@
 // process has changed the Secret, this process adopts the change. If the Secret is
 // deleted or damaged, the leader restores it from memory within a minute. If the leader
 // restarts before that, and the active authority is lost, the new leader creates
-// another authority and writes all Tunnels' Secrets. Envoys that are connected stay
-// connected. The others keep their configuration, and cannot connect until the kubelet
-// has updated their files.
+// another authority and writes the Secrets of all Tunnels. Envoys that are connected
+// stay connected. The others keep their configuration, and cannot connect until the
+// kubelet has updated their files.
 //
 // The authority is replaced at once, without the 24 hours, if it is not valid at the
 // current time. This happens only after the clock has jumped by more than an hour to

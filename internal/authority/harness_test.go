@@ -62,7 +62,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 }
 
-// authority returns a new process's Authority.
+// authority returns the Authority in a new process.
 func (c *cluster) authority() *Authority {
 	return New(c.options())
 }

@@ -65,8 +65,8 @@ func (s *authorities) pool() *x509.CertPool {
 // hasBundle reports whether the text is the bundle.
 func (s *authorities) hasBundle(text []byte) bool { return bytes.Equal(s.bundle(), text) }
 
-// advance returns the authorities at the time. distributed reports whether all Tunnels'
-// Secrets contain the bundle.
+// advance returns the authorities at the time. distributed reports whether the Secrets
+// of all Tunnels contain the bundle.
 func (s *authorities) advance(now time.Time, distributed bool) (*authorities, error) {
 	to := s.withoutExpired(now)
 	switch {
@@ -87,8 +87,8 @@ func (s *authorities) advance(now time.Time, distributed bool) (*authorities, er
 	return to, nil
 }
 
-// withoutExpired returns a copy of the authorities without a successor that is not valid, and
-// without replaced authorities from which no certificate is valid.
+// withoutExpired returns a copy of the authorities without a successor that is not
+// valid, and without replaced authorities from which no certificate is valid.
 func (s *authorities) withoutExpired(now time.Time) *authorities {
 	to := *s
 	if !to.previousUntil.IsZero() && now.After(to.previousUntil) {
@@ -100,8 +100,8 @@ func (s *authorities) withoutExpired(now time.Time) *authorities {
 	return &to
 }
 
-// isReady reports whether the successor takes over: all bundles have contained it long enough,
-// or the active authority ends too soon to wait for the remaining bundles.
+// isReady reports whether the successor takes over: all bundles have contained it long
+// enough, or the active authority ends too soon to wait for the remaining bundles.
 func (s *authorities) isReady(now time.Time, distributed bool) bool {
 	if distributed && !s.nextSince.IsZero() && !now.Before(s.nextSince.Add(distribution)) {
 		return true

@@ -117,8 +117,8 @@ func (l *lagging) observe(c *cluster, isFirst bool) {
 	}
 }
 
-// wantMutualTrust checks the server's and all Envoys' certificates. It returns the
-// server's certificate.
+// wantMutualTrust checks the certificates of the server and all Envoys. It returns the
+// server's.
 func wantMutualTrust(t *testing.T, c *cluster, a *Authority, tunnels []*lagging) *x509.Certificate {
 	t.Helper()
 	config, err := a.ServerConfig().GetConfigForClient(&tls.ClientHelloInfo{})
@@ -143,8 +143,8 @@ func wantMutualTrust(t *testing.T, c *cluster, a *Authority, tunnels []*lagging)
 	return server
 }
 
-// wantDistributed checks that all Tunnels' Secrets contained each certificate's
-// authority 24 hours before it was issued, unless the authority is the first one. It
+// wantDistributed checks that the Secrets of all Tunnels contained an authority for 24
+// hours before it issued a certificate, unless the authority is the first one. It
 // returns the authorities.
 func wantDistributed(t *testing.T, tunnels []*lagging, certificates map[string]*x509.Certificate) map[string]bool {
 	t.Helper()
@@ -183,7 +183,8 @@ func TestSuccessorDoesNotWaitForeverForABundle(t *testing.T) {
 	c.wantAccepted(a, stuck)
 }
 
-// A successor whose bundle was removed from a Secret by hand does not sign before it is back.
+// A successor whose bundle was removed from a Secret by hand does not sign before it is
+// back.
 func TestSuccessorWaitsForABundleThatWasRemoved(t *testing.T) {
 	c := newCluster(t)
 	a, object := c.authority(), c.tunnel("shared")
@@ -211,8 +212,8 @@ func TestSuccessorWaitsForABundleThatWasRemoved(t *testing.T) {
 	c.wantAccepted(a, object)
 }
 
-// A replaced authority loses its key at once, and leaves the bundle when no certificate from
-// it is valid.
+// A replaced authority loses its key at once, and leaves the bundle when no certificate
+// from it is valid.
 func TestReplacedAuthorityLeavesTheBundle(t *testing.T) {
 	c := newCluster(t)
 	a, tunnel := c.authority(), c.tunnel("shared")

@@ -52,9 +52,9 @@ func (i issued) isUsable(s *authorities, now time.Time) bool {
 	return err == nil
 }
 
-// IsCurrent reports whether the Tunnel's Secret needs no write: its certificate is for this
-// Tunnel, from a known authority and not due for renewal, and everything else is as desired.
-// It reads the Secret only if its metadata has changed since the last read.
+// IsCurrent reports whether the Tunnel's Secret needs no write: its certificate is for
+// this Tunnel, from a known authority and not due for renewal, and everything else is
+// as desired. It reads the Secret only if its metadata has changed since the last read.
 func (a *Authority) IsCurrent(ctx context.Context, t *v1alpha1.Tunnel) (bool, error) {
 	s, err := a.current(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func secretKey(t *v1alpha1.Tunnel) types.NamespacedName {
 	return types.NamespacedName{Namespace: t.Namespace, Name: connector.IdentitySecretName(t)}
 }
 
-// The mutex protects what is known about the Tunnels' Secrets.
+// The mutex protects what is known about the Secrets of Tunnels.
 
 func (a *Authority) issuedFor(t *v1alpha1.Tunnel) (issued, bool) {
 	a.mu.Lock()
@@ -210,7 +210,7 @@ func (a *Authority) forget(name string) {
 	delete(a.issued, name)
 }
 
-// forgetOthers forgets all Tunnels' Secrets except the named ones.
+// forgetOthers forgets the Secrets of all Tunnels except the named ones.
 func (a *Authority) forgetOthers(names map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

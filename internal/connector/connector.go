@@ -5,8 +5,8 @@
 //
 // The objects are apply configurations. They contain only the fields that this
 // controller manages, so server-side apply makes it the owner of exactly these fields.
-// A Deployment's replicas can belong to an autoscaler, and other field managers' fields
-// are kept.
+// The replicas of a Deployment can belong to an autoscaler, and fields that belong to
+// other field managers are kept.
 package connector
 
 import (

@@ -229,7 +229,8 @@ func TestRollingUpdateStaysWithinTheLimit(t *testing.T) {
 	}
 }
 
-// TestOnlyNecessaryChangesReplaceThePods compares the pod templates before and after a change.
+// TestOnlyNecessaryChangesReplaceThePods compares the pod templates before and after a
+// change.
 func TestOnlyNecessaryChangesReplaceThePods(t *testing.T) {
 	template := func(change func(*connector.Input)) any {
 		in := read(t, "testdata/everything.in.yaml")

@@ -40,9 +40,10 @@ func deployment(in Input) (*appsv1ac.DeploymentApplyConfiguration, error) {
 }
 
 // rollingUpdate replaces connectors one at a time and starts the new connector first,
-// because clients have long-lived connections through the old connector. A tunnel accepts
-// at most v1alpha1.MaxReplicas connectors, so a Deployment with that number must stop an old
-// connector first: 4%, rounded down, is 1 for that number and 0 for a lower number.
+// because clients have long-lived connections through the old connector. A tunnel
+// accepts at most v1alpha1.MaxReplicas connectors, so a Deployment with that number
+// must stop an old connector first: 4%, rounded down, is 1 for that number and 0 for a
+// lower number.
 func rollingUpdate() *appsv1ac.RollingUpdateDeploymentApplyConfiguration {
 	return appsv1ac.RollingUpdateDeployment().
 		WithMaxSurge(intstr.FromInt32(1)).

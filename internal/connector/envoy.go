@@ -63,8 +63,8 @@ func addEnvoy(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	return nil
 }
 
-// envoyContainer returns the container that runs Envoy. Its configuration is an argument, so
-// that a different configuration replaces the pods.
+// envoyContainer returns the container that runs Envoy. Its configuration is an
+// argument, so that a different configuration replaces the pods.
 func envoyContainer(in Input) (*corev1ac.ContainerApplyConfiguration, error) {
 	settings := ptr.Deref(in.Settings.Envoy, v1alpha1.EnvoyProxy{})
 	bootstrap, err := envoy.EncodeBootstrap(in.Envoy.Controller)

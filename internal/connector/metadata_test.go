@@ -160,8 +160,8 @@ func TestAllObjectsHaveTheSamePodSelector(t *testing.T) {
 	}
 }
 
-// TestMetadataIsValidAtEveryLength tests names with a character that cannot be the last one at
-// every position where a name can be cut.
+// TestMetadataIsValidAtEveryLength tests names with a character that cannot be the last
+// one at every position where a name can be cut.
 func TestMetadataIsValidAtEveryLength(t *testing.T) {
 	for _, unit := range []string{"a", "a.b", "ab--c", "0"} {
 		for length := 1; length <= 253; length++ {

@@ -39,7 +39,7 @@ const (
 	metricsPort int32 = 2000
 	metricsName       = "metrics"
 	readyPath         = "/ready"
-	// program is the executable's name, which is in the image's search path.
+	// program is the name of the executable, which is in the search path of the image.
 	program = "cloudflared"
 
 	// user is the user ID in the official image. The kubelet cannot check runAsNonRoot for
@@ -178,8 +178,8 @@ func onLoopback(settings v1alpha1.Connector) bool {
 	return ptr.Deref(settings.Metrics, v1alpha1.MetricsPod) == v1alpha1.MetricsLoopback
 }
 
-// metricsAddress returns the address on which cloudflared serves the metrics port: by default
-// on all IPv4 and IPv6 addresses.
+// metricsAddress returns the address on which cloudflared serves the metrics port: by
+// default on all IPv4 and IPv6 addresses.
 func metricsAddress(settings v1alpha1.Connector) string {
 	host := ""
 	if onLoopback(settings) {
@@ -208,9 +208,9 @@ func readiness(settings v1alpha1.Connector, delay int32) *corev1ac.ProbeApplyCon
 // liveness returns the liveness probe. It restarts a connector that has not been
 // connected to Cloudflare's edge for ten minutes. A connector reconnects automatically,
 // so a restart helps only if the process hangs. With a shorter time, a Cloudflare
-// outage would restart all Tunnels' connectors, and all would reconnect at the same
-// time. After ten minutes the kubelet also resets the restart backoff, so connectors
-// start without delay when the outage ends.
+// outage would restart the connectors of all Tunnels, and all would reconnect at the
+// same time. After ten minutes the kubelet also resets the restart backoff, so
+// connectors start without delay when the outage ends.
 func liveness(in Input) *corev1ac.ProbeApplyConfiguration {
 	if in.Envoy != nil {
 		return envoyLiveness()

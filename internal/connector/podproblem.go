@@ -16,8 +16,8 @@ func HasEnvoy(pod *corev1.Pod) bool {
 // maxCauseLength limits the cause in a message about a pod, in bytes.
 const maxCauseLength = 200
 
-// PodProblem returns a sentence that names the pod and why it is not ready. It returns "" for
-// a pod that is ready or terminating.
+// PodProblem returns a sentence that names the pod and why it is not ready. It returns
+// "" for a pod that is ready or terminating.
 func PodProblem(pod *corev1.Pod) string {
 	if !pod.DeletionTimestamp.IsZero() || isTrue(pod, corev1.PodReady) {
 		return ""
@@ -32,8 +32,8 @@ func PodProblem(pod *corev1.Pod) string {
 	return fmt.Sprintf("Pod %s is not ready: %s.", pod.Name, strings.TrimSuffix(cause, "."))
 }
 
-// podCause returns why the pod is not ready, or "" if its status does not contain the cause. The
-// text does not change while the cause remains.
+// podCause returns why the pod is not ready, or "" if its status does not contain the
+// cause. The text does not change while the cause remains.
 func podCause(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {

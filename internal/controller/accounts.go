@@ -151,8 +151,8 @@ func (a *accounts) connectWithToken(source credentials.Source, last openAccount,
 	return opened.account, nil
 }
 
-// retain closes the accounts whose source no Tunnel uses, apart from the default one and those to
-// keep, by ID.
+// retain closes the accounts whose source no Tunnel uses, apart from the default one
+// and those to keep, by ID.
 func (a *accounts) retain(tunnels []v1alpha1.Tunnel, kept map[string]bool) {
 	used := map[credentials.Source]bool{a.defaults.ForSettings(nil): true}
 	for i := range tunnels {

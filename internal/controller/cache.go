@@ -117,8 +117,8 @@ func watchedIn(first string, rest ...string) cache.ByObject {
 
 func isOwnNamespaceKind(kind kinds.Kind) bool { return kind.OwnNamespace }
 
-// ownNamespaceKinds are the kinds, in the form of kindOf, that the cache watches only in the
-// controller's own namespace.
+// ownNamespaceKinds are the kinds, in the form of kindOf, that the cache watches only
+// in the controller's own namespace.
 var ownNamespaceKinds = func() map[string]bool {
 	all := map[string]bool{}
 	for _, kind := range kinds.Select(isOwnNamespaceKind) {

@@ -76,8 +76,8 @@ func TestGatewayMissingOnlyInTheCacheKeepsItsTunnel(t *testing.T) {
 }
 
 func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
-	// A Gateway that is created again right before a destructive step keeps its tunnel, even
-	// if the cache does not contain it.
+	// A Gateway that is created again right before a destructive step keeps its tunnel,
+	// even if the cache does not contain it.
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	g := h.gateway()
@@ -124,8 +124,8 @@ func TestDeletedTunnelInAStaleCacheIsIgnored(t *testing.T) {
 }
 
 func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
-	// If an administrator changes the Tunnel concurrently, the controller reads it again and
-	// respects the change.
+	// If an administrator changes the Tunnel concurrently, the controller reads it
+	// again and respects the change.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.delete(h.gateway())

@@ -71,7 +71,8 @@ func hostileListenerSet() client.Object {
 	return set
 }
 
-// hostileRoute returns a route with as many parents as possible, and backends that do not exist.
+// hostileRoute returns a route with as many parents as possible, and backends that do
+// not exist.
 func hostileRoute() client.Object {
 	route := &gatewayv1.HTTPRoute{ObjectMeta: hostileMetadata()}
 	for p := range 32 {

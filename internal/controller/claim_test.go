@@ -86,7 +86,8 @@ func TestTakeoverRequiresPermission(t *testing.T) {
 }
 
 func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
-	// If two Gateways adopt the same tunnel, the first one keeps it until its Tunnel is deleted.
+	// If two Gateways adopt the same tunnel, the first one keeps it until its Tunnel is
+	// deleted.
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
 	id := h.createUnmanagedTunnel("by hand")
@@ -213,7 +214,8 @@ func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 }
 
 func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
-	// The controller does not use a Tunnel object whose spec names another Gateway or controller.
+	// The controller does not use a Tunnel object whose spec names another Gateway or
+	// controller.
 	for name, change := range map[string]func(*v1alpha1.Tunnel){
 		"Gateway":    func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" },
 		"controller": func(o *v1alpha1.Tunnel) { o.Spec.ControllerName = "example.com/other" },
@@ -233,8 +235,8 @@ func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
 }
 
 func TestRecordedTunnelServesUntilItsObjectIsDeleted(t *testing.T) {
-	// If the configuration names another tunnel, the recorded tunnel serves until its Tunnel
-	// object is deleted.
+	// If the configuration names another tunnel, the recorded tunnel serves until its
+	// Tunnel object is deleted.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	id := h.tunnelID()

@@ -74,7 +74,7 @@ func (r *classReconciler) allClasses(ctx context.Context, object client.Object) 
 	return requests
 }
 
-// Reconcile updates a GatewayClass's status.
+// Reconcile writes the status of a GatewayClass.
 func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var class gatewayv1.GatewayClass
 	if err := r.client.Get(ctx, request.NamespacedName, &class); err != nil {

@@ -96,8 +96,8 @@ func (s *sharing) shareParentRef(ref *gatewayv1.ParentReference) {
 	sharePointer(s, &ref.Port)
 }
 
-// shareListeners shares the parts of a Gateway's or ListenerSet's listeners and of
-// their statuses.
+// shareListeners shares the parts of listeners, and of their statuses, on a Gateway or
+// ListenerSet.
 func shareListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry, S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](s *sharing, specs []L, statuses []S) {
 	for i := range specs {
 		l := gatewayv1.Listener(specs[i])

@@ -36,7 +36,8 @@ func newServedHarness(t *testing.T) *harness {
 }
 
 func TestChangesAreWrittenTogether(t *testing.T) {
-	// The controller writes the first change immediately and combines the following changes.
+	// The controller writes the first change immediately and combines the following
+	// changes.
 	h := newHarness(t)
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
@@ -110,8 +111,8 @@ func TestRestartReadsTheConfigurationOnce(t *testing.T) {
 }
 
 func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
-	// The controller waits for its slot in the API request budget without an event. The next
-	// change uses the slot.
+	// The controller waits for its slot in the API request budget without an event. The
+	// next change uses the slot.
 	h := newServedHarness(t)
 	h.restart()
 	h.cloud.Fail(fakeprovider.OpConfiguration, budgetDeferred(20*time.Second))
@@ -134,7 +135,7 @@ func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
 	}
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 
-	h.reconcileFor(time.Minute) // the controller checks again for the earlier process's late writes
+	h.reconcileFor(time.Minute) // the controller checks again for late writes from the earlier process
 	h.cloud.ResetCalls()
 	h.cloud.Fail(fakeprovider.OpConfigure, budgetDeferred(20*time.Second))
 	h.setHostname("c.example.com")
@@ -185,8 +186,8 @@ func TestDelayedDriftCheckDelaysNoChange(t *testing.T) {
 }
 
 func TestAPIRateLimitIsRespected(t *testing.T) {
-	// The controller waits as long as the API rate limit requires. It reports the rate limit
-	// once.
+	// The controller waits as long as the API rate limit requires. It reports the rate
+	// limit once.
 	h := newServedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, rateLimited(20*time.Second), rateLimited(5*time.Minute))
 	h.setHostname("b.example.com")

@@ -46,7 +46,8 @@ type Options struct {
 	// InScope reports whether the controller is configured to work in a namespace.
 	// The namespace may not exist.
 	InScope func(namespace string) bool
-	// ReadsCertificates reports whether the controller validates certificates in a namespace.
+	// ReadsCertificates reports whether the controller validates certificates in a
+	// namespace.
 	ReadsCertificates func(namespace string) bool
 	// Account is the Cloudflare account for tunnels whose GatewayClass does not
 	// configure another account.

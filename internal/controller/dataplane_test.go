@@ -149,7 +149,7 @@ func TestEnvoyServesUntilTunnelIsGone(t *testing.T) {
 }
 
 // A Service's endpoints are published without reconciling the Gateway, and never
-// contain a connector's address.
+// contain a connector address.
 func TestEnvoyFollowsEndpoints(t *testing.T) {
 	h := newEnvoyHarness(t)
 	service := &corev1.Service{}

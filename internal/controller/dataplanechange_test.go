@@ -32,7 +32,7 @@ func newRulesHarness(t *testing.T) *harness {
 	return h
 }
 
-// selectDataPlane sets the GatewayClass's data plane.
+// selectDataPlane sets the data plane in the GatewayClass settings.
 func (h *harness) selectDataPlane(plane v1alpha1.DataPlane) {
 	h.t.Helper()
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.DataPlane = &plane })
@@ -109,7 +109,8 @@ func TestDataPlaneChangesToEnvoy(t *testing.T) {
 	}
 }
 
-// A pod that cannot be scheduled stops the change before the tunnel's configuration changes.
+// A pod that cannot be scheduled stops the change before the tunnel's configuration
+// changes.
 func TestUnschedulablePodStopsTheChangeToEnvoy(t *testing.T) {
 	h := newRulesHarness(t)
 	h.selectDataPlane(v1alpha1.DataPlaneEnvoy)

@@ -15,8 +15,8 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// Envoys that a change adds keep their streams while the settings are not valid: an Envoy that
-// restarts needs the routes.
+// Envoys that a change adds keep their streams while the settings are not valid: an
+// Envoy that restarts needs the routes.
 func TestEnvoysKeepTheirStreamsWhileSettingsAreNotValid(t *testing.T) {
 	h := newRulesHarness(t)
 	h.selectDataPlane(v1alpha1.DataPlaneEnvoy)

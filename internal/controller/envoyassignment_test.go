@@ -96,8 +96,7 @@ func TestNoMutexIsLockedDuringAnAssignment(t *testing.T) {
 	}
 }
 
-// While one Service's endpoints are assigned, another Service's endpoints are
-// published.
+// A Service whose endpoints are being assigned does not delay another Service.
 func TestASlowServiceDelaysNoOther(t *testing.T) {
 	h := newAssignmentHarness(t)
 	h.changeAddress("other")
@@ -158,7 +157,8 @@ func TestOlderEndpointsDoNotReplaceNewerOnes(t *testing.T) {
 	})
 }
 
-// Endpoints that are being assigned are not published for a Gateway that no longer has Envoys.
+// Endpoints that are being assigned are not published for a Gateway that no longer has
+// Envoys.
 func TestEndpointsOfARemovedGatewayAreNotPublished(t *testing.T) {
 	h := newAssignmentHarness(t)
 	h.before = func(string) { h.envoys.remove(h.key.NamespacedName) }

@@ -85,7 +85,8 @@ func (e *envoys) follow(p *publication, all ...*envoy.Resources) {
 	e.memories.follow(p, services)
 }
 
-// publishEndpoints publishes a Service's current endpoints for a Gateway's Envoys.
+// publishEndpoints publishes the current endpoints of a Service for the Envoys behind a
+// Gateway.
 func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	p := e.memories.findPublication(f.gateway)
 	if p == nil {

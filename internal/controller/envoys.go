@@ -82,10 +82,10 @@ func newEnvoys(d dependencies, o Options, m *memories) *envoys {
 	}
 }
 
-// publish publishes the plane's routing table for the Tunnel's Envoys. observed is what
-// is known about the tunnel's configuration, which leads each hostname to one of the
-// listeners. The server refuses a publication that is not valid, and reports it in its
-// state.
+// publish publishes the routing table in the plane for the Tunnel's Envoys. observed is
+// what is known about the tunnel's configuration, which leads each hostname to one of
+// the listeners. The server refuses a publication that is not valid, and reports it in
+// its state.
 func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (settled bool, err error) {
 	p := e.memories.publicationOf(r.key.NamespacedName)
 	next, err := e.prepare(ctx, p, r, plane, object, observed)
@@ -130,7 +130,8 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 		p.listeners = listeners
 		p.sequence++
 	}
-	// The Services are followed before their EndpointSlices are read, so that no change is lost.
+	// The Services are followed before their EndpointSlices are read, so that no change
+	// is lost.
 	e.follow(p, p.resources, resources)
 	p.expect(resources)
 	next.read, err = e.readEndpoints(ctx, p, resources.Endpoints)

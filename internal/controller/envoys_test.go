@@ -53,8 +53,8 @@ func (h *harness) setProgrammed() string {
 	return string(c.Status) + " " + c.Reason
 }
 
-// A ListenerSet becomes Programmed when Envoys have acknowledged the first configuration that
-// contains it, not before.
+// A ListenerSet becomes Programmed when Envoys have acknowledged the first
+// configuration that contains it, not before.
 func TestListenerSetWaitsForAcknowledgement(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.changeGateway(func(g *gatewayv1.Gateway) {
@@ -119,7 +119,8 @@ func TestListenersFollowTheSettings(t *testing.T) {
 	wantServed(false)
 }
 
-// A publication that is not valid is reported, and everything else about the Gateway goes on.
+// A publication that is not valid is reported, and everything else about the Gateway
+// goes on.
 func TestInvalidPublicationIsReported(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.wantMetrics(map[string]float64{"data_plane_ready": 1, "data_plane_rejected": 0})
@@ -164,8 +165,8 @@ func TestRestartKeepsMovingHostname(t *testing.T) {
 	}
 }
 
-// A write that an earlier process recorded did not take effect, and fails again: both listeners
-// serve the hostname until Cloudflare has the configuration.
+// A write that an earlier process recorded did not take effect, and fails again: both
+// listeners serve the hostname until Cloudflare has the configuration.
 func TestRestartAfterAFailedWriteServesBothListeners(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.requireAccess()

@@ -22,7 +22,8 @@ func (o Options) xdsHost() string {
 	return fmt.Sprintf("%s.%s.svc.%s.", o.XDSService, o.Namespace, o.ClusterDomain)
 }
 
-// connectEnvoys adds the authority and the xDS server to the manager and to the dependencies.
+// connectEnvoys adds the authority and the xDS server to the manager and to the
+// dependencies.
 func (d *dependencies) connectEnvoys(m manager.Manager, o Options) error {
 	issuer := authority.New(authority.Options{
 		Client: d.client, Metadata: d.metadata, Live: d.live,
@@ -47,7 +48,8 @@ func (d *dependencies) connectEnvoys(m manager.Manager, o Options) error {
 	return nil
 }
 
-// memoryLimit returns the process's memory limit (GOMEMLIMIT), or 0 if there is none.
+// memoryLimit returns the memory limit of the process (GOMEMLIMIT), or 0 if there is
+// none.
 func memoryLimit() int64 {
 	limit := debug.SetMemoryLimit(-1) // only reads it
 	if limit == math.MaxInt64 {

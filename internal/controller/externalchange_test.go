@@ -73,8 +73,8 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 }
 
 func TestFailingRepairIsReportedOnce(t *testing.T) {
-	// The controller reports an external change once even if the repair fails repeatedly, and
-	// counts the repair only when it succeeds.
+	// The controller reports an external change once even if the repair fails
+	// repeatedly, and counts the repair only when it succeeds.
 	for name, err := range map[string]error{"the API is unavailable": errReset, "the API rate limit is reached": rateLimited(time.Second), "the request budget is exhausted": budgetDeferred(time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)

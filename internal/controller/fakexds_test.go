@@ -64,12 +64,13 @@ func (f *fakeXDS) last(t testing.TB) xds.Publication {
 	return f.publications[len(f.publications)-1]
 }
 
-// served returns the hostnames with routes in a RouteConfiguration that do not answer 403.
+// served returns the hostnames with routes in a RouteConfiguration that do not return
+// 403.
 func served(c *routev3.RouteConfiguration) string {
 	return hostnamesWith(c, func(routes []*routev3.Route) bool { return slices.ContainsFunc(routes, isServing) })
 }
 
-// closed returns the hostnames with routes in a RouteConfiguration that all answer 403.
+// closed returns the hostnames with routes in a RouteConfiguration that all return 403.
 func closed(c *routev3.RouteConfiguration) string {
 	return hostnamesWith(c, func(routes []*routev3.Route) bool { return len(routes) > 0 && !slices.ContainsFunc(routes, isServing) })
 }

@@ -36,7 +36,7 @@ const (
 	controllerNamespace = "tunnel-gateway"
 )
 
-// startTime is when a harness's clock starts.
+// startTime is when the clock in a harness starts.
 var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // harness simulates a cluster with one Gateway, the Cloudflare API, a clock and a
@@ -237,7 +237,7 @@ func (h *harness) programmedCondition() *metav1.Condition {
 	return nil
 }
 
-// changeConfiguration changes the GatewayClass's TunnelConfiguration.
+// changeConfiguration changes the TunnelConfiguration of the GatewayClass.
 func (h *harness) changeConfiguration(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	h.t.Helper()
 	configuration := &v1alpha1.TunnelConfiguration{}

@@ -12,7 +12,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// inventory returns the controller process's inventory.
+// inventory returns an inventory for the controller process.
 func (h *harness) inventory() *inventory {
 	return newInventory(h.process, Options{Metrics: h.observer.metrics}, func(key state.Key) { h.requeued = append(h.requeued, key.Name) })
 }
@@ -30,8 +30,8 @@ func (h *harness) takeInventory(i *inventory, requeued ...string) {
 }
 
 func TestInventoryRequeuesGateways(t *testing.T) {
-	// An inventory makes one request per account, and finds tunnels that are missing or have
-	// lost connectors.
+	// An inventory makes one request per account, and finds tunnels that are missing or
+	// have lost connectors.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	i := h.inventory()

@@ -24,7 +24,8 @@ func newMemories() *memories { return &memories{byKey: map[state.Key]*memory{}} 
 
 // memory is what the process remembers about one key.
 type memory struct {
-	// Only the worker that processes the key uses these fields. A panic replaces the first one.
+	// Only the worker that processes the key uses these fields. A panic replaces the
+	// first one.
 	tunnel  *tunnelMemory
 	applied applied
 	warned  map[gateway.HostnameWarning]bool
@@ -110,7 +111,8 @@ func (m *memories) find(key state.Key) *memory {
 	return m.byKey[key]
 }
 
-// forget forgets a Gateway that has no Tunnel. Only its changes remain, until they are processed.
+// forget forgets a Gateway that has no Tunnel. Only its changes remain, until they are
+// processed.
 func (m *memories) forget(key state.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

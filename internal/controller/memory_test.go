@@ -35,8 +35,8 @@ func TestNothingRemembersADeletedGateway(t *testing.T) {
 	}
 }
 
-// serveAndDelete creates a Gateway, serves it, calls do, deletes the Gateway, and retires its
-// tunnel.
+// serveAndDelete creates a Gateway, serves it, calls do, deletes the Gateway, and
+// retires its tunnel.
 func (h *harness) serveAndDelete(name string, do func()) {
 	h.t.Helper()
 	defer func(key state.Key) { h.key = key }(h.key)

@@ -20,9 +20,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// notifier emits every event from the controller. An event's action is ManageTunnel if
-// it is about a tunnel, which the controller changes at Cloudflare, and Report if it is
-// about an object's status.
+// notifier emits every event from the controller. The action is ManageTunnel if the
+// event is about a tunnel, which the controller changes at Cloudflare, and Report if it
+// is about the status of an object.
 type notifier struct{ events events.EventRecorder }
 
 func (n notifier) emitStep(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Event) {

@@ -41,7 +41,8 @@ type reconcileSummary struct {
 	// requiresAction means that the controller cannot push changes until a user fixes a
 	// problem.
 	requiresAction bool
-	// awaitsEnvoys means that the reconcile continues when Envoys have acknowledged their routes.
+	// awaitsEnvoys means that the reconcile continues when Envoys have acknowledged
+	// their routes.
 	awaitsEnvoys bool
 	// configurationHash is the desired configuration's hash, or "".
 	configurationHash string

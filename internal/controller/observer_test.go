@@ -162,8 +162,8 @@ func TestOldestChangeIncludesTheRunningReconcile(t *testing.T) {
 }
 
 func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
-	// An unmanaged Gateway and a missing ListenerSet have no series, and the controller keeps
-	// no state for them.
+	// An unmanaged Gateway and a missing ListenerSet have no series, and the controller
+	// keeps no state for them.
 	h := newHarness(t)
 	for _, key := range []state.Key{
 		state.GatewayKey("infra", "other"), {Kind: gateway.KindListenerSet, NamespacedName: h.key.NamespacedName},
@@ -252,8 +252,8 @@ func attributesOf(span tracetest.SpanStub) map[string]string {
 	return attributes
 }
 
-// wantSpans compares the names of the first reconcile's child spans, and returns each
-// child's attributes.
+// wantSpans compares the names of the child spans in the first reconcile, and returns
+// their attributes.
 func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string) map[string]map[string]string {
 	t.Helper()
 	all, found := spans.GetSpans(), map[string]map[string]string{}

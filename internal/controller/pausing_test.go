@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// A paused Gateway keeps a hostname that its owner lost meanwhile: the condition says
-// since when, and that this is so.
+// While a Gateway is paused, its tunnel keeps the hostname from before the pause, and
+// the condition says since when it is paused.
 func TestConditionReportsTheBeginningOfThePause(t *testing.T) {
 	h := newServedHarness(t)
 	h.annotate(v1alpha1.PausedAnnotation, "true")

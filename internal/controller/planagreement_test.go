@@ -30,9 +30,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// The plan for a cluster predicts what the controller writes: the tunnels'
-// configurations, and the statuses. After the controller has written them, with the
-// records in the Tunnels, the plan is the same.
+// The plan for a cluster predicts what the controller writes: tunnel configurations and
+// statuses. After the controller has written them, with the records in the Tunnels, the
+// plan is the same.
 func TestPlanPredictsTheController(t *testing.T) {
 	cases := goldenCases(t)
 	for seed := range uint64(100) {
@@ -190,7 +190,8 @@ func (w *world) list(lists ...client.ObjectList) []client.Object {
 	return all
 }
 
-// reconcile reconciles every key that the objects name until the controller waits for a change.
+// reconcile reconciles every key that the objects name until the controller waits for a
+// change.
 func (w *world) reconcile() {
 	w.t.Helper()
 	for range 2 { // shared hostnames depend on the other Gateways
@@ -229,8 +230,7 @@ func (w *world) plan() *plan.Plan {
 	return p
 }
 
-// want compares the plan with the tunnels' configurations and the statuses in the
-// cluster.
+// want compares the plan with the tunnel configurations and statuses in the cluster.
 func (w *world) want(name string, p *plan.Plan, ignored ...cmp.Option) {
 	w.t.Helper()
 	w.wantConfigurations(name, p)
@@ -247,8 +247,8 @@ func (w *world) want(name string, p *plan.Plan, ignored ...cmp.Option) {
 	}
 }
 
-// wantConfigurations compares the configurations' hashes, unless a pause or a missing
-// one prevents that.
+// wantConfigurations compares the configurations by hash, unless the Gateway is paused
+// or has none.
 func (w *world) wantConfigurations(name string, p *plan.Plan) {
 	w.t.Helper()
 	for i := range p.Gateways {

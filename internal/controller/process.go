@@ -13,7 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// process is what all Gateways share. [newProcess] sets every field, and nothing changes one later.
+// process is what all Gateways share. [newProcess] sets every field, and nothing
+// changes one later.
 type process struct {
 	options      decision.Options
 	loader       state.Loader
@@ -47,8 +48,8 @@ type dependencies struct {
 	clock          clock
 }
 
-// clock returns the wall-clock time and the process's uptime. Changing the wall clock
-// does not affect the uptime.
+// clock returns the wall-clock time and the uptime of the process. Changing the wall
+// clock does not affect the uptime.
 type clock struct {
 	now    func() time.Time
 	uptime func() time.Duration

@@ -123,7 +123,8 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 	if err := r.publishAgain(ctx, first); err != nil {
 		return 0, err
 	}
-	// A failed renewal does not prevent the statuses, which follow the data plane in effect now.
+	// A failed renewal does not prevent the statuses, which follow the data plane in
+	// effect now.
 	err = errors.Join(err, r.renewWhilePaused(ctx))
 	object = summary.managed.object
 	plane := d.Plane(object)

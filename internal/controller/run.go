@@ -207,7 +207,7 @@ func (r *run) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, error
 	}
 	current := r.process.gateways.read(ctx, r.key.NamespacedName)
 	if r.decision != nil && !r.decision.Paused() && v1alpha1.RequestsPause(r.gateway) {
-		current.Paused = false // the class forbids pausing
+		current.Paused = false // the GatewayClass forbids pausing
 	}
 	unchanged := current == r.state
 	r.state = current

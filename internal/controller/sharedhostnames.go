@@ -61,8 +61,8 @@ func (s *sharedHostnames) requeueAll(names []types.NamespacedName) {
 
 // record records a Gateway's hostnames. It returns the hostnames that the Gateway
 // shares with others, and the Gateways whose statuses change. hasCondition reports
-// whether the Gateway has a HostnameShared condition, which becomes stale while other
-// Gateways' hostnames are unknown.
+// whether the Gateway has a HostnameShared condition, which becomes stale while the
+// hostnames of other Gateways are unknown.
 func (s *sharedHostnames) record(name types.NamespacedName, hostnames []string, hasCondition bool) (gateway.Shared, []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

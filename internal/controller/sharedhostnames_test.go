@@ -13,8 +13,9 @@ import (
 )
 
 func TestSharedHostnamesAreReportedAfterEveryGatewayIsReconciled(t *testing.T) {
-	// After a start, existing HostnameShared conditions do not change until every Gateway has
-	// been reconciled once. Then the controller requeues the Gateways that share hostnames.
+	// After a start, existing HostnameShared conditions do not change until every
+	// Gateway has been reconciled once. Then the controller requeues the Gateways that
+	// share hostnames.
 	var requeued []string
 	s := &sharedHostnames{
 		listManaged: func(context.Context) ([]state.Key, error) {

@@ -50,7 +50,8 @@ func TestNoStructEmbedsATypeOfThisModule(t *testing.T) {
 	}
 }
 
-// isOfThisModule reports whether the type, or the type that it points to, is declared in this module.
+// isOfThisModule reports whether the type, or the type that it points to, is declared
+// in this module.
 func isOfThisModule(file *ast.File, expression ast.Expr) bool {
 	switch e := expression.(type) {
 	case *ast.StarExpr:

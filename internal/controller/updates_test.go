@@ -40,10 +40,10 @@ func (h *harness) flap(duration time.Duration) {
 }
 
 func TestFlappingObjectCausesFewWrites(t *testing.T) {
-	// Within five minutes, the controller writes the configuration at most 115 times, however
-	// often an object changes: 80 times completely, and 35 times without the rules that one
-	// namespace revokes. A later change waits at most 5 seconds, and no time once the bucket has
-	// refilled.
+	// Within five minutes, the controller writes the configuration at most 115 times,
+	// however often an object changes: 80 times completely, and 35 times without the
+	// rules that one namespace revokes. A later change waits at most 5 seconds, and no
+	// time once the bucket has refilled.
 	h := newServedHarness(t)
 	h.flap(5 * time.Minute)
 	if writes := h.countWrites(); writes > 115 || writes < 105 {

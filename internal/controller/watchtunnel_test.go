@@ -143,8 +143,8 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 }
 
 func TestManagedGatewaysIncludeGatewaysOfTunnels(t *testing.T) {
-	// managedGateways returns the Gateways in the controller's GatewayClasses and its
-	// Tunnels' Gateways, even if such a Gateway is gone.
+	// managedGateways returns the Gateways that use this controller, and the Gateways
+	// of its Tunnels, even if such a Gateway is gone.
 	unmanaged := newGateway("unmanaged", "b.example.com")
 	unmanaged.Spec.GatewayClassName = "unmanaged"
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}

@@ -38,9 +38,9 @@ var (
 	crdDirectories = []crdDirectory{gatewayCRDs, projectCRDs}
 )
 
-// CRDs returns the CustomResourceDefinitions that validate the manifests: the Gateway
-// API's and this project's, ordered by name. The caller may change them. An error means
-// that the build is broken.
+// CRDs returns the CustomResourceDefinitions that validate the manifests: those of the
+// Gateway API and of this project, ordered by name. The caller may change them. An
+// error means that the build is broken.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, directory := range crdDirectories {

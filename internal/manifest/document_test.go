@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestErrorsNumberTheDocuments appends an invalid document. The number in its error shows how
-// the preceding documents were counted.
+// TestErrorsNumberTheDocuments appends an invalid document. The number in its error
+// shows how the preceding documents were counted.
 func TestErrorsNumberTheDocuments(t *testing.T) {
 	a, b := namespace("a"), namespace("b")
 	tests := map[string]struct {

@@ -44,7 +44,7 @@ var existingKinds = sync.OnceValue(func() map[string][]string {
 	return kinds
 })
 
-// projectGroups are the Gateway API's group and this project's.
+// projectGroups are the groups of the Gateway API and of this project.
 var projectGroups = []string{gatewayv1.GroupName, v1alpha1.GroupName}
 
 // unknownKind returns the warning about a kind that does not exist, but resembles a
@@ -70,8 +70,9 @@ func unknownKind(gvk schema.GroupVersionKind) error {
 	return nil // the list of core kinds is not complete
 }
 
-// unknownGroup returns the warning about a group that resembles the Gateway API's or
-// this project's, or about a Gateway API kind in another Kubernetes group, or nil.
+// unknownGroup returns the warning about a group that resembles a group of the Gateway
+// API or of this project, or about a Gateway API kind in another Kubernetes group, or
+// nil.
 func unknownGroup(gvk schema.GroupVersionKind) error {
 	closest := suggest.Closest(gvk.Group, projectGroups)
 	if gvk.Group == ExperimentalGroup {

@@ -117,8 +117,8 @@ func annotationProblem(kind, name, value string) string {
 }
 
 // closestAnnotation returns the annotation in this project that the name resembles, or
-// "". It also returns whether the name must be one of this project's annotations,
-// because it has the project's domain or resembles one.
+// "". It also returns whether the name must be an annotation of this project, because
+// it has the project's domain or resembles such an annotation.
 func closestAnnotation(name string) (closest string, ofProject bool) {
 	domain, name, found := strings.Cut(name, "/")
 	if !found || suggest.Closest(domain, []string{v1alpha1.GroupName}) == "" {

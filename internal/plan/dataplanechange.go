@@ -21,10 +21,11 @@ import (
 type DataPlaneChange struct {
 	// To is the data plane that the settings ask for.
 	To v1alpha1.DataPlane `json:"to"`
-	// Recorded is the change that the Tunnel records; nil if the change has not begun. It is
-	// reversed if it leads to another data plane than To.
+	// Recorded is the change that the Tunnel records; nil if the change has not begun.
+	// It is reversed if it leads to another data plane than To.
 	Recorded *v1alpha1.DataPlaneChange `json:"recorded,omitempty"`
-	// Reason and Message are why the change does not begin until a user acts; empty if it does.
+	// Reason and Message are why the change does not begin until a user acts; empty if
+	// it does.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Routes are the routes that have a different status with the data plane To.

@@ -36,8 +36,8 @@ var changeCases = []struct{ name, wanted, status string }{
 	{"no change", "Envoy", "dataPlane: Envoy"},
 }
 
-// The plan shows the data plane in effect with its rules or routes, and what the change does to
-// the routes and at Cloudflare.
+// The plan shows the data plane in effect with its rules or routes, and what the change
+// does to the routes and at Cloudflare.
 func TestPlanOfAChangeOfTheDataPlaneMatchesTheGoldenFile(t *testing.T) {
 	var got bytes.Buffer
 	for _, test := range changeCases {

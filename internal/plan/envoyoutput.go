@@ -88,8 +88,8 @@ func (p *Plan) envoyGateway() (*Gateway, error) {
 	}
 }
 
-// envoyTable returns the routing table that Envoy serves, now or after a change to Envoy, or
-// nil.
+// envoyTable returns the routing table that Envoy serves, now or after a change to
+// Envoy, or nil.
 func (g *Gateway) envoyTable() *routing.Table {
 	switch {
 	case g.DataPlane == v1alpha1.DataPlaneEnvoy:
@@ -109,7 +109,7 @@ func (g *Gateway) howToUseEnvoy() string {
 	return fmt.Sprintf("set spec.dataPlane to Envoy in a TunnelConfiguration, and name it in spec.parametersRef of GatewayClass %s", g.class.Name)
 }
 
-// readEndpoints returns the Services' EndpointSlices.
+// readEndpoints returns the EndpointSlices of the Services.
 func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.EndpointsOf) (map[types.NamespacedName][]*discoveryv1.EndpointSlice, error) {
 	found := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	for _, e := range all {

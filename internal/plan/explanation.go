@@ -113,8 +113,8 @@ type Entry struct {
 	// Scheme is the scheme in the requests that the entry answers; empty for both.
 	Scheme routing.Scheme `json:"scheme,omitempty"`
 	Route  Owner          `json:"route"`
-	// Rule is the rule's index in the route, and MatchIndex the match's index in the
-	// rule, both from 0.
+	// Rule is the index of the rule in the route, and MatchIndex that of the match in
+	// the rule, both from 0.
 	Rule       int `json:"rule"`
 	MatchIndex int `json:"matchIndex"`
 }

@@ -18,7 +18,8 @@ type Limit struct {
 	Limit int    `json:"limit"`
 	// Tenant is the tenant that uses the most; empty for a limit on all tenants.
 	Tenant string `json:"tenant"`
-	// Hostname is the hostname that uses the most; empty except for a limit on each hostname.
+	// Hostname is the hostname that uses the most; empty except for a limit on each
+	// hostname.
 	Hostname string `json:"hostname"`
 }
 

@@ -17,8 +17,8 @@ type Outcome struct {
 	Failure string `json:"failure,omitempty"`
 	// Location is the Location header of a redirect.
 	Location string `json:"location,omitempty"`
-	// RedirectLoop reports whether the Location is the request's own URL, and the entry
-	// answers the visitor's next request too.
+	// RedirectLoop reports whether the Location is the URL of the request itself, and
+	// the entry answers the visitor's next request too.
 	RedirectLoop bool `json:"redirectLoop,omitempty"`
 	// Backends are the possible backends.
 	Backends []Share `json:"backends,omitempty"`

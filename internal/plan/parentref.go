@@ -109,7 +109,7 @@ func (p *parents) refProblem(field, namespace string, ref gatewayv1.ParentRefere
 }
 
 // kindProblem describes the mistake in a parentRef's group or kind, or returns "".
-// Other implementations' parents, such as a mesh Service, are not mistakes.
+// Parents for other implementations, such as a mesh Service, are not mistakes.
 func kindProblem(field string, ref gatewayv1.ParentReference, kinds ...string) string {
 	group, kind := string(ptr.Deref(ref.Group, gatewayv1.GroupName)), string(ptr.Deref(ref.Kind, gateway.KindGateway))
 	switch {

@@ -58,7 +58,8 @@ type Options struct {
 	Account credentials.Default
 }
 
-// Gateway is one Gateway's effective hostname table and its tunnel's configuration.
+// Gateway is the effective hostname table of one Gateway, with the tunnel
+// configuration.
 type Gateway struct {
 	Namespace            string     `json:"namespace"`
 	Name                 string     `json:"name"`
@@ -77,8 +78,8 @@ type Gateway struct {
 	Config *provider.Configuration `json:"config"`
 	// Warnings are an accepted Gateway's problems that no condition reports.
 	Warnings []Warning `json:"warnings"`
-	// Limits is how much of the GatewayClass's limits is used; empty if the settings
-	// are not valid.
+	// Limits is how much is used of the limits that the GatewayClass sets; empty if the
+	// settings are not valid.
 	Limits []Limit `json:"limits"`
 	// Tenants is how much each tenant uses; empty if the settings are not valid.
 	Tenants []Tenant `json:"tenants"`

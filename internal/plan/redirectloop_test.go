@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// loopGateway is a Gateway with Envoy, and a route that certainly redirects to itself below /a, and
-// for one request below /b.
+// loopGateway is a Gateway with Envoy, and a route that certainly redirects to itself
+// below /a, and for one request below /b.
 const loopGateway = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass

@@ -26,7 +26,8 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	}
 }
 
-// droppedRules describes a route's dropped rules, unless a parent's problem does.
+// droppedRules describes the dropped rules of a route, unless the problem with a parent
+// does.
 func droppedRules(route *gateway.Route) []string {
 	if slices.ContainsFunc(route.Parents, namesDroppedRules) {
 		return nil

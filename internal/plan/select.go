@@ -14,8 +14,8 @@ import (
 // the Gateway, its ListenerSets and the routes that attach to them. If the plan does
 // not contain the Gateway, the error explains why and lists the plan's Gateways.
 //
-// Call Select after [Build]: a Gateway's status also depends on the other Gateways'
-// hostnames.
+// Call Select after [Build]: the status of a Gateway also depends on the hostnames of
+// the others.
 func (p *Plan) Select(name types.NamespacedName) error {
 	i := slices.IndexFunc(p.Gateways, func(g Gateway) bool { return g.Namespace == name.Namespace && g.Name == name.Name })
 	if i < 0 {

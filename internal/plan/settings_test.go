@@ -9,8 +9,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// A GatewayClass and a Gateway with settings. The GatewayClass's settings are separate,
-// so that a test can omit them.
+// A GatewayClass and a Gateway with settings. The settings of the GatewayClass are
+// separate, so that a test can omit them.
 const (
 	configuredClass = `
 apiVersion: gateway.networking.k8s.io/v1

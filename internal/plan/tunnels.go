@@ -104,9 +104,9 @@ func (t *tunnels) optionsFor(object *v1alpha1.Tunnel, o gateway.Options) decisio
 	return all
 }
 
-// facts returns the facts about a Gateway's tunnel before the first request to Cloudflare. object
-// is its Tunnel, to which the facts give the desired spec. A Gateway without a Tunnel gets a new
-// one in memory, unless its settings are not valid.
+// facts returns the facts about a Gateway's tunnel before the first request to
+// Cloudflare. object is its Tunnel, to which the facts give the desired spec. A Gateway
+// without a Tunnel gets a new one in memory, unless its settings are not valid.
 func (t *tunnels) facts(g *gatewayv1.Gateway, object *v1alpha1.Tunnel, d *decision.Decision, o tunnel.Options) tunnel.Facts {
 	f := tunnel.Facts{
 		Uptime: uptime, Clock: t.now, Options: o, Name: client.ObjectKeyFromObject(g), Object: object,

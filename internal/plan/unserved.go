@@ -28,7 +28,7 @@ func (p *Plan) Unserved(request routing.Request) string {
 }
 
 // similarHostnames returns the hostnames on listeners and rules other than host. It
-// replaces a hostname's wildcard with host's first label.
+// replaces a wildcard with the first label of host.
 func (p *Plan) similarHostnames(host string) []string {
 	label, _, _ := strings.Cut(host, ".")
 	var all []string

@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
-// CachedCertificates caches what it finds in each retained Secret's certificate until
-// the Secret's metadata changes.
+// CachedCertificates caches what it finds in the certificate of each retained Secret
+// until the Secret metadata changes.
 type CachedCertificates struct {
 	// Metadata reads Secret metadata from a cache.
 	Metadata client.Reader

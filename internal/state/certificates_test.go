@@ -183,8 +183,8 @@ func TestCachedCertificatesKeepTheResultsOfReferencedSecrets(t *testing.T) {
 }
 
 func TestCachedCertificatesReadPermittedNamespaces(t *testing.T) {
-	// CachedCertificates reads no Secrets outside the permitted namespaces, and reports their
-	// certificates as unchecked.
+	// CachedCertificates reads no Secrets outside the permitted namespaces, and reports
+	// their certificates as unchecked.
 	server := newAPIServer(t, clusterManifests)
 	server.fail = func(client.ObjectKey, any) error { return errRead }
 	certificates := &state.CachedCertificates{

@@ -200,8 +200,8 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object clien
 	return err
 }
 
-// List implements client.Reader. EndpointSlices can be selected only by namespace, labels and
-// [IndexService].
+// List implements client.Reader. EndpointSlices can be selected only by namespace,
+// labels and [IndexService].
 func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	endpointSlices, ok := list.(*discoveryv1.EndpointSliceList)
 	if !ok {

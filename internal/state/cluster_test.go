@@ -238,8 +238,8 @@ endpoints: []
 }
 
 func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
-	// Secrets and EndpointSlices are read on demand. Objects from manifests replace those in
-	// the cluster.
+	// Secrets and EndpointSlices are read on demand. Objects from manifests replace
+	// those in the cluster.
 	server := newAPIServer(t, clusterManifests+"---\n"+onDemandManifests+endpointSliceManifest("kept", "web")+endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "web")+endpointSliceManifest("other", "elsewhere"))
 	source := fromCluster(t, server, strings.ReplaceAll(strings.Split(onDemandManifests, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
 		endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "elsewhere")+endpointSliceManifest("new", "web"))

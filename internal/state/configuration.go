@@ -28,7 +28,8 @@ func loadConfiguration(ctx context.Context, r client.Reader, name types.Namespac
 	return get(ctx, r, name, &v1alpha1.TunnelConfiguration{})
 }
 
-// loadConfigurations reads the GatewayClass's and the Gateway's TunnelConfigurations.
+// loadConfigurations reads the TunnelConfigurations of the GatewayClass and the
+// Gateway.
 func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) error {
 	var err error
 	if s.ClassConfiguration, err = ClassConfiguration(ctx, l.Reader, s.Class); err != nil {

@@ -35,7 +35,7 @@ const (
 	// IndexClass indexes Gateways by the name of their GatewayClass.
 	IndexClass = "class"
 	// IndexParameters indexes GatewayClasses and Gateways by the TunnelConfiguration in
-	// their parametersRef, as "namespace/name". A GatewayClass's reference is not an
+	// their parametersRef, as "namespace/name". A reference on a GatewayClass is not an
 	// index value for its Gateways; use [IndexClass] to find them.
 	IndexParameters = "parameters"
 	// IndexService indexes EndpointSlices by their Service, as "namespace/name".
@@ -94,7 +94,7 @@ func ParentGateway(set *gatewayv1.ListenerSet) (Key, bool) {
 			ptr.Deref(ref.Kind, gateway.KindGateway) == gateway.KindGateway
 }
 
-// RouteParents returns the parents in a route's spec and in this controller's status
+// RouteParents returns the parents in the route spec and in this controller's status
 // entries.
 func RouteParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
 	spec, _, ok := gateway.CommonRoute(route)

@@ -145,8 +145,8 @@ func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error 
 	return nil
 }
 
-// loadTunnel returns the Gateway's Tunnel object. It returns nil if the object does not exist
-// or belongs to another Gateway or controller.
+// loadTunnel returns the Gateway's Tunnel object. It returns nil if the object does not
+// exist or belongs to another Gateway or controller.
 func (l Loader) loadTunnel(ctx context.Context, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
 	name := types.NamespacedName{Namespace: l.ControllerNamespace, Name: tunnel.ObjectName(gateway)}
 	found, err := get(ctx, l.Reader, name, &v1alpha1.Tunnel{})

@@ -295,7 +295,8 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 }
 
 func TestLoadAcceptsAMissingNamespace(t *testing.T) {
-	// The cache may contain an object before its namespace. This must not fail the reconcile.
+	// The cache may contain an object before its namespace. This must not fail the
+	// reconcile.
 	withoutNamespaces := slices.DeleteFunc(objects(t, clusterManifests), func(o client.Object) bool {
 		_, ok := o.(*corev1.Namespace)
 		return ok

@@ -15,9 +15,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// withoutTunnels returns the manifests without Tunnels, which it counts as skipped. Only the
-// controller writes Tunnels: a manifest must not determine which tunnel belongs to a
-// Gateway in the cluster.
+// withoutTunnels returns the manifests without Tunnels, which it counts as skipped.
+// Only the controller writes Tunnels: a manifest must not determine which tunnel
+// belongs to a Gateway in the cluster.
 func withoutTunnels(set *manifest.Set) *manifest.Set {
 	filtered := *set
 	filtered.Objects = slices.DeleteFunc(slices.Clone(set.Objects), func(o client.Object) bool {
@@ -60,8 +60,8 @@ func overlay(cluster, changes []client.Object) []client.Object {
 	return all
 }
 
-// keepServerFields copies the fields that a user cannot write from the current object to the
-// change, and updates the generation.
+// keepServerFields copies the fields that a user cannot write from the current object
+// to the change, and updates the generation.
 func keepServerFields(change, current client.Object) {
 	if service, ok := change.(*corev1.Service); ok {
 		keepAllocated(service, current.(*corev1.Service))

@@ -151,8 +151,8 @@ func TestWithoutManifests(t *testing.T) {
 }
 
 func TestOverlayIgnoresTunnels(t *testing.T) {
-	// A Tunnel in a manifest neither replaces nor adds a Tunnel, because only the controller
-	// writes Tunnels.
+	// A Tunnel in a manifest neither replaces nor adds a Tunnel, because only the
+	// controller writes Tunnels.
 	stolen := strings.Replace(sharedTunnelManifest, "tunnelID: t", "tunnelID: stolen", 1)
 	for name, live := range map[string]string{
 		"the cluster has a Tunnel":  clusterManifests,

@@ -37,8 +37,8 @@ func ForEachRoute(ctx context.Context, r client.Reader, do func(client.Object), 
 	return nil
 }
 
-// loadReferences reads the objects that the listeners and the routes refer to. It requires all
-// other objects.
+// loadReferences reads the objects that the listeners and the routes refer to. It
+// requires all other objects.
 func (l Loader) loadReferences(ctx context.Context, s *gateway.Snapshot) error {
 	admits := gateway.AdmitsRoute(s)
 	admitted := slices.DeleteFunc(routes(s), func(route client.Object) bool { return !admits(route) })

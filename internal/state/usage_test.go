@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// gatewayCreatedAt returns a Gateway that was created at the second. At 0 it has no creation
-// timestamp, like a Gateway in a file.
+// gatewayCreatedAt returns a Gateway that was created at the second. At 0 it has no
+// creation timestamp, like a Gateway in a file.
 func gatewayCreatedAt(namespace, name, class string, second int) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{}
 	g.Namespace, g.Name, g.Spec.GatewayClassName = namespace, name, gatewayv1.ObjectName(class)

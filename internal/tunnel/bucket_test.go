@@ -122,8 +122,8 @@ func maxWritesWithin(writes []time.Duration, window time.Duration) int {
 }
 
 func TestWritesNeverExceedTheBucket(t *testing.T) {
-	// In every window, there are at most as many writes as the burst and one for each interval
-	// in the window, whether they succeed or not.
+	// In every window, there are at most as many writes as the burst and one for each
+	// interval in the window, whether they succeed or not.
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1)) // #nosec G404 -- not for security
 		l := UpdateLimit{Burst: 1 + random.IntN(20), Interval: time.Duration(1+random.IntN(30)) * time.Second}

@@ -93,7 +93,8 @@ func (c TokenCheck) concluded(s Step, r Result) TokenCheck {
 	return TokenCheck{Rotated: c.Rotated, Unanswered: c.Unanswered, NextCheck: At(r.Uptime + s.ReadInterval)}
 }
 
-// afterConnections returns the Memory after the connectors were listed, disconnected or stopped.
+// afterConnections returns the Memory after the connectors were listed, disconnected or
+// stopped.
 func (m Memory) afterConnections(s Step, r Result) Memory {
 	switch s.Action {
 	case ListConnections:

@@ -96,7 +96,8 @@ func (f Facts) hasWritten(hash string) bool {
 // desired configuration.
 func replaceConfiguration(f Facts) Step { return f.afterAcknowledgement(f.writeConfiguration()) }
 
-// writeConfiguration returns the step that writes the desired configuration, or what it waits for.
+// writeConfiguration returns the step that writes the desired configuration, or what it
+// waits for.
 func (f Facts) writeConfiguration() Step {
 	remote, recorded := f.Memory.Remote.Configuration, f.Object.Status
 	next := Step{Action: Configure, Hash: f.Desired.Hash, Configuration: f.Desired.Configuration, Limit: f.Desired.Updates, ReadInterval: f.driftInterval(), Event: f.adoptionEvent()}
@@ -159,8 +160,8 @@ func (f Facts) waitForUser(p *Problem) Step {
 	return step
 }
 
-// configurationRecord returns the record to write before the configuration with the hash, or nil
-// if the record is already up to date.
+// configurationRecord returns the record to write before the configuration with the
+// hash, or nil if the record is already up to date.
 func (f Facts) configurationRecord(hash, previous string) *v1alpha1.TunnelStatus {
 	record := v1alpha1.ConfigurationRecord{Hash: hash, Previous: previous, Late: f.Memory.LateWrites.last(f.Uptime)}
 	if f.Object.Status.Configuration == record {

@@ -23,8 +23,8 @@ func ensureConnectors(f Facts) Step {
 	return Step{}
 }
 
-// rolledOut reports whether every pod has the current settings and token. With connector.enabled:
-// false, no pod must be left.
+// rolledOut reports whether every pod has the current settings and token. With
+// connector.enabled: false, no pod must be left.
 func (c Connectors) rolledOut() bool { return c.RolledOut || !c.Exist && c.Pods == 0 }
 
 // DependsOnPods reports whether the next decision depends on connector pods: while the

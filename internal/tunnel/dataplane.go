@@ -45,9 +45,9 @@ func NeedsBoth(t *v1alpha1.Tunnel, wanted v1alpha1.DataPlane) bool {
 }
 
 // recordDataPlane records the data plane before the first claim and before the first
-// request to Cloudflare. Only the rule changeDataPlane replaces a recorded data plane. Without
-// valid settings, a Tunnel that has recorded nothing waits, because it must not be located
-// before its data plane is known.
+// request to Cloudflare. Only the rule changeDataPlane replaces a recorded data plane.
+// Without valid settings, a Tunnel that has recorded nothing waits, because it must not
+// be located before its data plane is known.
 func recordDataPlane(f Facts) Step {
 	if f.Object.Status.DataPlane != "" {
 		return Step{}

@@ -114,8 +114,8 @@ func TestChangeOfARetiringTunnelIsNotReported(t *testing.T) {
 	}
 }
 
-// While the configuration switches, the Gateway stays Programmed whichever configuration is in
-// effect.
+// While the configuration switches, the Gateway stays Programmed whichever
+// configuration is in effect.
 func TestGatewayStaysProgrammedWhileTheConfigurationSwitches(t *testing.T) {
 	toEnvoy := combine(changing(envoy, switching), everyPodHasEnvoy)
 	unanswered := func(f *Facts) {

@@ -55,8 +55,8 @@ func (f Facts) waitForRollout(wanted string, left int, outdated string) progress
 	return waiting(interval, fmt.Sprintf("The rollout of connectors %s Envoy is not complete: %d of %d connectors are available, remaining pods %s Envoy: %d.", wanted, c.Ready, c.Desired, outdated, left))
 }
 
-// untilAcknowledged waits until an Envoy is connected, unless no connector is desired, and every
-// connected Envoy has acknowledged the last publication.
+// untilAcknowledged waits until an Envoy is connected, unless no connector is desired,
+// and every connected Envoy has acknowledged the last publication.
 func untilAcknowledged(f Facts) progress {
 	switch e := f.Envoys; {
 	case e.Rejected != "":

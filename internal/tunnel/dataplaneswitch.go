@@ -36,8 +36,8 @@ func (f Facts) switchReversed() bool {
 	return to != f.Desired.DataPlane || to == RecordedDataPlane(f.Object) || f.Desired.Other.Excess != ""
 }
 
-// reverseSwitch ends a change while the configuration switches. Envoy is removed only when no
-// write can still lead the configuration to Envoy.
+// reverseSwitch ends a change while the configuration switches. Envoy is removed only
+// when no write can still lead the configuration to Envoy.
 func (f Facts) reverseSwitch() progress {
 	recorded := RecordedDataPlane(f.Object)
 	switch {
@@ -89,8 +89,9 @@ func (f Facts) isSwitching() bool {
 	return change != nil && change.Phase == v1alpha1.DataPlaneSwitching && f.Desired.Other != nil && !f.switchReversed()
 }
 
-// untilSwitch returns what the switch waits for: the configuration may lead to Envoy only when
-// every connector can use Envoy. The zero value means that the configuration can be written.
+// untilSwitch returns what the switch waits for: the configuration may lead to Envoy
+// only when every connector can use Envoy. The zero value means that the configuration
+// can be written.
 func (f Facts) untilSwitch() progress {
 	if f.Object.Status.DataPlaneChange.To != v1alpha1.DataPlaneEnvoy || f.isRemote(f.Desired.Other.Hash) {
 		return progress{}
@@ -109,7 +110,8 @@ func (f Facts) listBeforeSwitch() Step {
 	return f.untilSwitch().step
 }
 
-// withConfigurationToApply returns the facts with the configuration that the tunnel must have now.
+// withConfigurationToApply returns the facts with the configuration that the tunnel
+// must have now.
 func (f Facts) withConfigurationToApply() Facts {
 	if !f.isSwitching() || f.untilSwitch().step.Action != "" {
 		return f

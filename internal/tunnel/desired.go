@@ -21,8 +21,8 @@ type Request struct {
 	// Credentials refer to the Secret with the API token in the settings; nil for the
 	// controller's token.
 	Credentials *v1alpha1.SecretKeyReference
-	// Configuration is the desired configuration; nil if the Gateway is not accepted. Hash is
-	// its hash.
+	// Configuration is the desired configuration; nil if the Gateway is not accepted.
+	// Hash is its hash.
 	Configuration *provider.Configuration
 	Hash          string
 	// ConfigurationDataPlane is the data plane that Configuration was built for; empty for

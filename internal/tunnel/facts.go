@@ -112,8 +112,8 @@ type Desired struct {
 	Hash string
 	// Hostnames counts the hostnames that the routes serve.
 	Hostnames int
-	// Other is the desired configuration for the data plane that is not in effect. It is nil
-	// unless [NeedsBoth], and if Configuration is nil.
+	// Other is the desired configuration for the data plane that is not in effect. It
+	// is nil unless [NeedsBoth], and if Configuration is nil.
 	Other *OtherDataPlane
 	// NeedsHTTP2 reports whether a GRPCRoute is served and the protocol is auto. It has
 	// an effect only with ingress rules: with Envoy, auto means HTTP/2 from the start.
@@ -214,8 +214,8 @@ type Connectors struct {
 	// WithoutEnvoy and WithEnvoy count the pods without and with Envoy, including
 	// terminating pods.
 	WithoutEnvoy, WithEnvoy int
-	// NotReady is a sentence that names the pod that delays the rollout and the cause. It is
-	// empty if no pod does.
+	// NotReady is a sentence that names the pod that delays the rollout and the cause.
+	// It is empty if no pod does.
 	NotReady string
 	// Desired and Ready count replicas.
 	Desired, Ready int32

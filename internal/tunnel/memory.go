@@ -6,7 +6,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Instant is a point in this process's uptime, or unset. The zero value is unset.
+// Instant is a point in the uptime of this process, or unset. The zero value is unset.
 type Instant struct {
 	set bool
 	at  time.Duration

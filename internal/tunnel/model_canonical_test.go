@@ -51,7 +51,8 @@ func (h *hasher) until(t, now time.Duration) {
 	h.duration(1 + max(t-now, 0))
 }
 
-// decisionHash hashes the fields that decisions depend on: not derived fields, and not versions.
+// decisionHash hashes the fields that decisions depend on: not derived fields, and not
+// versions.
 func decisionHash(t *v1alpha1.Tunnel) uint64 {
 	var h hasher
 	s := t.Spec
@@ -195,8 +196,8 @@ func (h *hasher) actor(m *model, actor *actor) {
 	h.memory(m, actor)
 }
 
-// maxAges contains, for each Instant in the Memory by field name, the age above which its exact
-// age makes no difference.
+// maxAges contains, for each Instant in the Memory by field name, the age above which
+// its exact age makes no difference.
 var maxAges = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
 	"ConnectorsStopped": gracePeriod + stopMargin, "SurplusSince": gracePeriod, "UnacknowledgedSince": maxUnacknowledged,

@@ -41,7 +41,8 @@ func (m *model) checkSwitch(current *attempt) {
 	}
 }
 
-// checkReady checks that every connector can use Envoy before the configuration leads to Envoy.
+// checkReady checks that every connector can use Envoy before the configuration leads
+// to Envoy.
 func (m *model) checkReady(current *attempt) {
 	actor := &m.actors[current.actor]
 	envoys := 0
@@ -77,9 +78,9 @@ func (m *model) checkListed(current *attempt) {
 	}
 }
 
-// checkRecordedDataPlane checks that a recorded data plane changes only while the configuration
-// switches and only after its configuration has come into effect, and that a GRPCRoute does not
-// replace connectors with Envoy.
+// checkRecordedDataPlane checks that a recorded data plane changes only while the
+// configuration switches and only after its configuration has come into effect, and
+// that a GRPCRoute does not replace connectors with Envoy.
 func (m *model) checkRecordedDataPlane(a int, before, after v1alpha1.TunnelStatus) {
 	if after.HTTP2 && !before.HTTP2 && RunsEnvoy(&v1alpha1.Tunnel{Status: before}) {
 		m.violate("a GRPCRoute records HTTP/2 although the connectors have Envoy")
@@ -96,8 +97,8 @@ func (m *model) checkRecordedDataPlane(a int, before, after v1alpha1.TunnelStatu
 	}
 }
 
-// checkPodsHaveEnvoy checks that every pod has Envoy while the configuration that the controller
-// wrote leads to Envoy.
+// checkPodsHaveEnvoy checks that every pod has Envoy while the configuration that the
+// controller wrote leads to Envoy.
 func (m *model) checkPodsHaveEnvoy() {
 	if !m.ownTunnelCurrent || m.adminChanged {
 		return

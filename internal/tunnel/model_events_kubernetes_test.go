@@ -222,8 +222,8 @@ func objectEvents() []event {
 	}
 }
 
-// versionEvents replace the controller with another version. A Tunnel's version counts
-// relative to the running controller's version.
+// versionEvents replace the controller with another version. The version of a Tunnel
+// counts relative to the running controller.
 func versionEvents() []event {
 	runs := func(name string, free bool, from, to int32) event {
 		e := objectEvent(name, func(m *model, _ *actor, t *v1alpha1.Tunnel) bool {

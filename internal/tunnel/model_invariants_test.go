@@ -62,7 +62,8 @@ func (m *model) check(a int, f Facts, s Step) {
 	}
 }
 
-// checkVersion checks that this version does nothing while a newer version serves the Tunnel.
+// checkVersion checks that this version does nothing while a newer version serves the
+// Tunnel.
 func (m *model) checkVersion(current *attempt) {
 	if current.live != nil && !current.excused && current.live.Status.SchemaVersion > SchemaVersion {
 		m.violate("%s of a Tunnel that a newer version serves", current.step.Action)

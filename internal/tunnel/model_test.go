@@ -80,8 +80,8 @@ type model struct {
 	// ownTunnelCurrent reports whether reconciles see the Tunnel and connectors as they
 	// last wrote them, even while the cache is stale, as the executor ensures.
 	ownTunnelCurrent bool
-	// noRoom reports whether no node has room for new pods, and envoyFails whether Envoy does
-	// not start in new pods.
+	// noRoom reports whether no node has room for new pods, and envoyFails whether
+	// Envoy does not start in new pods.
 	noRoom, envoyFails bool
 
 	// violation describes the invariant that the last transition violated.

@@ -127,8 +127,8 @@ func (m *model) verdictFailed(a int, s Step, p Outcome) string {
 	return fmt.Sprintf("the Gateway exists and its tunnel has the problem %s", p.Reason)
 }
 
-// verdictSettings checks that the outcome reports settings that do not agree with the Tunnel,
-// and that the desired configuration is for the recorded data plane.
+// verdictSettings checks that the outcome reports settings that do not agree with the
+// Tunnel, and that the desired configuration is for the recorded data plane.
 func (m *model) verdictSettings(a int, f Facts, p Outcome) string {
 	o := m.actors[a].object
 	agree := Disagreement(o.Spec, f.Desired.Spec) == ""

@@ -36,8 +36,8 @@ type Outcome struct {
 	DataPlaneChange *DataPlaneChange
 }
 
-// RequiresAction reports whether the desired configuration does not come into effect until a
-// user acts.
+// RequiresAction reports whether the desired configuration does not come into effect
+// until a user acts.
 func (o Outcome) RequiresAction() bool { return o.Reason.RequiresAction() }
 
 // Programmed returns what the Gateway's conditions report about the tunnel.

@@ -78,15 +78,15 @@ func (r Revocations) spend(uptime time.Duration, l UpdateLimit, namespaces []str
 	return next
 }
 
-// DependsOnChanges reports whether the next decision depends on Facts.ChangedNamespaces: the
-// desired configuration cannot be written now.
+// DependsOnChanges reports whether the next decision depends on
+// Facts.ChangedNamespaces: the desired configuration cannot be written now.
 func DependsOnChanges(f Facts) bool {
 	remote := f.Memory.Remote.Configuration
 	return f.Object != nil && f.Desired != nil && f.Desired.Configuration != nil && remote.Known && remote.Hash != f.Desired.Hash && f.isHeldBack()
 }
 
-// isHeldBack reports whether the desired configuration waits for a token, or was rejected and
-// waits for another attempt.
+// isHeldBack reports whether the desired configuration waits for a token, or was
+// rejected and waits for another attempt.
 func (f Facts) isHeldBack() bool {
 	b := f.Memory.Backoffs[TrackConfiguration]
 	rejected := b.Hash == f.Desired.Hash && b.wait(f.Uptime, provider.PriorityChange) > 0

@@ -7,8 +7,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The settings can stop the connectors while a rotation waits for them. A Deployment that does not
-// exist is not rolled out.
+// The settings can stop the connectors while a rotation waits for them. A Deployment
+// that does not exist is not rolled out.
 func TestRotationEndsWithoutConnectors(t *testing.T) {
 	stopped := func(f *Facts) {
 		f.Object.Status.Token = v1alpha1.TokenStatus{Phase: v1alpha1.TokenRolling, RotatedAt: timeAt(-time.Minute)}

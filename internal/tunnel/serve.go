@@ -203,7 +203,8 @@ func (f Facts) attempt(track Track, step Step) Step {
 	return step
 }
 
-// attemptCall is attempt for a step that calls the Cloudflare API: it also requires credentials.
+// attemptCall is attempt for a step that calls the Cloudflare API: it also requires
+// credentials.
 func (f Facts) attemptCall(track Track, step Step) Step {
 	switch p := f.credentialsProblem(); {
 	case p == nil:

@@ -146,8 +146,8 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 	return remaining, true
 }
 
-// rotationBlocked returns the step that waits while the token cannot be rotated, or the zero
-// Step.
+// rotationBlocked returns the step that waits while the token cannot be rotated, or the
+// zero Step.
 func (f Facts) rotationBlocked() Step {
 	cause := ""
 	surplus, remaining := f.surplus()

@@ -14,7 +14,7 @@ import (
 // few milliseconds, so it keeps that connection while another address has several.
 type arrivals struct {
 	mu sync.Mutex
-	// byHost lists each address's connections, the oldest first.
+	// byHost lists the connections from each address, the oldest first.
 	byHost map[string][]*arrival
 	count  int
 	// arrived counts all connections that have ever arrived.
@@ -111,8 +111,9 @@ func (a *arrivals) removeLocked(c *arrival) {
 	}
 }
 
-// identified records that the client has identified itself, and that leave is to be called when
-// the connection is closed. It returns false if the connection was closed meanwhile.
+// identified records that the client has identified itself, and that leave is to be
+// called when the connection is closed. It returns false if the connection was closed
+// meanwhile.
 func (a *arrivals) identified(c *arrival, leave func()) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

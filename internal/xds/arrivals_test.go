@@ -45,8 +45,8 @@ func (a *arriving) open(address string) int {
 	return n
 }
 
-// A client that has not identified itself is not displaced by addresses with more connections, and a
-// client that has identified itself is displaced by none.
+// A client that has not identified itself is not displaced by addresses with more
+// connections, and a client that has identified itself is displaced by none.
 func TestArrivalsOfBusyAddressesAreDisplacedFirst(t *testing.T) {
 	a := &arriving{arrivals: newArrivals()}
 	known, identified := a.connect("10.1.0.1")
@@ -71,7 +71,7 @@ func TestArrivalsOfBusyAddressesAreDisplacedFirst(t *testing.T) {
 	}
 }
 
-// Connections above an address's quota displace only its own oldest connections.
+// When an address exceeds its quota, it displaces only its own oldest connections.
 func TestArrivalsOfOneAddressDisplaceEachOther(t *testing.T) {
 	a := &arriving{arrivals: newArrivals()}
 	other, _ := a.connect("10.1.0.2")

@@ -204,8 +204,9 @@ func describe(responses []*discoveryv3.DeltaDiscoveryResponse) string {
 	return strings.Join(all, "; ")
 }
 
-// run subscribes like a starting or reconnecting Envoy whose bootstrap contains the listeners, and
-// acknowledges everything until nothing more arrives. It returns what arrived.
+// run subscribes like a starting or reconnecting Envoy whose bootstrap contains the
+// listeners, and acknowledges everything until nothing more arrives. It returns what
+// arrived.
 func (c *client) run() string {
 	c.t.Helper()
 	c.subscribe(clusters)

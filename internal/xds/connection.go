@@ -23,8 +23,8 @@ type connection struct {
 	expiry   time.Time
 	gateway  *gateway
 	server   *Server
-	// idleSince is when the client last had a stream on which it has sent a request, or when it
-	// connected. It is zero while it has one. Server.mu guards it.
+	// idleSince is when the client last had a stream on which it has sent a request, or
+	// when it connected. It is zero while it has one. Server.mu guards it.
 	idleSince time.Time
 	// unread counts the bytes that have arrived since the last complete request. gRPC
 	// keeps them in memory until the request is complete, and a connection has only one
@@ -55,8 +55,8 @@ func (c *connection) resetUnread() { c.gateway.unread.Add(-c.unread.Swap(0)) }
 // client. Unlike a TLS shutdown, it does not wait for the client.
 func (c *connection) end() { _ = c.raw.Close() }
 
-// isIdle reports whether the client has had no stream with a request for too long. The caller
-// holds Server.mu.
+// isIdle reports whether the client has had no stream with a request for too long. The
+// caller holds Server.mu.
 func (c *connection) isIdle(now time.Time) bool {
 	return !c.idleSince.IsZero() && now.Sub(c.idleSince) >= idleTimeout
 }
@@ -91,8 +91,8 @@ func newCredentials(s *Server) credentials.TransportCredentials {
 	return &serverCredentials{credentials.NewTLS(s.options.TLS), s}
 }
 
-// ServerHandshake implements [credentials.TransportCredentials]. If it fails, gRPC closes the
-// connection.
+// ServerHandshake implements [credentials.TransportCredentials]. If it fails, gRPC
+// closes the connection.
 func (c *serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	arrived, ok := raw.(*arrival)
 	if !ok {

@@ -47,7 +47,8 @@ func TestIncompleteRequestsAreLimited(t *testing.T) {
 	}
 }
 
-// A client that identifies itself counts until its connection is closed, and not beyond the maximum.
+// A client that identifies itself counts until its connection is closed, and not beyond
+// the maximum.
 func TestIdentifiedConnectionsAreCounted(t *testing.T) {
 	server := NewServer(Options{})
 	arrive := func() *connection {

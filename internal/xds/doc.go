@@ -4,8 +4,8 @@
 //
 // [Server.Publish] keeps a Gateway's resources and returns. Each stream follows the
 // newest publication in its own goroutine, so a slow Envoy does not delay the others.
-// The package makes no decision about routes. Only an Envoy's certificate determines
-// which Gateway's resources it gets.
+// The package makes no decision about routes. Only the certificate of an Envoy
+// determines for which Gateway it gets resources.
 //
 // The server has a gateway for each Gateway: the last published snapshot, what the
 // Envoys have acknowledged and rejected, and the target that follows from both. An

@@ -94,8 +94,8 @@ func (s *sidecar) startServer(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address on which nothing listens. Clients do not use its IP address, so
-// that none of them takes the port.
+// freeAddress returns an address on which nothing listens. Clients do not use its IP
+// address, so that none of them takes the port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
@@ -308,8 +308,8 @@ func TestEnvoyFollowsPublications(t *testing.T) {
 	}
 }
 
-// An Envoy whose bootstrap comes from a newer controller asks for types that this server does not
-// know. It keeps its stream, and gets everything else.
+// An Envoy whose bootstrap comes from a newer controller asks for types that this
+// server does not know. It keeps its stream, and gets everything else.
 func TestEnvoyWithANewerBootstrapKeepsItsStream(t *testing.T) {
 	bootstrap := envoy.Bootstrap("127.0.0.1")
 	source := proto.CloneOf(bootstrap.DynamicResources.CdsConfig)

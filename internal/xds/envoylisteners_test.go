@@ -115,8 +115,8 @@ func (s *sidecar) via(t *testing.T) string {
 	return response.Header.Get("Via")
 }
 
-// A changed listener takes effect without a restart, and no request fails, neither on connections
-// that exist nor on new ones.
+// A changed listener takes effect without a restart, and no request fails, neither on
+// connections that exist nor on new ones.
 func TestEnvoyUpdatesAListenerInPlace(t *testing.T) {
 	s := newSidecar(t)
 	blue, _ := backend(t, "blue")

@@ -27,11 +27,11 @@ type gateway struct {
 	// arrived is the last edition whose acknowledgements need no report. It never
 	// decreases, so clients that connect again and again cause no reports.
 	wanted, arrived uint64
-	// refused explains why the newest publication is not valid. It is empty if that publication
-	// is valid.
+	// refused explains why the newest publication is not valid. It is empty if that
+	// publication is valid.
 	refused string
-	// target is the snapshot that the Envoys should have: published, without what Envoys have
-	// rejected. It is nil if nothing is left.
+	// target is the snapshot that the Envoys should have: published, without what
+	// Envoys have rejected. It is nil if nothing is left.
 	target   *snapshot
 	editions uint64
 

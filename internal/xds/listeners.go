@@ -28,9 +28,9 @@ func (s *session) listenersAndRoutes(now time.Time) step {
 	return s.routes()
 }
 
-// lastListeners sends the listener for probes when the client has acknowledged the listeners for
-// requests and their routes, so that its port means that Envoy serves. It then removes listeners
-// that no longer exist.
+// lastListeners sends the listener for probes when the client has acknowledged the
+// listeners for requests and their routes, so that its port means that Envoy serves. It
+// then removes listeners that no longer exist.
 func (s *session) lastListeners() step {
 	sub, all := &s.types[listeners], s.target.byKind[listeners]
 	for _, r := range s.listenersForRequests() {

@@ -19,7 +19,8 @@ func (c *client) runWithListeners() string {
 	return join(got, c.settle())
 }
 
-// startedWithListeners is like started for an Envoy that gets its listeners from the server.
+// startedWithListeners is like started for an Envoy that gets its listeners from the
+// server.
 func (b *bed) startedWithListeners(t *testing.T) *client {
 	t.Helper()
 	c := b.envoy(t)
@@ -44,8 +45,8 @@ func (b *bed) rejectedListener(t *testing.T) *client {
 
 var acknowledgedFirst = xds.State{Connected: 1, Known: true, Published: true, Acknowledged: 1}
 
-// Envoy gets the listeners before their routes, and the listener for probes last, so that its port
-// means that Envoy serves.
+// Envoy gets the listeners before their routes, and the listener for probes last, so
+// that its port means that Envoy serves.
 func TestListenerForProbesComesLast(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		c := b.envoy(t)
@@ -136,8 +137,8 @@ func TestEnvoyWithStaticListenersIsServed(t *testing.T) {
 	})
 }
 
-// A client that reconnects gets only the listeners that differ from what it has, and loses those
-// that no longer exist.
+// A client that reconnects gets only the listeners that differ from what it has, and
+// loses those that no longer exist.
 func TestReconnectResendsNoListener(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -182,8 +182,8 @@ func TestASlowReaderDelaysNoOther(t *testing.T) {
 	})
 }
 
-// A client that subscribes again and again to the same resource gets it at the speed at which it
-// acknowledges it.
+// A client that subscribes again and again to the same resource gets it at the speed at
+// which it acknowledges it.
 func TestRepeatedSubscriptionsDoNotPileUp(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -130,8 +130,8 @@ func TestEndpointsGoOutOnTheirOwn(t *testing.T) {
 	})
 }
 
-// A client that subscribes again to a resource gets it again. It does not wait for names that
-// do not exist.
+// A client that subscribes again to a resource gets it again. It does not wait for
+// names that do not exist.
 func TestSubscriptions(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "eds"))

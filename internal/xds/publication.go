@@ -17,8 +17,8 @@ type Publication struct {
 	// Tunnel is the UID of the Gateway's Tunnel. Only certificates for this Tunnel get
 	// the configuration.
 	Tunnel types.UID
-	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never decreases
-	// while the Tunnel stays the same.
+	// Sequence is a number that the caller chooses for [State.Acknowledged]. It never
+	// decreases while the Tunnel stays the same.
 	Sequence int64
 	// WantsAcknowledgement reports whether the caller waits until every connected Envoy has
 	// acknowledged the publication. The server then calls [Options.Changed] once.

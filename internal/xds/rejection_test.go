@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
-// A rejected RouteConfiguration goes back to its acknowledged version, with the clusters that
-// this version needs. The other one and new Envoys are served.
+// A rejected RouteConfiguration goes back to its acknowledged version, with the
+// clusters that this version needs. The other one and new Envoys are served.
 func TestRejectedRoutesGoBack(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a", "eds1"))
@@ -181,8 +181,8 @@ func TestRejectedEndpointsAreFound(t *testing.T) {
 	})
 }
 
-// If one Envoy accepts a configuration that another Envoy rejects, the server keeps serving it
-// to the first Envoy.
+// If one Envoy accepts a configuration that another Envoy rejects, the server keeps
+// serving it to the first Envoy.
 func TestAcceptedRoutesDoNotGoBack(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1"))
@@ -226,7 +226,8 @@ func TestLateRejectionOfClusters(t *testing.T) {
 	})
 }
 
-// An Envoy that rejects clusters that another one accepts does not get the routes that use them.
+// An Envoy that rejects clusters that another one accepts does not get the routes that
+// use them.
 func TestRoutesDoNotFollowRejectedClusters(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

@@ -27,7 +27,8 @@ type Options struct {
 	TLS *tls.Config
 	// Identify returns the identity in a verified client certificate.
 	Identify func(tls.ConnectionState) (authority.Identity, error)
-	// IsCurrent reports whether the identity belongs to an existing Tunnel. It must not block.
+	// IsCurrent reports whether the identity belongs to an existing Tunnel. It must not
+	// block.
 	IsCurrent func(authority.Identity) bool
 	// Changed is called after a Gateway's [State] has changed. The server holds no lock
 	// during the call.
@@ -36,7 +37,7 @@ type Options struct {
 	Metrics Metrics
 	// Logger is optional.
 	Logger logr.Logger
-	// Memory is the process's memory limit in bytes, or 0 if there is none. It
+	// Memory is the memory limit of the process in bytes, or 0 if there is none. It
 	// determines how much the server keeps for each Gateway's Envoys.
 	Memory int64
 }
@@ -63,7 +64,8 @@ type Server struct {
 	gateways map[types.NamespacedName]*gateway
 	// connections counts the connections whose clients have identified themselves.
 	connections int
-	// isKnown reports whether the server has listened long enough for all Envoys to connect.
+	// isKnown reports whether the server has listened long enough for all Envoys to
+	// connect.
 	isKnown bool
 }
 
@@ -100,15 +102,16 @@ const (
 	// themselves, in total and per address. They do not count as connections.
 	maxArrivals        = 256
 	maxArrivalsPerHost = 16
-	// handshakeTimeout is how long a client may take to identify itself and to begin HTTP/2.
+	// handshakeTimeout is how long a client may take to identify itself and to begin
+	// HTTP/2.
 	handshakeTimeout = 2 * time.Second
-	// idleTimeout is how long a client may be connected without a stream on which it has sent a
-	// request. Envoy sends one as soon as it is connected.
+	// idleTimeout is how long a client may be connected without a stream on which it
+	// has sent a request. Envoy sends one as soon as it is connected.
 	idleTimeout = 30 * time.Second
 	// sendTimeout is how long a client may take to read a response.
 	sendTimeout = time.Minute
-	// sweepInterval is how often the server looks for connections to end, and for Envoys that
-	// are late.
+	// sweepInterval is how often the server looks for connections to end, and for
+	// Envoys that are late.
 	sweepInterval = 5 * time.Second
 )
 
@@ -234,8 +237,8 @@ func (s *Server) change(g *gateway, f func()) {
 	report()
 }
 
-// sweep ends the connections that are idle, whose certificate has expired or whose Tunnel is
-// gone, and finds Envoys that are late.
+// sweep ends the connections that are idle, whose certificate has expired or whose
+// Tunnel is gone, and finds Envoys that are late.
 func (s *Server) sweep(now time.Time) {
 	var all, idle []*connection
 	s.changeAll(func() {}, func(g *gateway) {

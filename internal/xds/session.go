@@ -142,8 +142,8 @@ func (s *session) follow(latest *snapshot) {
 type step struct {
 	kind kind
 	*response
-	// wait is the time after which to decide again; 0 if only a request or another snapshot can
-	// change the decision.
+	// wait is the time after which to decide again; 0 if only a request or another
+	// snapshot can change the decision.
 	wait time.Duration
 	// isHeld reports whether routes wait for clusters, endpoints or listeners.
 	isHeld bool

@@ -15,8 +15,8 @@ type State struct {
 	// Known is false until the server has listened for 15 seconds or an Envoy for the
 	// Gateway has connected. Until then, Connected has no meaning.
 	Known bool
-	// Published reports whether this leader has published the Gateway's configuration, valid
-	// or not.
+	// Published reports whether this leader has published the Gateway's configuration,
+	// valid or not.
 	Published bool
 	// Acknowledged is the newest Sequence whose resources every connected Envoy has
 	// acknowledged, or 0. Publishing the same sequence again does not lower it.
@@ -34,8 +34,9 @@ type State struct {
 	Rejected string
 }
 
-// knownAfter is the time after which an Envoy that has not connected counts as disconnected. An
-// Envoy reconnects within a second, and looks up the leader's address each second.
+// knownAfter is the time after which an Envoy that has not connected counts as
+// disconnected. An Envoy reconnects within a second, and looks up the leader's address
+// each second.
 const knownAfter = 15 * time.Second
 
 func (s *Server) State(name types.NamespacedName) State {

@@ -66,8 +66,8 @@ func TestChangedIsCalledWhenTheStateChanges(t *testing.T) {
 	})
 }
 
-// The acknowledgements that the caller wants are reported once, however often Envoys connect
-// and the publication is repeated.
+// The acknowledgements that the caller wants are reported once, however often Envoys
+// connect and the publication is repeated.
 func TestWantedAcknowledgementsAreReportedOnce(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		wantChanges := func(want int, after string) {

@@ -55,7 +55,8 @@ type stream struct {
 	lastCompleted     uint64
 	// remembered counts the names that the session remembers.
 	remembered int
-	// names adds the names in requests that wait for the session. Server.mu guards it.
+	// names also counts the names in requests that wait for the session. Server.mu
+	// guards it.
 	names int
 }
 

@@ -190,8 +190,8 @@ func (s *subscription) take(nonce string) *response {
 	return r
 }
 
-// revert records that the client rejected the response. It returns the names that the client
-// did not have before.
+// revert records that the client rejected the response. It returns the names that the
+// client did not have before.
 func (s *subscription) revert(r *response) (added []string) {
 	for _, a := range r.added {
 		if s.held[a.Name] != a.Version {
