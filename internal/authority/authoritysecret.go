@@ -252,7 +252,6 @@ func (a *Authority) save(ctx context.Context, secret *corev1.Secret, exists bool
 	return secret.ResourceVersion, nil
 }
 
-// key returns the name of the Secret with the authorities.
 func (a *Authority) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: a.o.Namespace, Name: a.o.Name}
 }

@@ -141,7 +141,6 @@ func (c *cluster) secret(key types.NamespacedName) *corev1.Secret {
 	return secret
 }
 
-// authoritySecret returns the Secret with the authorities.
 func (c *cluster) authoritySecret() *corev1.Secret {
 	c.t.Helper()
 	return c.secret(types.NamespacedName{Namespace: namespace, Name: authorityName})

@@ -184,7 +184,6 @@ func (a *Authority) apply(ctx context.Context, t *v1alpha1.Tunnel, s *authoritie
 	return nil
 }
 
-// secretKey returns the name of the Tunnel's Secret.
 func secretKey(t *v1alpha1.Tunnel) types.NamespacedName {
 	return types.NamespacedName{Namespace: t.Namespace, Name: connector.IdentitySecretName(t)}
 }

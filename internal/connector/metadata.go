@@ -88,7 +88,6 @@ func IsManagedBy(object metav1.Object, t *v1alpha1.Tunnel) bool {
 	return owner != nil && owner.Kind == TunnelKind && owner.APIVersion == v1alpha1.GroupVersion.String() && owner.Name == t.Name
 }
 
-// selector returns Selector as a label selector.
 func selector(t *v1alpha1.Tunnel) *metav1ac.LabelSelectorApplyConfiguration {
 	return metav1ac.LabelSelector().WithMatchLabels(Selector(t))
 }

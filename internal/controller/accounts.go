@@ -69,7 +69,6 @@ func (a *accounts) checkCredentials(ctx context.Context, t *v1alpha1.Tunnel) tun
 	return tunnel.Credentials{State: tunnel.CredentialsUsable, Version: found.version}
 }
 
-// open returns the Tunnel's account.
 func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
 	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {

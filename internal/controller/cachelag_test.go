@@ -140,7 +140,6 @@ func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
 	h.wantReady(v1alpha1.TunnelRetained, conditions.ReasonRetained)
 }
 
-// countTunnelWrites counts the Tunnel writes with the verb.
 func (h *harness) countTunnelWrites(verb string) int {
 	n := 0
 	for _, w := range h.drainWrites() {

@@ -15,7 +15,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// executeAction executes a step's action and returns its result.
 func (r *run) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
 	var result tunnel.Result
 	switch s.Action {

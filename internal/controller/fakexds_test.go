@@ -55,7 +55,6 @@ func (f *fakeXDS) State(types.NamespacedName) xds.State {
 	return state
 }
 
-// last returns the last publication.
 func (f *fakeXDS) last(t testing.TB) xds.Publication {
 	t.Helper()
 	if len(f.publications) == 0 {

@@ -76,7 +76,6 @@ func newHarness(t testing.TB, objects ...client.Object) *harness {
 	}, objects...)...)
 }
 
-// newCluster returns a harness with the objects.
 func newCluster(t testing.TB, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{
@@ -195,7 +194,6 @@ func (h *harness) dataPlaneMessage() string {
 	return c.Message
 }
 
-// delete deletes an object.
 func (h *harness) delete(object client.Object) {
 	h.t.Helper()
 	if err := h.kube.Delete(h.t.Context(), object); err != nil {

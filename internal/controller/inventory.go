@@ -34,7 +34,6 @@ type inventory struct {
 	orphanCandidates map[string]map[provider.TunnelID]bool
 }
 
-// newInventory returns the inventory for the process.
 func newInventory(p *process, o Options, requeue func(state.Key)) *inventory {
 	return &inventory{
 		process: p, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},

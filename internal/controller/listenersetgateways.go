@@ -21,7 +21,6 @@ type listenerSetGateways struct {
 	lastOf map[types.NamespacedName]types.NamespacedName
 }
 
-// record records the ListenerSets' Gateway.
 func (l *listenerSetGateways) record(name types.NamespacedName, sets []*gatewayv1.ListenerSet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

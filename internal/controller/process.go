@@ -93,7 +93,6 @@ func newProcess(d dependencies, o Options) *process {
 	}
 }
 
-// decisions returns the options for decisions.
 func (o Options) decisions() decision.Options {
 	return decision.Options{
 		Gateway: gateway.Options{

@@ -81,7 +81,6 @@ func TestConditionsReportTheWaitForAToken(t *testing.T) {
 	h.wantReady(v1alpha1.TunnelServing, conditions.ReasonServing)
 }
 
-// routeOf returns a route in the namespace with the path.
 func routeOf(namespace, path string) *gatewayv1.HTTPRoute {
 	route := newRoute()
 	route.Namespace = namespace

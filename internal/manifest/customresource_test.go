@@ -213,7 +213,6 @@ func TestServedVersionsHaveOneSchema(t *testing.T) {
 	}
 }
 
-// schemaWithoutDescriptions returns a version's schema without its descriptions.
 func schemaWithoutDescriptions(t *testing.T, version *apiextensionsv1.CustomResourceDefinitionVersion) any {
 	t.Helper()
 	data, err := json.Marshal(version.Schema)

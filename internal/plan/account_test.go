@@ -47,7 +47,6 @@ func newAccount(t *testing.T) *account {
 	return c
 }
 
-// create creates a tunnel.
 func (c *account) create(t *testing.T, name string) provider.TunnelID {
 	t.Helper()
 	created, err := c.CreateTunnel(t.Context(), name)
@@ -89,7 +88,6 @@ func otherTunnelObject(id provider.TunnelID) string {
 	return strings.TrimSuffix(other.Replace(tunnelObject("tunnelID: "+string(id))), kubeSystem)
 }
 
-// recorded returns a Tunnel object that records the account's tunnel.
 func (c *account) recorded() string { return tunnelObject("tunnelID: " + string(c.id)) }
 
 // written returns a Tunnel object that records the account's tunnel and the
@@ -98,7 +96,6 @@ func (c *account) written(hash string) string {
 	return tunnelObject("tunnelID: " + string(c.id) + ", configuration: {hash: " + hash + "}")
 }
 
-// adopting returns a Tunnel object that adopts a tunnel.
 func adopting(object string, id provider.TunnelID) string {
 	return strings.Replace(object, "deletionPolicy: Delete", "deletionPolicy: Retain\n  existing: {id: "+string(id)+"}", 1)
 }

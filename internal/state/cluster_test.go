@@ -225,7 +225,6 @@ const onDemandManifests = `
 ---
 `
 
-// endpointSliceManifest returns a manifest for the Service's EndpointSlice.
 func endpointSliceManifest(name, service string) string {
 	return `
 apiVersion: discovery.k8s.io/v1

@@ -334,7 +334,6 @@ func TestLoadIgnoresOtherTunnels(t *testing.T) {
 	}
 }
 
-// newLoader returns a Loader that reads from the reader.
 func newLoader(reader client.Reader) state.Loader {
 	return state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// clusterRoute is a route in the cluster.
 const clusterRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute

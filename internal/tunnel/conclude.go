@@ -163,7 +163,6 @@ func (m Memory) afterConfigurationRead(s Step, r Result) Memory {
 	return m
 }
 
-// afterConfigurationWrite returns the Memory after the configuration was written.
 func (m Memory) afterConfigurationWrite(s Step, r Result) Memory {
 	before := m.Remote.Configuration
 	m = m.spend(s, r)

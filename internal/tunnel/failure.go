@@ -13,7 +13,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// afterFailure returns the Memory after a step failed.
 func (m Memory) afterFailure(track Track, s Step, r Result) Memory {
 	if s.Action == RotateToken {
 		m.Token.Rotated = Instant{} // it belongs to an earlier rotation

@@ -158,7 +158,6 @@ func restoreSettings(original identity) event {
 	})
 }
 
-// objectEvent returns an event that changes the Tunnel object.
 func objectEvent(name string, change func(m *model, actor *actor, t *v1alpha1.Tunnel) bool) event {
 	return event{name: name, apply: func(m *model, a int) bool {
 		actor := &m.actors[a]

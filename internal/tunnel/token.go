@@ -96,7 +96,6 @@ func finishToken(f Facts) Step {
 	return f.attemptCall(TrackToken, f.readToken())
 }
 
-// readToken returns the step that reads the token.
 func (f Facts) readToken() Step {
 	return Step{Action: ReadToken, ReadInterval: tokenInterval - f.jitter(tokenInterval/2)}
 }

@@ -77,8 +77,8 @@ type acknowledged struct {
 type rejections struct {
 	// routes maps rejected RouteConfigurations to their versions.
 	routes map[string]string
-	// clusters has the clusters in rejected responses, with their versions. At least
-	// one cluster in each response is not valid.
+	// clusters maps the clusters in the last rejected response to their versions. At
+	// least one is not valid.
 	clusters map[string]string
 	// problem is the last error, and edition identifies its publication.
 	problem string

@@ -31,7 +31,6 @@ func kindOf(typeURL string) (kind, bool) {
 	return 0, false
 }
 
-// label returns the kind as a metric label.
 func (k kind) label() metrics.XDSResources {
 	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes}[k]
 }

@@ -152,7 +152,7 @@ type step struct {
 	isSettled bool
 }
 
-// next returns the next step.
+// next decides what to do next, records it, and fails if the client stalls.
 func (s *session) next(now time.Time) (step, error) {
 	oldest := time.Duration(0)
 	for k := range s.types {
