@@ -89,6 +89,7 @@ type Presence int
 const (
 	// PresenceUnknown means that no request was sent or that it failed.
 	PresenceUnknown Presence = iota
+	// Present means that the tunnel exists.
 	Present
 	// Absent means that a successful list does not contain the tunnel, or that
 	// Cloudflare reports its deletion.

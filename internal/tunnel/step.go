@@ -108,6 +108,7 @@ func (s Step) Destructive() bool {
 // Ends reports whether the reconcile ends with the step.
 func (s Step) Ends() bool { return s.Action == None || s.Action == Wait }
 
+// Result tells how a step ended.
 type Result struct {
 	// Uptime is the uptime when the step ended.
 	Uptime time.Duration

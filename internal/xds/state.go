@@ -39,6 +39,7 @@ type State struct {
 // each second.
 const knownAfter = 15 * time.Second
 
+// State returns the [State] for the named Gateway.
 func (s *Server) State(name types.NamespacedName) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
