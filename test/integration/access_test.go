@@ -10,15 +10,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// requiredFor returns an entry that requires a token of Cloudflare Access for the hostname.
+// requiredFor returns an entry that requires a Cloudflare Access token for the hostname.
 func requiredFor(hostname, tag string) v1alpha1.ListenerConfiguration {
 	return v1alpha1.ListenerConfiguration{ProtocolPort: v1alpha1.EveryPort, Hostname: hostname, Access: &v1alpha1.Access{
 		Required: true, TeamName: ptr.To("shop"), AUDTags: []v1alpha1.AUDTag{v1alpha1.AUDTag(tag)},
 	}}
 }
 
-// accessByHostname returns the access of the rules of the Gateway "shared" that lead to a
-// backend.
+// accessByHostname returns the Access settings of those rules on the Gateway "shared"
+// that lead to a backend.
 func (env *environment) accessByHostname() map[string]*provider.Access {
 	access := map[string]*provider.Access{}
 	for _, rule := range env.configuration("shared").Ingress {

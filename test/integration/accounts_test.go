@@ -101,8 +101,8 @@ var _ = Describe("the controller", func() {
 	})
 })
 
-// createClassAccount makes the GatewayClass use the account "account", with an
-// API token under the key "api-token" of a Secret.
+// createClassAccount makes the GatewayClass use the account "account", with an API token
+// under the Secret key "api-token".
 func (env *environment) createClassAccount() (*corev1.Secret, *v1alpha1.TunnelConfiguration, *gatewayv1.GatewayClass) {
 	GinkgoHelper()
 	credentials := &corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, "cloudflare"), Data: map[string][]byte{"api-token": []byte("first")}}
@@ -114,8 +114,8 @@ func (env *environment) createClassAccount() (*corev1.Secret, *v1alpha1.TunnelCo
 	return credentials, settings, env.useClassSettings("defaults")
 }
 
-// getStatusCode returns the status code of the response to a GET request, or 0
-// if the request fails.
+// getStatusCode sends a GET request and returns the status code, or 0 if the request
+// fails.
 func getStatusCode(url string) int {
 	response, err := http.Get(url) // #nosec G107 -- the controller of the test
 	if err != nil {

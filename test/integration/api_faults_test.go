@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// faultInjection runs one phase of a scenario while the Cloudflare API has a
-// fault, and waits for the expected result of the phase.
+// faultInjection runs one scenario phase while the Cloudflare API has a fault, and waits
+// for the phase's expected result.
 type faultInjection func(*scenario, phase)
 
 var faultInjections = map[string]faultInjection{
@@ -28,8 +28,8 @@ var faultInjections = map[string]faultInjection{
 	"revoked API token":       runPhaseWithRevokedToken,
 }
 
-// failuresBeyondRetries is the number of consecutive failures of a call after
-// which the client stops its retries and returns the error to the controller.
+// After failuresBeyondRetries consecutive failures of a call, the client stops its
+// retries and returns the error to the controller.
 const failuresBeyondRetries = 6
 
 var _ = Describe("a fault of the Cloudflare API", crashes, func() {
@@ -70,8 +70,8 @@ var _ = Describe("a fault of the Cloudflare API", crashes, func() {
 	})
 })
 
-// failRequests makes the first requests of each method fail, but only one POST:
-// the client does not retry the creation of a tunnel.
+// failRequests makes the first requests fail for each method, but only one POST: the
+// client does not retry when it creates a tunnel.
 func failRequests(times int, fault simulator.Fault) faultInjection {
 	return func(s *scenario, p phase) {
 		s.runPhaseWithFault(p, fault, map[string]int{
@@ -87,8 +87,8 @@ func failWrites(fault simulator.Fault) faultInjection {
 	}
 }
 
-// runPhaseWithFault runs a phase. The fault occurs the given number of times for
-// each method.
+// runPhaseWithFault runs a phase. The map says how often the fault occurs for each
+// method.
 func (s *scenario) runPhaseWithFault(p phase, fault simulator.Fault, times map[string]int) {
 	GinkgoHelper()
 	var hits atomic.Int64

@@ -25,8 +25,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// apiProxy forwards a controller's requests to the API server, and can respond
-// to some of them with errors.
+// apiProxy forwards a controller's requests to the API server, and can return errors for
+// some requests.
 type apiProxy struct {
 	server     *httptest.Server
 	kubeconfig string // path
@@ -47,8 +47,8 @@ type apiFault struct {
 	hidesGateways bool
 }
 
-// newAPIProxy starts a proxy. It writes a kubeconfig with the usual identity of
-// the controller and the address of the proxy.
+// newAPIProxy starts a proxy. It writes a kubeconfig with the controller's usual identity
+// and the proxy's address.
 func newAPIProxy() *apiProxy {
 	GinkgoHelper()
 	direct, err := clientcmd.BuildConfigFromFlags("", controllerKubeconfig)
@@ -115,15 +115,14 @@ func (p *apiProxy) setFault(fault *apiFault) {
 	p.fault, p.gatewayReads = fault, 0
 }
 
-// failedReads returns the number of requests to read Gateways that failed
-// because of the current fault.
+// failedReads counts the requests to read Gateways that failed because of the current
+// fault.
 func (p *apiProxy) failedReads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.gatewayReads
 }
 
-// secretPath matches the path of a Secret.
 var secretPath = regexp.MustCompile("^/api/v1/namespaces/[^/]+/secrets/[^/]+$")
 
 // recordSecretRead records a request to read a Secret.
@@ -140,7 +139,7 @@ func (p *apiProxy) recordSecretRead(r *http.Request) {
 	p.secretReads = append(p.secretReads, part+" of "+r.URL.Path)
 }
 
-// takeSecretReads returns the reads of Secrets since the last call.
+// takeSecretReads returns the Secret reads since the last call.
 func (p *apiProxy) takeSecretReads() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,8 +187,8 @@ func (p *apiProxy) hideGateways(response *http.Response) error {
 	return nil
 }
 
-// withoutGateways removes Gateways and their status from a discovery document,
-// which is either aggregated or of one API version.
+// withoutGateways removes Gateways and their status from a discovery document, which is
+// either aggregated or describes one API version.
 func withoutGateways(document any) any {
 	switch d := document.(type) {
 	case []any:
@@ -209,8 +208,8 @@ func withoutGateways(document any) any {
 	return document
 }
 
-// isGatewayPath reports whether the path is the one of Gateways, of a single
-// Gateway, or of its status.
+// isGatewayPath reports whether the path refers to all Gateways, a single Gateway, or a
+// Gateway's status.
 func isGatewayPath(path string) bool {
 	rest, ok := strings.CutPrefix(path, "/apis/"+gatewayv1.GroupName+"/")
 	parts := strings.Split(rest, "/") // the version comes first

@@ -38,8 +38,6 @@ func checkAudit(t *testing.T, log, user string) {
 	}
 }
 
-// isControllerNamespace reports whether a controller of a test runs in the
-// namespace.
 func isControllerNamespace(namespace string) bool {
 	return namespace == cluster.ControllerNamespace || strings.HasPrefix(namespace, environmentPrefix+"-") && strings.HasSuffix(namespace, "-system")
 }

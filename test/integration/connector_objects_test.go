@@ -36,16 +36,16 @@ func exists(object client.Object) bool {
 	return err == nil
 }
 
-// connectorObject sets the name and namespace of an empty object to those of the
-// connectors of the Gateway "shared", and returns it.
+// connectorObject gives an empty object the name and namespace of the connectors for the
+// Gateway "shared", and returns it.
 func connectorObject[T client.Object](env *environment, object T) T {
 	object.SetNamespace(env.controllerNamespace)
 	object.SetName(tunnel.ConnectorName(types.NamespacedName{Namespace: env.namespace, Name: "shared"}))
 	return object
 }
 
-// connectorObjects returns an empty object for each kind of connector object of
-// the Gateway "shared".
+// connectorObjects returns an empty object for each kind that the connectors of the
+// Gateway "shared" need.
 func (env *environment) connectorObjects() []client.Object {
 	return []client.Object{
 		connectorObject(env, &corev1.ServiceAccount{}), connectorObject(env, &networkingv1.NetworkPolicy{}), connectorObject(env, &appsv1.Deployment{}),
@@ -53,7 +53,7 @@ func (env *environment) connectorObjects() []client.Object {
 	}
 }
 
-// deployment waits for the Deployment of the Gateway "shared" and returns it.
+// deployment waits for the connector Deployment of the Gateway "shared".
 func (env *environment) deployment() *appsv1.Deployment {
 	GinkgoHelper()
 	deployment := connectorObject(env, &appsv1.Deployment{})
@@ -65,12 +65,10 @@ func (env *environment) connectorReplicas() int32 {
 	return ptr.Deref(env.deployment().Spec.Replicas, -1)
 }
 
-// connectorArguments returns the command-line arguments of the connectors.
 func (env *environment) connectorArguments() string {
 	return strings.Join(env.deployment().Spec.Template.Spec.Containers[0].Args, " ")
 }
 
-// pods returns the connector pods of the Gateway.
 func (env *environment) pods(gateway string) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
@@ -78,7 +76,7 @@ func (env *environment) pods(gateway string) []corev1.Pod {
 	return list.Items
 }
 
-// markPodsReady sets the status of all existing pods of the Gateway "shared" to
+// markPodsReady sets the status of all pods that belong to the Gateway "shared" to
 // running and ready, as a kubelet would.
 func (env *environment) markPodsReady() {
 	GinkgoHelper()
@@ -92,14 +90,13 @@ func (env *environment) markPodsReady() {
 	}
 }
 
-// tunnelLabel selects the objects of the connectors of a Gateway in the
-// namespace of the environment.
+// tunnelLabel selects a Gateway's connector objects in the environment's namespace.
 func (env *environment) tunnelLabel(gateway string) client.MatchingLabels {
 	return client.MatchingLabels{"tunnelgateway.dev/tunnel": tunnel.ObjectName(types.NamespacedName{Namespace: env.namespace, Name: gateway})}
 }
 
-// remainingObjects returns the kind and name of each object of the Gateway's
-// connectors.
+// remainingObjects returns the kind and name of each connector object that the Gateway
+// still has.
 func (env *environment) remainingObjects(gateway string) []string {
 	GinkgoHelper()
 	var found []string
@@ -117,8 +114,8 @@ func (env *environment) remainingObjects(gateway string) []string {
 	return found
 }
 
-// watchMinReplicas watches the Deployment of the connectors. The returned
-// function returns the smallest number of replicas since the call.
+// watchMinReplicas watches the connector Deployment. The returned function returns the
+// smallest replica count since the call.
 func (env *environment) watchMinReplicas(ctx context.Context) func() int32 {
 	GinkgoHelper()
 	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(env.controllerNamespace))
@@ -136,7 +133,7 @@ func (env *environment) watchMinReplicas(ctx context.Context) func() int32 {
 	return minimum.Load
 }
 
-// grpcRoute returns a GRPCRoute of the Gateway "shared" for <name>.example.com.
+// grpcRoute returns a GRPCRoute on the Gateway "shared" for <name>.example.com.
 func (env *environment) grpcRoute(name string) *gatewayv1.GRPCRoute {
 	return &gatewayv1.GRPCRoute{ObjectMeta: env.objectMeta(name), Spec: gatewayv1.GRPCRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{gatewayParent("shared")}},

@@ -110,7 +110,7 @@ var _ = Describe("the removal of connectors", lifecycle, func() {
 	})
 })
 
-// createSecondClass creates another class of the same controller and returns its
+// createSecondClass creates another GatewayClass for the same controller and returns its
 // name.
 func (env *environment) createSecondClass() string {
 	GinkgoHelper()

@@ -217,12 +217,13 @@ func (env *environment) createConcurrently(count int, object func(int) client.Ob
 	running.Wait()
 }
 
-// countWrites counts the updates of objects of a kind. The returned function
-// returns the number of updates since the call.
+// countWrites counts updates to objects of one kind. The returned function returns the
+// count since the call.
 func (env *environment) countWrites(ctx context.Context, list client.ObjectList) func() int {
 	GinkgoHelper()
 	Expect(kube.List(ctx, list, client.InNamespace(env.namespace))).To(Succeed())
-	// The API server closes a watch whose client is too slow for a burst of changes.
+	// When many objects change at once, the API server closes a watch whose client is too
+	// slow.
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watchFunc(func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		return kube.Watch(ctx, list, client.InNamespace(env.namespace), &client.ListOptions{Raw: &o})
 	}))
@@ -247,8 +248,8 @@ func (f watchFunc) WatchWithContext(ctx context.Context, o metav1.ListOptions) (
 	return f(ctx, o)
 }
 
-// startWithReconcileCount starts the controller. The returned function returns
-// the number of reconciles of Gateways since the start.
+// startWithReconcileCount starts the controller. The returned function counts the Gateway
+// reconciles since the start.
 func (env *environment) startWithReconcileCount(arguments ...string) func() int {
 	GinkgoHelper()
 	address := freeAddress()
@@ -265,7 +266,7 @@ func (env *environment) startWithReconcileCount(arguments ...string) func() int 
 	}
 }
 
-// reconcileCount returns the number of reconciles of Gateways in the metrics.
+// reconcileCount reads the number of Gateway reconciles from the metrics.
 func reconcileCount(url string) (int, error) {
 	response, err := http.Get(url) // #nosec G107 -- the controller of the test
 	if err != nil {

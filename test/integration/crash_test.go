@@ -11,8 +11,8 @@ import (
 )
 
 var _ = Describe("a crash of the controller", crashes, func() {
-	// Each round kills the controller at a later call of each phase, until no
-	// phase makes that many calls.
+	// Each round kills the controller at a later call in each phase, until no phase makes
+	// that many calls.
 	DescribeTable("does not change the result of a creation, change or deletion if it happens during any API call", func(crash func(*controllerproc.Process) simulator.Fault) {
 		expectedConfigurations()
 		s := newScenario()

@@ -25,7 +25,7 @@ func TestProgramExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	// The controller and plan exit with one message about all CRDs that are missing
 	// or not supported.
 	if kubeconfig != "" {
-		return // this process runs a part of the suite
+		return // this process runs only a part of the suite
 	}
 	control, err := cluster.Start(t.Context(), cluster.Options{CRDs: unsupportedCRDs})
 	if err != nil {
@@ -100,9 +100,9 @@ func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config
 	}
 }
 
-// unsupportedCRDs removes the CRDs of ListenerSets and Tunnels, sets an older
-// version on those of Gateways and TunnelConfigurations, and removes the version
-// of the CRD of HTTPRoutes.
+// unsupportedCRDs removes the ListenerSet and Tunnel CRDs, gives the Gateway and
+// TunnelConfiguration CRDs an older version, and removes the version from the HTTPRoute
+// CRD.
 func unsupportedCRDs(supported []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
 	var remaining []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range supported {

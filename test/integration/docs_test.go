@@ -19,8 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// yamlBlock matches a YAML code block of a page. The block is indented if it is
-// part of a list.
+// yamlBlock matches a page's YAML code block, which is indented inside a list.
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 
 // unservedKinds are the kinds whose CRDs are not installed. The value is the
@@ -37,7 +36,7 @@ var unservedKinds = map[string]string{
 }
 
 var _ = Describe("the documentation", users, func() {
-	// A block of a page is part of a sample, or a complete manifest.
+	// A code block on a page is part of a sample, or a complete manifest.
 	It("contains only manifests that the API server accepts, in pages and in samples", func(ctx SpecContext) {
 		env := newEnvironment()
 		config := readFiles("../../config", ".yaml")

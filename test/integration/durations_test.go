@@ -10,8 +10,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// reportedSpecs is the number of specs of a part whose durations are reported. The slowest
-// part determines the duration of the suite: see [parts].
+// reportedSpecs limits the specs per part whose durations are reported. The slowest part
+// determines how long the suite takes: see [parts].
 const reportedSpecs = 8
 
 var _ = ReportAfterSuite("durations", func(r Report) {

@@ -26,27 +26,27 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// The paths of the Cloudflare API in the counters of the simulator.
+// The Cloudflare API paths in the simulator's counters.
 const (
 	configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
 	tunnelPath        = "/accounts/*/cfd_tunnel/*"
 	tunnelsPath       = "/accounts/*/cfd_tunnel"
 )
 
-// environment isolates a spec from others: it has a simulator of Cloudflare, a
-// GatewayClass with its own controller name, and two namespaces.
+// environment isolates a spec from others: it has a Cloudflare simulator, a GatewayClass
+// with its own controller name, and two namespaces.
 type environment struct {
 	cloudflare          *simulator.Server
-	apiURL              string // URL of the simulator's API
+	apiURL              string
 	controllerName      string
 	className           string
-	namespace           string                    // namespace of the Gateways and routes
-	controllerNamespace string                    // namespace of the controller
-	process             *controllerproc.Process   // controller of the last start
+	namespace           string // for Gateways and routes
+	controllerNamespace string
+	process             *controllerproc.Process   // the controller that was started last
 	processes           []*controllerproc.Process // all controllers, including exited ones
 }
 
-// environmentPrefix begins the names of all environments.
+// All environment names begin with environmentPrefix.
 const environmentPrefix = "env"
 
 // newEnvironment creates an environment without a running controller.
@@ -106,8 +106,8 @@ func update[T client.Object](object T, mutate func(T)) {
 	Eventually(updateAs[T]).WithArguments(kube, object, mutate).Should(Succeed())
 }
 
-// updateAs updates the object once, as the user of the client. It fails if the
-// object changes between the read and the write.
+// updateAs updates the object once, as the client's user. It fails if the object changes
+// between the read and the write.
 func updateAs[T client.Object](c client.Client, object T, mutate func(T)) error {
 	if err := c.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (env *environment) objectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: env.namespace, Name: name}
 }
 
-// gateway returns a Gateway with one listener for each hostname. ListenerSets of
-// all namespaces can attach to it.
+// gateway returns a Gateway with one listener for each hostname. ListenerSets in all
+// namespaces can attach to it.
 func (env *environment) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{ObjectMeta: env.objectMeta(name), Spec: gatewayv1.GatewaySpec{
 		GatewayClassName: gatewayv1.ObjectName(env.className),
@@ -136,7 +136,7 @@ func (env *environment) gateway(name string, hostnames ...string) *gatewayv1.Gat
 	return g
 }
 
-// listenerSet returns a ListenerSet of the Gateway "shared" with one listener.
+// listenerSet returns a ListenerSet with one listener for the Gateway "shared".
 func (env *environment) listenerSet(name, hostname string) *gatewayv1.ListenerSet {
 	return &gatewayv1.ListenerSet{ObjectMeta: env.objectMeta(name), Spec: gatewayv1.ListenerSetSpec{
 		ParentRef: gatewayv1.ParentGatewayReference{Name: "shared"},
@@ -168,19 +168,18 @@ func listenerSetParent(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(name)}
 }
 
-// tunnelName returns the name of the tunnel of a Gateway in the namespace of the
-// environment.
+// tunnelName returns the tunnel name for a Gateway in the environment's namespace.
 func (env *environment) tunnelName(gateway string) string {
 	return env.tunnelNameIn(env.namespace, gateway)
 }
 
-// tunnelNameIn returns the name of the tunnel of a Gateway in any namespace. The
-// cluster ID is the name of the environment's namespace.
+// tunnelNameIn returns the tunnel name for a Gateway in any namespace. The cluster ID is
+// the name of the environment's namespace.
 func (env *environment) tunnelNameIn(namespace, gateway string) string {
 	return tunnel.RemoteName(env.namespace, types.NamespacedName{Namespace: namespace, Name: gateway})
 }
 
-// tunnelObject returns the Tunnel of the Gateway, or nil if there is none.
+// tunnelObject returns the Gateway's Tunnel, or nil if there is none.
 func (env *environment) tunnelObject(g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 	GinkgoHelper()
 	object := &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: env.controllerNamespace, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
@@ -201,7 +200,6 @@ func (env *environment) tunnelCondition(g *gatewayv1.Gateway, kind string) func(
 	}
 }
 
-// tunnelPhase returns the phase of the Gateway's Tunnel.
 func (env *environment) tunnelPhase(g *gatewayv1.Gateway) func() string {
 	return func() string {
 		object := env.tunnelObject(g)
@@ -218,7 +216,7 @@ func (env *environment) tunnel(gateway string) string {
 	return id
 }
 
-// hostnames returns the hostnames of the ingress rules of the Gateway's tunnel.
+// hostnames returns the hostnames in the ingress rules of the Gateway's tunnel.
 func (env *environment) hostnames(gateway string) []string {
 	var names []string
 	for _, rule := range env.configuration(gateway).Ingress {
@@ -229,7 +227,7 @@ func (env *environment) hostnames(gateway string) []string {
 	return names
 }
 
-// configuration returns the stored configuration of the Gateway's tunnel.
+// configuration returns the stored configuration for the Gateway's tunnel.
 func (env *environment) configuration(gateway string) provider.Configuration {
 	GinkgoHelper()
 	var c provider.Configuration
@@ -241,8 +239,8 @@ func (env *environment) configuration(gateway string) provider.Configuration {
 	return c
 }
 
-// get sends a request through the Gateway's tunnel. It returns the name of the
-// Service that responded, or the status code of a response without a Service.
+// get sends a request through the Gateway's tunnel. It returns the name of the Service
+// that responded, or the status code if no Service responded.
 func (env *environment) get(gateway, host, path string) string {
 	GinkgoHelper()
 	id := env.tunnel(gateway)
@@ -252,7 +250,7 @@ func (env *environment) get(gateway, host, path string) string {
 	return env.getThrough(id, host, path)
 }
 
-// serviceName returns the name of the Service in an address.
+// serviceName returns the Service name in an address.
 func serviceName(address string) string {
 	service, _, _ := strings.Cut(address, ".")
 	return service
@@ -270,8 +268,8 @@ func (env *environment) getThrough(id, host, path string) string {
 	return recorder.Body.String()
 }
 
-// createPreviousTunnel creates a tunnel with the name of the Gateway's tunnel, as
-// a previous installation would, and returns its ID.
+// createPreviousTunnel creates a tunnel named like the Gateway's tunnel, as a previous
+// installation would, and returns its ID.
 func (env *environment) createPreviousTunnel(gateway string) string {
 	GinkgoHelper()
 	env.callCloudflareAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, env.tunnelName(gateway)))
@@ -301,8 +299,8 @@ func (env *environment) callCloudflareAPI(method, path, body string) {
 	Expect(response.StatusCode).To(Equal(http.StatusOK))
 }
 
-// resourceVersions returns the resourceVersion of each object that the controller
-// writes to. It changes with each write.
+// resourceVersions returns the resourceVersion of each object that the controller writes
+// to. The result changes with each write.
 func (env *environment) resourceVersions(ctx context.Context) string {
 	GinkgoHelper()
 	var all []string

@@ -21,7 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// accessToken is the header with the token of the audience. An empty audience is no token.
+// accessToken is the header with a token for the audience. An empty audience is no token.
 func accessToken(audience string) string {
 	if audience == "" {
 		return "Accept: */*"
@@ -29,8 +29,8 @@ func accessToken(audience string) string {
 	return "Cf-Access-Token: shop/" + audience
 }
 
-// hostForms returns forms in which a visitor can send a host. A connector compares some of them
-// in another way than Envoy.
+// hostForms returns forms in which a visitor can send a host. A connector and Envoy
+// compare some forms differently.
 func hostForms(host string) []string {
 	label, rest, _ := strings.Cut(host, ".")
 	upper, mixed := strings.ToUpper(host), label+"."+strings.ToUpper(rest[:1])+rest[1:]
@@ -52,8 +52,8 @@ func targets(host string) []string {
 	}
 }
 
-// raw sends the bytes through the tunnel of the Gateway "shared" on a connection of its own,
-// and returns the body of a response with the status 200, or the status.
+// raw sends the bytes on a separate connection through the tunnel of the Gateway
+// "shared". It returns the response body if the status is 200, and otherwise the status.
 func (env *environment) raw(address, request string) string {
 	GinkgoHelper()
 	connection, err := net.Dial("tcp", address)
@@ -75,8 +75,8 @@ func (env *environment) raw(address, request string) string {
 	return string(body)
 }
 
-// listenTunnel returns the address of a server that forwards requests through the tunnel of
-// the Gateway "shared".
+// listenTunnel starts a server that forwards requests through the tunnel of the Gateway
+// "shared", and returns its address.
 func (env *environment) listenTunnel() string {
 	GinkgoHelper()
 	server := httptest.NewServer(env.cloudflare.Tunnel(env.tunnel("shared")))
@@ -84,12 +84,12 @@ func (env *environment) listenTunnel() string {
 	return server.Listener.Addr().String()
 }
 
-// everyHostname stands for the listener and the entry of Access without a hostname. It is a host
-// that no other one covers.
+// everyHostname stands for the listener and the Access entry without a hostname. No other
+// hostname covers this host.
 const everyHostname = "everything.example.org"
 
-// protectedGateway creates the Gateway "shared" with the listeners, and for each hostname in
-// audiences a route to a Service of the name of the audience.
+// protectedGateway creates the Gateway "shared" with the listeners, and for each hostname
+// in audiences a route to the Service that is named like the audience.
 func (env *environment) protectedGateway(listeners []string, audiences map[string]string) *gatewayv1.Gateway {
 	GinkgoHelper()
 	g := env.gateway("shared", listeners...)
@@ -110,7 +110,6 @@ func (env *environment) protectedGateway(listeners []string, audiences map[strin
 	return g
 }
 
-// routeFor returns a route of the hostname to the Service.
 func (env *environment) routeFor(hostname, service string) *gatewayv1.HTTPRoute {
 	route := env.route("r-"+strings.ReplaceAll(hostname, "*", "all"), service, gatewayParent("shared"))
 	if hostname != everyHostname {
@@ -119,7 +118,7 @@ func (env *environment) routeFor(hostname, service string) *gatewayv1.HTTPRoute 
 	return route
 }
 
-// requireAccess replaces the entries of Access of the class.
+// requireAccess replaces the Access entries in the GatewayClass settings.
 func (env *environment) requireAccess(entries ...v1alpha1.ListenerConfiguration) {
 	GinkgoHelper()
 	update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
@@ -127,12 +126,13 @@ func (env *environment) requireAccess(entries ...v1alpha1.ListenerConfiguration)
 	})
 }
 
-// leak is a request that was answered without the token of the Service that answered.
+// leak is a request that a Service answered although the request did not have the
+// Service's token.
 type leak struct{ target, host, token, service string }
 
-// leaks sends requests for the hosts, in every form and with every token. It returns the requests
-// that a Service answered although they did not have its token. The names of the Services are those of the
-// audiences, and "open" needs no token.
+// leaks sends requests for the hosts, in every form and with every token. It returns the
+// requests that a Service answered although they did not have its token. The Services are
+// named like the audiences, and "open" needs no token.
 func (env *environment) leaks(hosts, services []string) (found []leak) {
 	GinkgoHelper()
 	address := env.listenTunnel()
@@ -309,9 +309,9 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 	})
 })
 
-// underLoad calls f while visitors with a token send requests for admin.example.com. None of
-// them fails, apart from a request that the edge has matched with the rules before a change and
-// that Envoy gets after it. It gets 404, and the next request does not.
+// underLoad calls f while visitors with a token send requests for admin.example.com. None
+// fails, except if the edge matched a request with the rules from before a change and
+// Envoy gets it after the change. That request gets 404, and the next one does not.
 func (env *environment) underLoad(f func()) {
 	GinkgoHelper()
 	done := make(chan struct{})

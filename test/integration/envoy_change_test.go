@@ -54,14 +54,13 @@ var _ = Describe("under load, a change of the data plane", underLoad, func() {
 	})
 })
 
-// changeDataPlane changes the data plane in the settings of the class.
 func (env *faultEnvironment) changeDataPlane(to v1alpha1.DataPlane) {
 	GinkgoHelper()
 	env.changeClass(func(c *v1alpha1.TunnelConfigurationSpec) { c.DataPlane = ptr.To(to) })
 }
 
-// dataPlane returns the data plane in effect, the change that is recorded, and the condition of
-// the Tunnel about them.
+// dataPlane returns the data plane in effect, the recorded change, and the Tunnel
+// condition about them.
 func (env *faultEnvironment) dataPlane() string {
 	GinkgoHelper()
 	t := env.tunnelObject(env.gateway)
@@ -72,18 +71,19 @@ func (env *faultEnvironment) dataPlane() string {
 	return text + ", DataPlaneApplied " + formatCondition(t.Status.Conditions, "DataPlaneApplied")
 }
 
-// changeMessage returns the message about the change of the data plane.
+// changeMessage returns the message about the data plane change.
 func (env *faultEnvironment) changeMessage() string {
 	GinkgoHelper()
 	return conditionMessage(env.tunnelObject(env.gateway).Status.Conditions, "DataPlaneApplied")
 }
 
-// puts returns the number of writes of the tunnel's configuration.
+// puts counts writes to the tunnel's configuration.
 func (env *faultEnvironment) puts() int {
 	return env.cloudflare.Count(http.MethodPut, configurationPath)
 }
 
-// cordon makes the node accept no pods, or accept them again. The node runs the pods of all specs.
+// cordon makes the node accept no pods, or accept them again. The node runs the pods for
+// all specs.
 func (env *faultEnvironment) cordon(unschedulable bool) {
 	GinkgoHelper()
 	set := func(unschedulable bool) {

@@ -38,26 +38,26 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// xdsAddress is the address on which controllers serve Envoys. All specs with Envoys run in one
-// network namespace, one after the other. In a spec with several environments, those after the
-// first one use [xdsAddressOf].
+// xdsAddress is the address on which controllers serve Envoys. All specs with Envoys run
+// in one network namespace, one after the other. In a spec with several environments, the
+// first one uses xdsAddress and the others use [xdsAddressOf].
 const xdsAddress = "127.0.0.1:18000"
 
-// concurrentEnvironments is the number of environments with Envoys that a spec can have.
+// concurrentEnvironments limits the environments with Envoys in one spec.
 const concurrentEnvironments = 8
 
-// xdsAddressOf returns the address on which the controllers of an environment serve Envoys.
+// xdsAddressOf returns the address on which an environment's controllers serve Envoys.
 func xdsAddressOf(number int) string { return fmt.Sprintf("127.0.0.%d:18000", number+1) }
 
-// envoyImageOf returns the image of the Envoys that connect to the controllers of an environment.
+// envoyImageOf returns the image for Envoys that connect to an environment's controllers.
 func envoyImageOf(number int) string { return fmt.Sprintf("docker.io/test/envoy-%d", number) }
 
-// maxProgramSize is the limit on expressions of the Envoys with the images of [envoyImageOf],
-// which therefore reject a configuration that the controller considers valid.
+// maxProgramSize limits the expressions in Envoys with an image from [envoyImageOf].
+// These Envoys therefore reject a configuration that the controller considers valid.
 const maxProgramSize = 500
 
-// edges routes the registration of connectors to the simulators of the running spec, because the
-// node has one address of the edge.
+// edges tells connectors apart by their tunnel, and registers each with its simulator in
+// the running spec, because the node has only one edge address.
 type edges struct {
 	mu      sync.Mutex
 	servers []*simulator.Server
@@ -75,7 +75,7 @@ func (e *edges) remove(s *simulator.Server) {
 	e.servers = slices.DeleteFunc(e.servers, func(other *simulator.Server) bool { return other == s })
 }
 
-// find returns the simulator that has the tunnel of the token, or nil.
+// find returns the simulator that has the token's tunnel, or nil.
 func (e *edges) find(token string) *simulator.Server {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +103,7 @@ func (e *edges) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no running spec has the tunnel", http.StatusServiceUnavailable)
 }
 
-// bed is the node on which the pods of connectors run, and the edge to which they connect.
+// bed is the node that runs the connector pods, and the edge to which they connect.
 type bed struct {
 	*node.Node
 	edges *edges
@@ -114,11 +114,10 @@ var stopBed = func() error { return nil }
 
 var _ = AfterSuite(func() { Expect(stopBed()).To(Succeed()) })
 
-// podLogs reads the logs of pods.
 var podLogs kubernetes.Interface
 
-// startBed starts the node on its first call. The pods of connectors are the stand-in for
-// cloudflared and the real Envoy.
+// startBed starts the node on its first call. A connector pod consists of the stand-in
+// for cloudflared and the real Envoy.
 var startBed = sync.OnceValue(func() *bed {
 	GinkgoHelper()
 	envoy, err := binaries.Envoy(context.Background(), GinkgoWriter)
@@ -164,8 +163,9 @@ var startBed = sync.OnceValue(func() *bed {
 	return b
 })
 
-// newEnvoyEnvironment returns an environment whose class has the data plane Envoy. Requests go
-// through the simulator to the Envoys of the connectors' pods, and from there to real servers.
+// newEnvoyEnvironment returns an environment whose GatewayClass uses the Envoy data
+// plane. Requests go through the simulator to the Envoys in the connector pods, and from
+// there to real servers.
 func newEnvoyEnvironment() *environment {
 	GinkgoHelper()
 	return newLaggingEnvironment(nil)
@@ -208,16 +208,16 @@ func (env *environment) startWithEnvoy(arguments ...string) {
 	env.start(append([]string{"--xds-bind-address=" + xdsAddress}, arguments...)...)
 }
 
-// backendAddresses are the addresses of the servers of specs, 10.111.255.1 and so on. They are
-// local in the network namespace, because they are in the range of Services, and no pod of the
-// node has them.
+// backendAddresses are the server addresses in specs: 10.111.255.1 and so on. They are
+// local in the network namespace, because they are in the Service range, and no pod on
+// the node has them.
 var backendAddresses struct {
 	sync.Mutex
 	next int
 }
 
-// backend starts a server that answers every request with the name, and creates a Service for it.
-// It returns the EndpointSlice of the Service.
+// backend starts a server that responds to every request with the name, and creates a
+// Service for it. It returns the Service's EndpointSlice.
 func (env *environment) backend(name string, change ...func(*corev1.Service)) *discoveryv1.EndpointSlice {
 	GinkgoHelper()
 	return env.backendAt(name, env.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })), change...)
@@ -240,7 +240,7 @@ func (env *environment) backendAt(name string, endpoint discoveryv1.Endpoint, ch
 	return slice
 }
 
-// listenBackend listens on port 80 of an address of its own, and returns its endpoint.
+// listenBackend listens on port 80 on a new address, and returns its endpoint.
 func listenBackend() (net.Listener, discoveryv1.Endpoint) {
 	GinkgoHelper()
 	backendAddresses.Lock()
@@ -252,7 +252,7 @@ func listenBackend() (net.Listener, discoveryv1.Endpoint) {
 	return listener, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}
 }
 
-// serve starts a server on port 80 of an address of its own, and returns its endpoint.
+// serve starts a server on port 80 on a new address, and returns its endpoint.
 func (env *environment) serve(handler http.Handler) discoveryv1.Endpoint {
 	GinkgoHelper()
 	listener, endpoint := listenBackend()
@@ -286,7 +286,7 @@ func (env *environment) visit(gateway, host, path string, headers ...string) str
 	return recorder.Body.String()
 }
 
-// dataPlaneReady returns the condition of the Gateway about its Envoys as "Status Reason".
+// dataPlaneReady returns the Gateway condition about its Envoys as "Status Reason".
 func dataPlaneReady(g *gatewayv1.Gateway) func() string {
 	return gatewayCondition(g, "tunnelgateway.dev/DataPlaneReady")
 }
@@ -301,7 +301,7 @@ func (env *environment) deletePods() {
 	Eventually(env.connectorPods).Should(BeEmpty())
 }
 
-// describePods writes the states of the connectors' containers, and the ends of their logs.
+// describePods writes the state of each connector container, and the end of its log.
 func (env *environment) describePods() {
 	for _, pod := range env.connectorPods() {
 		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

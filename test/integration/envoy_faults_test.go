@@ -19,7 +19,7 @@ import (
 // outage is how long the controller and the API server are away.
 const outage = time.Minute
 
-// loadFault is a fault under load with the Envoys of an environment.
+// loadFault is a fault that a spec injects under load into an environment with Envoys.
 type loadFault struct {
 	*faultEnvironment
 	run func(context.Context, *faultEnvironment)
@@ -84,8 +84,8 @@ func loseController(_ context.Context, env *faultEnvironment) {
 	})
 }
 
-// loseAPIServer interrupts all connections of the controller to the API server. The controller
-// loses its lease and exits, and starts again like a container that fails.
+// loseAPIServer interrupts all connections from the controller to the API server. The
+// controller loses its lease and exits, and starts again like a container that fails.
 func loseAPIServer(_ context.Context, env *faultEnvironment) {
 	exits := 0
 	env.expectNothingLost("the API server is away for "+outage.String(), func() {
@@ -117,11 +117,12 @@ const (
 	// burstDuration.
 	changesPerBurst = 300
 	burstDuration   = 20 * time.Second
-	// maxMemoryGrowth is how much the memory of an Envoy may grow in the last burst.
+	// maxMemoryGrowth is how much more memory an Envoy may use in the last burst.
 	maxMemoryGrowth = 4 << 20
 )
 
-// changeOften changes routes in bursts, and compares the memory of the Envoys after them.
+// changeOften changes routes in bursts, and compares how much memory the Envoys use after
+// each.
 func changeOften(_ context.Context, env *faultEnvironment) {
 	const services, routes = 10, 30
 	for i := range services {
@@ -160,13 +161,13 @@ func changeOften(_ context.Context, env *faultEnvironment) {
 	}
 }
 
-// maxKills is the number of kills of which at least one must lose few requests: other processes
-// of this machine can delay the start of an Envoy.
+// In at least one of maxKills kills, few requests must fail. Other processes on this
+// machine can delay an Envoy's start.
 const maxKills = 4
 
-// expectFewFailed kills an Envoy under load. It expects that at most the requests in flight and
-// those until the Envoy is ready fail, and for one of several kills, at most the requests in
-// flight and those of the duration.
+// expectFewFailed kills an Envoy under load. In every kill, only requests in flight may
+// fail, and requests until the Envoy is ready. In one of several kills, only requests in
+// flight may fail, and requests within the duration.
 func (env *faultEnvironment) expectFewFailed(ctx context.Context, name string, duration time.Duration) {
 	GinkgoHelper()
 	for kill := range maxKills {
@@ -190,7 +191,8 @@ func (env *faultEnvironment) expectFewFailed(ctx context.Context, name string, d
 	Fail(name + ": too many requests failed after each kill")
 }
 
-// provokeRejection creates a route that the Envoys of the test bed reject, and removes it.
+// provokeRejection creates a route that the Envoys in the test bed reject, and removes
+// it.
 func (env *faultEnvironment) provokeRejection() {
 	GinkgoHelper()
 	route := env.route("rejected", "load", gatewayParent("shared"))

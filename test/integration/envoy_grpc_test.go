@@ -22,13 +22,13 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// calls is a gRPC server. Each spec sets the handler of its calls.
+// calls is a gRPC server. Each spec sets the handler for its calls.
 type calls struct {
 	*grpc.Server
 	handler atomic.Pointer[grpc.StreamHandler]
 }
 
-// handle answers the next calls with the handler.
+// handle makes the handler serve the next calls.
 func (c *calls) handle(handler grpc.StreamHandler) { c.handler.Store(&handler) }
 
 // serveCalls creates a Service for a new server.
@@ -43,8 +43,8 @@ func (env *environment) serveCalls(name string) *calls {
 	return c
 }
 
-// dialEdge returns a client whose calls for the host take the way of a visitor: over HTTP/2 to the
-// edge, through a connector, and over HTTP/1.1 to its Envoy.
+// dialEdge returns a client whose calls for the host go the same way as a visitor's: over
+// HTTP/2 to the edge, through a connector, and over HTTP/1.1 to its Envoy.
 func (env *environment) dialEdge(host string) *grpc.ClientConn {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func open(ctx context.Context, conn *grpc.ClientConn, method string) grpc.Client
 	return stream
 }
 
-// receiver is a stream of a client or of a server.
+// receiver is a client's or server's stream.
 type receiver interface{ RecvMsg(message any) error }
 
 // receive returns the next message, or the error.
@@ -77,7 +77,7 @@ func receive(stream receiver) string {
 	return message.Value
 }
 
-// call returns the error of a call with one message.
+// call makes a call with one message and returns its error.
 func call(ctx context.Context, conn *grpc.ClientConn, method string) error {
 	return conn.Invoke(ctx, method, wrapperspb.String("hello"), &wrapperspb.StringValue{})
 }

@@ -26,13 +26,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// identity is the content of a Secret by which Envoys identify themselves.
+// identity is what an Envoy's Secret contains to identify the Envoy.
 type identity struct {
 	certificates []tls.Certificate
 	authorities  *x509.CertPool
 }
 
-// identityOf returns the identity of the Gateway's Envoys.
+// identityOf returns the identity that the Gateway's Envoys share.
 func (env *environment) identityOf(g *gatewayv1.Gateway) identity {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: env.objectMeta(connector.IdentitySecretName(env.tunnelObject(g)))}
@@ -45,7 +45,7 @@ func (env *environment) identityOf(g *gatewayv1.Gateway) identity {
 	return identity{[]tls.Certificate{pair}, pool}
 }
 
-// forged returns a certificate with the same names as the certificate of the identity, from an
+// forged returns a certificate with the same names as the identity's certificate, from an
 // authority with the same names as the controller's.
 func (i identity) forged() tls.Certificate {
 	GinkgoHelper()
@@ -71,8 +71,8 @@ func (i identity) forged() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{leaf, chain}, PrivateKey: key}
 }
 
-// signedByClient returns a certificate with the URI, signed with the key of the identity instead of
-// an authority.
+// signedByClient returns a certificate with the URI, signed with the identity's key
+// instead of an authority.
 func (i identity) signedByClient(uri *url.URL) tls.Certificate {
 	GinkgoHelper()
 	issuer, err := x509.ParseCertificate(i.certificates[0].Certificate[0])
@@ -88,8 +88,8 @@ func (i identity) signedByClient(uri *url.URL) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{raw, issuer.Raw}, PrivateKey: key}
 }
 
-// expired returns a certificate like that of the identity, from the controller's authority, which
-// has expired.
+// expired returns an expired certificate from the controller's authority that is
+// otherwise like the identity's.
 func (env *environment) expired(i identity) tls.Certificate {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: env.objectMeta("tunnel-gateway-xds-ca")}
@@ -209,8 +209,8 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 		}()
 		Consistently(open, wait).ShouldNot(Receive())
 
-		// The Tunnel is deleted by mistake: its certificate is refused, and that of the new
-		// Tunnel is accepted.
+		// The Tunnel is deleted by mistake: the controller refuses its certificate, and
+		// accepts the new Tunnel's certificate.
 		old := env.tunnelObject(g)
 		env.delete(old)
 		Eventually(func() bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// patchStatus changes the status of the Tunnel as another version of the controller does, or as an
+// patchStatus changes the Tunnel's status as another controller version does, or as an
 // administrator does with kubectl.
 func (env *environment) patchStatus(g *gatewayv1.Gateway, status string) {
 	GinkgoHelper()
@@ -24,7 +24,7 @@ func (env *environment) patchStatus(g *gatewayv1.Gateway, status string) {
 	Expect(kube.Status().Patch(context.Background(), env.tunnelObject(g), patch)).To(Succeed())
 }
 
-// future returns the fields of the Tunnel's status that this version does not know.
+// future returns the fields in the Tunnel's status that this version does not know.
 func (env *environment) future(g *gatewayv1.Gateway) []any {
 	GinkgoHelper()
 	raw := &unstructured.Unstructured{}

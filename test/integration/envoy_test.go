@@ -20,9 +20,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// serveWithEnvoy creates the Gateway "shared" with the hostname, which covers a.example.com, the
-// Services "one" and "two", and a route to "one". It returns when a request for a.example.com is
-// answered.
+// serveWithEnvoy creates the Gateway "shared" with the hostname, which covers
+// a.example.com, the Services "one" and "two", and a route to "one". It returns when the
+// Service responds to a request for a.example.com.
 func (env *environment) serveWithEnvoy(hostname string) (*gatewayv1.Gateway, *gatewayv1.HTTPRoute) {
 	GinkgoHelper()
 	g, route := env.gateway("shared", hostname), env.route("web", "one", gatewayParent("shared"))
@@ -35,7 +35,6 @@ func (env *environment) serveWithEnvoy(hostname string) (*gatewayv1.Gateway, *ga
 	return g, route
 }
 
-// toService changes the backend of the route.
 func toService(name string) func(*gatewayv1.HTTPRoute) {
 	return func(r *gatewayv1.HTTPRoute) { r.Spec.Rules[0].BackendRefs[0].Name = gatewayv1.ObjectName(name) }
 }
@@ -113,7 +112,8 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Eventually(env.visit).WithPolling(5*time.Millisecond).WithArguments("shared", "headless.example.com", "/").Should(Equal("moved"))
 		AddReportEntry(fmt.Sprintf("measured: a moved endpoint is followed after %s", time.Since(start)))
 
-		// The owner of a Service can write its EndpointSlices, but they never lead to a connector.
+		// If a Service's owner writes a connector's address to its EndpointSlices, they
+		// still never lead to the connector.
 		pod := env.connectorPods()[0]
 		update(slice, func(s *discoveryv1.EndpointSlice) {
 			s.Endpoints[0].Addresses, s.Ports[0].Port = []string{pod.Status.PodIP}, ptr.To[int32](2001)
@@ -202,7 +202,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 	})
 })
 
-// connectorPods returns the pods of the connectors of all Gateways.
+// connectorPods returns the connector pods of all Gateways.
 func (env *environment) connectorPods() []corev1.Pod {
 	GinkgoHelper()
 	var pods corev1.PodList

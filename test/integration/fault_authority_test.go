@@ -28,7 +28,7 @@ func (env *environment) authoritySecret() *corev1.Secret {
 	return latest(secret)
 }
 
-// certificateSecret returns the Secret with the certificate of the Envoys.
+// certificateSecret returns the Secret with the Envoys' certificate.
 func (env *faultEnvironment) certificateSecret() *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: env.objectMeta(connector.IdentitySecretName(env.tunnelObject(env.gateway)))}
@@ -36,8 +36,8 @@ func (env *faultEnvironment) certificateSecret() *corev1.Secret {
 	return latest(secret)
 }
 
-// expireCertificate replaces the certificate of the Envoys by a certificate that is due for renewal, as if
-// 80 days had passed, and returns when the controller has renewed it.
+// expireCertificate replaces the Envoys' certificate by one that is due for renewal, as
+// if 80 days had passed, and returns when the controller has renewed it.
 func (env *faultEnvironment) expireCertificate() {
 	GinkgoHelper()
 	authority, secret := env.authoritySecret(), env.certificateSecret()
@@ -95,7 +95,7 @@ func (env *faultEnvironment) replaceAuthority() {
 	env.changeLeader() // the Envoys connect with the new certificates only
 }
 
-// newAuthority returns the certificate and the key of a certificate authority.
+// newAuthority returns a certificate authority's certificate and key.
 func newAuthority() (certificate, key []byte) {
 	GinkgoHelper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -116,7 +116,7 @@ func pemOf(kind string, content []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
 }
 
-// countCertificates returns the number of certificates in the PEM text.
+// countCertificates counts the certificates in the PEM text.
 func countCertificates(text []byte) int {
 	count := 0
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {

@@ -36,24 +36,24 @@ type faultEnvironment struct {
 	// probe is a route whose hostname changes, to find out whether changes take effect.
 	probe  *gatewayv1.HTTPRoute
 	probes int
-	// address is the address of a server that forwards requests through the tunnel.
+	// address is where a server listens that forwards requests through the tunnel.
 	address string
-	// connections is the number of WebSockets of the load, and also that of streams.
+	// The load has this number of WebSockets, and the same number of streams.
 	connections int
 	leader      *controllerproc.Process
 	proxy       *apiProxy // through which the controller connects to the API server, or nil
 }
 
 const (
-	// loadHost is the host of the load.
+	// loadHost is the host to which the load sends requests.
 	loadHost = "load.example.com"
-	// loadConnections is the number of WebSockets of the load by default, and also that of streams.
+	// By default, the load has loadConnections WebSockets and as many streams.
 	loadConnections = 4
-	// loadRate is the number of requests per second.
+	// loadRate is in requests per second.
 	loadRate = 20
 )
 
-// maxLag is the maximum lag of the edge by default. Cloudflare's maintainers count on ten
+// maxLag is the edge's maximum lag by default. Cloudflare's maintainers expect ten
 // seconds.
 const maxLag = 15 * time.Second
 
@@ -62,9 +62,9 @@ func anyLag() simulator.Lag {
 	return simulator.Lag{Connected: rand.N(maxLag), Unregistered: rand.N(maxLag)}
 } // #nosec G404 -- a test
 
-// newFaultEnvironment returns an environment without a running controller. Environments with
-// different numbers can exist at the same time. The edge notices changes of connectors after the
-// lag, or at once if it is nil.
+// newFaultEnvironment returns an environment without a running controller. Environments
+// with different numbers can exist at the same time. The edge notices after the lag that
+// connectors change, or at once if the lag is nil.
 func newFaultEnvironment(number int, lag func() simulator.Lag) *faultEnvironment {
 	GinkgoHelper()
 	env := &faultEnvironment{
@@ -88,7 +88,7 @@ func newFaultEnvironment(number int, lag func() simulator.Lag) *faultEnvironment
 	return env
 }
 
-// changeClass changes the settings of the class.
+// changeClass changes the settings of the GatewayClass.
 func (env *faultEnvironment) changeClass(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	GinkgoHelper()
 	update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) { change(&c.Spec) })
@@ -183,9 +183,9 @@ func (env *faultEnvironment) expectNothingLost(name string, fault func()) {
 	Expect(result.Failures).To(BeEmpty(), name)
 }
 
-// expectNoneFailed runs a fault under load during which connectors stop, and expects that no
-// request fails. A WebSocket or a stream ends with its connector, at most once for each
-// of the connectors that stop.
+// expectNoneFailed runs a fault under load during which connectors stop, and expects that
+// no request fails. A WebSocket or a stream ends with its connector, so each can end once
+// per connector that stops.
 func (env *faultEnvironment) expectNoneFailed(name string, stopping int, fault func()) {
 	GinkgoHelper()
 	result := env.underLoad(name, func(*load.Load) { fault() })
@@ -194,13 +194,12 @@ func (env *faultEnvironment) expectNoneFailed(name string, stopping int, fault f
 	Expect(result.Broken).To(BeNumerically("<=", stopping*2*env.connections), "%s: %q", name, result.Failures)
 }
 
-// readyPods returns the ready pods of the connectors.
 func (env *faultEnvironment) readyPods() []corev1.Pod {
 	GinkgoHelper()
 	return slices.DeleteFunc(env.connectorPods(), func(p corev1.Pod) bool { return !isPodReady(&p) || p.DeletionTimestamp != nil })
 }
 
-// rolledOut reports whether all pods of the connectors are those of the current template and ready.
+// rolledOut reports whether all connector pods are ready and have the current template.
 func (env *faultEnvironment) rolledOut() bool {
 	GinkgoHelper()
 	d := connectorObject(env.environment, &appsv1.Deployment{})
@@ -211,7 +210,8 @@ func (env *faultEnvironment) rolledOut() bool {
 	return d.Status.UpdatedReplicas == replicas && d.Status.AvailableReplicas == replicas && len(env.connectorPods()) == int(replicas)
 }
 
-// changeLeader starts a controller and stops the leader, as a rollout of the controller does.
+// changeLeader starts a controller and stops the leader, as when the controller is rolled
+// out.
 func (env *faultEnvironment) changeLeader() {
 	GinkgoHelper()
 	previous := env.leader
@@ -220,7 +220,7 @@ func (env *faultEnvironment) changeLeader() {
 	env.expectFollowed()
 }
 
-// killEnvoy kills the Envoy of one of the two connectors, and returns when it is ready again.
+// killEnvoy kills one connector's Envoy, and returns when it is ready again.
 func (env *faultEnvironment) killEnvoy(ctx context.Context, index int) {
 	GinkgoHelper()
 	pod := env.readyPods()[index]
@@ -232,7 +232,7 @@ func (env *faultEnvironment) killEnvoy(ctx context.Context, index int) {
 	}).Should(BeTrue())
 }
 
-// envoyMemory returns the resident memory of each Envoy in bytes, by the names of the pods.
+// envoyMemory returns each Envoy's resident memory in bytes, by pod name.
 func (env *faultEnvironment) envoyMemory() map[string]int {
 	GinkgoHelper()
 	memory := map[string]int{}

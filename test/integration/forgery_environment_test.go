@@ -17,19 +17,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// The kinds of settings of an attacker's Gateway.
+// The kinds of settings that an attacker's Gateway can have.
 const (
 	validSettings   = "valid"
 	invalidSettings = "invalid"
 	pausedSettings  = "paused"
 )
 
-// forgery is one attack. An annotation on the attacker's Gateway, and in some
-// cases its settings, name the tunnel of a victim's Gateway.
+// forgery is one attack. An annotation on the attacker's Gateway, and in some cases its
+// settings, name the tunnel of a victim's Gateway.
 type forgery struct {
 	index int
-	// origin is the origin of the tunnel in the forged record: "created" or
-	// "adopted".
+	// origin is the tunnel's origin in the forged record: "created" or "adopted".
 	origin string
 	// otherAccount is set if the attacker's GatewayClass uses a different account
 	// than the victim's class.
@@ -79,9 +78,8 @@ func (f *forgery) String() string {
 	return strings.Join([]string{"origin " + f.origin, account, f.settings + " settings", gatewayAction, timing}, ", ")
 }
 
-// classGroup identifies the pair of GatewayClasses that the attack uses. Each
-// class has its own API token, because the controller limits the requests of
-// each token.
+// classGroup identifies the two GatewayClasses that the attack uses. Each has its own API
+// token, because the controller limits the requests per token.
 func (f *forgery) classGroup() string {
 	if f.otherAccount {
 		return "other-" + f.settings
@@ -99,10 +97,8 @@ func (f *forgery) record(env *environment) string {
 		env.controllerName, env.victimAccount(f), f.before.tunnel, f.origin)
 }
 
-// victimAccount returns the account of the victim's tunnel.
 func (env *environment) victimAccount(f *forgery) string { return f.classGroup() }
 
-// attackerAccount returns the account of the attacker's GatewayClass.
 func (env *environment) attackerAccount(f *forgery) string {
 	if f.otherAccount {
 		return "attackers-of-" + f.classGroup()
@@ -117,19 +113,19 @@ func (env *environment) attackerClass(f *forgery) string {
 	return env.namespace + "-attackers-" + f.classGroup()
 }
 
-// attackEnvironment is an environment in which Gateways in a separate namespace
-// attack the Gateways in the namespace of the environment.
+// attackEnvironment is an environment in which Gateways in a separate namespace attack
+// the Gateways in the environment's namespace.
 type attackEnvironment struct {
 	*environment
 	forgeries         []*forgery
 	attackerNamespace string
 }
 
-// newAttackEnvironment creates the classes, and the attackers' Gateways with a
-// class that does not exist yet. If two Gateways claim a tunnel, the older one
-// wins, so the attackers' Gateways are created before the victims' Gateways. If
-// both are created in the same second, the attackers' Gateways win because of
-// the name of their namespace.
+// newAttackEnvironment creates the GatewayClasses for the victims, and the attackers'
+// Gateways with a GatewayClass that does not exist yet. If two Gateways claim a tunnel,
+// the older one wins, so the attackers' Gateways are created before the victims'
+// Gateways. If both are created in the same second, the attackers' Gateways win because
+// of their namespace's name.
 func newAttackEnvironment(forgeries []*forgery) *attackEnvironment {
 	GinkgoHelper()
 	env := &attackEnvironment{environment: newEnvironment(), forgeries: forgeries}
@@ -149,9 +145,9 @@ func newAttackEnvironment(forgeries []*forgery) *attackEnvironment {
 	return env
 }
 
-// createAccountClass creates a GatewayClass that uses the account, with its own
-// API token and without connectors. The class permits its Gateways to name
-// existing tunnels, and does not limit the number of tunnels.
+// createAccountClass creates a GatewayClass that uses the account, with its own API token
+// and without connectors. It lets its Gateways name existing tunnels, and does not limit
+// the number of tunnels.
 func (env *environment) createAccountClass(name, account string) {
 	GinkgoHelper()
 	env.create(
@@ -242,10 +238,10 @@ func (env *attackEnvironment) createForgeries(forgeries []*forgery) {
 	}
 }
 
-// createAttackerSettings creates the TunnelConfiguration of the attacker's
-// Gateway, except for invalid settings: that Gateway refers to a
-// TunnelConfiguration that does not exist. If the origin in the forged record is
-// "adopted", the settings name the victim's tunnel too.
+// createAttackerSettings creates the TunnelConfiguration for the attacker's Gateway,
+// except for invalid settings: that Gateway refers to a TunnelConfiguration that does not
+// exist. If the forged record has the origin "adopted", the settings name the victim's
+// tunnel too.
 func (env *attackEnvironment) createAttackerSettings(f *forgery) {
 	GinkgoHelper()
 	if f.settings == invalidSettings {
@@ -261,8 +257,8 @@ func (env *attackEnvironment) createAttackerSettings(f *forgery) {
 	env.create(settings)
 }
 
-// deleteAttackers deletes the Gateways of the attacks that end with a deletion.
-// It deletes a paused Gateway before it ends the pause.
+// If an attack ends with a deletion, deleteAttackers deletes its Gateway. It deletes a
+// paused Gateway before it ends the pause.
 func (env *attackEnvironment) deleteAttackers(forgeries []*forgery) {
 	GinkgoHelper()
 	for _, f := range forgeries {
@@ -296,8 +292,8 @@ func (env *attackEnvironment) waitForStatus(forgeries []*forgery) {
 	}
 }
 
-// waitUntilQuiet waits until the controller has neither written the status of a
-// Gateway nor called the Cloudflare API for two seconds.
+// waitUntilQuiet waits until the controller has neither written a Gateway's status nor
+// called the Cloudflare API for two seconds.
 func (env *attackEnvironment) waitUntilQuiet(ctx context.Context) {
 	GinkgoHelper()
 	victims, attackers := env.environment, *env.environment
@@ -307,7 +303,7 @@ func (env *attackEnvironment) waitUntilQuiet(ctx context.Context) {
 	})
 }
 
-// damage returns a description of each effect of the attack on its victim.
+// damage describes each effect that the attack had on its victim.
 func (env *attackEnvironment) damage(f *forgery) []string {
 	GinkgoHelper()
 	var damage []string

@@ -27,15 +27,15 @@ var _ = Describe("a forged record", ownership, Ordered, ContinueOnFailure, func(
 	}
 })
 
-// tunnelState is the configuration of a tunnel as stored by the simulator.
+// tunnelState is a tunnel's configuration as the simulator stores it.
 type tunnelState struct {
 	tunnel        string // ID
 	configuration string
 	version       int64
 }
 
-// tunnelState returns the state of the tunnel with this ID, even after the
-// tunnel was deleted.
+// tunnelState returns the state of the tunnel with this ID, even after the tunnel was
+// deleted.
 func (env *environment) tunnelState(tunnel string) tunnelState {
 	configuration, version := env.cloudflare.StoredConfiguration(tunnel)
 	return tunnelState{tunnel: tunnel, configuration: string(configuration), version: version}

@@ -31,13 +31,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// guideHost is the hostname in the guides to the features of Envoy.
+// guideHost is the hostname in the guides to Envoy features.
 const guideHost = "shop.example.com"
 
-// guideNamespace is the namespace of the routes in these guides.
+// guideNamespace is the namespace for the routes in these guides.
 const guideNamespace = "shop"
 
-// patchCommand matches a kubectl patch in a shell block of a page.
+// patchCommand matches a kubectl patch in a page's shell block.
 var patchCommand = regexp.MustCompile(`(?m)^\s*kubectl patch (\w+) (\S+) -n (\S+) --type=(json|merge) -p '([^']+)'$`)
 
 // guide is a page in docs/guides whose manifests and patches a spec applies.
@@ -73,7 +73,7 @@ func (env *environment) readGuide(page, id string) *guide {
 	return g
 }
 
-// apply applies a YAML block of the page, and deletes its routes after the spec.
+// apply applies a YAML block on the page, and deletes its routes after the spec.
 func (g *guide) apply(block int) {
 	GinkgoHelper()
 	for _, object := range g.env.adapt(parseManifests(g.manifests[block], "the guide")) {
@@ -84,7 +84,7 @@ func (g *guide) apply(block int) {
 	}
 }
 
-// adapt replaces the name of the controller in the classes.
+// adapt replaces the controller name in the GatewayClasses.
 func (env *environment) adapt(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -103,14 +103,14 @@ func applyStrictly(object *unstructured.Unstructured) {
 		To(Succeed(), "%s %s", object.GetKind(), object.GetName())
 }
 
-// patchedKinds are the objects that the guides patch, by the name of the resource.
+// patchedKinds are the objects that the guides patch, by resource name.
 var patchedKinds = map[string]func() client.Object{
 	"httproute":           func() client.Object { return &gatewayv1.HTTPRoute{} },
 	"gateway":             func() client.Object { return &gatewayv1.Gateway{} },
 	"tunnelconfiguration": func() client.Object { return &v1alpha1.TunnelConfiguration{} },
 }
 
-// patch runs a kubectl patch of the page.
+// patch runs a kubectl patch command on the page.
 func (g *guide) patch(command int) {
 	GinkgoHelper()
 	words := g.patches[command]
@@ -122,8 +122,8 @@ func (g *guide) patch(command int) {
 	Expect(kube.Patch(context.Background(), object, client.RawPatch(kind, []byte(words[5])))).To(Succeed())
 }
 
-// request sends a request to the hostname of the guides, with headers as "Name: value". It
-// returns the status and the body of the response, or an error if the response is incomplete.
+// request sends a request to the guides' hostname, with headers as "Name: value". It
+// returns the response's status and body, or an error if the response is incomplete.
 func (g *guide) request(method, path, body string, headers ...string) (status int, text string, err error) {
 	request, err := http.NewRequest(method, "http://"+guideHost+path, strings.NewReader(body))
 	if err != nil {
@@ -151,7 +151,7 @@ func (g *guide) get(path string, headers ...string) string {
 	return fmt.Sprintf("%d %s", status, body)
 }
 
-// count sends GET requests to / and returns the number of each response.
+// count sends GET requests to / and counts how often each response occurs.
 func (g *guide) count(requests int) map[string]int {
 	counts := map[string]int{}
 	for range requests {
@@ -160,8 +160,8 @@ func (g *guide) count(requests int) map[string]int {
 	return counts
 }
 
-// keepVisiting sends requests to / until the caller calls stop. Each response must be one of the
-// responses.
+// keepVisiting sends requests to / until the caller calls stop. Each response must be one
+// of the given responses.
 func (g *guide) keepVisiting(responses ...string) (stop func()) {
 	var stopping atomic.Bool
 	var visiting sync.WaitGroup
@@ -216,7 +216,7 @@ func (s *webSocket) echo(line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// echoServer answers each line with its name and the line.
+// echoServer returns each line with its name.
 func echoServer(name string) http.Handler {
 	return websocket.Server{Handler: func(socket *websocket.Conn) {
 		for lines := bufio.NewScanner(socket); lines.Scan(); {
@@ -227,8 +227,8 @@ func echoServer(name string) http.Handler {
 	}}
 }
 
-// guideBackend starts a server and creates its Service with port 8080 for the spec. It returns the
-// EndpointSlice of the Service.
+// guideBackend starts a server and creates its Service with port 8080 for the spec. It
+// returns the Service's EndpointSlice.
 func (env *environment) guideBackend(name string, handler http.Handler) *discoveryv1.EndpointSlice {
 	GinkgoHelper()
 	meta := objectMetaIn(guideNamespace, name)
@@ -245,7 +245,7 @@ func (env *environment) guideBackend(name string, handler http.Handler) *discove
 	return slice
 }
 
-// answer returns a handler that answers with the text.
+// answer returns a handler that responds with the text.
 func answer(text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
 }

@@ -21,10 +21,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// The specs apply the manifests and the patches of the guides to the features of Envoy, and check
+// The specs apply the manifests and patches from the guides to Envoy features, and check
 // what the guides describe.
 var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOnFailure, func() {
-	// initialGracePeriod is the grace period of connectors before the guides change it.
+	// initialGracePeriod is the connectors' grace period before the guides change it.
 	const initialGracePeriod = 2 * time.Second
 	var env *environment
 	var id string
@@ -78,7 +78,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 
 	It("answers 504 after a timeout, and lets streams continue", func() {
 		g := env.readGuide("timeouts.md", id)
-		const work = 3 * time.Second // of the backend
+		const work = 3 * time.Second // in the backend
 		canceled := make(chan string, 10)
 		env.guideBackend("shop", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			name := path.Base(r.URL.Path)
@@ -103,7 +103,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		Eventually(g.get).WithArguments("/api").Should(Equal("200 end"))
 
 		var visiting sync.WaitGroup
-		const granularity = 100 * time.Millisecond // of Envoy's timers, with a margin
+		const granularity = 100 * time.Millisecond // Envoy's timers, with a margin
 		visit := func(path string, after time.Duration, status int, body string, failure types.GomegaMatcher) {
 			visiting.Go(func() {
 				defer GinkgoRecover()

@@ -76,7 +76,7 @@ var _ = Describe("the permission for hostnames", users, func() {
 			And(HavePrefix("ListenerSet "), ContainSubstring(`"192.0.2.1"`)), And(HavePrefix("HTTPRoute "), ContainSubstring(`"192.0.2.1"`))))
 	})
 
-	// The admission policy of the chart is tested with the same cases.
+	// The same cases also test the chart's admission policy.
 	It("decides every case of the table", func() {
 		content, err := os.ReadFile("../../internal/hostnames/testdata/permissions.yaml")
 		Expect(err).NotTo(HaveOccurred())
@@ -91,7 +91,8 @@ var _ = Describe("the permission for hostnames", users, func() {
 			sets[i] = env.team(fmt.Sprint(i), v.Annotation, v.Hostname)
 		}
 		for i, v := range vectors {
-			// The hostname of an earlier case has a claim, so a permitted hostname can conflict.
+			// An earlier case's hostname has a claim, so a permitted hostname can
+			// conflict.
 			want := HaveField("Reason", v.Result)
 			if v.Result == "Accepted" {
 				want = HaveField("Reason", BeElementOf("Accepted", "HostnameConflict"))
@@ -101,9 +102,9 @@ var _ = Describe("the permission for hostnames", users, func() {
 	})
 })
 
-// team creates a namespace with the annotation, unless it is nil, and in it a ListenerSet
-// of the Gateway "shared" for the hostname, a route and a Service with the name. It
-// returns the ListenerSet.
+// team creates a namespace with the annotation, unless it is nil. In it, team creates a
+// ListenerSet of the Gateway "shared" for the hostname, and a route and a Service with
+// the name. It returns the ListenerSet.
 func (env *environment) team(name string, annotation *string, hostname string) *gatewayv1.ListenerSet {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.namespace + "-" + name}}
@@ -121,8 +122,8 @@ func (env *environment) team(name string, annotation *string, hostname string) *
 	for _, object := range []client.Object{namespace, set, service, route} {
 		Expect(kube.Create(context.Background(), object)).To(Succeed())
 	}
-	// A namespace can remain after the spec, and plan warns of invalid annotations of every
-	// namespace.
+	// A namespace can remain after the spec, and plan warns of invalid annotations in
+	// every namespace.
 	DeferCleanup(func() {
 		permit(namespace.Name, nil)
 		env.delete(set, service, route, namespace)
@@ -130,7 +131,7 @@ func (env *environment) team(name string, annotation *string, hostname string) *
 	return set
 }
 
-// permit sets or removes the annotation of the namespace.
+// permit sets the namespace's annotation, or removes it if it is nil.
 func permit(namespace string, annotation *string) {
 	GinkgoHelper()
 	update(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, func(n *corev1.Namespace) {

@@ -14,7 +14,7 @@ import (
 const (
 	routesUnderKills = 200
 	kills            = 50
-	// The total number of changes is kills * changesPerKill.
+	// The routes change kills * changesPerKill times in total.
 	changesPerKill = 40
 )
 
@@ -43,7 +43,7 @@ var _ = Describe("a controller that is killed repeatedly while routes change", c
 type killEnvironment struct {
 	*environment
 	routes []*gatewayv1.HTTPRoute
-	// changes is the number of route changes so far.
+	// changes counts the route changes so far.
 	changes int
 }
 
@@ -61,7 +61,6 @@ func newKillEnvironment() *killEnvironment {
 	return env
 }
 
-// pathAfter returns the path of a route after this number of changes.
 func pathAfter(changes int) string { return fmt.Sprintf("/generation-%d", changes) }
 
 // changeRoutes makes the next n changes. Each change gives the next route a new

@@ -16,7 +16,7 @@ type lateWrite struct {
 	*scenario
 	newer   chan struct{} // closed when the newer configuration is in effect
 	release func()        // closes newer
-	arrived chan string   // receives the configuration at the arrival of the late write
+	arrived chan string   // receives the configuration when the late write arrives
 }
 
 func newLateWrite(s *scenario) *lateWrite {

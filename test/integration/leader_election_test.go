@@ -50,7 +50,7 @@ var _ = Describe("a leader change", func() {
 
 	It("repairs a late write of the old leader that arrives after a write of the new leader", func() {
 		late := newLateWrite(s)
-		// The latest time at which a request of the old leader can arrive.
+		// The latest time at which a request from the old leader can arrive.
 		changeLeader(late.fault(provider.CallTimeout))
 		late.expectRepair(func() { s.addRoute() })
 	})

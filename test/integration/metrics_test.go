@@ -30,7 +30,7 @@ func freeAddress() string {
 	return listener.Addr().String()
 }
 
-// fetch returns the status code and the body of a response of the controller.
+// fetch returns the status code and body of the controller's response.
 func fetch(address, path string) (int, string) {
 	response, err := http.Get("http://" + address + path)
 	if err != nil {
@@ -54,9 +54,9 @@ func scrape(address string) (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(strings.NewReader(body))
 }
 
-// metricValue returns a function that reads a metric. The series has at least
-// the given labels, each written as "name=value". The function returns -1 if
-// there is no such series, and the sample count of a histogram.
+// metricValue returns a function that reads a metric. The series has at least the given
+// labels, each written as "name=value". The function returns -1 if there is no such
+// series, and the sample count for a histogram.
 func metricValue(address, name string, labels ...string) func() (float64, error) {
 	return func() (float64, error) {
 		families, err := scrape(address)

@@ -21,11 +21,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// migrationSamples is the directory with the samples of the guide to migrating
-// from cloudflared.
+// migrationSamples is the directory with the samples for the guide to migrating from
+// cloudflared.
 const migrationSamples = "migration-from-cloudflared/"
 
-// requestPaths distinguish the path expressions of the guide.
+// requestPaths distinguish the path expressions in the guide.
 var requestPaths = []string{
 	"/", "/api", "/api/", "/api/orders", "/apiary", "/v2/api", "/v2/api/orders", "/API",
 	"/logo.png", "/api/logo.png", "/img/logo.PNG", "/logo.png/raw", "/app.js", "/logo.pngx",
@@ -33,13 +33,13 @@ var requestPaths = []string{
 	"/healthz", "/healthz/", "/healthzz", "/a/healthz", "/a b", "/äpi",
 }
 
-// evaluator finds the ingress rule of a configuration for a request.
+// evaluator finds the ingress rule for a request in a configuration.
 type evaluator struct {
 	configuration ingressConfiguration
 	rules         *simulator.Rules
 }
 
-// ingressConfiguration contains the origin settings of a tunnel configuration.
+// ingressConfiguration contains the origin settings in a tunnel configuration.
 type ingressConfiguration struct {
 	Ingress []struct {
 		OriginRequest map[string]any `json:"originRequest"`
@@ -60,8 +60,8 @@ func newEvaluator(t *testing.T, text []byte) evaluator {
 	return e
 }
 
-// evaluate returns the index of the rule for a request, and its service and
-// origin settings.
+// evaluate returns the index of the rule for a request, and its service and origin
+// settings.
 func (e evaluator) evaluate(host, path string) (int, string) {
 	index, service, _ := e.rules.Match(host, path)
 	if strings.HasPrefix(service, "http_status:") {
@@ -105,8 +105,8 @@ func planManifests(t *testing.T, text string, paths ...string) *plan.Plan {
 	return result
 }
 
-// remoteConfiguration returns the configuration file of cloudflared in the
-// format of the Cloudflare API, in which durations are whole seconds.
+// remoteConfiguration returns cloudflared's configuration file in the Cloudflare API
+// format, in which durations are whole seconds.
 func remoteConfiguration() ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(samplesDir, migrationSamples, "before/config.yml"))
 	if err != nil {
@@ -131,7 +131,7 @@ func remoteConfiguration() ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// inSeconds replaces durations by numbers of seconds.
+// inSeconds replaces each duration by its number of seconds.
 func inSeconds(originRequest map[string]any) {
 	for name, value := range originRequest {
 		if text, ok := value.(string); ok {
@@ -143,7 +143,7 @@ func inSeconds(originRequest map[string]any) {
 }
 
 func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
-	// The migrated samples serve each request like the configuration of cloudflared.
+	// The migrated samples serve each request like the cloudflared configuration.
 	text, err := remoteConfiguration()
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestGuideShowsThePlan(t *testing.T) {
 }
 
 func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
-	// The settings for a takeover are the settings of the guide plus the tunnel.
+	// The settings for a takeover are the guide's settings plus the tunnel.
 	var settings, takeover map[string]any
 	for file, target := range map[string]*map[string]any{"10-settings.yaml": &settings, "takeover/settings.yaml": &takeover} {
 		text, err := os.ReadFile(filepath.Join(samplesDir, migrationSamples, file))
@@ -210,8 +210,8 @@ func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
 }
 
 func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
-	// Each test case is a row of the guide's table of paths, with the request paths
-	// that the match of the Gateway API serves differently.
+	// Each test case is a row in the guide's table of paths, with the request paths that
+	// the Gateway API match serves differently.
 	for _, test := range []struct {
 		path, kind, value string
 		differ            []string
@@ -316,8 +316,8 @@ func ingressOf(rules string) string {
 	return `{"ingress":[` + rules + `,{"service":"http_status:404"}]}`
 }
 
-// gatewayManifests returns the manifests of a Gateway with the listeners "exact"
-// and "wildcard", of Services, and of the routes.
+// gatewayManifests returns manifests: a Gateway with the listeners "exact" and
+// "wildcard", Services, and the routes.
 func gatewayManifests(routes string) string {
 	var services strings.Builder
 	for _, name := range []string{"one", "two", "three"} {

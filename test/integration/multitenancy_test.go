@@ -56,7 +56,7 @@ var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, Continu
 		DeferCleanup(env.deleteAndWait, &gatewayv1.Gateway{ObjectMeta: objectMetaIn("gateways", "shared")})
 		env.applySamples(orders, guide+"40-orders.yaml")
 		env.applySamples(journal, guide+"50-journal.yaml")
-		// Created before the policy, and with a finalizer of the team.
+		// Created before the policy, and with one of the team's finalizers.
 		terminating = teamListenerSet("journal", "terminating", "terminating.example.com", 8080)
 		terminating.Finalizers = []string{"example.com/cleanup"}
 		Expect(journal.Create(context.Background(), terminating)).To(Succeed())
@@ -338,7 +338,7 @@ var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, Continu
 	})
 })
 
-// deletePolicies deletes the objects of the file, which would affect other specs.
+// deletePolicies deletes the objects in the file, which would affect other specs.
 func (env *environment) deletePolicies(ctx context.Context, file string) {
 	GinkgoHelper()
 	for _, object := range env.readSample(file) {
@@ -350,8 +350,8 @@ func objectMetaIn(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// teamListenerSet returns a ListenerSet of the guide's Gateway with one listener.
-// The protocol is HTTP on port 80, and HTTPS on other ports.
+// teamListenerSet returns a ListenerSet with one listener for the guide's Gateway. The
+// protocol is HTTP on port 80, and HTTPS on other ports.
 func teamListenerSet(namespace, name, hostname string, port gatewayv1.PortNumber) *gatewayv1.ListenerSet {
 	entry := gatewayv1.ListenerEntry{Name: "web", Port: port, Protocol: gatewayv1.HTTPSProtocolType}
 	if port == 80 {
@@ -366,8 +366,7 @@ func teamListenerSet(namespace, name, hostname string, port gatewayv1.PortNumber
 	}}
 }
 
-// listenerCondition reads the ListenerSet and returns a condition of its first
-// listener.
+// listenerCondition reads the ListenerSet and returns a condition on its first listener.
 func listenerCondition(set *gatewayv1.ListenerSet, kind gatewayv1.ListenerEntryConditionType) func() metav1.Condition {
 	return func() metav1.Condition {
 		for _, entry := range latest(set).Status.Listeners {

@@ -40,8 +40,9 @@ var _ = Describe("a route that loses its last parent", lifecycle, func() {
 		Eventually(func() []gatewayv1.RouteParentStatus { return latest(byGateway).Status.Parents }).Should(BeEmpty())
 
 		By("restarting the controller, and serving another change")
-		// A reconcile of the Gateway that has read the ListenerSet before its deletion can write the
-		// entry again after the first event. Its removal then causes a second one.
+		// A Gateway reconcile that read the ListenerSet before its deletion can write the
+		// entry again after the first event. When the entry is removed again, a second
+		// event occurs.
 		env.waitUntilIdle(ctx)
 		events := len(env.eventMessages(ctx, bySet.Name, reason))
 		Expect(events).To(BeNumerically("<=", 2))

@@ -55,8 +55,8 @@ var _ = Describe("while the Cloudflare API is unavailable", lifecycle, func() {
 	})
 })
 
-// namespaceIsGone reports whether the namespace is deleted. It fails immediately
-// if a finalizer of the controller blocks the deletion.
+// namespaceIsGone reports whether the namespace is deleted. It fails immediately if one
+// of the controller's finalizers blocks the deletion.
 func namespaceIsGone(ctx context.Context, namespace *corev1.Namespace) (bool, error) {
 	err := kube.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if err != nil {

@@ -17,31 +17,31 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// The labels divide the specs into parts of similar duration. Each spec has at most one.
+// The labels divide the specs into parts that take about the same time. Each spec has at
+// most one.
 var (
-	// slow is the label of specs that take long, mostly because they wait.
+	// slow marks specs that take long, mostly because they wait.
 	slow = Label("slow")
-	// crashes is the label of specs in which the controller crashes or Cloudflare's API fails
+	// crashes marks specs in which the controller crashes or Cloudflare's API fails
 	// during every call.
 	crashes = Label("crashes")
-	// lifecycle is the label of specs about the creation and deletion of
-	// tunnels and connectors.
+	// lifecycle marks specs that create and delete tunnels and connectors.
 	lifecycle = Label("lifecycle")
-	// ownership is the label of specs about which Gateway or program a tunnel belongs to.
+	// ownership marks specs about which Gateway or program a tunnel belongs to.
 	ownership = Label("ownership")
-	// withEnvoy is the label of specs that run Envoys. They share the port of the xDS
-	// server and the node, so they run in one process.
+	// withEnvoy marks specs that run Envoys. They share the xDS server's port and the
+	// node, so they run in one process.
 	withEnvoy = Label("envoy")
-	// users is the label of specs about guides and commands.
+	// users marks specs about guides and commands.
 	users = Label("users")
-	// underLoad is the label of specs that send requests at a constant rate and expect that none
+	// underLoad marks specs that send requests at a constant rate and expect that none
 	// fails. On a busy machine, requests time out.
 	underLoad = Label("load")
 )
 
-// parts maps the name of each part of the suite to its label filter. Each part runs in a
-// separate process with a separate control plane. They run concurrently because most specs
-// wait most of the time, and one part does not affect the counters of another.
+// parts maps each part's name to its label filter. Each part runs in a separate process
+// with a separate control plane. They run concurrently because most specs wait most of
+// the time, and one part does not affect another's counters.
 var parts = map[string]string{
 	"envoy": "envoy", "slow": "slow", "crashes": "crashes", "lifecycle": "lifecycle", "ownership": "ownership", "users": "users",
 	"others": "!envoy && !slow && !crashes && !lifecycle && !ownership && !users && !load",
@@ -50,10 +50,10 @@ var parts = map[string]string{
 // lastPart is the name and the label filter of the part that runs after the others.
 const lastPart = "load"
 
-// logs is the directory with the whole output of each part of the last run.
+// logs is the directory with each part's whole output from the last run.
 const logs = "../../bin/integration"
 
-// shownOutput is the number of lines of output that a failure shows. The rest is in [logs].
+// A failure shows the last shownOutput lines. The rest is in [logs].
 const shownOutput = 40
 
 // runParts runs all parts concurrently except the last one, each as a test whose subtests are its
@@ -97,7 +97,7 @@ func runPart(t *testing.T, name, filter string) {
 	output, err := run.CombinedOutput()
 	ran, failed := reportSpecs(t, results)
 	reportProcess(t, name, string(output), err, failed)
-	if ran > 0 { // none with a focus on a spec of another part
+	if ran > 0 { // if a spec in another part has the focus, none
 		checkAudit(t, log, user)
 	}
 }
@@ -128,8 +128,8 @@ func reportSpecs(t *testing.T, results string) (ran, failed int) {
 	return ran, failed
 }
 
-// reportSpec reports a spec as a test. A failure shows the location, the message and the last log
-// lines. It ignores the specs of other parts.
+// reportSpec reports a spec as a test. A failure shows the location, the message and the
+// last log lines. It ignores specs in other parts.
 func reportSpec(t *testing.T, spec SpecReport) {
 	switch {
 	case spec.Failed():
@@ -147,11 +147,12 @@ func reportSpec(t *testing.T, spec SpecReport) {
 	}
 }
 
-// isSpec reports whether the report is about a spec, not about the set-up of the suite.
+// isSpec reports whether the report is about a spec, not about the suite's set-up.
 func isSpec(spec SpecReport) bool { return spec.LeafNodeType == types.NodeTypeIt }
 
-// reportProcess writes the output of the process to a file. It fails if the process has failed
-// for another reason than a spec. Otherwise it logs the number of specs and the measurements.
+// reportProcess writes the process's output to a file. It fails if the process has failed
+// for another reason than a spec. Otherwise it logs the number of specs and the
+// measurements.
 func reportProcess(t *testing.T, name, output string, err error, failedSpecs int) {
 	path := filepath.Join(logs, name+".log")
 	if err := os.WriteFile(path, []byte(output), 0o600); err != nil {
@@ -167,8 +168,8 @@ func reportProcess(t *testing.T, name, output string, err error, failedSpecs int
 	}
 }
 
-// end returns the last lines of an output. It indents them, because otherwise go test reads the
-// results in them as results of this process.
+// end returns the last lines of an output. It indents them, because otherwise go test
+// would read the results in them as this process's results.
 func end(output string) string {
 	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	omitted := max(0, len(lines)-shownOutput)

@@ -15,11 +15,11 @@ const (
 	rbacAPI    = "rbac.authorization.k8s.io/v1"
 )
 
-// operation is a request to the API server as the user of a client.
+// operation is a request to the API server as the client's user.
 type operation = func(context.Context, client.Client) error
 
-// deniedToTeams lists operations that the team "orders" of the multi-tenancy
-// guide must not be able to perform.
+// deniedToTeams lists operations that the team "orders" in the multi-tenancy guide must
+// not be able to perform.
 func deniedToTeams() []TableEntry {
 	gateway, class := newObject(gatewayAPI, "Gateway", "gateways", "shared"), newObject(gatewayAPI, "GatewayClass", "", "any")
 	settings, secret := newObject(projectAPI, "TunnelConfiguration", "gateways", "teams"), newObject("v1", "Secret", "gateways", "shared-tunnel-token")
@@ -58,8 +58,7 @@ func deniedToTeams() []TableEntry {
 	}
 }
 
-// allowedToPlatformTeam lists operations that the platform team of the guide can
-// perform.
+// allowedToPlatformTeam lists operations that the guide's platform team can perform.
 func allowedToPlatformTeam() []TableEntry {
 	gateway, set := newObject(gatewayAPI, "Gateway", "gateways", "shared"), newObject(gatewayAPI, "ListenerSet", "orders", "orders")
 	settings, route := newObject(projectAPI, "TunnelConfiguration", "gateways", "teams"), newObject(gatewayAPI, "HTTPRoute", "journal", "pages")
@@ -102,7 +101,7 @@ func deniedToPlatformTeam() []TableEntry {
 	}
 }
 
-// referenceGrant returns a ReferenceGrant for the Secrets of the namespace.
+// referenceGrant returns a ReferenceGrant for the Secrets in the namespace.
 func referenceGrant(namespace string) *unstructured.Unstructured {
 	u := newObject("gateway.networking.k8s.io/v1beta1", "ReferenceGrant", namespace, "mine")
 	u.Object["spec"] = map[string]any{
@@ -136,7 +135,7 @@ func deleteOperation(u *unstructured.Unstructured) operation {
 	return func(ctx context.Context, c client.Client) error { return c.Delete(ctx, u.DeepCopy()) }
 }
 
-// listOperation lists the objects with the kind and namespace of the object.
+// listOperation lists the objects with the same kind and namespace as the object.
 func listOperation(u *unstructured.Unstructured) operation {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(u.GetAPIVersion())

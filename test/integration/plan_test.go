@@ -152,18 +152,17 @@ func (env *environment) createAllKinds() {
 	env.create(env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{ConnectTimeout: ptr.To[v1alpha1.Duration]("7s")}}),
 		env.service("web"), headless, endpoints, g, env.gateway("other", "other.example.com"),
 		env.listenerSet("team", "team.example.com"), env.listenerSet("z-late", "team.example.com"), secure,
-		// The route to the pods comes first, because the oldest of the two routes answers.
+		// The route to the pods comes first, because the oldest of the two routes wins.
 		env.route("pods", "pods", gatewayParent("shared")),
 		env.route("web", "web", gatewayParent("shared"), listenerSetParent("team"), listenerSetParent("secure")), env.route("other", "web", gatewayParent("other")), env.grpcRoute("grpc"))
 }
 
-// commandResult is the result of a command.
 type commandResult struct {
 	stdout, stderr string
 	status         int
 }
 
-// plan runs plan for the controller of the environment.
+// plan runs plan for the environment's controller.
 func (env *environment) plan(arguments ...string) commandResult {
 	GinkgoHelper()
 	got := runCommand(append([]string{"plan", "-o", "json", "--controller-name", env.controllerName, "--controller-namespace", env.controllerNamespace}, arguments...)...)
@@ -172,8 +171,8 @@ func (env *environment) plan(arguments ...string) commandResult {
 	return got
 }
 
-// mistakeWarning and mistakeList match the mistakes in objects, because the environments of
-// other specs share the cluster, and have routes without a parent.
+// mistakeWarning and mistakeList match the mistakes in objects, because other specs'
+// environments share the cluster, and have routes without a parent.
 var (
 	mistakeWarning = regexp.MustCompile(`(?m)^warning: (HTTPRoute|GRPCRoute|ListenerSet) .*\n`)
 	mistakeList    = regexp.MustCompile(`(?s),\n  "mistakes": \[(\]|\n.*?\n  \])`)
@@ -207,8 +206,8 @@ func (env *environment) writeFile(name, text string) string {
 	return path
 }
 
-// dumpObjects writes the objects of the environment to a file, in the format of
-// kubectl get -o json.
+// dumpObjects writes the environment's objects to a file, in the format of kubectl get -o
+// json.
 func (env *environment) dumpObjects(ctx context.Context) string {
 	GinkgoHelper()
 	var items []any
@@ -239,7 +238,7 @@ func (env *environment) dumpObjects(ctx context.Context) string {
 	return env.writeFile("all.json", string(text))
 }
 
-// applyFile applies manifests to the namespace of the environment.
+// applyFile applies manifests to the environment's namespace.
 func (env *environment) applyFile(ctx context.Context, file string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(file)
@@ -265,9 +264,9 @@ func impersonate(kubeconfig, user, path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// createViewer grants the roles in docs/plan.md to a new user, for a controller in
-// the namespace, and returns the name of the user. If omitted is not empty, the
-// roles do not include the rule about this resource.
+// createViewer grants the roles in docs/plan.md to a new user, for a controller in the
+// namespace, and returns the user's name. If omitted is not empty, the roles do not
+// include the rule about this resource.
 func createViewer(ctx context.Context, c client.Client, namespace, omitted string) (string, error) {
 	return createUser(ctx, c, "plan.md", namespace, omitted)
 }
@@ -309,8 +308,8 @@ func createUser(ctx context.Context, c client.Client, page, namespace, omitted s
 	return user, errors.Join(errs...)
 }
 
-// withoutTransitionTimes returns the lines of the text without the transition
-// times of conditions, which plan cannot predict.
+// withoutTransitionTimes returns the text's lines without the conditions' transition
+// times, which plan cannot predict.
 func withoutTransitionTimes(text string) []string {
 	return strings.Split(regexp.MustCompile(`"lastTransitionTime": "[^"]*"`).ReplaceAllString(text, ""), "\n")
 }

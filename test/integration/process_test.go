@@ -44,7 +44,7 @@ func (env *environment) startReplica(arguments ...string) *controllerproc.Proces
 	return env.startProcess(append([]string{"--leader-election=true"}, arguments...)...)
 }
 
-// stopAll stops all controllers of the environment.
+// stopAll stops all controllers in the environment.
 func (env *environment) stopAll() {
 	GinkgoHelper()
 	var errs []error

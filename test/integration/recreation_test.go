@@ -45,7 +45,7 @@ var _ = Describe("a recreated Gateway", ownership, func() {
 
 	DescribeTable("is served again after a temporary change to the class of another controller", func(changeClass func(s *scenario, class string)) {
 		expectedConfigurations()
-		s, other := newScenario(), newEnvironment() // the controller of other does not run
+		s, other := newScenario(), newEnvironment() // the controller in other does not run
 		s.start()
 		s.addGateway()
 		expectSoon(s.expectServed)
@@ -69,7 +69,7 @@ var _ = Describe("a recreated Gateway", ownership, func() {
 		s.start()
 		s.addGateway()
 		expectSoon(s.expectServed)
-		for range 8 { // the state of the controller's cache is different each time
+		for range 8 { // the controller's cache is in a different state each time
 			s.changeClassDuringDeletion(other.className)
 			s.setClass(s.className)
 			expectSoon(s.expectServed)
@@ -78,8 +78,8 @@ var _ = Describe("a recreated Gateway", ownership, func() {
 	})
 })
 
-// changeClassDuringDeletion changes the class of the Gateway and returns while
-// the controller deletes the tunnel.
+// changeClassDuringDeletion gives the Gateway another GatewayClass and returns while the
+// controller deletes the tunnel.
 func (s *scenario) changeClassDuringDeletion(class string) {
 	GinkgoHelper()
 	before := s.cloudflare.Count(http.MethodDelete, tunnelPath)

@@ -122,7 +122,7 @@ func (env *environment) events(ctx context.Context, name string) []string {
 	return found
 }
 
-// eventMessages returns the messages of the events on the object with this reason.
+// eventMessages returns the messages from the events on the object with this reason.
 func (env *environment) eventMessages(ctx context.Context, name, reason string) []string {
 	GinkgoHelper()
 	var list corev1.EventList

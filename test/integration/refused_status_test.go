@@ -58,8 +58,8 @@ var _ = Describe("a status that an admission policy refuses", lifecycle, func() 
 	})
 })
 
-// refuseStatuses creates a policy that refuses the statuses of the HTTPRoutes, and waits
-// until it is in effect. It returns the objects of the policy.
+// refuseStatuses creates a policy that refuses the HTTPRoutes' statuses, and waits until
+// it is in effect. It returns the policy's objects.
 func (env *environment) refuseStatuses(ctx context.Context, routes ...string) []client.Object {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Name: env.namespace + "-statuses"}

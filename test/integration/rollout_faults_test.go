@@ -20,15 +20,15 @@ import (
 // edgeLag is the time in which Cloudflare's edge notices a connector, as its maintainers say.
 const edgeLag = 10 * time.Second
 
-// lateLag returns the lag of an edge that notices each new connector as late as it can, and the
-// end of a connector at any time.
+// lateLag returns the lag of an edge that notices a new connector as late as it can, and
+// the end of a connector after a random delay.
 func lateLag() simulator.Lag {
 	return simulator.Lag{Connected: edgeLag, Unregistered: rand.N(edgeLag)} // #nosec G404 -- a test
 }
 
-// newRolloutEnvironment is like newFaultEnvironment, with ingress rules, the default settings of
-// connectors, and an edge with the lag of lateLag. Its load has no WebSockets, with which stopping
-// connectors would serve until their grace period ends.
+// newRolloutEnvironment is like newFaultEnvironment, with ingress rules, the default
+// connector settings, and an edge with the lag of lateLag. Its load has no WebSockets,
+// with which stopping connectors would serve until their grace period ends.
 func newRolloutEnvironment(number int) *faultEnvironment {
 	GinkgoHelper()
 	env := newFaultEnvironment(number, lateLag)
@@ -62,7 +62,6 @@ func replaceConnectors(_ context.Context, env *faultEnvironment) {
 	})
 }
 
-// rotateToken rotates the token of the tunnel.
 func rotateToken(_ context.Context, env *faultEnvironment) {
 	env.expectReplaced("with a lag, a rotation of the token", env.connectorPods(), func() {
 		update(env.tunnelObject(env.gateway), func(t *v1alpha1.Tunnel) {

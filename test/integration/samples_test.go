@@ -22,8 +22,8 @@ import (
 
 const samplesDir = "../../config/samples"
 
-// readSample returns the objects of a sample file. It replaces the GatewayClass
-// and the controller's namespace with those of the environment.
+// readSample returns the objects in a sample file. It replaces the GatewayClass and the
+// controller's namespace with those of the environment.
 func (env *environment) readSample(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(samplesDir, file))
@@ -48,7 +48,7 @@ func (env *environment) readSample(file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// decodeManifests returns the objects of manifests without changes.
+// decodeManifests returns the manifests' objects without changes.
 func decodeManifests(manifests io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(manifests, 4096); ; {
@@ -64,8 +64,8 @@ func decodeManifests(manifests io.Reader) ([]*unstructured.Unstructured, error) 
 	}
 }
 
-// applySamples applies the objects of the sample files as the user of the client.
-// It fails if an object contains an unknown field.
+// applySamples applies the objects in the sample files as the client's user. It fails if
+// an object contains an unknown field.
 func (env *environment) applySamples(c client.Client, files ...string) {
 	GinkgoHelper()
 	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)

@@ -15,22 +15,22 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// scenario is an environment with one Gateway, a ListenerSet and routes. All
-// scenarios have the same objects, so that a test can compare the configuration
-// after a fault with the configuration of a scenario without faults.
+// scenario is an environment with one Gateway, a ListenerSet and routes. All scenarios
+// have the same objects, so that a test can compare the configuration after a fault with
+// the configuration in a scenario without faults.
 type scenario struct {
 	*environment
 	gateway     *gatewayv1.Gateway // nil before the first addGateway
 	set         *gatewayv1.ListenerSet
 	routes      []*gatewayv1.HTTPRoute
-	addedRoutes int // number of routes that addRoute added
+	addedRoutes int // counts the routes that addRoute added
 }
 
-// extraRouteNames are the names of the routes that addRoute adds.
+// extraRouteNames are the names for the routes that addRoute adds.
 var extraRouteNames = [...]string{"more", "other"}
 
-// newScenario creates the objects of a scenario except for the Gateway, and does
-// not start a controller.
+// newScenario creates a scenario's objects except for the Gateway, and does not start a
+// controller.
 func newScenario() *scenario {
 	GinkgoHelper()
 	s := &scenario{environment: newEnvironment()}
@@ -52,7 +52,7 @@ func (s *scenario) deleteGateway() {
 	s.delete(s.gateway)
 }
 
-// addRoute creates the next route of extraRouteNames.
+// addRoute creates the next route in extraRouteNames.
 func (s *scenario) addRoute() {
 	GinkgoHelper()
 	route := s.hostRoute(extraRouteNames[s.addedRoutes])
@@ -71,7 +71,7 @@ func (s *scenario) deleteAddedRoutes() {
 	}
 }
 
-// phase is a step of a scenario: an action, and a check of its result.
+// phase is a step in a scenario: an action, and a check for its result.
 type phase struct {
 	name   string
 	action func()
@@ -132,8 +132,8 @@ func (s *scenario) expectDeleted(g Gomega) {
 	s.expectCleanedUp(g)
 }
 
-// expectCleanedUp checks that no tunnel, no Tunnel and no status of the
-// controller remain.
+// expectCleanedUp checks that no tunnel, no Tunnel and no status from the controller
+// remain.
 func (s *scenario) expectCleanedUp(g Gomega) {
 	g.Expect(s.liveTunnels()).To(BeEmpty())
 	g.Expect(s.tunnelObject(s.gateway)).To(BeNil())
@@ -143,8 +143,8 @@ func (s *scenario) expectCleanedUp(g Gomega) {
 	g.Expect(formatCondition(latest(s.set).Status.Conditions, gatewayv1.ListenerSetConditionAccepted)).To(Equal("Unknown Pending"))
 }
 
-// conditionStatuses returns the status of each condition, with the message unless
-// it is True, or a note that the condition describes an earlier generation.
+// conditionStatuses returns the status of each condition, with the message unless it is
+// True, or a note that the condition describes an earlier generation.
 func conditionStatuses(conditions []metav1.Condition, o client.Object, kinds ...string) map[string]string {
 	found := map[string]string{}
 	for _, kind := range kinds {
@@ -174,8 +174,8 @@ func (s *scenario) liveTunnels() []string {
 	return names
 }
 
-// configurationText returns the stored configuration of the Gateway's tunnel,
-// with a placeholder for the namespace of the environment.
+// configurationText returns the stored configuration for the Gateway's tunnel, with a
+// placeholder for the environment's namespace.
 func (s *scenario) configurationText() string {
 	id := s.tunnel("shared")
 	if id == "" {
@@ -185,9 +185,8 @@ func (s *scenario) configurationText() string {
 	return strings.ReplaceAll(string(text), s.namespace, "namespace")
 }
 
-// expectedConfigurations returns the configurations of a scenario without
-// faults, by the number of added routes. Requests through the tunnel confirm
-// them.
+// expectedConfigurations returns the configurations in a scenario without faults, by the
+// number of added routes. Requests through the tunnel confirm them.
 var expectedConfigurations = sync.OnceValue(func() (configurations [len(extraRouteNames) + 1]string) {
 	GinkgoHelper()
 	s := newScenario()

@@ -33,7 +33,7 @@ var _ = Describe("the controller", func() {
 		Expect(gatewayCondition(shared, gatewayv1.GatewayConditionAccepted)()).To(Equal("True Accepted"))
 		Expect(*shared.Status.AttachedListenerSets).To(BeEquivalentTo(2))
 
-		env.namespace = "samples" // the cluster ID, which is part of the tunnel's name
+		env.namespace = "samples" // the cluster ID, which is in the tunnel's name
 		id, ok := env.cloudflare.TunnelID(env.tunnelNameIn("platform", "shared"))
 		Expect(ok).To(BeTrue())
 		Expect(shared.Status.Addresses).To(HaveLen(1))
@@ -79,7 +79,7 @@ var _ = Describe("the controller", func() {
 		env.cloudflare.ResetRequests()
 
 		const burst = 200
-		// maxGap is the gap between the writes of a long burst. The first gaps are shorter.
+		// maxGap is the gap between writes in a long burst. The first gaps are shorter.
 		const maxGap = time.Second
 		started := time.Now()
 		var last *gatewayv1.HTTPRoute

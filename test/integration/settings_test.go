@@ -202,8 +202,7 @@ var _ = Describe("settings", func() {
 	)
 })
 
-// withAllowedLabels adds the permission to label connectors to the settings of a
-// class.
+// withAllowedLabels adds a permitted label prefix to GatewayClass settings.
 func withAllowedLabels(spec v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	spec.Connector = &v1alpha1.Connector{AllowedMetadataPrefixes: []string{"example.com"}}
 	return spec
@@ -215,13 +214,12 @@ func removeForbiddenFields(_ *environment, c *v1alpha1.TunnelConfiguration) {
 	update(c, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Account, c.Spec.Connector = nil, nil })
 }
 
-// originRequest returns the origin settings in the configuration of the Gateway
+// originRequest returns the origin settings in the configuration for the Gateway
 // "shared".
 func (env *environment) originRequest() provider.OriginRequest {
 	return env.configuration("shared").OriginRequest
 }
 
-// connectorImage returns the image of the connectors.
 func (env *environment) connectorImage() string {
 	return env.deployment().Spec.Template.Spec.Containers[0].Image
 }
@@ -230,7 +228,7 @@ func acceptedMessage(g *gatewayv1.Gateway) string {
 	return conditionMessage(latest(g).Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
 }
 
-// conditionMessage returns the message of a condition, or "".
+// conditionMessage returns a condition's message, or "".
 func conditionMessage(conditions []metav1.Condition, kind string) string {
 	if c := meta.FindStatusCondition(conditions, kind); c != nil {
 		return c.Message
@@ -238,7 +236,7 @@ func conditionMessage(conditions []metav1.Condition, kind string) string {
 	return ""
 }
 
-// gatewaySettings returns a TunnelConfiguration in the namespace of the Gateways.
+// gatewaySettings returns a TunnelConfiguration in the Gateways' namespace.
 func (env *environment) gatewaySettings(name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: env.objectMeta(name), Spec: spec}
 }
@@ -259,12 +257,12 @@ func (env *environment) classSettings(name string, spec v1alpha1.TunnelConfigura
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: env.controllerNamespace, Name: name}, Spec: spec}
 }
 
-// permissionsName is the name of the TunnelConfiguration that
+// permissionsName is the name for the TunnelConfiguration that
 // [environment.allowGatewayFields] creates.
 const permissionsName = "permissions"
 
-// allowGatewayFields makes the class permit exactly these fields to its Gateways,
-// and any number of connector replicas.
+// allowGatewayFields makes the GatewayClass permit its Gateways exactly these fields, and
+// any number of connector replicas.
 func (env *environment) allowGatewayFields(fields ...v1alpha1.GatewayField) {
 	GinkgoHelper()
 	if fields == nil {
@@ -277,13 +275,14 @@ func (env *environment) allowGatewayFields(fields ...v1alpha1.GatewayField) {
 	env.useClassSettings(permissionsName)
 }
 
-// useClassSettings makes the class refer to settings in the controller's namespace.
+// useClassSettings makes the GatewayClass refer to settings in the controller's
+// namespace.
 func (env *environment) useClassSettings(name string) *gatewayv1.GatewayClass {
 	GinkgoHelper()
 	return env.useClassSettingsIn(env.controllerNamespace, name)
 }
 
-// useClassSettingsIn makes the class refer to settings in any namespace.
+// useClassSettingsIn makes the GatewayClass refer to settings in any namespace.
 func (env *environment) useClassSettingsIn(namespace, name string) *gatewayv1.GatewayClass {
 	GinkgoHelper()
 	class := &gatewayv1.GatewayClass{}

@@ -27,7 +27,7 @@ func programmed(g *gatewayv1.Gateway) func() string {
 	return gatewayCondition(g, gatewayv1.GatewayConditionProgrammed)
 }
 
-// gatewayMessage returns the message of the Gateway's Programmed condition.
+// gatewayMessage returns the message from the Gateway's Programmed condition.
 func gatewayMessage(g *gatewayv1.Gateway) func() string {
 	return func() string {
 		c := meta.FindStatusCondition(latest(g).Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
@@ -64,8 +64,8 @@ func routeConditions(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
 	return nil
 }
 
-// routeControllers returns the names of the controllers with an entry in the
-// route's status.
+// routeControllers returns the names of the controllers with an entry in the route's
+// status.
 func routeControllers(r *gatewayv1.HTTPRoute) []string {
 	var names []string
 	for _, entry := range latest(r).Status.Parents {

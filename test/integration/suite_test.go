@@ -30,25 +30,25 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// The environment variables that configure the process of a part of the suite.
+// The environment variables that configure the process for a part of the suite.
 const (
 	kubeconfigVariable           = "INTEGRATION_KUBECONFIG"
 	binaryVariable               = "INTEGRATION_BINARY"
 	controllerKubeconfigVariable = "INTEGRATION_IDENTITY"
 )
 
-// timeout is the time for which a spec waits for a condition, however busy the machine is. No
-// spec uses it to measure the controller. It is shorter than the intervals of the controller
-// that no spec shortens, so that a change in time shows that the controller does not wait for
-// one of them.
+// timeout is how long a spec waits for a condition, however busy the machine is. No spec
+// uses it to measure the controller. It is shorter than each controller interval that no
+// spec shortens, so that a change in time shows that the controller does not wait for
+// such an interval.
 const timeout = 2 * time.Minute
 
 var (
 	kube       client.WithWatch
 	kubeconfig = os.Getenv(kubeconfigVariable)
 	binary     = os.Getenv(binaryVariable)
-	// controllerKubeconfig is the path of the kubeconfig of the controllers,
-	// which have the permissions of config/rbac.
+	// controllerKubeconfig is the path to the controllers' kubeconfig. They have the
+	// permissions in config/rbac.
 	controllerKubeconfig = os.Getenv(controllerKubeconfigVariable)
 )
 
@@ -93,8 +93,8 @@ func prepare() error {
 	return controllerproc.Build(ctx, binary)
 }
 
-// programPath returns the path of a program that the tests run. It is in the directory of the
-// controller.
+// programPath returns the path to a program that the tests run. It is in the controller's
+// directory.
 func programPath(name string) string { return filepath.Join(filepath.Dir(binary), name) }
 
 func TestIntegration(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 var _ = Describe("the migration from cloudflared", Ordered, ContinueOnFailure, func() {
 	var env *environment
 	var written, before []byte // the old configuration: as written, and as stored by the API
-	var id string              // ID of the old tunnel
+	var id string              // the old tunnel
 	var g *gatewayv1.Gateway
 	get := func(tunnel, host, path string) string { return env.getThrough(tunnel, host, path) }
 

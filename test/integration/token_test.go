@@ -113,8 +113,8 @@ var _ = Describe("the controller", ownership, func() {
 	})
 })
 
-// readSecret returns a Secret of the controller's namespace. The Secret is empty
-// if it does not exist.
+// readSecret returns a Secret in the controller's namespace. The Secret is empty if it
+// does not exist.
 func (env *environment) readSecret(name string) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, name)}
@@ -122,13 +122,13 @@ func (env *environment) readSecret(name string) *corev1.Secret {
 	return secret
 }
 
-// tokenSecret returns the Secret with the token of the Gateway's tunnel.
+// tokenSecret returns the Secret with the token for the Gateway's tunnel.
 func (env *environment) tokenSecret(gateway string) *corev1.Secret {
 	GinkgoHelper()
 	return env.readSecret(tunnel.ConnectorName(types.NamespacedName{Namespace: env.namespace, Name: gateway}))
 }
 
-// tunnelToken returns the stored token of the Gateway's tunnel.
+// tunnelToken returns the stored token for the Gateway's tunnel.
 func (env *environment) tunnelToken(gateway string) string {
 	GinkgoHelper()
 	return string(env.tokenSecret(gateway).Data["token"])

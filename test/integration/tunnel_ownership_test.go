@@ -267,8 +267,8 @@ var _ = Describe("a hostname that two Gateways serve", ownership, func() {
 	})
 })
 
-// allowTakeover permits the Gateways of the class to replace the configurations
-// of tunnels that they adopt. Call it after [environment.allowGatewayFields].
+// allowTakeover permits the Gateways in the GatewayClass to adopt tunnels and replace
+// their configurations. Call it after [environment.allowGatewayFields].
 func (env *environment) allowTakeover() {
 	GinkgoHelper()
 	update(env.classSettings(permissionsName, v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {

@@ -106,9 +106,8 @@ var _ = Describe("a Gateway whose state is unknown", ownership, func() {
 	)
 })
 
-// minFailedReads is the number of failed reads of Gateways after which the
-// controller has noticed the fault. It retries a failed read after about one
-// second.
+// After minFailedReads failed Gateway reads, the controller has noticed the fault. It
+// retries a failed read after about one second.
 const minFailedReads = 3
 
 func hasExited(exited <-chan struct{}) bool {
@@ -120,15 +119,15 @@ func hasExited(exited <-chan struct{}) bool {
 	}
 }
 
-// hostRoute returns a route of the Gateway "shared" for <name>.example.com.
+// hostRoute returns a route on the Gateway "shared" for <name>.example.com.
 func (env *environment) hostRoute(name string) *gatewayv1.HTTPRoute {
 	route := env.route(name, "web", gatewayParent("shared"))
 	route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(name + ".example.com")}
 	return route
 }
 
-// waitUntilServed waits until the Gateway serves a.example.com, and returns the
-// state of its tunnel.
+// waitUntilServed waits until the Gateway serves a.example.com, and returns its tunnel's
+// state.
 func (env *environment) waitUntilServed(g *gatewayv1.Gateway) tunnelState {
 	GinkgoHelper()
 	response := func() string {

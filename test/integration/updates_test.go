@@ -21,8 +21,8 @@ var _ = Describe("the limit on configuration writes", slow, func() {
 	const (
 		burst    = 4
 		interval = 5 * time.Second
-		// revocations is the maximum number of writes within 15 seconds that only revoke the
-		// previous hostname of the route. They belong to one namespace.
+		// Within 15 seconds, at most this many writes only revoke the route's previous
+		// hostname. They belong to one namespace.
 		revocations = 6
 	)
 
@@ -79,13 +79,12 @@ var _ = Describe("the limit on configuration writes", slow, func() {
 	})
 })
 
-// changeHostname changes the hostname of the route.
 func changeHostname(route *gatewayv1.HTTPRoute, hostname string) {
 	GinkgoHelper()
 	update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(hostname)} })
 }
 
-// configurationWrites returns the writes of configurations since the last reset.
+// configurationWrites returns the configuration writes since the last reset.
 func (env *environment) configurationWrites() []simulator.Request {
 	var writes []simulator.Request
 	for _, r := range env.cloudflare.Requests() {
