@@ -25,7 +25,7 @@ import (
 
 const (
 	clusterID = "bench"
-	// xdsAddress and metricsAddress are addresses of the controller.
+	// xdsAddress and metricsAddress are the controller's addresses.
 	xdsAddress     = "127.0.0.1:18000"
 	metricsAddress = "127.0.0.1:18001"
 )
@@ -34,23 +34,23 @@ const (
 type bedOptions struct {
 	dataPlane v1alpha1.DataPlane
 	hostnames int
-	programs  string // the directory of the programs
-	envoy     string // the path of Envoy
-	// cloudflared is the path of the real connector, or empty for the stand-in.
+	programs  string // the directory with the programs
+	envoy     string // the path to Envoy
+	// cloudflared is the path to the real connector, or empty for the stand-in.
 	cloudflared string
 }
 
 // bed is everything that one measurement needs. Its visitors send requests to address.
 type bed struct {
 	bedOptions
-	dir       string         // of temporary files
+	dir       string         // for temporary files
 	stops     []func() error // in the order in which they were started
 	kube      client.Client
 	node      *node.Node
 	edge      *simulator.Server
 	real      *cloudflaredEdge  // nil with the stand-in
-	addresses map[string]string // the ClusterIPs of the Services by their names in DNS
-	forwards  []int             // the Service of each route
+	addresses map[string]string // ClusterIP by the Service's DNS name
+	forwards  []int             // Service by route
 	address   string
 }
 
@@ -88,8 +88,8 @@ func startBed(ctx context.Context, o bedOptions) (*bed, error) {
 	return b, b.waitUntilIdle(ctx)
 }
 
-// startServers starts everything but the controller, and creates the objects. It returns the URL
-// of Cloudflare's API.
+// startServers starts everything but the controller, and creates the objects. It returns
+// the Cloudflare API's URL.
 func (b *bed) startServers(ctx context.Context, config *rest.Config) (api string, err error) {
 	if err := b.startBackends(); err != nil {
 		return "", err
@@ -129,7 +129,7 @@ func (b *bed) stop() error {
 	return errors.Join(errs...)
 }
 
-// images returns the programs that replace the images of the connector's pod.
+// images returns the programs that replace the images in the connector pod.
 func (b *bed) images(connectors, authorities string) (map[string]node.Image, error) {
 	connector := node.Image{
 		Command: []string{filepath.Join(b.programs, "connector")}, Program: "cloudflared",
@@ -152,8 +152,8 @@ func (b *bed) images(connectors, authorities string) (map[string]node.Image, err
 	return map[string]node.Image{"docker.io/cloudflare/cloudflared": connector, "docker.io/envoyproxy/envoy": sidecar}, nil
 }
 
-// startBackends starts one server for port 80 of all Services. It answers with the address
-// of the Service.
+// startBackends starts one server for port 80 on all Services. It responds with the
+// Service's address.
 func (b *bed) startBackends() error {
 	listener, err := net.Listen("tcp", "0.0.0.0:80") // #nosec G102 -- in a network namespace
 	if err != nil {
@@ -166,8 +166,8 @@ func (b *bed) startBackends() error {
 	return nil
 }
 
-// startEdge starts the simulator of Cloudflare, and returns the URL of its API and the
-// address of the edge for the connector.
+// startEdge starts the Cloudflare simulator, and returns its API's URL and the edge
+// address for the connector.
 func (b *bed) startEdge() (api, connectors string, err error) {
 	b.edge = simulator.New(simulator.Options{Dial: b.dial, DialConnector: b.dialConnector})
 	b.stops = append(b.stops, func() error {
@@ -199,7 +199,7 @@ func (b *bed) startEdge() (api, connectors string, err error) {
 	return "http://" + addresses[0] + "/client/v4", connectors, nil
 }
 
-// tunnel returns the ID of the tunnel, or an empty text if it does not exist.
+// tunnel returns the tunnel's ID, or an empty text if the tunnel does not exist.
 func (b *bed) tunnel() string {
 	id, _ := b.edge.TunnelID(tunnel.RemoteName(clusterID, gatewayKey))
 	return id
@@ -225,7 +225,7 @@ func (b *bed) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(ip, "80"))
 }
 
-// dialConnector connects to a loopback address in the pod of a connector.
+// dialConnector connects to a loopback address in a connector pod.
 func (b *bed) dialConnector(ctx context.Context, connector, _, address string) (net.Conn, error) {
 	return b.node.DialLoopback(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, address)
 }

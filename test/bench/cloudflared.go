@@ -27,14 +27,14 @@ const (
 	edgeName = "h2.cftunnel.com"
 	// probeName is the name with which cloudflared only checks at its start whether it can connect.
 	probeName = "probe.cftunnel.com"
-	// upgradeHeader selects the streams of the edge that are not requests of visitors.
+	// upgradeHeader selects the edge's streams that are not requests from visitors.
 	upgradeHeader = "Cf-Cloudflared-Proxy-Connection-Upgrade"
 	// configurationPoll is how often the edge looks for a new configuration.
 	configurationPoll = time.Millisecond
 )
 
-// wrapper is the program that replaces the image of cloudflared: it replaces the port of the
-// metrics, and executes the binary.
+// wrapper is the program that replaces the cloudflared image: it replaces the metrics
+// port, and executes the binary.
 const wrapper = `#!/bin/sh
 for argument; do
 	shift
@@ -44,19 +44,20 @@ done
 exec "$CLOUDFLARED" "$@"
 `
 
-// cloudflaredEdge is the edge of Cloudflare for one real cloudflared: it speaks the protocol
-// "http2", in which the connector is the server. The configuration comes from the simulator.
+// cloudflaredEdge is the Cloudflare edge for one real cloudflared: it speaks the protocol
+// "http2", in which the connector is the server. The configuration comes from the
+// simulator.
 type cloudflaredEdge struct {
 	simulator *simulator.Server
-	tunnel    func() string // the ID of the tunnel, or empty
-	// resolve replaces the names of Services in a configuration by addresses: the namespace has
+	tunnel    func() string // its ID, or empty
+	// resolve replaces Service names in a configuration by addresses: the namespace has
 	// no DNS.
 	resolve   func(string) string
 	listener  net.Listener
-	authority string // the path of the certificate
+	authority string // path to the certificate
 
 	mu         sync.Mutex
-	connection http.RoundTripper // that of the connector that registered last
+	connection http.RoundTripper // from the connector that registered last
 }
 
 // startCloudflaredEdge starts the edge. Its certificate is in the directory.
@@ -116,7 +117,7 @@ func (e *cloudflaredEdge) connect(connection *tls.Conn) error {
 	return e.configure(client, ended)
 }
 
-// newClient returns a client of HTTP/2 on the connection, which has TLS already.
+// newClient returns an HTTP/2 client on the connection, which already uses TLS.
 func newClient(connection net.Conn) http.RoundTripper {
 	unused := make(chan net.Conn, 1)
 	unused <- connection
@@ -214,7 +215,7 @@ func send(client http.RoundTripper, update map[string]any) error {
 	return nil
 }
 
-// handler returns the data path: it sends the requests of visitors through the connector.
+// handler returns the data path: it sends visitors' requests through the connector.
 func (e *cloudflaredEdge) handler() http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: e,
@@ -238,7 +239,7 @@ func (e *cloudflaredEdge) RoundTrip(r *http.Request) (*http.Response, error) {
 	return connection.RoundTrip(r)
 }
 
-// resolver returns a function that replaces the names of the Services by their addresses.
+// resolver returns a function that replaces Service names by their addresses.
 func resolver(addresses map[string]string) func(string) string {
 	var pairs []string
 	for name, address := range addresses {

@@ -2,7 +2,7 @@
 // hostnames, and prints a table in Markdown. Each measurement has a new control plane, a
 // controller, one connector and, with the data plane Envoy, the real Envoy.
 //
-// The programs run in a network namespace, in which the addresses of Services are local.
+// The programs run in a network namespace, in which Service addresses are local.
 package main
 
 import (
@@ -28,7 +28,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// programsVariable is the environment variable with the directory of the built programs.
+// programsVariable names the environment variable with the directory that contains the
+// built programs.
 const programsVariable = "BENCH_PROGRAMS"
 
 // options are the flags.
@@ -145,8 +146,8 @@ func measureAll(ctx context.Context, o options, programs string) error {
 	return nil
 }
 
-// findCloudflared returns the absolute path of the program in the variable CLOUDFLARED, or an
-// empty path if it is not set.
+// findCloudflared returns the absolute path of the program in the variable CLOUDFLARED,
+// or an empty path if it is not set.
 func findCloudflared() (string, error) {
 	name := os.Getenv("CLOUDFLARED")
 	if name == "" {

@@ -28,12 +28,12 @@ const (
 	// changePause is the time between two changes. It exceeds the time for which the controller
 	// combines changes.
 	changePause = 1500 * time.Millisecond
-	// changeWindow is how long the requests after the start of a change count as meanwhile, at
-	// least.
+	// Requests that start up to changeWindow after a change begins count as meanwhile,
+	// even if the change takes less time.
 	changeWindow = 250 * time.Millisecond
 )
 
-// result is a row of the table.
+// result is a table row.
 type result struct {
 	bedOptions
 	requests    float64 // per second
@@ -94,7 +94,7 @@ func (b *bed) waitForAnswer(ctx context.Context, v *visitor, h int, want string,
 	}
 }
 
-// measure measures requests alone, and then changes of routes while requests are sent.
+// measure measures requests alone, and then route changes while requests are sent.
 func (b *bed) measure(ctx context.Context, o options) (result, error) {
 	r := result{bedOptions: b.bedOptions}
 	if err := b.measureMemory(&r); err != nil {
@@ -165,8 +165,8 @@ func (b *bed) measureChanges(ctx context.Context, o options, l load, r *result) 
 	return <-profiled
 }
 
-// change sends the requests for the hostnames of a route to the next Service, and returns how
-// long it took from the start of the write to the first answer of that Service.
+// change sends the requests for a route's hostnames to the next Service. It returns the
+// time from the start of the write to the first response from that Service.
 func (b *bed) change(ctx context.Context, v *visitor, index int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
@@ -184,8 +184,8 @@ func (b *bed) change(ctx context.Context, v *visitor, index int) (time.Duration,
 	return time.Since(start), err
 }
 
-// profile writes a CPU profile of the controller, and its metrics before and after it, if the
-// options name a directory. The result follows when the profile ends.
+// profile writes a CPU profile of the controller, and its metrics before and after it, if
+// the options name a directory. The result follows when the profile ends.
 func (b *bed) profile(ctx context.Context, o options) <-chan error {
 	ended := make(chan error, 1)
 	if o.profile == "" {
@@ -224,7 +224,7 @@ func download(ctx context.Context, url, path string) error {
 	return os.WriteFile(path, body, 0o600)
 }
 
-// measureMemory reads the memory of the processes.
+// measureMemory reads how much memory the processes use.
 func (b *bed) measureMemory(r *result) error {
 	programs := map[string]*float64{
 		cmp.Or(b.cloudflared, filepath.Join(b.programs, "connector")): &r.connector,

@@ -20,15 +20,15 @@ import (
 const (
 	namespace      = "bench"
 	controllerName = "tunnelgateway.dev/controller"
-	// hostnamesPerRoute is the number of hostnames of a route, and of a Service.
+	// A route and a Service each have hostnamesPerRoute hostnames.
 	hostnamesPerRoute = 2
-	// creators is the number of objects that are created concurrently.
+	// creators is how many objects are created concurrently.
 	creators = 16
 )
 
 var gatewayKey = types.NamespacedName{Namespace: namespace, Name: "gateway"}
 
-// createObjects creates the class, the Gateway, the Services and the routes.
+// createObjects creates the GatewayClass, the Gateway, the Services and the routes.
 func (b *bed) createObjects(ctx context.Context) error {
 	spec := gatewayv1.GatewaySpec{GatewayClassName: "bench", Listeners: []gatewayv1.Listener{{
 		Name: "all", Hostname: ptr.To(gatewayv1.Hostname("*.example.com")), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
@@ -65,8 +65,8 @@ func (b *bed) createObjects(ctx context.Context) error {
 	return nil
 }
 
-// settings returns the settings of the class. One connector is enough for two cores. The edge
-// of [cloudflaredEdge] has only HTTP/2.
+// settings returns the GatewayClass settings. One connector is enough for two cores. A
+// [cloudflaredEdge] supports only HTTP/2.
 func (b *bed) settings() v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
 		DataPlane: ptr.To(b.dataPlane), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1), Protocol: ptr.To(v1alpha1.ProtocolHTTP2)},
@@ -74,7 +74,6 @@ func (b *bed) settings() v1alpha1.TunnelConfigurationSpec {
 	}
 }
 
-// routes returns the number of routes.
 func (b *bed) routes() int { return (b.hostnames + hostnamesPerRoute - 1) / hostnamesPerRoute }
 
 // route returns a route that sends the requests for its hostnames to its own Service.
@@ -88,7 +87,7 @@ func (b *bed) route(i int) *gatewayv1.HTTPRoute {
 	return route
 }
 
-// forwardTo returns the rules of a route that sends all requests to the Service.
+// forwardTo returns rules that send all of a route's requests to the Service.
 func forwardTo(service string) []gatewayv1.HTTPRouteRule {
 	return []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
 		BackendObjectReference: gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(service), Port: ptr.To[int32](80)},
@@ -99,10 +98,10 @@ func hostname(i int) string { return fmt.Sprintf("host-%d.example.com", i) }
 
 func serviceName(i int) string { return fmt.Sprintf("service-%d", i) }
 
-// answer returns what a request for the hostname is answered with before any change.
+// answer returns the response to a request for the hostname before any change.
 func (b *bed) answer(hostname int) string { return b.addressOf(hostname / hostnamesPerRoute) }
 
-// addressOf returns the address of a Service.
+// addressOf returns a Service's address.
 func (b *bed) addressOf(service int) string {
 	return b.addresses[serviceName(service)+"."+namespace+".svc.cluster.local"]
 }

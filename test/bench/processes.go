@@ -54,7 +54,7 @@ func (p process) ticks() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the name of the program is in parentheses
+	_, after, _ := strings.Cut(string(stat), ") ") // the program name is in parentheses
 	fields := strings.Fields(after)
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("unexpected content of %s/stat", p)

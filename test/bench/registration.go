@@ -10,17 +10,17 @@ import (
 	"zombiezen.com/go/capnproto2/server"
 )
 
-// The interface with which cloudflared registers, in tunnelrpc/proto/tunnelrpc.capnp of
-// cloudflared, and its methods.
+// The interface with which cloudflared registers, and its methods. The source is
+// tunnelrpc/proto/tunnelrpc.capnp in cloudflared.
 const (
 	registrationInterface = 0xf71695ec7fe85497
 	registerMethod        = 0
 	unregisterMethod      = 1
 )
 
-// serveRegistration serves the control stream of cloudflared until it ends. It accepts every
-// registration, calls registered after the first, and answers that the tunnel is remotely
-// managed.
+// serveRegistration serves cloudflared's control stream until it ends. It accepts every
+// registration, calls registered after the first, and responds that the tunnel is
+// remotely managed.
 func serveRegistration(stream io.ReadWriteCloser, registered func()) {
 	methods := []server.Method{
 		{

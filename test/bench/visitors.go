@@ -76,8 +76,9 @@ func (l load) run(ctx context.Context, address string) ([]sample, error) {
 	return all, failure
 }
 
-// connection sends the requests of the connection with this index. With a rate, a request that
-// is late because the previous one was slow counts from the time at which it was due.
+// connection sends the requests on the connection with this index. With a rate, a request
+// that is late because the previous one was slow counts from the time at which it was
+// due.
 func (l load) connection(ctx context.Context, address string, index int) (samples []sample, err error) {
 	v := newVisitor(address)
 	defer v.client.CloseIdleConnections()

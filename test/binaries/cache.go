@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// progressInterval is the interval of the progress messages.
 	progressInterval = 5 * time.Second
 	// lockInterval is the interval between attempts to acquire the lock.
 	lockInterval = 200 * time.Millisecond
 )
 
-// cacheDir returns the directory that contains the programs of all clones.
+// cacheDir returns the directory with the programs for all clones.
 func cacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -32,7 +31,7 @@ func cacheDir() (string, error) {
 type cacheEntry struct {
 	dir      string
 	title    string   // what the directory contains, in progress messages
-	programs []string // the files of a complete entry
+	programs []string // the files that a complete entry has
 	progress io.Writer
 }
 
@@ -42,7 +41,7 @@ func (c cacheEntry) has(program string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isComplete reports whether the entry contains all of its programs.
+// isComplete reports whether the entry contains all its programs.
 func (c cacheEntry) isComplete() bool {
 	return !slices.ContainsFunc(c.programs, func(program string) bool { return !c.has(program) })
 }
@@ -79,7 +78,7 @@ func (c cacheEntry) fill(ctx context.Context, create func(dir string) error) err
 	return os.Rename(partial, c.dir)
 }
 
-// lock acquires the lock of the entry, and waits while another process has it.
+// lock acquires the entry's lock, and waits while another process has it.
 func (c cacheEntry) lock(ctx context.Context) (unlock func(), err error) {
 	done := reportEvery(progressInterval, func(waited time.Duration) {
 		fmt.Fprintf(c.progress, "%s: waiting for another process (%s)\n", c.title, waited)

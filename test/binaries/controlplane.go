@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// The programs of a control plane.
+// The programs in a control plane.
 const (
 	APIServer         = "kube-apiserver"
 	ControllerManager = "kube-controller-manager"
@@ -25,7 +25,7 @@ const (
 	etcdModule         = "go.etcd.io/etcd/server/v3"
 )
 
-// controlPlane are the programs of a control plane. The API server comes before
+// controlPlane are the programs in a control plane. The API server comes before
 // kube-controller-manager, whose version depends on it.
 var controlPlane = []Source{
 	{
@@ -42,23 +42,22 @@ var controlPlane = []Source{
 	},
 }
 
-// ControlPlane returns the paths of programs of a control plane, by name. It looks
-// for each program by itself: in the folder KUBEBUILDER_ASSETS, in the PATH and in the
-// user's cache directory. It downloads the API server and etcd if it finds none, and
-// builds only the programs from source that are still missing. It reports where each
-// program comes from to progress.
+// ControlPlane returns the paths to control plane programs, by name. It looks for each
+// program separately: in the folder KUBEBUILDER_ASSETS, in the PATH and in the user's
+// cache directory. It downloads the API server and etcd if it finds none, and builds only
+// the programs from source that are still missing. It reports where each program comes
+// from to progress.
 //
 // An installed program has the minor version that the nested module controlplane
-// requires, or the next one. kube-controller-manager is not newer than the API
-// server, which Kubernetes does not support.
+// requires, or the next one. kube-controller-manager is not newer than the API server,
+// which Kubernetes does not support.
 //
-// The working directory must be inside the repository, or in a module that
-// requires it.
+// The working directory must be inside the repository, or in a module that requires it.
 func ControlPlane(ctx context.Context, progress io.Writer, names ...string) (map[string]string, error) {
 	return search{progress, defaultReleases}.controlPlane(ctx, names)
 }
 
-// search looks for the programs of a control plane.
+// search looks for control plane programs.
 type search struct {
 	progress io.Writer
 	releases releases
@@ -90,8 +89,8 @@ func (s search) controlPlane(ctx context.Context, names []string) (map[string]st
 	return found, nil
 }
 
-// targets returns the programs with the names, in the order of controlPlane, and the
-// required version of Kubernetes.
+// targets returns the programs with the names, in the same order as controlPlane, and the
+// required Kubernetes version.
 func (s search) targets(ctx context.Context, names []string) (targets []*target, kubernetes *version.Version, err error) {
 	root, err := Root(ctx)
 	if err != nil {
@@ -112,12 +111,11 @@ func (s search) targets(ctx context.Context, names []string) (targets []*target,
 	return targets, kubernetes, nil
 }
 
-// parsedVersion returns the required version of the program.
 func (t *target) parsedVersion() *version.Version { return version.MustParseSemantic(t.version) }
 
 // findInstalled adds the installed programs to found, and returns the missing ones.
 func (s search) findInstalled(ctx context.Context, targets []*target, found map[string]string) (missing []*target) {
-	var later uint // the number of minor versions by which the installed API server is newer
+	var later uint // by how many minor versions the installed API server is newer
 	for _, t := range targets {
 		required := newMinorRange(t.parsedVersion(), 1)
 		if t.Name == ControllerManager {
@@ -136,8 +134,8 @@ func (s search) findInstalled(ctx context.Context, targets []*target, found map[
 	return missing
 }
 
-// findBuilt adds the programs that were built before to found, and returns the
-// missing ones.
+// findBuilt adds the programs that were built before to found, and returns the missing
+// ones.
 func (s search) findBuilt(targets []*target, found map[string]string) []*target {
 	return slices.DeleteFunc(targets, func(t *target) bool {
 		if !t.entry.has(t.Name) {
@@ -174,8 +172,8 @@ func (s search) findReleased(ctx context.Context, kubernetes *version.Version, t
 	})
 }
 
-// kubernetesFlags returns the flags of `go build`. The linker sets the version of
-// Kubernetes. The build date is fixed so that the build is reproducible.
+// kubernetesFlags returns flags for `go build`. The linker sets the Kubernetes version.
+// The build date is fixed so that the build is reproducible.
 func kubernetesFlags(version string) []string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")

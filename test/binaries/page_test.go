@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestPageHasTheWordsOfTheMessages checks each message in the table of
-// the page against the messages of mistakes.
+// TestPageHasTheWordsOfTheMessages checks each message in the page's table against the
+// messages for mistakes.
 func TestPageHasTheWordsOfTheMessages(t *testing.T) {
 	page, err := os.ReadFile("../../docs/contributing.md")
 	check(t, err)

@@ -21,20 +21,20 @@ import (
 	"sigs.k8s.io/controller-runtime/tools/setup-envtest/versions"
 )
 
-// releasedPrograms are the programs of a control plane that a release contains.
+// releasedPrograms are the control plane programs that a release contains.
 var releasedPrograms = []string{APIServer, Etcd}
 
 // releases are the archives that the tool setup-envtest downloads. Their index
 // contains their checksums.
 type releases struct {
-	index string        // URL of the index; empty for the default of setup-envtest
+	index string        // its URL; empty for setup-envtest's default
 	limit time.Duration // timeout for the whole download
 }
 
 var defaultReleases = releases{limit: 10 * time.Second}
 
-// find returns the directory that contains the newest release of the minor version
-// of Kubernetes. It downloads the release unless the cache contains it.
+// find returns the directory that contains the newest Kubernetes release with the minor
+// version. It downloads the release unless the cache contains it.
 func (r releases) find(ctx context.Context, progress io.Writer, kubernetes *version.Version) (cacheEntry, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -59,7 +59,7 @@ func (r releases) find(ctx context.Context, progress io.Writer, kubernetes *vers
 	return entry, err
 }
 
-// download writes the programs of the newest release of the minor version to dir.
+// download writes the programs in the newest release with the minor version to dir.
 func (r releases) download(ctx context.Context, kubernetes *version.Version, dir string) error {
 	client := &remote.HTTPClient{Log: logr.Discard(), IndexURL: r.index}
 	all, err := client.ListVersions(ctx) // newest first
@@ -100,8 +100,8 @@ func fetch(ctx context.Context, client remote.Client, release versions.Concrete,
 	return nil
 }
 
-// extract writes the programs of an archive to dir. It ignores other files, and the
-// directories of the archive.
+// extract writes the programs in an archive to dir. It ignores other files, and the
+// archive's directories.
 func extract(archive io.Reader, dir string) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// releaseServer serves an index with releases of several versions, and their archives.
+// releaseServer serves an index with several releases, and their archives.
 type releaseServer struct {
 	*httptest.Server
 	archives map[string][]byte // by name
-	checksum map[string]string // in the index, if it is not that of the archive
+	checksum map[string]string // in the index, if it differs from the archive's
 	hangs    string            // the path whose answer never ends
 	requests atomic.Int32
 }
@@ -73,8 +73,7 @@ func (s *releaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// releaseArchive returns an archive with executable files in the folder of the
-// releases.
+// releaseArchive returns an archive with executable files in the releases' folder.
 func releaseArchive(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -90,8 +89,8 @@ func releaseArchive(t *testing.T, files map[string]string) []byte {
 	return out.Bytes()
 }
 
-// TestMissingProgramsAreDownloaded checks that the newest patch version of the
-// required minor version is downloaded, once.
+// TestMissingProgramsAreDownloaded checks that the newest patch version for the required
+// minor version is downloaded, once.
 func TestMissingProgramsAreDownloaded(t *testing.T) {
 	m := newMachine(t)
 	server := newReleaseServer(t)

@@ -17,32 +17,30 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// modulePath is the path of the main module, which contains the nested modules.
+// modulePath is the main module, which contains the nested modules.
 const modulePath = "github.com/tunnel-gateway/tunnel-gateway"
 
 // Source is a program that a nested module builds from source.
 type Source struct {
-	// Name is the name of the program and of its directory in the cache.
+	// Name is the program's name, and the name of its directory in the cache.
 	Name string
 	// ImportPath is the path of the main package.
 	ImportPath string
-	// Module is the directory of the nested module, relative to the repository.
+	// Module is the nested module's directory, relative to the repository.
 	Module string
-	// VersionModule is the module whose required version is the version of the
-	// program.
+	// VersionModule is the module whose required version is the program's version.
 	VersionModule string
-	// BuildTime is the time of the first build on an ordinary machine, in words.
+	// BuildTime says in words how long the first build takes on an ordinary machine.
 	BuildTime string
-	// Flags returns the flags of `go build` for a version.
+	// Flags returns the flags with which `go build` builds a version.
 	Flags func(version string) []string
 }
 
-// Build returns the path of the program, in the version that its nested module
-// requires. The first call on a machine builds it into the user's cache directory.
-// All clones and processes share the result. Build reports its progress to progress.
+// Build returns the path to the program, in the version that its nested module requires.
+// The first call on a machine builds it into the user's cache directory. All clones and
+// processes share the result. Build reports its progress to progress.
 //
-// The working directory must be inside the repository, or in a module that
-// requires it.
+// The working directory must be inside the repository, or in a module that requires it.
 func (s Source) Build(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := Root(ctx)
 	if err != nil {
@@ -59,10 +57,9 @@ func (s Source) Build(ctx context.Context, progress io.Writer) (string, error) {
 	return t.path(), nil
 }
 
-// Root returns the directory of the repository.
+// Root returns the repository's directory.
 //
-// The working directory must be inside the repository, or in a module that
-// requires it.
+// The working directory must be inside the repository, or in a module that requires it.
 func Root(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
 	if err != nil {
@@ -97,7 +94,7 @@ func (s Source) target(root string, progress io.Writer) (*target, error) {
 	return &target{Source: s, version: version, moduleDir: moduleDir, entry: cacheEntry{dir, s.Name, []string{s.Name}, progress}}, nil
 }
 
-// requiredVersion returns the version of the program that goMod requires.
+// requiredVersion returns the program version that goMod requires.
 func (s Source) requiredVersion(goMod []byte) (string, error) {
 	file, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
@@ -112,13 +109,13 @@ func (s Source) requiredVersion(goMod []byte) (string, error) {
 }
 
 // fingerprint returns a hash of the dependencies, the program, the flags and the
-// platform. It distinguishes builds of the same version.
+// platform. It distinguishes builds with the same version.
 func (s Source) fingerprint(goMod []byte, version string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%q\n%s/%s", goMod, s.ImportPath, s.Flags(version), runtime.GOOS, runtime.GOARCH))
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-// path returns the path of the program in the cache.
+// path returns the path to the program in the cache.
 func (t *target) path() string { return filepath.Join(t.entry.dir, t.Name) }
 
 // build builds the program into the cache.
@@ -151,7 +148,7 @@ func (t *target) compile(ctx context.Context, path string) error {
 	return nil
 }
 
-// withStderr adds the error output of a command to its error.
+// withStderr adds a command's error output to its error.
 func withStderr(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -14,11 +14,10 @@ import (
 // versionTimeout is the timeout for a program to print its version.
 const versionTimeout = 10 * time.Second
 
-// versionPattern matches the version in the output of --version of the API server,
-// "Kubernetes v1.36.3", and of etcd and Envoy, which print more lines and words.
+// versionPattern matches the version in the output from --version: "Kubernetes v1.36.3"
+// from the API server, and more lines and words from etcd and Envoy.
 var versionPattern = regexp.MustCompile(`\b\d+\.\d+\.\d+\b|v\d+\.\d+\.\d+\b`)
 
-// minorRange is a range of minor versions.
 type minorRange struct{ major, lowest, highest uint }
 
 // newMinorRange returns the minor version of v and the given number of later ones.
@@ -60,7 +59,7 @@ func versionOf(ctx context.Context, path string) (*version.Version, error) {
 	return version.ParseSemantic(text)
 }
 
-// limitedOutput is the output of a program, which may print without end.
+// limitedOutput is the output from a program that may print without end.
 type limitedOutput struct{ text []byte }
 
 // Write fails when the output exceeds maxOutput. The program then has a broken pipe.

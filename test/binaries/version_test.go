@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A program of this name that is another program may ignore --version.
+// Another program with this name may ignore --version.
 func TestProgramThatPrintsWithoutEndIsSkipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), APIServer)
 	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec yes 1.36.0\n"), 0o700); err != nil { // #nosec G306 -- a program

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy logs each answered request of a user that needs permissions. A watch
-// is logged when it starts and when it ends. Response bodies are logged only for
-// lists of Secrets, because they show whether the client requested only metadata.
+// auditPolicy logs each completed request by users that need permissions. A watch is
+// logged when it starts and when it ends. Response bodies are logged only for Secret
+// lists, because they show whether the client requested only metadata.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -32,9 +32,9 @@ rules:
 - level: Metadata
 `
 
-// Audit returns a function that makes an API server log every request that it
-// answers, and the path of the log, which [ReadAudit] reads. It writes the audit
-// policy to dir, which also contains the log.
+// Audit returns a function that makes an API server log every request that it completes,
+// and the log's path, which [ReadAudit] reads. It writes the audit policy to dir, which
+// also contains the log.
 func Audit(dir string) (log string, configure func(*envtest.APIServer), err error) {
 	policy, log := filepath.Join(dir, "audit-policy.yaml"), filepath.Join(dir, "audit.log")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -51,12 +51,12 @@ func Audit(dir string) (log string, configure func(*envtest.APIServer), err erro
 // Request is a user's request for a resource, with its result.
 type Request struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status of the response.
 	Code int32
 	// Terminating reports whether the API server rejected the request because the
 	// namespace is being deleted. No user can create objects in such a namespace.
 	Terminating bool
-	// ResponseKind is the kind of the returned object for a list of Secrets, and
+	// ResponseKind is the kind of the returned object if the request lists Secrets, and
 	// empty for other requests.
 	ResponseKind string
 }
@@ -85,8 +85,8 @@ func (r Request) ChangesOutside(inside func(namespace string) bool) bool {
 	return true
 }
 
-// ReadAudit returns the requests of a user for resources, from the log of
-// [Audit]. It omits discovery requests, which every user may send.
+// ReadAudit returns a user's requests for resources, from the log that [Audit]
+// configures. It omits discovery requests, which every user may send.
 func ReadAudit(log, user string) ([]Request, error) {
 	file, err := os.Open(log)
 	if err != nil {

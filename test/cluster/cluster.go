@@ -17,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
-// ServiceCIDR is the default range of the ClusterIPs. In a network namespace of package
-// netns, its addresses belong to the machine.
+// ServiceCIDR is the default range for ClusterIPs. In a network namespace that package
+// netns creates, its addresses belong to the machine.
 const ServiceCIDR = "10.96.0.0/12"
 
 // maxWait is the time for which each program may start or stop, and the CRDs may be installed. It
@@ -35,7 +35,7 @@ type Options struct {
 	// Deployments then create no Pods, Services get no EndpointSlices, no owned object is
 	// deleted with its owner, and deleted namespaces remain.
 	WithoutControllers bool
-	// ServiceCIDR is the range of the ClusterIPs. It defaults to [ServiceCIDR]. A range in
+	// ServiceCIDR is the range for ClusterIPs. It defaults to [ServiceCIDR]. A range in
 	// 127.0.0.0/8 is valid; on Linux, all its addresses belong to the machine.
 	ServiceCIDR string
 	// APIServer changes the API server before it starts, for example its flags.
@@ -45,20 +45,19 @@ type Options struct {
 	CRDs func(defaults []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition
 }
 
-// Cluster is a running control plane with the CRDs of the Gateway API's standard
-// channel and of this project. The controllers of Kubernetes run: Deployments
-// create Pods, Services get EndpointSlices, and namespaces get their
-// ServiceAccount. The garbage collector deletes objects without an owner, and the
-// objects of a deleted namespace. This takes less than a second, or five seconds
-// for a namespace. The garbage collector needs up to 30 seconds to find a CRD that
-// is created later.
+// Cluster is a running control plane with this project's CRDs and the Gateway API CRDs in
+// the standard channel. The Kubernetes controllers run: Deployments create Pods, Services
+// get EndpointSlices, and namespaces get their ServiceAccount. The garbage collector
+// deletes objects without an owner, and a deleted namespace's objects. This takes less
+// than a second, or five seconds for a namespace. The garbage collector needs up to 30
+// seconds to find a CRD that is created later.
 //
-// The cluster has no Nodes, no scheduler and no volumes. A Pod stays pending
-// unless package node runs it or a test updates its status. Such a test must also
-// create the Node, because EndpointSlices omit the Pods of a Node that does
-// not exist. The Node needs no lease.
+// The cluster has no Nodes, no scheduler and no volumes. A Pod stays pending unless
+// package node runs it or a test updates its status. Such a test must also create the
+// Node, because EndpointSlices omit a Pod if its Node does not exist. The Node needs no
+// lease.
 type Cluster struct {
-	// Config connects as a member of system:masters.
+	// Config connects as a member of the group system:masters.
 	Config *rest.Config
 
 	environment       *envtest.Environment
@@ -66,16 +65,15 @@ type Cluster struct {
 	workspace         *workspace
 }
 
-// Start starts a cluster with the programs of [binaries.ControlPlane]. It returns when
-// the API server serves the CRDs and the controllers work, which takes a few seconds
-// if no program has to be downloaded or built. Canceling ctx stops Start but not a cluster
-// that it has returned; the caller stops the cluster. If the calling process ends
-// for any reason, the processes of the cluster are killed and its files are
-// removed.
+// Start starts a cluster with the programs from [binaries.ControlPlane]. It returns when
+// the API server serves the CRDs and the controllers work, which takes a few seconds if
+// no program has to be downloaded or built. Canceling ctx stops Start but not a cluster
+// that it has returned; the caller stops the cluster. If the calling process ends for any
+// reason, the cluster's processes are killed and its files are removed.
 //
-// The output of the processes is discarded unless the environment variable
-// KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT is true. The processes do not belong to
-// the caller's process group, so Ctrl-C in a terminal signals only the caller.
+// The processes' output is discarded unless the environment variable
+// KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT is true. The processes do not belong to the
+// caller's process group, so Ctrl-C in a terminal signals only the caller.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	progress := options.Progress
 	if progress == nil {
@@ -110,9 +108,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	environment.ControlPlane.APIServer.Configure().
 		Set("service-cluster-ip-range", cmp.Or(options.ServiceCIDR, ServiceCIDR)).
-		// The API server would look for an address of its own, which a machine without a
-		// route to other networks does not have, and for the Service "kubernetes" it cannot be
-		// a loopback address.
+		// Otherwise, the API server would look for its own address, which a machine
+		// without a route to other networks does not have. For the Service "kubernetes",
+		// the address cannot be a loopback address.
 		Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
 	if !options.WithoutControllers {
 		// envtest disables the admission plugin ServiceAccount, because without the

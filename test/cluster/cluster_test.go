@@ -100,7 +100,7 @@ func apply(t *testing.T, admin client.Client, manager, spec string) error {
 	return admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager))
 }
 
-// kubeconfigClient returns a client that uses the kubeconfig of the cluster.
+// kubeconfigClient returns a client that uses the cluster's kubeconfig.
 func kubeconfigClient(t *testing.T, c *cluster.Cluster) client.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -122,7 +122,7 @@ func kubeconfigClient(t *testing.T, c *cluster.Cluster) client.Client {
 	return admin
 }
 
-// gateway returns a Gateway with one listener of protocol HTTP.
+// gateway returns a Gateway with one HTTP listener.
 func gateway(namespace, name string, tls *gatewayv1.ListenerTLSConfig) *gatewayv1.Gateway {
 	return &gatewayv1.Gateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -25,16 +25,16 @@ const (
 	controllerManagerPoll = 50 * time.Millisecond
 )
 
-// disabledControllers are the controllers of Kubernetes that do not run.
+// disabledControllers are the Kubernetes controllers that do not run.
 var disabledControllers = []string{
-	// The Nodes of the tests do not renew their leases, so these controllers would
-	// evict their Pods.
+	// The tests' Nodes do not renew their leases, so these controllers would evict their
+	// Pods.
 	"node-lifecycle-controller", "taint-eviction-controller", "device-taint-eviction-controller",
-	// It requires address ranges for the Pods of each Node.
+	// It requires Pod address ranges for each Node.
 	"node-ipam-controller",
 	// It deletes Pods whose Node does not exist.
 	"pod-garbage-collector-controller",
-	// They search for plugins in directories of the machine.
+	// They search for plugins in the machine's directories.
 	"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller",
 	"persistentvolume-expander-controller",
 }
@@ -45,8 +45,8 @@ type controllerManager struct {
 	ended   chan struct{} // closed when the process has ended
 }
 
-// startControllerManager starts the controllers, which connect to the API server
-// of environment. Their output goes to the output of the API server.
+// startControllerManager starts the controllers, which connect to the environment's API
+// server. They write to the same output as the API server.
 func startControllerManager(environment *envtest.Environment, w *workspace) (*controllerManager, error) {
 	flags, err := controllerFlags(environment, w)
 	if err != nil {
@@ -66,7 +66,7 @@ func startProcess(process *exec.Cmd) (*controllerManager, error) {
 	}
 	c := &controllerManager{process: process, ended: make(chan struct{})}
 	go func() {
-		_ = process.Wait() // ProcessState contains the result
+		_ = process.Wait() // ProcessState has the result
 		close(c.ended)
 	}()
 	return c, nil
@@ -83,8 +83,8 @@ func (c *controllerManager) exitError() error {
 	}
 }
 
-// controllerFlags returns the flags of kube-controller-manager and writes the
-// files that they refer to.
+// controllerFlags returns the kube-controller-manager flags and writes the files that
+// they refer to.
 func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, error) {
 	server := environment.ControlPlane.APIServer
 	user, err := environment.AddUser(envtest.User{Name: "system:" + binaries.ControllerManager}, &rest.Config{})
@@ -107,7 +107,7 @@ func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, 
 		"--root-ca-file=" + caFile,
 		"--leader-elect=false",
 		"--secure-port=0",
-		// The limits of envtest's client. Only the tests use the API server.
+		// The limits that envtest's client has. Only the tests use the API server.
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
 	}, err
 }
@@ -134,7 +134,7 @@ func (c *controllerManager) wait(ctx context.Context, admin *rest.Config) error 
 }
 
 // stop stops the controllers and waits for them. It returns an error if they ended
-// before, because that may explain a failure of the caller.
+// before, because that may explain why the caller failed.
 func (c *controllerManager) stop() error {
 	if err := c.exitError(); err != nil {
 		return err

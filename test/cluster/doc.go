@@ -1,7 +1,7 @@
-// Package cluster runs a real Kubernetes control plane for the tests and the demo.
-// It starts kube-apiserver, kube-controller-manager and etcd, which package binaries
-// provides, and installs the CRDs of the Gateway API and of this project.
+// Package cluster runs a real Kubernetes control plane for the tests and the demo. It
+// starts kube-apiserver, kube-controller-manager and etcd, which package binaries
+// provides, and installs the Gateway API CRDs and this project's CRDs.
 //
-// The package creates no objects for the tests, and starts neither the controller
-// nor the Cloudflare simulator. It works on Unix only.
+// The package creates no objects for the tests, and starts neither the controller nor the
+// Cloudflare simulator. It works on Unix only.
 package cluster

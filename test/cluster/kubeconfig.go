@@ -21,20 +21,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The namespace and the name of the controller's ServiceAccount in config/rbac.
-// The controller's Lease is in the same namespace.
+// The namespace and name that config/rbac gives the controller's ServiceAccount. The
+// controller's Lease is in the same namespace.
 const (
 	ControllerNamespace = "tunnel-gateway"
 	controllerName      = "tunnel-gateway"
 )
 
-// identitySeconds is the validity of a ServiceAccount token, in seconds. It is
-// longer than any test takes.
+// A ServiceAccount token is valid for identitySeconds, which is longer than any test
+// takes.
 const identitySeconds int64 = 6 * 60 * 60
 
-// Identity writes a kubeconfig for the ServiceAccount to path. It contains a token,
-// like that of a pod, and no other credentials. It returns the user name of the
-// ServiceAccount. admin must be allowed to request the token.
+// Identity writes a kubeconfig for the ServiceAccount to path. It contains a token, like
+// a pod's kubeconfig, and no other credentials. It returns the ServiceAccount's user
+// name. admin must be allowed to request the token.
 func Identity(ctx context.Context, admin *rest.Config, namespace, name, path string) (user string, err error) {
 	kube, err := kubernetes.NewForConfig(admin)
 	if err != nil {
@@ -75,9 +75,9 @@ func ControllerIdentity(ctx context.Context, admin *rest.Config, dir, path strin
 	return Identity(ctx, admin, ControllerNamespace, controllerName, path)
 }
 
-// ControllerRoles applies the Roles and RoleBindings of the manifests in dir,
-// which is config/rbac, in another namespace. The identity of
-// [ControllerIdentity] then has the same permissions there as in its namespace.
+// ControllerRoles applies the Roles and RoleBindings from the manifests in dir, which is
+// config/rbac, in another namespace. The identity from [ControllerIdentity] then has the
+// same permissions there as in its own namespace.
 func ControllerRoles(ctx context.Context, kube client.Client, dir, namespace string) error {
 	return createAll(ctx, kube, dir, func(object *unstructured.Unstructured) bool {
 		object.SetNamespace(namespace)
@@ -85,8 +85,8 @@ func ControllerRoles(ctx context.Context, kube client.Client, dir, namespace str
 	})
 }
 
-// createAll creates the objects of the manifests in dir for which selects returns
-// true. selects may change the object.
+// createAll creates the objects in dir's manifests for which selects returns true.
+// selects may change the object.
 func createAll(ctx context.Context, kube client.Client, dir string, selects func(*unstructured.Unstructured) bool) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestCallersSetTheLogger checks that every package that starts a cluster sets the
-// logger of controller-runtime. Otherwise controller-runtime prints a warning with
-// a stack trace if the start takes more than 30 seconds.
+// TestCallersSetTheLogger checks that every package that starts a cluster sets
+// controller-runtime's logger. Otherwise controller-runtime prints a warning with a stack
+// trace if the start takes more than 30 seconds.
 func TestCallersSetTheLogger(t *testing.T) {
 	// The call is not a literal here, so that this file does not count as a caller.
 	const start, set = "= cluster." + "Start(", ".Set" + "Logger("

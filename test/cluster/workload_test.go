@@ -16,9 +16,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// timeout is how long a test waits for a controller. The deletion of a namespace
-// takes five seconds, because its controller first waits until all API servers
-// have observed it. Everything else takes less than a second.
+// timeout is how long a test waits for a controller. Deleting a namespace takes five
+// seconds, because its controller first waits until all API servers have observed it.
+// Everything else takes less than a second.
 const timeout = 20 * time.Second
 
 var labels = map[string]string{"app": "echo"}
@@ -90,8 +90,8 @@ func testNamespace(t *testing.T, kube client.Client) {
 	eventuallyGone(t, kube, inside)
 }
 
-// testEndpointSlice checks that a Service gets an EndpointSlice with the address
-// of a ready Pod. It creates the Node and writes the Pod's status.
+// testEndpointSlice checks that a Service gets an EndpointSlice with a ready Pod's
+// address. It creates the Node and writes the Pod's status.
 func testEndpointSlice(t *testing.T, kube client.Client) {
 	g, ns := NewWithT(t), namespace(t, kube)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: ns}}

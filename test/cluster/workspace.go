@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
-// workspace contains the programs and the files of one control plane. When this
-// process ends, the programs are killed and the files are removed.
+// workspace contains one control plane's programs and files. When this process ends, the
+// programs are killed and the files are removed.
 type workspace struct {
 	children *childproc.Group
 	programs map[string]string // paths to run, by name

@@ -121,11 +121,10 @@ type attackEnvironment struct {
 	attackerNamespace string
 }
 
-// newAttackEnvironment creates the GatewayClasses for the victims, and the attackers'
-// Gateways with a GatewayClass that does not exist yet. If two Gateways claim a tunnel,
-// the older one wins, so the attackers' Gateways are created before the victims'
-// Gateways. If both are created in the same second, the attackers' Gateways win because
-// of their namespace's name.
+// newAttackEnvironment creates the GatewayClasses, and the attackers' Gateways with a
+// GatewayClass that does not exist yet. If two Gateways claim a tunnel, the older one
+// wins, so the attackers' Gateways are created before the victims' Gateways. If both are
+// created in the same second, the attackers' Gateways win by namespace and name.
 func newAttackEnvironment(forgeries []*forgery) *attackEnvironment {
 	GinkgoHelper()
 	env := &attackEnvironment{environment: newEnvironment(), forgeries: forgeries}

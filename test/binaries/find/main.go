@@ -1,6 +1,6 @@
-// Command find prints the paths of programs of other projects that the tests run. It
-// downloads or builds the programs that it does not find. `make` runs it before the
-// tests to show its progress, which `go test` would not print before the end.
+// Command find prints the paths to other projects' programs that the tests run. It
+// downloads or builds the programs that it does not find. `make` runs it before the tests
+// to show its progress, which `go test` would not print before the end.
 package main
 
 import (

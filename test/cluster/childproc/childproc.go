@@ -1,7 +1,6 @@
-// Package childproc kills child processes and removes their files when the parent
-// process ends for any reason. A signal handler is not enough: a panic or the
-// timeout of `go test` ends a process without a signal. The package works on Unix
-// only.
+// Package childproc kills child processes and removes their files when the parent process
+// ends for any reason. A signal handler is not enough: a panic or the timeout in `go
+// test` ends a process without a signal. The package works on Unix only.
 //
 // The package does not start or stop the programs while the parent process runs.
 package childproc
@@ -18,17 +17,17 @@ import (
 //go:embed childproc.sh
 var script []byte
 
-// Group is a group of programs that end when this process ends, even if it is
-// killed. A temporary directory contains the group and the files of its programs.
-// [Group.Wrap] is not safe for concurrent use.
+// Group is a group of programs that end when this process ends, even if it is killed. The
+// group and its programs keep their files in a temporary directory. [Group.Wrap] is not
+// safe for concurrent use.
 type Group struct {
 	dir   string
-	count int      // number of programs
+	count int      // programs
 	pipe  *os.File // the pipe that the programs watch; the kernel closes it when this process ends
 }
 
-// New returns a group without programs. name is part of the name of its temporary
-// directory. The caller calls [Group.Close].
+// New returns a group without programs. Its temporary directory's name contains name. The
+// caller calls [Group.Close].
 func New(name string) (_ *Group, err error) {
 	dir, err := os.MkdirTemp("", "tunnel-gateway-"+name+"-")
 	if err != nil {
@@ -86,7 +85,7 @@ func WriteProgram(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o700) // #nosec G306 -- the owner must be able to run it
 }
 
-// Close kills the programs that still run and removes the directory of the group.
+// Close kills the programs that still run and removes the group's directory.
 func (g *Group) Close() error {
 	var err error
 	if g.pipe != nil {

@@ -46,7 +46,7 @@ func (n *Node) reportUnschedulable(ctx context.Context, object *corev1.Pod) erro
 	return client.IgnoreNotFound(n.kube.Status().Patch(ctx, after, client.StrategicMergeFrom(object)))
 }
 
-// unboundPods returns the Pods without a node, for changes of Nodes.
+// unboundPods returns the Pods without a node when a Node changes.
 func unboundPods(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var pods corev1.PodList

@@ -26,8 +26,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// connectorNodeName is the name of the node that runs connectors. It runs only the
-// Pods that name it.
+// connectorNodeName names the node that runs connectors. It runs only the Pods that name
+// it.
 const connectorNodeName = "connectors"
 
 func TestConnectorWithMetricsOnLoopbackBecomesReadyAndUnready(t *testing.T) {
@@ -51,7 +51,8 @@ func TestConnectorWithAnIPv6AddressAloneBecomesReady(t *testing.T) {
 	eventuallyReports(t, deployment, "Ready")
 }
 
-// The connectors of the default settings listen on the IPv4 and the IPv6 addresses of their pods.
+// With the default settings, connectors listen on the IPv4 and the IPv6 addresses of
+// their pods.
 func TestMetricsAddressOfConnectorsCoversIPv6(t *testing.T) {
 	t.Parallel()
 	arguments := connectorObjects(t, types.NamespacedName{Namespace: "infra", Name: "shared"}, v1alpha1.Connector{}).Deployment.Spec.Template.Spec.Containers[0].Args
@@ -148,7 +149,7 @@ func startConnectorNode(t *testing.T, edge string, o node.Options, environment .
 	})
 }
 
-// connectorObjects returns the objects that run the connectors of a Gateway.
+// connectorObjects returns the objects that run a Gateway's connectors.
 func connectorObjects(t *testing.T, gateway types.NamespacedName, settings v1alpha1.Connector) connector.Objects {
 	t.Helper()
 	objects, err := connector.Build(connector.Input{
@@ -164,8 +165,8 @@ func connectorObjects(t *testing.T, gateway types.NamespacedName, settings v1alp
 	return objects
 }
 
-// applyConnectors creates the objects that run a connector on the node, and returns
-// the Deployment. Without a ready delay and with a short period of the probe, the test is faster.
+// applyConnectors creates the objects that run a connector on the node, and returns the
+// Deployment. Without a ready delay and with a short probe period, the test is faster.
 func applyConnectors(t *testing.T, nodeName string, settings v1alpha1.Connector, token string) *appsv1.Deployment {
 	t.Helper()
 	gateway := types.NamespacedName{Namespace: namespace(t), Name: "shared"}

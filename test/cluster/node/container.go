@@ -14,14 +14,13 @@ import (
 
 const (
 	// A container that ends restarts after minBackoff. The backoff doubles up to
-	// maxBackoff, and is reset when the container has run for stableRunTime. The
-	// backoff of Kubernetes is from 10 seconds to 5 minutes.
+	// maxBackoff, and is reset when the container has run for stableRunTime. Kubernetes'
+	// own backoff is from 10 seconds to 5 minutes.
 	minBackoff    = 100 * time.Millisecond
 	maxBackoff    = 5 * time.Second
 	stableRunTime = 10 * time.Second
 )
 
-// container is a container of a Pod.
 type container struct {
 	pod     *pod
 	spec    corev1.Container
@@ -35,18 +34,18 @@ type container struct {
 	mu       sync.Mutex
 	current  corev1.ContainerStatus
 	process  *process   // nil unless it runs
-	log      *outputLog // log of the current or last process; nil before the first
-	previous *outputLog // log of the process before that
+	log      *outputLog // current or last process; nil before the first
+	previous *outputLog // the process before that
 }
 
-// waitingError is a problem that makes a container wait. Its fields are the reason
-// and the message of the container's state.
+// waitingError is a problem that makes a container wait. Its fields are the reason and
+// message in the container's state.
 type waitingError struct{ reason, message string }
 
 func (w *waitingError) Error() string { return w.reason + ": " + w.message }
 
-// configError returns the error of a container whose configuration is invalid or
-// refers to a missing object.
+// configError returns the error for a container whose configuration is invalid or refers
+// to a missing object.
 func configError(format string, a ...any) *waitingError {
 	return &waitingError{reason: "CreateContainerConfigError", message: fmt.Sprintf(format, a...)}
 }
@@ -92,7 +91,7 @@ func (c *container) updateStatus(change func(*corev1.ContainerStatus)) {
 	c.pod.notify()
 }
 
-// setWaiting sets the reason and the message of the waiting state.
+// setWaiting sets the waiting state with the reason and message.
 func (c *container) setWaiting(reason, message string) {
 	c.updateStatus(func(s *corev1.ContainerStatus) {
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
@@ -129,9 +128,8 @@ func (c *container) run() {
 	}
 }
 
-// shouldRestart reports whether the container restarts, depending on the restart
-// policy and on the exit code in the status. A sidecar has a restart policy of its
-// own, which is Always.
+// shouldRestart reports whether the container restarts, depending on the restart policy
+// and on the exit code in the status. A sidecar has its own restart policy, Always.
 func (c *container) shouldRestart() bool {
 	if c.sidecar {
 		return c.restarts.Err() == nil
@@ -170,9 +168,9 @@ func (c *container) runOnce(spec *processSpec) time.Duration {
 	return time.Since(b.started)
 }
 
-// waitOrTerminate waits for the end of the process. When the container stops or is
-// unhealthy, it terminates the process, and kills it after the grace period. unhealthy
-// receives the grace period of an unhealthy container.
+// waitOrTerminate waits until the process ends. When the container stops or is unhealthy,
+// it terminates the process, and kills it after the grace period. unhealthy receives an
+// unhealthy container's grace period.
 func (c *container) waitOrTerminate(p *process, unhealthy <-chan time.Duration) {
 	go p.wait()
 	var grace <-chan time.Time
@@ -194,7 +192,7 @@ func (c *container) waitOrTerminate(p *process, unhealthy <-chan time.Duration) 
 	<-p.done
 }
 
-// recordStart writes the start of the process to the status.
+// recordStart writes to the status that the process has started.
 func (c *container) recordStart(p *process, output *outputLog, startedAt metav1.Time) {
 	c.mu.Lock()
 	restarted := c.log != nil
@@ -210,7 +208,7 @@ func (c *container) recordStart(p *process, output *outputLog, startedAt metav1.
 	})
 }
 
-// recordExit writes the end of the process to the status. It also sets the last
+// recordExit writes to the status that the process has ended. It also sets the last
 // termination state unless the Pod is stopping.
 func (c *container) recordExit(p *process, startedAt metav1.Time) {
 	c.mu.Lock()
@@ -239,7 +237,7 @@ type processSpec struct {
 	program     []string // the command without the container's arguments
 	environment []string
 	dir         string
-	ports       map[int32]int // real port of each container port
+	ports       map[int32]int // real port by container port
 }
 
 // prepare writes the volumes and returns how to start the process.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// endpoint is an address and a port of a Service.
+// endpoint is an address and a port to which a Service sends connections.
 type endpoint struct {
 	ip   netip.Addr
 	port int32
@@ -40,7 +40,7 @@ func (n *Node) dial(ctx context.Context, network, address string) (net.Conn, err
 	return n.network.dial(ctx, network, target.ip, target.port)
 }
 
-// splitAddress returns the host and the port of an address.
+// splitAddress returns the host and port in an address.
 func splitAddress(address string) (host string, port int32, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -50,7 +50,7 @@ func splitAddress(address string) (host string, port int32, err error) {
 	return host, int32(number), err
 }
 
-// resolve returns an endpoint of the Service with that DNS name, and selects the
+// resolve returns an endpoint for the Service with that DNS name, and selects the
 // endpoints in turn. It reads the Service and its EndpointSlices without a cache.
 func (n *Node) resolve(ctx context.Context, host string, port int32) (endpoint, error) {
 	key, err := serviceKey(host)
@@ -81,8 +81,7 @@ func (n *Node) resolve(ctx context.Context, host string, port int32) (endpoint, 
 	return ready[n.network.nextIndex(host)%len(ready)], nil
 }
 
-// serviceKey parses "<service>.<namespace>.svc", with or without the domain of the
-// cluster.
+// serviceKey parses "<service>.<namespace>.svc", with or without the cluster domain.
 func serviceKey(host string) (client.ObjectKey, error) {
 	name, _ := strings.CutSuffix(strings.TrimSuffix(host, "."), ".cluster.local")
 	parts := strings.Split(name, ".")
@@ -92,10 +91,10 @@ func serviceKey(host string) (client.ObjectKey, error) {
 	return client.ObjectKey{Namespace: parts[1], Name: parts[0]}, nil
 }
 
-// endpoints returns the endpoints of a port of the Service that receive connections,
-// sorted. Of a Service with an address, terminating endpoints that still serve receive
-// connections if no endpoint is ready, as the section "Traffic load balancing during
-// termination" of the Kubernetes documentation of virtual IPs specifies.
+// endpoints returns the endpoints that receive connections for a Service port, sorted. If
+// no endpoint is ready and the Service has an address, terminating endpoints that still
+// serve receive connections, as Kubernetes documents under "Traffic load balancing during
+// termination" on its page about virtual IPs.
 func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port int32) ([]endpoint, error) {
 	headless := service.Spec.ClusterIP == corev1.ClusterIPNone
 	name, found := portName(service, port)
@@ -122,8 +121,8 @@ func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port in
 	return slices.Compact(ready), nil
 }
 
-// portName returns the name of the Service's TCP port, which may be empty, and
-// whether the port exists.
+// portName returns the name of the Service's TCP port, which may be empty, and whether
+// the port exists.
 func portName(service *corev1.Service, port int32) (string, bool) {
 	for _, p := range service.Spec.Ports {
 		if p.Port == port && isTCP(p.Protocol) {
@@ -144,9 +143,9 @@ func slicePort(ports []discoveryv1.EndpointPort, name string) (int32, bool) {
 
 func isTCP(protocol corev1.Protocol) bool { return protocol == "" || protocol == corev1.ProtocolTCP }
 
-// appendEndpoints adds the endpoints of the slice that match, with their first
-// addresses. As kube-proxy does, it ignores further addresses of an endpoint. It ignores
-// addresses that are not IP addresses.
+// appendEndpoints adds the matching endpoints in the slice, with their first addresses.
+// As kube-proxy does, it ignores an endpoint's further addresses. It ignores addresses
+// that are not IP addresses.
 func appendEndpoints(found []endpoint, slice discoveryv1.EndpointSlice, port int32, matches func(discoveryv1.EndpointConditions) bool) []endpoint {
 	for _, e := range slice.Endpoints {
 		if !matches(e.Conditions) || len(e.Addresses) == 0 {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// variables are environment variables. A later value of a name replaces an earlier
+// variables are environment variables. For each name, a later value replaces an earlier
 // one.
 type variables struct {
-	names  []string // in the order of their first value
+	names  []string // as first set
 	values map[string]string
 }
 
@@ -28,7 +28,7 @@ func (v *variables) set(name, value string) {
 
 var variableReference = regexp.MustCompile(`\$\$|\$\([^()]*\)`)
 
-// expand replaces $(NAME) by the value of the variable, if it is set, and $$ by $.
+// expand replaces $(NAME) by the variable's value, if it is set, and $$ by $.
 func (v *variables) expand(text string) string {
 	return variableReference.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
@@ -70,7 +70,7 @@ func (c *container) environment(ctx context.Context) (*variables, error) {
 	return v, nil
 }
 
-// envFrom returns the data of the Secret or ConfigMap that the source refers to.
+// envFrom returns the data in the Secret or ConfigMap that the source refers to.
 func (c *container) envFrom(ctx context.Context, source corev1.EnvFromSource) (map[string][]byte, error) {
 	switch {
 	case source.SecretRef != nil:
@@ -82,8 +82,7 @@ func (c *container) envFrom(ctx context.Context, source corev1.EnvFromSource) (m
 	}
 }
 
-// valueFrom returns the value of the source, or false if it is optional and does
-// not exist.
+// valueFrom returns the source's value, or false if it is optional and does not exist.
 func (c *container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) (string, bool, error) {
 	switch {
 	case source.FieldRef != nil:
@@ -105,8 +104,8 @@ func (c *container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) 
 	}
 }
 
-// lookUpKey returns the value of the key, or false if it is optional and does not
-// exist. If err is not nil, lookUpKey returns it.
+// lookUpKey returns the key's value, or false if it is optional and does not exist. If
+// err is not nil, lookUpKey returns it.
 func lookUpKey(data map[string][]byte, object, key string, optional *bool, err error) (string, bool, error) {
 	value, ok := data[key]
 	if err == nil && !ok && !ptr.Deref(optional, false) {
@@ -115,9 +114,8 @@ func lookUpKey(data map[string][]byte, object, key string, optional *bool, err e
 	return string(value), ok, err
 }
 
-// field returns a field of the Pod. It supports the fields in the section
-// "Information available via fieldRef" of the Kubernetes documentation of the
-// downward API.
+// field returns a Pod field. It supports the fields that Kubernetes documents under
+// "Information available via fieldRef" on its page about the downward API.
 func (p *pod) field(path string) (string, error) {
 	if name, key, ok := strings.Cut(strings.TrimSuffix(path, "']"), "['"); ok {
 		switch name {
@@ -144,8 +142,8 @@ func (p *pod) field(path string) (string, error) {
 	return value, nil
 }
 
-// resourceField returns a resource of the container in units of the divisor, rounded up. A
-// kubelet would replace a missing limit with the capacity of its node.
+// resourceField returns a container resource in units of the divisor, rounded up. A
+// kubelet would replace a missing limit with its node's capacity.
 func (c *container) resourceField(ref *corev1.ResourceFieldSelector) (string, error) {
 	kind, name, _ := strings.Cut(ref.Resource, ".")
 	resources := map[string]corev1.ResourceList{"limits": c.spec.Resources.Limits, "requests": c.spec.Resources.Requests}[kind]
@@ -160,16 +158,14 @@ func (c *container) resourceField(ref *corev1.ResourceFieldSelector) (string, er
 	return strconv.FormatInt((quantity.MilliValue()+divisor-1)/divisor, 10), nil
 }
 
-// secret returns the data of the Secret, or nil if it is optional and does not
-// exist.
+// secret returns the Secret's data, or nil if it is optional and does not exist.
 func (p *pod) secret(ctx context.Context, name string, optional *bool) (map[string][]byte, error) {
 	object := &corev1.Secret{}
 	err := p.read(ctx, name, object, "secret", optional)
 	return object.Data, err
 }
 
-// configMap returns the data of the ConfigMap, or nil if it is optional and does
-// not exist.
+// configMap returns the ConfigMap's data, or nil if it is optional and does not exist.
 func (p *pod) configMap(ctx context.Context, name string, optional *bool) (map[string][]byte, error) {
 	object := &corev1.ConfigMap{}
 	err := p.read(ctx, name, object, "configmap", optional)
@@ -183,8 +179,8 @@ func (p *pod) configMap(ctx context.Context, name string, optional *bool) (map[s
 	return data, err
 }
 
-// read reads an object of the Pod's namespace. It returns no error if the object
-// is optional and does not exist.
+// read reads an object in the Pod's namespace. It returns no error if the object is
+// optional and does not exist.
 func (p *pod) read(ctx context.Context, name string, object client.Object, kind string, optional *bool) error {
 	err := p.node.kube.Get(ctx, client.ObjectKey{Namespace: p.object.Namespace, Name: name}, object)
 	switch {

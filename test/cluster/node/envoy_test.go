@@ -22,18 +22,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 )
 
-// envoyNodeName is the name of the node that runs Envoys. It runs only the Pods that name
-// it.
+// envoyNodeName names the node that runs Envoys. It runs only the Pods that name it.
 const envoyNodeName = "envoys"
 
-// startEnvoyNode starts a node that runs Envoy as a sidecar of the test program, until the
+// startEnvoyNode starts a node that runs Envoy as the test program's sidecar, until the
 // test ends. controller is the address of the xDS server.
 func startEnvoyNode(t *testing.T, name, controller string) *node.Node {
 	t.Helper()
 	return startEnvoyNodeWith(t, node.Options{Name: name}, controller)
 }
 
-// startEnvoyNodeWith is like startEnvoyNode, with further options of the node.
+// startEnvoyNodeWith is like startEnvoyNode, with further node options.
 func startEnvoyNodeWith(t *testing.T, o node.Options, controller string) *node.Node {
 	t.Helper()
 	program, err := binaries.Envoy(t.Context(), t.Output())
@@ -64,7 +63,7 @@ func startEnvoyNodeWith(t *testing.T, o node.Options, controller string) *node.N
 	return n
 }
 
-// caFile returns the path of a file with a certificate.
+// caFile writes a certificate to a file and returns its path.
 func caFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ca.pem")
@@ -75,7 +74,7 @@ func caFile(t *testing.T) string {
 	return path
 }
 
-// keyPair returns a certificate of the controller's name, and its key, as PEM.
+// keyPair returns a certificate for the controller's name, and its key, as PEM.
 func keyPair(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey(envoy.ServerName, nil, nil)
@@ -85,7 +84,7 @@ func keyPair(t *testing.T) (certificate, key []byte) {
 	return certificate, key
 }
 
-// sds are the files that lead Envoy to the PEM files of its identity, as the controller
+// sds are the files that lead Envoy to the PEM files with its identity, as the controller
 // writes them.
 var sds = map[string]string{
 	"sds-cert.yaml": `{"resources":[{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret","name":"client",` +
@@ -108,7 +107,7 @@ func identity(t *testing.T, namespace string, ca []byte) *corev1.Secret {
 	return secret
 }
 
-// withEnvoy returns a Pod with Envoy as a sidecar of the test program, whose liveness probe
+// withEnvoy returns a Pod with Envoy as the test program's sidecar. The liveness probe
 // asks Envoy.
 func withEnvoy(t *testing.T, namespace, nodeName string, change func(*bootstrapv3.Bootstrap)) *corev1.Pod {
 	t.Helper()
@@ -236,8 +235,8 @@ func TestEnvoyUsesTheIdentityInTheSecret(t *testing.T) {
 	eventuallyConnects(t, clients, renewed)
 }
 
-// acceptTLS closes each connection after its handshake, and returns the certificates of the
-// clients.
+// acceptTLS closes each connection after its handshake, and returns the clients'
+// certificates.
 func acceptTLS(listener net.Listener) <-chan *x509.Certificate {
 	clients := make(chan *x509.Certificate)
 	go func() {

@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// repository returns the name of an image without its tag, its digest and
-// docker.io.
+// repository returns an image name without its tag, its digest and docker.io.
 func repository(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
-		image = image[:i] // a colon before a slash precedes the port of the registry
+		image = image[:i] // a colon before a slash precedes the registry's port
 	}
 	image = strings.TrimPrefix(image, "docker.io/")
 	return strings.TrimPrefix(image, "library/")
 }
 
-// image returns the program for the image of a container.
+// image returns the program for a container image.
 func (n *Node) image(name string) (Image, error) {
 	image, ok := n.images[repository(name)]
 	if !ok {

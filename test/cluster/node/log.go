@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// outputLog stores the output of a process in memory.
+// outputLog stores a process's output in memory.
 type outputLog struct {
 	mu    sync.Mutex
 	lines []line
 	done  bool // the output has ended
 }
 
-// line is a line of output and the time when it was read.
+// line is an output line and the time when it was read.
 type line struct {
 	timestamp time.Time
 	text      string // including the line break, which the last line may lack

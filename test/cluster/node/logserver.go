@@ -24,7 +24,7 @@ import (
 const (
 	// followInterval is how often a followed log is checked for new lines.
 	followInterval = 100 * time.Millisecond
-	// headerTimeout is the timeout for reading the header of a request.
+	// headerTimeout limits the time for reading a request header.
 	headerTimeout = 10 * time.Second
 )
 
@@ -34,8 +34,8 @@ type logServer struct {
 	port   int32
 }
 
-// serveLogs serves the logs of the node's Pods over HTTPS. By default the API
-// server does not verify the certificate.
+// serveLogs serves the Pods' logs over HTTPS. By default the API server does not verify
+// the certificate.
 func serveLogs(n *Node) (*logServer, error) {
 	certificate, err := selfSigned()
 	if err != nil {
@@ -70,13 +70,13 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// logOptions are the query parameters of the kubelet's endpoint: the fields of
+// logOptions are the query parameters for the kubelet's endpoint: the fields in
 // PodLogOptions.
 type logOptions struct {
 	follow, previous, timestamps bool
 	since                        time.Time
-	tail                         int // number of lines, or negative for all
-	limit                        int // number of bytes, or negative for all
+	tail                         int // lines, or negative for all
+	limit                        int // bytes, or negative for all
 }
 
 func parseLogOptions(query url.Values, now time.Time) (o logOptions, err error) {
@@ -123,8 +123,7 @@ func (n *Node) serveLog(w http.ResponseWriter, r *http.Request) {
 	o.write(r.Context(), w, log)
 }
 
-// container returns the container of that name, or nil if the node does not run
-// it.
+// container returns the container with that name, or nil if the node does not run it.
 func (n *Node) container(pod types.NamespacedName, name string) *container {
 	p := n.runningPod(pod)
 	if p == nil {
@@ -138,7 +137,7 @@ func (n *Node) container(pod types.NamespacedName, name string) *container {
 	return nil
 }
 
-// logOf returns the log of the current or the previous process.
+// logOf returns the current or the previous process's log.
 func (c *container) logOf(previous bool) (*outputLog, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

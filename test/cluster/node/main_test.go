@@ -25,9 +25,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// timeout is how long a test waits. The deletion of a namespace with Pods takes ten
-// seconds, because its controller checks the Pods every five seconds. Everything
-// else takes about a second.
+// timeout is how long a test waits. Deleting a namespace with Pods takes ten seconds,
+// because its controller checks the Pods every five seconds. Everything else takes about
+// a second.
 const timeout = 30 * time.Second
 
 // All tests share one cluster with one node.
@@ -165,7 +165,7 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// get sends a request to an address of the cluster, with a new connection.
+// get sends a request to an address in the cluster, with a new connection.
 func get(ctx context.Context, address, path string) (string, error) {
 	transport := &http.Transport{DialContext: testNode.Dial, DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
@@ -181,7 +181,7 @@ func get(ctx context.Context, address, path string) (string, error) {
 	return string(body), err
 }
 
-// getFromPod sends a request to port 8080 of the Pod. The Pod must answer.
+// getFromPod sends a request to the Pod's port 8080. The Pod must respond.
 func getFromPod(t *testing.T, pod *corev1.Pod, path string) string {
 	t.Helper()
 	answer, err := get(t.Context(), net.JoinHostPort(pod.Status.PodIP, "8080"), path)

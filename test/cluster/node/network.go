@@ -13,38 +13,37 @@ import (
 	"sync"
 )
 
-// The range of the ports for processes. It is below the range that the kernel uses
-// for outgoing connections, which starts at 32768 on Linux.
+// The port range for processes. It is below the range that the kernel uses for outgoing
+// connections, which starts at 32768 on Linux.
 const (
 	firstPort = 20000
 	lastPort  = 32767
-	// portOffset is the distance between the first ports of two test processes with
-	// consecutive process IDs, which may run at the same time.
+	// portOffset separates the first ports that test processes with consecutive process
+	// IDs use, because they may run at the same time.
 	portOffset = 512
 )
 
-// podCIDR4 and podCIDR6 are the ranges of the addresses of Pods. Kubernetes rejects loopback
-// addresses in EndpointSlices.
+// podCIDR4 and podCIDR6 are the Pod address ranges. Kubernetes rejects loopback addresses
+// in EndpointSlices.
 var (
 	podCIDR4 = netip.MustParsePrefix("10.244.0.0/16")
 	podCIDR6 = netip.MustParsePrefix("fd00:10:244::/112")
 )
 
-// network allocates the addresses and the ports of Pods, and connects to them.
+// network allocates addresses and ports for Pods, and connects to them.
 type network struct {
 	podCIDR  netip.Prefix
-	loopback string // address of the processes on this machine
+	loopback string // where the processes listen on this machine
 
 	mu       sync.Mutex
 	pods     map[netip.Addr]*podPorts
 	lastIP   netip.Addr
-	counters map[string]int // number of connections to each Service
+	counters map[string]int // connections by Service
 }
 
-// podPorts contains the ports of a Pod.
 type podPorts struct {
 	pod   string
-	ports map[int32]int // real port of each container port with a running process
+	ports map[int32]int // real port by container port, while its process runs
 }
 
 func newNetwork(ipv6 bool) *network {
@@ -78,7 +77,7 @@ func (n *network) releaseIP(ip netip.Addr) {
 	delete(n.pods, ip)
 }
 
-// allocatePorts allocates a free real port for each container port of a Pod.
+// allocatePorts allocates a free real port for each of a Pod's container ports.
 func (n *network) allocatePorts(ip netip.Addr, ports []int32) (map[int32]int, error) {
 	allocated := map[int32]int{}
 	for _, port := range ports {
@@ -94,13 +93,13 @@ func (n *network) allocatePorts(ip netip.Addr, ports []int32) (map[int32]int, er
 	return allocated, nil
 }
 
-// portSequence is a sequence of ports in the range.
+// portSequence returns the ports in the range in turn.
 type portSequence struct {
 	mu   sync.Mutex
 	last int
 }
 
-// processPorts is the sequence for all nodes of this process.
+// processPorts is the sequence for all nodes in this process.
 var processPorts = portSequence{last: firstPort + os.Getpid()*portOffset%(lastPort-firstPort)}
 
 func (s *portSequence) next() int {
@@ -127,7 +126,7 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("no port from %d to %d is free: %w", firstPort, lastPort, err)
 }
 
-// releasePorts releases the real ports of a process that has ended.
+// releasePorts releases the real ports after their process has ended.
 func (n *network) releasePorts(ip netip.Addr, allocated map[int32]int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,7 +135,7 @@ func (n *network) releasePorts(ip netip.Addr, allocated map[int32]int) {
 	}
 }
 
-// nextIndex returns the number of earlier calls for the Service.
+// nextIndex counts the earlier calls for the Service.
 func (n *network) nextIndex(service string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,8 +144,8 @@ func (n *network) nextIndex(service string) int {
 	return index
 }
 
-// dial connects to the process of a Pod's address and port, or to an address
-// outside the Pod network.
+// dial connects to the process behind a Pod's address and port, or to an address outside
+// the Pod network.
 func (n *network) dial(ctx context.Context, network string, ip netip.Addr, port int32) (net.Conn, error) {
 	address := net.JoinHostPort(ip.String(), strconv.Itoa(int(port)))
 	if n.podCIDR.Contains(ip) {
@@ -160,7 +159,7 @@ func (n *network) dial(ctx context.Context, network string, ip netip.Addr, port 
 	return dialer.DialContext(ctx, network, address)
 }
 
-// translate returns the real port of a Pod's address and port.
+// translate returns the real port for a Pod's address and port.
 func (n *network) translate(ip netip.Addr, port int32) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -182,7 +181,7 @@ func (n *network) translate(ip netip.Addr, port int32) (int, error) {
 	return 0, fmt.Errorf("no process of Pod %s has port %d, only %d; add the port to its Image", pod.pod, port, available)
 }
 
-// localAddress returns the address of a real port on this machine.
+// localAddress returns the address for a real port on this machine.
 func (n *network) localAddress(port int) string {
 	return net.JoinHostPort(n.loopback, strconv.Itoa(port))
 }

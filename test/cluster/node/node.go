@@ -30,32 +30,32 @@ import (
 )
 
 const (
-	// concurrency is the number of Pods that the node binds or starts concurrently.
+	// The node binds or starts up to concurrency Pods at the same time.
 	concurrency = 4
-	// retryInterval is the interval between retries of a request that the API server
-	// rejected, and of the start of a container that waits, for example for a Secret.
+	// After retryInterval, the node repeats a request that the API server rejected, and
+	// starts a container again that waits, for example for a Secret.
 	retryInterval = 500 * time.Millisecond
 )
 
 // Image is a program on this machine that replaces a container image.
 type Image struct {
-	// Command is the absolute path of the program and its first arguments. The
-	// container's arguments follow. The container's command is ignored.
+	// Command is the program's absolute path and its first arguments. The container's
+	// arguments follow. The container's command is ignored.
 	Command []string
-	// Program is the name of the program in the container image. A command of a
-	// probe must begin with it, and the node runs Command instead.
+	// Program is the program's name in the container image. A probe's command must begin
+	// with it, and the node runs Command instead.
 	Program string
 	// Environment contains environment variables, as KEY=value. They follow the
 	// container's environment variables.
 	Environment []string
-	// Ports maps each container port to the environment variable that contains the
-	// real TCP port to listen on.
+	// Ports maps each container port to the environment variable that contains the real
+	// TCP port to listen on.
 	Ports map[int32]string
 }
 
 // Options configures a node.
 type Options struct {
-	// Name is the name of the Node object. It defaults to "node".
+	// Name is the Node object's name. It defaults to "node".
 	Name string
 	// Images are the supported images by repository, without tag, digest and
 	// docker.io: for example "cloudflare/cloudflared" or "registry.k8s.io/pause".
@@ -63,13 +63,13 @@ type Options struct {
 	// OnlyNamed makes the node run only the Pods that name it in nodeName. Otherwise, it
 	// binds every Pod without a node to itself.
 	OnlyNamed bool
-	// ServeAddresses makes the node listen on the addresses of Pods and Services, so that
-	// every process can connect to them without [Node.Dial]: on <Pod IP>:<port> while the
-	// Pod's process listens, and on <ClusterIP>:<port> while the Service has endpoints.
-	// Addresses that do not belong to this machine are not served. Package netns makes all
-	// of them belong to it; the addresses in 127.0.0.0/8 always do on Linux. If the node
-	// cannot listen on an address of this machine, it writes the error to the standard
-	// error and tries again.
+	// ServeAddresses makes the node listen on Pod and Service addresses, so that every
+	// process can connect to them without [Node.Dial]: on <Pod IP>:<port> while the Pod's
+	// process listens, and on <ClusterIP>:<port> while the Service has endpoints.
+	// Addresses that do not belong to this machine are not served. Package netns makes
+	// all of them belong to it; the addresses in 127.0.0.0/8 always do on Linux. If the
+	// node cannot listen on an address that belongs to this machine, it writes the error
+	// to the standard error and tries again.
 	ServeAddresses bool
 	// IPv6 gives the Pods IPv6 addresses alone, and connects to their processes through ::1
 	// alone.
@@ -96,14 +96,14 @@ type Node struct {
 
 	mu       sync.Mutex
 	pods     map[types.UID]*pod
-	podCount int            // number of Pods that have run
+	podCount int            // Pods that have run
 	podGroup sync.WaitGroup // the running pods
 }
 
-// Start creates the Node object and returns when the node runs Pods. Canceling ctx
-// stops Start but not a node that it has returned; the caller stops the node before
-// it stops the cluster. If the calling process ends for any reason, the processes
-// of the Pods are killed and their files are removed.
+// Start creates the Node object and returns when the node runs Pods. Canceling ctx stops
+// Start but not a node that it has returned; the caller stops the node before it stops
+// the cluster. If the calling process ends for any reason, the Pods' processes are killed
+// and their files are removed.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Node, error) {
 	n := &Node{
 		name: cmp.Or(o.Name, "node"), binds: !o.OnlyNamed, network: newNetwork(o.IPv6), pods: map[types.UID]*pod{},
@@ -144,16 +144,16 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 	return n.watch(ctx, config)
 }
 
-// newScheme returns a scheme with the types that the node reads and writes. Other parts of
-// the program may add types to client-go's global scheme at any time, and a scheme is not
-// safe for that while it is in use.
+// newScheme returns a scheme with the types that the node reads and writes. Other
+// packages in the program may add types to client-go's global scheme at any time, and a
+// scheme is not safe for that while it is in use.
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	return s, errors.Join(corev1.AddToScheme(s), discoveryv1.AddToScheme(s))
 }
 
-// wrapImages adds the programs of the images to the group. It returns the images
-// with the paths of the wrapped programs.
+// wrapImages adds the images' programs to the group. It returns the images with the
+// wrapped programs' paths.
 func wrapImages(group *childproc.Group, images map[string]Image) (map[string]Image, error) {
 	wrapped := map[string]Image{}
 	for name, image := range images {
@@ -237,12 +237,12 @@ func (n *Node) Stop() error {
 	return nil
 }
 
-// Dial connects to an address as a Pod of the cluster would:
+// Dial connects to an address as a Pod in the cluster would:
 //
-//   - "<Pod IP>:<port>" is a container port of the Pod.
+//   - "<Pod IP>:<port>" is one of the Pod's container ports.
 //   - "<service>.<namespace>.svc:<port>", optionally with ".cluster.local", is a
-//     port of the Service. Dial selects the ready endpoints in turn. For a headless
-//     Service, it ignores the Service's ports and connects to <port> of an endpoint.
+//     Service port. Dial selects the ready endpoints in turn. For a headless
+//     Service, it ignores the Service's ports and connects to <port> on an endpoint.
 //   - Dial connects directly to other IP addresses, which an EndpointSlice may
 //     contain.
 //
@@ -256,8 +256,8 @@ func (n *Node) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return connection, nil
 }
 
-// DialPod connects to a container port of a running Pod as a process in the Pod does:
-// also to a port that the process opens only for the loopback address.
+// DialPod connects to a running Pod's container port as a process in the Pod does: even
+// to a port that the process opens only for the loopback address.
 func (n *Node) DialPod(ctx context.Context, pod types.NamespacedName, port int32) (net.Conn, error) {
 	connection, err := n.dialPod(ctx, pod, port)
 	if err != nil {
@@ -284,8 +284,8 @@ func (n *Node) dialPod(ctx context.Context, pod types.NamespacedName, port int32
 	return n.network.dial(ctx, "tcp", p.ip, port)
 }
 
-// KillContainer kills the process of a container with SIGKILL, and returns when it has
-// ended. The node restarts the container as after any other end.
+// KillContainer kills a container's process with SIGKILL, and returns when it has ended.
+// The node restarts the container as after any other end.
 func (n *Node) KillContainer(ctx context.Context, pod types.NamespacedName, container string) error {
 	c := n.container(pod, container)
 	if c == nil {

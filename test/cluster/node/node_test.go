@@ -194,7 +194,7 @@ func eventuallyGone(t *testing.T, object client.Object, limit time.Duration) {
 }
 
 func TestDeletedPodIsRemovedWhenItsProcessEnds(t *testing.T) {
-	// The process handles SIGTERM, so the node does not wait for the grace period of
+	// The process handles SIGTERM, so the node does not wait for the whole grace period,
 	// 30 seconds.
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
@@ -258,7 +258,7 @@ func accept(t *testing.T, listener net.Listener) net.Conn {
 	return connection
 }
 
-// eventuallyEnds waits for the end of the process that opened the connection.
+// eventuallyEnds waits until the process that opened the connection ends.
 func eventuallyEnds(t *testing.T, connection net.Conn) {
 	t.Helper()
 	if err := connection.SetReadDeadline(time.Now().Add(timeout)); err != nil {

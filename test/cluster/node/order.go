@@ -40,11 +40,11 @@ func (c *container) waitForTurn(ctx context.Context) bool {
 	return false
 }
 
-// isTurn reports whether the kubelet would start the container. As the Kubernetes
-// documentation of sidecar containers specifies, the containers that follow a sidecar
-// wait until it has started: its startup probe has succeeded, or it runs and has
-// none. That holds again when a container restarts, unless another regular container
-// runs, because the Pod is then initialized. A sidecar waits only for its first start.
+// isTurn reports whether the kubelet would start the container. As the Kubernetes page
+// about sidecar containers specifies, the containers that follow a sidecar wait until it
+// has started: its startup probe has succeeded, or it runs and has none. They wait again
+// when a container restarts, unless another regular container runs, because the Pod is
+// then initialized. A sidecar waits only for its first start.
 func (c *container) isTurn() bool {
 	if c.sidecar {
 		return c.hasRun() || allStarted(c.pod.sidecars[:slices.Index(c.pod.sidecars, c)])
@@ -52,7 +52,7 @@ func (c *container) isTurn() bool {
 	return allStarted(c.pod.sidecars) || anyRunning(c.pod.containers)
 }
 
-// hasRun reports whether a process of the container runs or has run.
+// hasRun reports whether the container has run or runs now.
 func (c *container) hasRun() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ type broadcast struct {
 	wake chan struct{} // nil unless a goroutine waits
 }
 
-// next returns a channel that the next call of send closes.
+// next returns a channel that the next call to send closes.
 func (b *broadcast) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

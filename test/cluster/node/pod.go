@@ -20,7 +20,7 @@ import (
 type pod struct {
 	node       *Node
 	object     *corev1.Pod // with the status that was written last
-	number     int         // differs from the numbers of the node's other Pods
+	number     int         // different for each Pod on the node
 	ip         netip.Addr
 	started    metav1.Time
 	sidecars   []*container // the init containers
@@ -29,7 +29,7 @@ type pod struct {
 	outdated   atomic.Bool // an object that a volume contains has changed
 
 	changed  chan struct{} // has an element when the status may have changed
-	changes  broadcast     // of the containers' status
+	changes  broadcast     // to the containers' status
 	stopping context.Context
 	stop     context.CancelFunc
 	killed   context.Context
@@ -55,7 +55,7 @@ func newPod(n *Node, object *corev1.Pod, number int, ip netip.Addr) *pod {
 // allContainers returns the sidecars and the other containers.
 func (p *pod) allContainers() []*container { return slices.Concat(p.sidecars, p.containers) }
 
-// now returns the current time with the precision of the API.
+// now returns the current time with the API's precision.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
 // notify reports that the status may have changed.
@@ -90,11 +90,10 @@ func (p *pod) run() {
 	}
 }
 
-// runContainers runs the containers until all have ended. As the section "Pod
-// termination and sidecar containers" of the Kubernetes documentation of the Pod
-// lifecycle specifies, the sidecars stop after the other containers have ended, in
-// the reverse of their order in the Pod. The same happens when the other containers
-// end and do not restart.
+// runContainers runs the containers until all have ended. The sidecars stop after the
+// other containers have ended, in reverse order, as Kubernetes documents under "Pod
+// termination and sidecar containers" on its page about the Pod lifecycle. The same
+// happens when the other containers end and do not restart.
 func (p *pod) runContainers() {
 	for _, c := range p.sidecars {
 		go c.run()
@@ -140,8 +139,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dir returns the directory for the files of the Pod. Its path is short, because the
-// path of a Unix domain socket has at most 107 bytes.
+// dir returns the directory for the Pod's files. Its path is short, because a Unix domain
+// socket's path has at most 107 bytes.
 func (p *pod) dir() string {
 	return filepath.Join(p.node.children.Files(), strconv.Itoa(p.number))
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// result is the result of a probe.
 type result int
 
 const (
@@ -18,7 +17,7 @@ const (
 	failure
 )
 
-// prober runs the probes of a process.
+// prober runs the probes for a process.
 type prober struct {
 	container *container
 	spec      *processSpec
@@ -26,9 +25,9 @@ type prober struct {
 	unhealthy chan time.Duration // receives the grace period when the startup or the liveness probe has failed
 }
 
-// run runs the probes until ctx is canceled. As the section "Types of probe" of the
-// Kubernetes documentation of probes specifies, the liveness and the readiness probe
-// begin when the startup probe has succeeded.
+// run runs the probes until ctx is canceled. The liveness and the readiness probe begin
+// when the startup probe has succeeded, as Kubernetes documents under "Types of probe" on
+// its page about probes.
 func (b *prober) run(ctx context.Context) {
 	// The kubelet ends these two probes as soon as the Pod stops.
 	untilStop, cancel := context.WithCancel(ctx)
@@ -47,7 +46,7 @@ func (b *prober) run(ctx context.Context) {
 	b.checkReadiness(ctx, spec.ReadinessProbe)
 }
 
-// hasStarted waits for the result of the startup probe.
+// hasStarted waits for the startup probe's result.
 func (b *prober) hasStarted(ctx context.Context, probe *corev1.Probe) bool {
 	b.delay(ctx, probe)
 	changed := b.next(ctx, probe, unknown)
@@ -80,13 +79,13 @@ func (b *prober) checkReadiness(ctx context.Context, probe *corev1.Probe) {
 	}
 }
 
-// delay waits for the initial delay, which begins with the start of the process.
+// delay waits for the initial delay, which begins when the process starts.
 func (b *prober) delay(ctx context.Context, probe *corev1.Probe) {
 	pause(ctx, time.Until(b.started.Add(seconds(probe.InitialDelaySeconds))))
 }
 
-// reportUnhealthy reports that the process must be restarted. The grace period of the
-// probe takes precedence over the one of the Pod.
+// reportUnhealthy reports that the process must be restarted. The probe's grace period
+// takes precedence over the Pod's.
 func (b *prober) reportUnhealthy(probe *corev1.Probe) {
 	ofPod := ptr.Deref(b.container.pod.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
 	b.unhealthy <- time.Duration(ptr.Deref(probe.TerminationGracePeriodSeconds, ofPod)) * time.Second

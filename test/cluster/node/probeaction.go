@@ -20,14 +20,14 @@ import (
 // dialInterval is the interval between attempts to connect to a starting process.
 const dialInterval = 30 * time.Millisecond
 
-// attempt is the action of a probe.
+// attempt runs a probe's action once.
 type attempt struct {
 	do   func(ctx context.Context) bool
 	port realPort // the port that must accept connections before the first success; nil if there is none
 }
 
-// realPort returns the address of the current real port of a container port, which changes when
-// its process restarts, and whether there is one.
+// realPort returns the address with the current real port for a container port, and
+// whether there is one. The real port changes when its process restarts.
 type realPort func() (address string, ok bool)
 
 // succeeds runs the action.
@@ -37,7 +37,7 @@ func (a attempt) succeeds(ctx context.Context, timeout time.Duration) bool {
 	return a.do(ctx)
 }
 
-// attempt returns the action of a probe that checkProbes has accepted.
+// attempt returns the action for a probe that checkProbes has accepted.
 func (b *prober) attempt(action corev1.ProbeHandler) attempt {
 	switch {
 	case action.HTTPGet != nil:
@@ -58,8 +58,8 @@ func (b *prober) attempt(action corev1.ProbeHandler) attempt {
 	}
 }
 
-// podPort returns the real port of a port of the Pod, which may belong to another
-// container: the containers of a Pod share one network.
+// podPort returns the real port for a Pod port, which may belong to another container: a
+// Pod's containers share one network.
 func (b *prober) podPort(port intstr.IntOrString) realPort {
 	number, _ := b.container.portNumber(port)
 	network := b.container.pod.node.network
@@ -69,8 +69,8 @@ func (b *prober) podPort(port intstr.IntOrString) realPort {
 	}
 }
 
-// firstPort returns the real port of the first port in the container's
-// specification that has one, or else of the lowest container port.
+// firstPort returns a real port: for the first port in the container's specification that
+// has one, or else for the lowest container port.
 func (b *prober) firstPort() (string, bool) {
 	network := b.container.pod.node.network
 	for _, p := range b.container.spec.Ports {
@@ -93,8 +93,8 @@ func (c *container) portNumber(port intstr.IntOrString) (int32, bool) {
 	return c.spec.Ports[i].ContainerPort, true
 }
 
-// checkProbes returns an error if a probe can never succeed, because no image of the
-// Pod has its port, or the container's image does not have its program.
+// checkProbes returns an error if a probe can never succeed, because none of the Pod's
+// images has its port, or the container's image does not have its program.
 func (c *container) checkProbes(image Image) error {
 	for _, p := range []struct {
 		name  string
@@ -134,7 +134,7 @@ func (c *container) checkPort(probe string, port intstr.IntOrString) error {
 	return nil
 }
 
-// ports returns the ports of the Pod's images, sorted.
+// ports returns the ports in the Pod's images, sorted.
 func (p *pod) ports() []int32 {
 	var ports []int32
 	for _, c := range p.allContainers() {
@@ -177,9 +177,9 @@ func waitForPort(ctx context.Context, port realPort) bool {
 	return false
 }
 
-// probeExec runs the image's program with the arguments of the probe's command and the
-// environment of the container, and reports whether it exits with 0, as the Kubernetes documentation of probes
-// specifies. The command is killed when ctx is canceled.
+// probeExec runs the image's program with the probe command's arguments and the
+// container's environment, and reports whether it exits with 0, as the Kubernetes page
+// about probes specifies. The command is killed when ctx is canceled.
 func probeExec(ctx context.Context, spec *processSpec, arguments []string) bool {
 	program := slices.Concat(spec.program, arguments[1:])
 	command := exec.CommandContext(ctx, program[0], program[1:]...)
@@ -189,9 +189,9 @@ func probeExec(ctx context.Context, spec *processSpec, arguments []string) bool 
 	return command.Run() == nil
 }
 
-// probeHTTP sends one probe and reports whether the status is from 200 to 399, as
-// the Kubernetes documentation of probes specifies. As in Kubernetes, it does not
-// verify a certificate.
+// probeHTTP sends one probe and reports whether the status is from 200 to 399, as the
+// Kubernetes page about probes specifies. As in Kubernetes, it does not verify a
+// certificate.
 func probeHTTP(ctx context.Context, action *corev1.HTTPGetAction, address string) bool {
 	scheme := strings.ToLower(cmp.Or(string(action.Scheme), "http"))
 	url := scheme + "://" + address + "/" + strings.TrimPrefix(action.Path, "/")

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// outputTimeout is how long the node waits for the rest of the output after a
-// process has ended.
+// After a process has ended, the node waits up to outputTimeout for the rest of its
+// output.
 const outputTimeout = time.Second
 
-// process is the process of a container. It leads a process group with its child
-// processes and the shell that watches this process. The group is killed when the
-// process ends.
+// process is a container's process. It leads a process group with its child processes and
+// the shell that watches this process. The group is killed when the process ends.
 type process struct {
 	command    *exec.Cmd
 	output     *os.File
@@ -23,7 +22,7 @@ type process struct {
 	done       chan struct{} // closed when the process has ended
 }
 
-// variables returns the environment of the process.
+// variables returns the process's environment.
 func (s *processSpec) variables() []string {
 	return append([]string{"PATH=" + os.Getenv("PATH")}, s.environment...)
 }
@@ -52,11 +51,11 @@ func startProcess(spec *processSpec, log *outputLog) (*process, error) {
 	return p, nil
 }
 
-// wait waits until the process has ended, kills its process group, and waits for
-// the rest of the output.
+// wait waits until the process has ended, kills its process group, and waits for the rest
+// of the output.
 func (p *process) wait() {
 	defer close(p.done)
-	_ = p.command.Wait() // ProcessState contains the result
+	_ = p.command.Wait() // ProcessState has the result
 	p.kill()
 	select {
 	case <-p.outputRead:
@@ -74,8 +73,8 @@ func (p *process) kill() { _ = syscall.Kill(-p.command.Process.Pid, syscall.SIGK
 // id returns a container ID that contains the process ID.
 func (p *process) id() string { return fmt.Sprintf("process://%d", p.command.Process.Pid) }
 
-// exit returns the exit code and the signal of an ended process. As in a shell, the
-// exit code for a signal is 128 plus its number.
+// exit returns an ended process's exit code and signal. As in a shell, the exit code for
+// a signal is 128 plus its number.
 func (p *process) exit() (code, signal int32) {
 	status := p.command.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {

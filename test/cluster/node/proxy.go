@@ -24,12 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// proxy forwards connections to the addresses of Pods and Services. It replaces the
-// network of the Pods and kube-proxy.
+// proxy forwards connections to Pod and Service addresses. It replaces the Pod network
+// and kube-proxy.
 //
-// Unlike kube-proxy, it accepts a connection before it connects to the endpoint: if
-// that fails, the client gets a reset instead of a refused connection. The source of a
-// forwarded connection is not the client's address.
+// Unlike kube-proxy, it accepts a connection before it connects to the endpoint: if that
+// fails, the client gets a reset instead of a refused connection. A forwarded connection
+// does not come from the client's address.
 type proxy struct {
 	ctx      context.Context // canceled when the node stops
 	network  *network
@@ -38,14 +38,14 @@ type proxy struct {
 	reported map[netip.AddrPort]bool                 // addresses with a reported error; likewise
 }
 
-// serviceTargets are the served addresses of a Service.
+// serviceTargets are a Service's served addresses.
 type serviceTargets map[netip.AddrPort]*target
 
-// target is a served address of a Service.
+// target is one of a Service's served addresses.
 type target struct {
 	listener  net.Listener
 	endpoints atomic.Pointer[[]endpoint]
-	count     atomic.Uint64 // number of connections
+	count     atomic.Uint64 // connections
 }
 
 func newProxy(ctx context.Context, n *network) *proxy {
@@ -64,8 +64,8 @@ func (p *proxy) watch(m manager.Manager) error {
 		}))
 }
 
-// reconcile listens on the addresses of the Service that have endpoints, and closes its
-// other listeners. Established connections continue.
+// reconcile listens on the Service addresses that have endpoints, and closes its other
+// listeners. Established connections continue.
 func (p *proxy) reconcile(ctx context.Context, cache client.Reader, key types.NamespacedName) error {
 	wanted, err := wantedTargets(ctx, cache, key)
 	if err != nil {
@@ -101,8 +101,8 @@ func (p *proxy) reconcile(ctx context.Context, cache client.Reader, key types.Na
 	return errors.Join(errs...)
 }
 
-// wantedTargets returns the endpoints of each address of the Service that has some. The
-// result is empty if the Service does not exist or has no address.
+// wantedTargets returns the endpoints for each Service address that has some. The result
+// is empty if the Service does not exist or has no address.
 func wantedTargets(ctx context.Context, cache client.Reader, key types.NamespacedName) (map[netip.AddrPort][]endpoint, error) {
 	service := &corev1.Service{}
 	if err := cache.Get(ctx, key, service); err != nil {
@@ -120,7 +120,7 @@ func wantedTargets(ctx context.Context, cache client.Reader, key types.Namespace
 		}
 		for _, port := range service.Spec.Ports {
 			found, err := endpoints(service, all.Items, port.Port)
-			if err == nil && len(found) > 0 { // the error of a port that is not a TCP port
+			if err == nil && len(found) > 0 { // the error for a port that is not a TCP port
 				wanted[netip.AddrPortFrom(ip, uint16(port.Port))] = found //nolint:gosec // G115: the API server validates ports
 			}
 		}
@@ -128,8 +128,8 @@ func wantedTargets(ctx context.Context, cache client.Reader, key types.Namespace
 	return wanted, nil
 }
 
-// serveService listens on an address of a Service. It returns nil if the address does
-// not belong to this machine.
+// serveService listens on a Service address. It returns nil if the address does not
+// belong to this machine.
 func (p *proxy) serveService(address netip.AddrPort, endpoints []endpoint) (*target, error) {
 	t := &target{}
 	t.endpoints.Store(&endpoints)
@@ -149,8 +149,8 @@ func (p *proxy) serveService(address netip.AddrPort, endpoints []endpoint) (*tar
 	return t, err
 }
 
-// serveAddresses serves the ports of a container's process, each as soon as the process
-// listens on it, until ctx is canceled.
+// serveAddresses serves the ports on which a container's process listens, each as soon as
+// the process listens on it, until ctx is canceled.
 func (c *container) serveAddresses(ctx context.Context, ports map[int32]int) {
 	p := c.pod.node.proxy
 	if p == nil {
@@ -198,7 +198,7 @@ func (p *proxy) serve(address netip.AddrPort, dial func(context.Context) (net.Co
 	return listener, nil
 }
 
-// forward forwards all bytes, the end of each direction, and a reset.
+// forward forwards all bytes, a reset, and when each direction ends.
 func (p *proxy) forward(client *net.TCPConn, dial func(context.Context) (net.Conn, error)) {
 	connection, err := dial(p.ctx)
 	if err != nil {
@@ -219,8 +219,7 @@ func (p *proxy) forward(client *net.TCPConn, dial func(context.Context) (net.Con
 	_, _ = client.Close(), server.Close()
 }
 
-// reset closes the connections so that their peers get an error instead of the end of
-// the stream.
+// reset closes the connections so that their peers get an error instead of EOF.
 func reset(connections ...*net.TCPConn) {
 	for _, c := range connections {
 		_, _ = c.SetLinger(0), c.Close()

@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reconcile binds, starts or terminates the Pod of that name, or updates its volumes,
-// depending on its state in the cache. It kills the Pod's processes if the Pod no longer exists.
+// reconcile binds, starts or terminates the Pod with that name, or updates its volumes,
+// depending on its state in the cache. It kills the Pod's processes if the Pod no longer
+// exists.
 func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.NamespacedName) error {
 	object := &corev1.Pod{}
 	if err := cache.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
@@ -42,7 +43,7 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 	return nil
 }
 
-// remove deletes the object of a Pod that has ended.
+// remove deletes the Pod object after the Pod has ended.
 func (n *Node) remove(ctx context.Context, object *corev1.Pod) error {
 	err := n.kube.Delete(ctx, object, client.GracePeriodSeconds(0), client.Preconditions{UID: &object.UID})
 	if apierrors.IsConflict(err) {
@@ -62,7 +63,7 @@ func (n *Node) pod(uid types.UID) *pod {
 	return n.pods[uid]
 }
 
-// runningPod returns the running Pod of that name, or nil.
+// runningPod returns the running Pod with that name, or nil.
 func (n *Node) runningPod(key types.NamespacedName) *pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,8 +75,8 @@ func (n *Node) runningPod(key types.NamespacedName) *pod {
 	return nil
 }
 
-// killStalePods kills the Pods of that name that the API server has deleted:
-// all Pods with a UID other than current.
+// killStalePods kills the Pods with that name that the API server has deleted: all Pods
+// with a UID other than current.
 func (n *Node) killStalePods(key types.NamespacedName, current types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// hostIP is the address of the node and of its log server. Kubernetes allows this
-// address for Nodes but not in EndpointSlices.
+// hostIP is where the node and its log server listen. Kubernetes allows this address for
+// Nodes but not in EndpointSlices.
 const hostIP = "127.0.0.1"
 
-// register creates the Node object, or updates an existing Node of that name.
+// register creates the Node object, or updates the existing one with that name.
 func (n *Node) register(ctx context.Context) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.name, Labels: map[string]string{corev1.LabelHostname: n.name},

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recorder records the events of processes in their order: "<container> start", "stop"
-// when the process gets SIGTERM, and "end".
+// recorder records process events in their order: "<container> start", "stop" when the
+// process gets SIGTERM, and "end".
 type recorder struct {
 	mu      sync.Mutex
 	events  []string
@@ -62,8 +62,8 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// withSidecars returns a Pod with the container "main" and the sidecars. The startup probe
-// of the first sidecar asks its second port, 9091.
+// withSidecars returns a Pod with the container "main" and the sidecars. The first
+// sidecar's startup probe asks its second port, 9091.
 func withSidecars(t *testing.T, r *recorder, sidecars ...string) *corev1.Pod {
 	t.Helper()
 	return echo(namespace(t), "echo", func(p *corev1.Pod) {
@@ -92,8 +92,8 @@ func httpProbe(port int32) *corev1.Probe {
 	}
 }
 
-// setUnready changes the answer of the first sidecar's second port, by way of its first
-// port, 8081.
+// setUnready changes the response from the first sidecar's second port, by way of its
+// first port, 8081.
 func setUnready(t *testing.T, pod *corev1.Pod, unready string) {
 	t.Helper()
 	connection, err := testNode.DialPod(t.Context(), client.ObjectKeyFromObject(pod), 8081)

@@ -19,7 +19,7 @@ func (p *pod) report(ctx context.Context) error {
 		return nil
 	}
 	before := p.object.DeepCopy()
-	before.UID = "" // the patch then contains the UID, and fails for a newer Pod of that name
+	before.UID = "" // the patch then contains the UID, and fails for a newer Pod with that name
 	err := p.node.kube.Status().Patch(ctx, after.DeepCopy(), client.StrategicMergeFrom(before))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the Pod was deleted
@@ -30,8 +30,8 @@ func (p *pod) report(ctx context.Context) error {
 	return err
 }
 
-// setStatus sets the fields of the status that the kubelet writes. It keeps other
-// fields and conditions.
+// setStatus sets the status fields that the kubelet writes. It keeps other fields and
+// conditions.
 func (p *pod) setStatus(status *corev1.PodStatus) {
 	status.HostIP, status.HostIPs = hostIP, []corev1.HostIP{{IP: hostIP}}
 	status.PodIP, status.PodIPs = p.ip.String(), []corev1.PodIP{{IP: p.ip.String()}}
@@ -40,8 +40,8 @@ func (p *pod) setStatus(status *corev1.PodStatus) {
 	status.Phase = phase(status.InitContainerStatuses, status.ContainerStatuses)
 	setCondition(status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	setCondition(status, initialized(status))
-	// As the Kubernetes documentation of sidecar containers specifies, the readiness of
-	// a sidecar counts for the readiness of the Pod.
+	// As the Kubernetes page about sidecar containers specifies, a sidecar must be ready
+	// for its Pod to be ready.
 	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
 	unready := names(all, func(c corev1.ContainerStatus) bool { return !c.Ready })
 	for _, t := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
@@ -57,8 +57,8 @@ func statuses(containers []*container) []corev1.ContainerStatus {
 	return all
 }
 
-// initialized returns the condition Initialized. A restart of a sidecar does not
-// change it while another container runs.
+// initialized returns the condition Initialized. It does not change when a sidecar
+// restarts while another container runs.
 func initialized(status *corev1.PodStatus) corev1.PodCondition {
 	var incomplete []string
 	if !slices.ContainsFunc(status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
@@ -79,7 +79,7 @@ func names(containers []corev1.ContainerStatus, matches func(corev1.ContainerSta
 }
 
 // condition returns a condition that is true if there are no containers. Otherwise, it
-// has the reason, and a message with the names of the containers.
+// has the reason, and a message with the container names.
 func condition(t corev1.PodConditionType, reason, message string, containers []string) corev1.PodCondition {
 	if len(containers) == 0 {
 		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue}
@@ -89,10 +89,10 @@ func condition(t corev1.PodConditionType, reason, message string, containers []s
 	}
 }
 
-// phase returns the phase of a Pod, as the section "Pod phase" of the Kubernetes
-// documentation of the Pod lifecycle defines it. The Pod is pending until each
-// container has started, and succeeds or fails only when all containers have
-// ended. The results of the sidecars do not count.
+// phase returns a Pod's phase, as Kubernetes defines it under "Pod phase" on its page
+// about the Pod lifecycle. The Pod is pending until each container has started, and
+// succeeds or fails only when all containers have ended. The sidecars' results do not
+// count.
 func phase(sidecars, containers []corev1.ContainerStatus) corev1.PodPhase {
 	ended, failed := 0, false
 	for _, c := range containers {

@@ -24,8 +24,7 @@ import (
 // "container", "node" or "scheme", or the tests if it is not set.
 const roleVariable = "NODE_TEST_ROLE"
 
-// parentNodeName is the name of the node that the test binary runs in its role
-// "node".
+// parentNodeName names the node that the test binary runs in its role "node".
 const parentNodeName = "parent"
 
 // repository is the image that the test binary replaces. sidecarRepositories are the same
@@ -34,7 +33,7 @@ const repository = "example.com/echo"
 
 var sidecarRepositories = []string{"example.com/sidecar", "example.com/other-sidecar"}
 
-// images returns the images of the nodes in these tests.
+// images returns the images for the nodes in these tests.
 func images() map[string]node.Image {
 	self, err := os.Executable()
 	if err != nil {
@@ -53,12 +52,11 @@ func images() map[string]node.Image {
 	}
 }
 
-// runContainer is the program that runs in the Pods. Its first port serves "/" with
-// the host name, and a path for each action that the tests need. Its second port
-// reports whether the program is ready.
+// runContainer is the program that runs in the Pods. Its first port serves "/" with the
+// host name, and a path for each action that the tests need. Its second port reports
+// whether the program is ready.
 //
-// With the argument "ready" it is the command of a probe, and asks the running
-// program.
+// With the argument "ready" it is a probe's command, and asks the running program.
 func runContainer() int {
 	if slices.Contains(os.Args, "ready") {
 		return checkReady()
@@ -112,8 +110,8 @@ func runContainer() int {
 	return 1
 }
 
-// record reports an event of the process to the address, and returns when the test has
-// recorded it.
+// record reports a process event to the address, and returns when the test has recorded
+// it.
 func record(address, event string) {
 	response, err := http.Post("http://"+address+"/"+os.Getenv("NAME")+"/"+event, "", nil) //nolint:gosec // G704: the test sets the address
 	if err != nil {
@@ -122,8 +120,8 @@ func record(address, event string) {
 	_ = response.Body.Close()
 }
 
-// checkReady returns the exit code of a probe: 0 if the program is ready. Like a
-// program that hangs, it does not end if the program is not ready and HANG is set.
+// checkReady returns a probe's exit code: 0 if the program is ready. Like a program that
+// hangs, it does not end if the program is not ready and HANG is set.
 func checkReady() int {
 	response, err := http.Get("http://127.0.0.1:" + os.Getenv("READY_PORT")) //nolint:gosec // G704: the node sets the port
 	if err == nil {

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mounts are the mounts of a container, with the longest mount path first.
+// mounts are a container's mounts, with the longest mount path first.
 type mounts []mount
 
-// mount maps a mount path in the container to the real path of the volume.
+// mount maps a mount path in the container to the volume's real path.
 type mount struct{ containerPath, hostPath string }
 
 // prepareVolumes writes the container's volumes and returns its mounts.
@@ -55,9 +55,9 @@ func (p *pod) mountsBeside(volume string) mounts {
 	return nil
 }
 
-// rewrite replaces the mount path by the real path in each path of the text. A path
-// begins only after a character that cannot be part of a path: the "/etc" in
-// "https://example.com/etc" is not the beginning of a path.
+// rewrite replaces the mount path by the real path in each path in the text. A path
+// begins only after a character that paths do not contain: the "/etc" in
+// "https://example.com/etc" does not begin a path.
 func (m mounts) rewrite(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
@@ -72,7 +72,7 @@ func (m mounts) rewrite(text string) string {
 	return out.String()
 }
 
-// matchAt returns the mount whose mount path begins at index i of the text, or nil.
+// matchAt returns the mount whose mount path begins at text[i], or nil.
 func (m mounts) matchAt(text string, i int) *mount {
 	if text[i] != '/' || i > 0 && isPathCharacter(text[i-1]) {
 		return nil
@@ -86,8 +86,8 @@ func (m mounts) matchAt(text string, i int) *mount {
 	return nil
 }
 
-// isPathCharacter reports whether the character can be part of a path. All other
-// characters separate paths: "a=/b", "/a:/b", "/a,/b".
+// isPathCharacter reports whether a path can contain the character. All other characters
+// separate paths: "a=/b", "/a:/b", "/a,/b".
 func isPathCharacter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/._-", c) >= 0
 }

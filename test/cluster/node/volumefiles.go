@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// volumes are the volumes of a Pod that have been written.
+// volumes are the Pod volumes that have been written.
 type volumes struct {
 	turn    chan struct{}                // has an element unless a goroutine writes a volume
 	written map[string]map[string][]byte // files by volume and path; only for the goroutine that writes
@@ -29,10 +29,9 @@ func newVolumes() volumes {
 	return v
 }
 
-// volumeDir returns the directory of a volume.
 func (p *pod) volumeDir(name string) string { return filepath.Join(p.dir(), "volumes", name) }
 
-// writeVolume writes the current files of the volume.
+// writeVolume writes the volume's current files.
 func (p *pod) writeVolume(ctx context.Context, v corev1.Volume) error {
 	select {
 	case <-p.volumes.turn:
@@ -87,8 +86,8 @@ func (p *pod) updateVolumes(ctx context.Context) error {
 	return nil
 }
 
-// podsThatMount marks the volumes of the running Pods that refer to the Secret or the
-// ConfigMap as outdated, and returns requests for these Pods.
+// podsThatMount marks the running Pods' volumes that refer to the Secret or the ConfigMap
+// as outdated, and returns requests for these Pods.
 func (n *Node) podsThatMount(_ context.Context, object client.Object) []reconcile.Request {
 	_, secret := object.(*corev1.Secret)
 	n.mu.Lock()
@@ -106,7 +105,7 @@ func (n *Node) podsThatMount(_ context.Context, object client.Object) []reconcil
 	return requests
 }
 
-// refersTo reports whether the volume contains the Secret, or else the ConfigMap, of
+// refersTo reports whether the volume contains the Secret, or else the ConfigMap, with
 // that name.
 func refersTo(v corev1.Volume, secret bool, name string) bool {
 	return slices.ContainsFunc(sources(v), func(s corev1.VolumeProjection) bool {
@@ -114,7 +113,6 @@ func refersTo(v corev1.Volume, secret bool, name string) bool {
 	})
 }
 
-// sources returns the sources of a volume.
 func sources(v corev1.Volume) []corev1.VolumeProjection {
 	switch {
 	case v.Projected != nil:
@@ -132,8 +130,8 @@ func sources(v corev1.Volume) []corev1.VolumeProjection {
 	}
 }
 
-// volumeFiles returns the files of a volume by their paths. Of a projected volume, it
-// returns those of the Secrets and the ConfigMaps.
+// volumeFiles returns a volume's files by path. For a projected volume, it returns only
+// files from Secrets and ConfigMaps.
 func (p *pod) volumeFiles(ctx context.Context, v corev1.Volume) (map[string][]byte, error) {
 	if v.EmptyDir == nil && v.Projected == nil && v.Secret == nil && v.ConfigMap == nil {
 		return nil, configError("volume %s has a kind that the node does not support", v.Name)
@@ -184,17 +182,17 @@ func selectItems(files, data map[string][]byte, items []corev1.KeyToPath, option
 	return nil
 }
 
-// The names that the kubelet uses in the directory of a volume.
+// The names that the kubelet uses in a volume's directory.
 const (
 	dataLink    = "..data"
 	newDataLink = "..data_tmp"
 	dataDir     = "..files-"
 )
 
-// replaceFiles replaces all files of the directory at once, as the kubelet does: the
-// files are in a new directory, to which the link ..data leads, and each file of the
-// volume is a link by way of ..data. Programs detect the change by watching for the
-// rename of ..data.
+// replaceFiles replaces all files in the directory at once, as the kubelet does: the
+// files are in a new directory, to which the link ..data leads, and each file in the
+// volume is a link by way of ..data. Programs detect the change by watching for ..data to
+// be renamed.
 func replaceFiles(dir string, files map[string][]byte) error {
 	before, err := os.Readlink(filepath.Join(dir, dataLink))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -221,8 +219,7 @@ func replaceFiles(dir string, files map[string][]byte) error {
 	return os.RemoveAll(filepath.Join(dir, before))
 }
 
-// linkFiles creates the links to the first elements of the paths, and removes other
-// links.
+// linkFiles creates a link for the first element of each path, and removes other links.
 func linkFiles(dir string, files map[string][]byte) error {
 	wanted := map[string]bool{}
 	for path := range files {
