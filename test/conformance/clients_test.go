@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/gateway-api/conformance/utils/websocket"
 )
 
-// edge maps the "host:port" of a Gateway to the address that accepts its
-// requests. The addresses of tunnels resolve only inside Cloudflare.
+// edge maps a Gateway's "host:port" to the address that accepts its requests. Tunnel
+// addresses resolve only inside Cloudflare.
 type edge func(address string) (string, error)
 
 // configureClients makes the suite's clients connect to the addresses that the
@@ -110,6 +110,6 @@ func shortTimeouts() timeouts.TimeoutConfig {
 	} {
 		*field = timeout
 	}
-	c.NamespacesMustBeReady = 5 * timeout // pods and the deletion of Gateways need more time
+	c.NamespacesMustBeReady = 5 * timeout // pods, and Gateways that are deleted, need more time
 	return c
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// The runs of the suite.
+// The suite's runs.
 const (
 	supportedRun   = "supported"
 	byNameRun      = "byName"
@@ -32,7 +32,7 @@ const (
 
 var update = flag.Bool("update", false, "update the report and the table of tests in docs/conformance")
 
-// results are the outcomes of the suite's tests, by name.
+// results has the outcome of each test in the suite, by name.
 type results map[string]outcome
 
 // TestConformance runs the suite. It fails for each test whose outcome differs
@@ -86,7 +86,7 @@ func readResults(t *testing.T, list exceptions, selected []plane, events io.Read
 		outcomes[p.name] = results{}
 		checkers[string(p.name)] = &checker{expectations: list.with(p), outcomes: outcomes[p.name], output: map[string]string{}}
 	}
-	var bedOutput string // output of the test bed, outside of all runs
+	var bedOutput string // from the test bed, outside of all runs
 	decoder := json.NewDecoder(bufio.NewReader(events))
 	for {
 		var e event
@@ -118,10 +118,10 @@ type checker struct {
 	expectations
 	outcomes results
 	output   map[string]string // by "run/test"
-	control  outcome           // outcome of controlTest in the last run
+	control  outcome           // of controlTest in the last run
 }
 
-// handle stores the output of the event, and checks the test that ends with it.
+// handle stores the event's output, and checks the test that ends with it.
 func (c *checker) handle(t *testing.T, e event) {
 	run, name, whole := e.subject()
 	key := run + "/" + name
@@ -142,8 +142,8 @@ func (c *checker) handle(t *testing.T, e event) {
 	}
 }
 
-// unrelatedFailure matches the output of a test that fails for another reason than
-// the one in exceptions.yaml.
+// unrelatedFailure matches the output from a test that fails for another reason than the
+// one in exceptions.yaml.
 var unrelatedFailure = regexp.MustCompile(`no such host|is not the address of a tunnel|error (parsing manifest|creating resource|updating resource)`)
 
 // checkTest checks the outcome of one test.
@@ -181,8 +181,8 @@ func (c *checker) checkCompleteness(t *testing.T, logFile string) {
 // crash matches the message with which the Go runtime ends a program.
 var crash = regexp.MustCompile(`(?m)^(panic|fatal error|SIG[A-Z]+): .*$`)
 
-// end returns the lines of the suite's log that explain why it ended: the message of a
-// crash and the lines after it, or the last lines.
+// end returns the lines in the suite's log that explain why it ended: a crash message and
+// the lines after it, or the last lines.
 func end(t *testing.T, logFile string) string {
 	const lines = 60
 	content, err := os.ReadFile(logFile)
@@ -195,11 +195,11 @@ func end(t *testing.T, logFile string) string {
 	return strings.Join(all[max(0, len(all)-lines):], "")
 }
 
-// files are the paths of the files that a run writes. Each data plane has its own
-// variant of the first two.
+// files are the paths of the files that a run writes. Each data plane has its own variant
+// of the first two.
 type files struct{ report, features, suiteLog, controllerLog string }
 
-// newFiles returns the paths, and removes the files of an earlier run.
+// newFiles returns the paths, and removes an earlier run's files.
 func newFiles(t *testing.T) files {
 	dir := logDirectory(t)
 	f := files{
@@ -213,7 +213,7 @@ func newFiles(t *testing.T) files {
 	return f
 }
 
-// logDirectory returns the directory of the logs and the report.
+// logDirectory returns the directory for the logs and the report.
 func logDirectory(t *testing.T) string {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "bin", "conformance"))
 	must(t, err)
@@ -221,8 +221,8 @@ func logDirectory(t *testing.T) string {
 	return dir
 }
 
-// startSuite runs TestSuite in a separate process with the flags of this process,
-// and returns its events.
+// startSuite runs TestSuite in a separate process with this process's flags, and returns
+// its events.
 func startSuite(t *testing.T, f files) io.Reader {
 	arguments := append([]string{"tool", "test2json", "-t", os.Args[0]}, suiteFlags()...)
 	command := exec.CommandContext(t.Context(), "go", arguments...) // #nosec G702 -- the path of this test program
@@ -239,8 +239,8 @@ func startSuite(t *testing.T, f files) io.Reader {
 	return events
 }
 
-// suiteFlags returns the flags of the suite's process: the flags of this process,
-// except for those of `go test`.
+// suiteFlags returns the flags for the suite's process: this process's flags without the
+// `go test` flags.
 func suiteFlags() []string {
 	flags := []string{"-test.run=^TestSuite$", "-test.v=test2json", "-test.timeout=25m"}
 	flag.Visit(func(f *flag.Flag) {
@@ -265,8 +265,8 @@ func (e event) plane() string {
 	return ""
 }
 
-// subject returns the run and the test of the event. It returns whole as false if
-// the event describes only a part of that test or run.
+// subject returns the event's run and test. It returns whole as false if the event
+// describes only a part of that test or run.
 func (e event) subject() (run, name string, whole bool) {
 	parts := e.path()
 	if len(parts) > 1 {
@@ -289,13 +289,13 @@ func (e event) outcome() outcome {
 	}
 }
 
-// indent indents the output of the suite, so that `go test` does not read it as
-// results of this process.
+// indent indents the suite's output, so that `go test` does not read it as this process's
+// results.
 func indent(output string) string {
 	return "  | " + strings.ReplaceAll(strings.TrimSpace(output), "\n", "\n  | ")
 }
 
-// testNames returns the names of all tests of the suite, sorted.
+// testNames returns the names of all tests in the suite, sorted.
 func testNames() []string {
 	var names []string
 	for _, test := range tests.ConformanceTests {

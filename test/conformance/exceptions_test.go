@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// outcome is the outcome of a test of the suite.
+// outcome is how a test in the suite ends.
 type outcome string
 
 const (
@@ -88,7 +88,7 @@ func (x expectations) expected(name string) outcome {
 	return passes
 }
 
-// runFor returns the run that determines the outcome of a test, or "". An exception that
+// runFor returns the run that determines a test's outcome, or "". An exception that
 // applies to both data planes is only verified with Envoy, because it does not depend on
 // the data plane.
 func (x expectations) runFor(name string) string {
@@ -112,7 +112,7 @@ func (x expectations) testsIn(run string) []string {
 	return slices.DeleteFunc(testNames(), func(name string) bool { return x.runFor(name) != run })
 }
 
-// testsOutside returns all other tests of the suite, sorted.
+// testsOutside returns all other tests in the suite, sorted.
 func (x expectations) testsOutside(run string) []string {
 	return slices.DeleteFunc(testNames(), func(name string) bool { return x.runFor(name) == run })
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// checkFeatures fails unless the GatewayClass claims all core features of the profiles,
+// checkFeatures fails unless the GatewayClass claims all core features in the profiles,
 // and exactly those other features whose tests all pass. A test belongs to a feature if
-// the claimed features include all other features of the test. The profiles do not
-// determine the other features, because GATEWAY-GRPC lacks those of GRPCRoutes.
+// the claimed features include all the test's other features. The profiles do not
+// determine the other features, because GATEWAY-GRPC lacks the GRPCRoute features.
 func checkFeatures(t *testing.T, p plane, featuresFile string, outcomes results) {
 	raw, err := os.ReadFile(featuresFile)
 	must(t, err)
@@ -98,8 +98,8 @@ func claims(p plane) sets.Set[features.FeatureName] {
 	return names
 }
 
-// readReport reads a report of the suite. The suite writes the profiles in random order;
-// readReport returns GATEWAY-HTTP before GATEWAY-GRPC.
+// readReport reads a report that the suite has written. The suite writes the profiles in
+// random order; readReport returns GATEWAY-HTTP before GATEWAY-GRPC.
 func readReport(t *testing.T, file string) *confv1.ConformanceReport {
 	raw, err := os.ReadFile(file)
 	must(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// TestMain runs the tests in a network namespace, so that Envoys can connect to Pods
-// and Services. A run against an existing cluster needs the network of the machine.
+// TestMain runs the tests in a network namespace, so that Envoys can connect to Pods and
+// Services. A run against an existing cluster needs the machine's network.
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	flag.Parse()

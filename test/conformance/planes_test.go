@@ -15,15 +15,15 @@ import (
 // plane is a data plane that the suite tests.
 type plane struct {
 	name v1alpha1.DataPlane
-	// class is the name of the GatewayClass in the test bed.
+	// class names the GatewayClass in the test bed.
 	class string
 	// profiles are the profiles in the report.
 	profiles []suite.ConformanceProfile
-	// report is the name of the report in docs/conformance.
+	// report names the report in docs/conformance.
 	report string
 }
 
-// planes are the data planes, in the order of their runs.
+// planes are the data planes, in the order in which they run.
 var planes = []plane{
 	{
 		name: v1alpha1.DataPlaneEnvoy, class: "cloudflare-tunnel", report: "report.yaml",
@@ -58,7 +58,6 @@ func (p plane) file(path string) string {
 	return strings.TrimSuffix(path, ".yaml") + "-" + strings.ToLower(string(p.name)) + ".yaml"
 }
 
-// profileNames returns the names of the profiles.
 func (p plane) profileNames() []suite.ConformanceProfileName {
 	var names []suite.ConformanceProfileName
 	for _, profile := range p.profiles {

@@ -13,15 +13,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// programsVariable is the environment variable with the directory of the programs, which
-// the processes of a run share.
+// programsVariable names the environment variable with the directory for the programs,
+// which a run's processes share.
 const programsVariable = "CONFORMANCE_PROGRAMS"
 
-// xdsAddress is the address on which the controller serves Envoys. It is in the network
-// namespace of the run.
+// xdsAddress is where the controller serves Envoys, in the run's network namespace.
 const xdsAddress = "127.0.0.1:18000"
 
-// programs are the programs that run on the node, by the name of the binary.
+// programs are the programs that run on the node, by binary name.
 var programs = map[string]struct{ module, pkg string }{
 	"connector":  {root, root + "/test/edge/connector"},
 	"envoy":      {root, root + "/test/edge/envoy"},
@@ -63,8 +62,8 @@ func build(ctx context.Context, out, module, pkg string) error {
 	return nil
 }
 
-// images returns the programs that replace the images of the suite's Deployments, of the
-// connectors and of Envoy. The file authorities contains certificate authorities.
+// images returns the programs that replace the images in the suite's Deployments,
+// cloudflared and Envoy. The file authorities contains certificate authorities.
 func images(envoy, edge, authorities string) map[string]node.Image {
 	return map[string]node.Image{
 		"registry.k8s.io/gateway-api/echo-basic": {
@@ -72,7 +71,7 @@ func images(envoy, edge, authorities string) map[string]node.Image {
 			Command: []string{"/bin/sh", "-c", `TCP_PORT=$HTTP_PORT TLS_PORT=$HTTPS_PORT exec "$0" "$@"`, programPath("echo-basic")},
 			Ports:   map[int32]string{3000: "HTTP_PORT", 3001: "H2C_PORT", 8443: "HTTPS_PORT"},
 		},
-		// A DNS server that only the tests of UDPRoutes use.
+		// A DNS server that only the UDPRoute tests use.
 		"registry.k8s.io/coredns/coredns": {Command: []string{"/bin/sh", "-c", "exec sleep infinity"}},
 		"docker.io/cloudflare/cloudflared": {
 			Command:     []string{programPath("connector")},

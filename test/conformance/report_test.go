@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// documents is the directory of the reports and the table.
+// documents is the directory with the reports and the table.
 var documents = filepath.Join("..", "..", "docs", "conformance")
 
 const advice = "differs from the result of this run; to update it, run `make conformance ARGS=-update` (-want +got):\n"
 
-// checkReport fails if the report in docs/conformance differs from the report of this
-// run. It ignores the date and the version.
+// checkReport fails if the report in docs/conformance differs from this run's report. It
+// ignores the date and the version.
 func checkReport(t *testing.T, p plane, file string, write bool) {
 	report, committed := readReport(t, file), filepath.Join(documents, p.report)
 	if write {

@@ -25,11 +25,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The environment variables that configure the process of the suite.
+// The environment variables that configure the suite's process.
 const (
-	reportVariable        = "CONFORMANCE_REPORT"         // path of the suite's report
-	featuresVariable      = "CONFORMANCE_FEATURES"       // path of the file for the features of the GatewayClass
-	controllerLogVariable = "CONFORMANCE_CONTROLLER_LOG" // path of the controller's log
+	reportVariable        = "CONFORMANCE_REPORT"   // path of the suite's report
+	featuresVariable      = "CONFORMANCE_FEATURES" // file for the GatewayClass features
+	controllerLogVariable = "CONFORMANCE_CONTROLLER_LOG"
 )
 
 // Additional flags for a run against an existing cluster.
@@ -40,8 +40,8 @@ var (
 		"with --existing-cluster, the `host` that receives the requests for all tunnels (default the address of the tunnel)")
 )
 
-// TestSuite runs the suite with each data plane. The runs share the control plane and
-// the Pods of the base manifests.
+// TestSuite runs the suite with each data plane. The runs share the control plane and the
+// Pods in the base manifests.
 func TestSuite(t *testing.T) {
 	if os.Getenv(reportVariable) == "" {
 		t.Skip("TestConformance runs this test in a separate process")
@@ -99,8 +99,8 @@ func (s planeSuite) run(t *testing.T) {
 	})
 }
 
-// only returns options for the tests of the run. The features that the GatewayClass
-// claims do not matter.
+// only returns options for the run's tests. The features that the GatewayClass claims do
+// not matter.
 func (s planeSuite) only(t *testing.T, run string) suite.ConformanceOptions {
 	o := s.options(t)
 	o.SupportedFeatures = featuresOf(s.testsIn(run))
@@ -164,7 +164,7 @@ func deleteGateways(t *testing.T, kube client.Client) {
 	}))
 }
 
-// options returns the options of the suite's flags, with defaults for this project.
+// options returns the options from the suite's flags, with defaults for this project.
 func (s planeSuite) options(t *testing.T) suite.ConformanceOptions {
 	o := official.DefaultOptions(t)
 	if o.GatewayClassName == flags.DefaultGatewayClassName {

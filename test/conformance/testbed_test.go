@@ -99,7 +99,7 @@ func startTestBed(t *testing.T, controllerLog string) *testBed {
 	return b
 }
 
-// createClass creates the GatewayClass of the data plane.
+// createClass creates the GatewayClass for the data plane.
 func createClass(t *testing.T, kube client.Client, p plane) {
 	must(t, kube.Create(t.Context(), configurationOf(p)))
 	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
@@ -108,9 +108,9 @@ func createClass(t *testing.T, kube client.Client, p plane) {
 	}))
 }
 
-// configurationOf returns the TunnelConfiguration of the data plane. The suite creates
-// more Gateways in one namespace, and changes them more often, than a class permits by
-// default.
+// configurationOf returns the TunnelConfiguration for the data plane. The suite creates
+// more Gateways in one namespace, and changes them more often, than a GatewayClass
+// permits by default.
 func configurationOf(p plane) *v1alpha1.TunnelConfiguration {
 	return &v1alpha1.TunnelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: p.class},
@@ -127,15 +127,15 @@ func configurationOf(p plane) *v1alpha1.TunnelConfiguration {
 	}
 }
 
-// parametersOf returns the reference to the TunnelConfiguration of the data plane.
+// parametersOf returns the reference to the data plane's TunnelConfiguration.
 func parametersOf(p plane) *gatewayv1.ParametersReference {
 	return &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: ptr.To(gatewayv1.Namespace(cluster.ControllerNamespace)), Name: p.class,
 	}
 }
 
-// waitForClass waits until the controller has set the supported features of the
-// GatewayClass, and writes them to a file.
+// waitForClass waits until the controller has set the GatewayClass's supported features,
+// and writes them to a file.
 func waitForClass(t *testing.T, kube client.Client, p plane) {
 	var class gatewayv1.GatewayClass
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -193,8 +193,8 @@ func (b *testBed) edge(address string) (string, error) {
 	}
 }
 
-// edgeCertificate returns a TLS configuration with a certificate that no listener
-// refers to, and the path of its certificate authority.
+// edgeCertificate returns a TLS configuration with a certificate that no listener refers
+// to, and the path to its certificate authority.
 func edgeCertificate(t *testing.T) (*tls.Config, string) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("cloudflare.test", nil, nil)
 	must(t, err)

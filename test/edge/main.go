@@ -136,7 +136,7 @@ func (s settings) dial(ctx context.Context, network, address string) (net.Conn, 
 type addresses struct {
 	host string
 	mu   sync.Mutex
-	port int // port of the next tunnel, or 0 for any
+	port int // for the next tunnel, or 0 for any
 }
 
 func newAddresses(first string) (*addresses, error) {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// authorities issue the certificates of backends.
+// authorities issue certificates for backends.
 type authorities struct {
-	// file has the certificate of the authority that Envoy trusts.
+	// file has the certificate from the authority that Envoy trusts.
 	file               string
 	trusted, untrusted authority
 }
@@ -55,8 +55,8 @@ func certificateTemplate(name string) *x509.Certificate {
 	}
 }
 
-// serverConfig returns the TLS settings of a backend, whose name decides what is wrong with
-// its certificate.
+// serverConfig returns a backend's TLS settings. The backend's name decides what is wrong
+// with its certificate.
 func (a *authorities) serverConfig(name string, http2 bool) *tls.Config {
 	issuer, dnsName := a.trusted, name+".default.svc.cluster.local"
 	switch name {

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// arrival is a request as it arrived at a backend, which answers with it.
+// arrival is a request as it arrived at a backend, which returns it in its response.
 type arrival struct {
 	Backend string
 	// Start and Lines are the start line and the header lines. With HTTP/2, the lines are sorted.
@@ -54,7 +54,7 @@ type backends struct {
 	caFile    string
 }
 
-// startBackends starts a backend for every address of a Service or an EndpointSlice.
+// startBackends starts a backend for every Service or EndpointSlice address.
 func startBackends(objects []client.Object, dir string) (*backends, error) {
 	all := &backends{byName: map[string]*backend{}, addresses: map[string]string{}}
 	authorities, err := newAuthorities(dir)
@@ -94,7 +94,7 @@ func startBackends(objects []client.Object, dir string) (*backends, error) {
 	return all, nil
 }
 
-// listen makes the backend serve an address of the manifests.
+// listen makes the backend serve an address in the manifests.
 func (all *backends) listen(b *backend, address string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *backend) record(a arrival) {
 	b.arrived <- struct{}{}
 }
 
-// await waits for an arrival, and returns all of them since the last call.
+// await waits for an arrival, and returns all arrivals since the last call.
 func (b *backend) await(t *testing.T) []arrival {
 	t.Helper()
 	select {
@@ -158,7 +158,7 @@ func (b *backend) takeAll() []arrival {
 	return all
 }
 
-// serveConn answers the requests on a connection.
+// serveConn serves the requests on a connection.
 func (b *backend) serveConn(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	serverName := ""
@@ -183,7 +183,8 @@ func (b *backend) serveConn(conn net.Conn) {
 	}
 }
 
-// serveRequest answers a request of HTTP/1.1. It returns false when no other one follows.
+// serveRequest serves an HTTP/1.1 request. It returns false when no other request
+// follows.
 func (b *backend) serveRequest(conn net.Conn, r *bufio.Reader, serverName string) bool {
 	h, _, err := readHead(r)
 	if err != nil {
@@ -261,7 +262,7 @@ func (b *backend) echoBytes(conn net.Conn, r io.Reader, a arrival) bool {
 	return false
 }
 
-// handler answers requests of HTTP/2.
+// handler serves HTTP/2 requests.
 func (b *backend) handler(serverName string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -32,7 +32,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// findEnvoy returns the path of Envoy. It downloads Envoy if necessary.
+// findEnvoy returns the path to Envoy. It downloads Envoy if necessary.
 func findEnvoy(t *testing.T) string {
 	t.Helper()
 	path, err := binaries.Envoy(t.Context(), t.Output())
@@ -136,7 +136,7 @@ func (b *bed) close() error {
 	return os.RemoveAll(b.dir)
 }
 
-// awaitPorts waits until Envoy has bound the ports of its listeners.
+// awaitPorts waits until Envoy has bound its listeners' ports.
 func (b *bed) awaitPorts(addresses []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -189,8 +189,8 @@ func buildTable() (*state.Source, *routing.Table, error) {
 	return source, result.Table, unacceptedRoutes(source, result)
 }
 
-// unacceptedRoutes returns an error that names the routes without an entry, such as those
-// with an unknown parent.
+// unacceptedRoutes returns an error that names the routes without an entry, such as
+// routes with an unknown parent.
 func unacceptedRoutes(source *state.Source, result *gateway.Result) error {
 	served := map[types.NamespacedName]bool{}
 	for _, g := range result.Table.Groups {
@@ -210,7 +210,7 @@ func unacceptedRoutes(source *state.Source, result *gateway.Result) error {
 	return errors.Join(all...)
 }
 
-// render returns the configuration of Envoy with addresses of this machine.
+// render returns the Envoy configuration with addresses on this machine.
 func (b *bed) render(source *state.Source) (string, error) {
 	resources := envoy.Render(b.table)
 	endpoints := resources.Assign(

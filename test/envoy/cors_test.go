@@ -2,7 +2,8 @@ package envoy
 
 import "testing"
 
-// TestConformanceOfCORS has the requests and the responses of the conformance test HTTPRouteCORS.
+// TestConformanceOfCORS has the requests and the responses from the conformance test
+// HTTPRouteCORS.
 func TestConformanceOfCORS(t *testing.T) {
 	run(t, []row{
 		{preflight("/cors-1", "https://www.foo.com", "GET", "x-header-1, x-header-2"), allCORSHeaders("https://www.foo.com")},
@@ -113,7 +114,7 @@ func TestCORS(t *testing.T) {
 			"GET cors.example.com/expose-with-credentials\nOrigin: https://a.org",
 			"200 one GET /expose-with-credentials\n< access-control-allow-origin: https://a.org\n< access-control-allow-credentials: true",
 		},
-		// A backend that answers for itself does not add a second line.
+		// When the backend itself sends the header, Envoy does not add a second line.
 		{
 			"GET cors.example.com/cors-2\nOrigin: https://www.foo.com\nRespond: Access-Control-Allow-Origin: https://backend.org",
 			"200 one GET /cors-2\n< Access-Control-Allow-Origin: https://www.foo.com",

@@ -60,7 +60,7 @@ func TestBackendsThatDoNotAnswer(t *testing.T) {
 	})
 }
 
-// TestNoRetryAfterAReset shows that a backend receives requests of all methods once.
+// TestNoRetryAfterAReset shows that a backend receives a request once, with any method.
 func TestNoRetryAfterAReset(t *testing.T) {
 	b := start(t)
 	resets := b.backends.byName["resets"]
@@ -77,9 +77,9 @@ func TestNoRetryAfterAReset(t *testing.T) {
 	}
 }
 
-// TestRetryAfterAFailedConnection sends requests to a headless Service. One of its two pods
-// refuses connections. A retry never uses the pod that has just refused it, also while other
-// connections use the pods in turn.
+// TestRetryAfterAFailedConnection sends requests to a headless Service. One of its two
+// pods refuses connections. A retry never uses the pod that has just refused it, even
+// while other connections use the pods in turn.
 func TestRetryAfterAFailedConnection(t *testing.T) {
 	b := start(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}

@@ -25,7 +25,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// serveGRPC answers the calls of all services. The method decides how.
+// serveGRPC handles the calls to all services. The method decides how.
 func serveGRPC(b *backend, l net.Listener) {
 	var options []grpc.ServerOption
 	if b.tls != nil {
@@ -64,7 +64,7 @@ func serveGRPC(b *backend, l net.Listener) {
 	_ = server.Serve(l) // until the listener is closed
 }
 
-// dial returns a client whose calls reach Envoy as the calls of visitors do: over HTTP/2 to
+// dial returns a client whose calls reach Envoy as a visitor's calls do: over HTTP/2 to
 // the simulated edge, and from there over HTTP/1.1.
 func (b *bed) dial(t *testing.T, host string) *grpc.ClientConn {
 	t.Helper()
@@ -86,7 +86,7 @@ func (b *bed) dial(t *testing.T, host string) *grpc.ClientConn {
 	return conn
 }
 
-// createTunnel returns the ID of a new tunnel.
+// createTunnel creates a tunnel and returns its ID.
 func createTunnel(t *testing.T, edge *simulator.Server) string {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodPost, "/client/v4/accounts/test/cfd_tunnel", strings.NewReader(`{"name":"test","config_src":"cloudflare"}`))
@@ -107,7 +107,7 @@ type call struct {
 	err             error
 }
 
-// invoke sends one message and receives all answers.
+// invoke sends one message and receives all responses.
 func invoke(t *testing.T, conn *grpc.ClientConn, method string, headers ...string) call {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), headers...), 10*time.Second)
@@ -138,7 +138,7 @@ func TestGRPCMatches(t *testing.T) {
 	b := start(t)
 	for host, rows := range map[string][]struct {
 		method, version string
-		// want is the backend, or the code of the error.
+		// want is the backend, or the error code.
 		want string
 	}{
 		"calls.grpc.example.com": {
@@ -186,7 +186,7 @@ func TestGRPCMatches(t *testing.T) {
 	}
 }
 
-// grpcOutcome returns the outcome of a call in the terms of HTTP.
+// grpcOutcome returns the outcome of a call in HTTP terms.
 func grpcOutcome(c call) outcome {
 	switch status.Code(c.err) {
 	case codes.OK:
@@ -267,7 +267,8 @@ func TestGRPCFilters(t *testing.T) {
 	}
 }
 
-// TestGRPCUnresolvedShare shows that the share of a backend that does not exist is unavailable.
+// TestGRPCUnresolvedShare shows that a call fails as unavailable if it falls to the share
+// of a backend that does not exist.
 func TestGRPCUnresolvedShare(t *testing.T) {
 	b := start(t)
 	conn := b.dial(t, "failures.grpc.example.com")

@@ -23,8 +23,8 @@ func TestHostnames(t *testing.T) {
 	})
 }
 
-// TestHostsAreComparedWithoutCasePortAndDot shows the forms of a host on the open listener.
-// A dot at the end does not arrive.
+// TestHostsAreComparedWithoutCasePortAndDot shows in which forms the open listener
+// accepts a host. A dot at the end does not arrive.
 func TestHostsAreComparedWithoutCasePortAndDot(t *testing.T) {
 	run(t, []row{
 		{"GET A.Hosts.EXAMPLE.com/a", "200 one GET /a"},

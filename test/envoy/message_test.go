@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// head is the start line and the header lines of a message, as they were sent.
+// head is a message's start line and header lines, as they were sent.
 type head struct {
 	start string
 	lines []string
@@ -44,7 +44,7 @@ func nameOf(line string) string {
 	return strings.ToLower(name)
 }
 
-// without returns the lines of the other headers.
+// without returns the lines for the other headers.
 func without(lines []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(names, nameOf(line)) })
 }
@@ -61,7 +61,7 @@ func trailerLines(trailer http.Header) []string {
 	return lines
 }
 
-// readBody reads the body of a message whose head has been read.
+// readBody reads a message's body after its head.
 func readBody(h head, r *bufio.Reader) (string, http.Header, error) {
 	headers := http.Header{}
 	for _, line := range h.lines {

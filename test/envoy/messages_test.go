@@ -24,7 +24,7 @@ func TestRequestsArriveUnchanged(t *testing.T) {
 		t.Fatalf("status %d: %s", o.status, o.body)
 	}
 	want := slices.Clone(sent)
-	want[slices.Index(want, "x-repeated: 2")] = "X-Repeated: 2" // all lines of a header get the spelling of the first one
+	want[slices.Index(want, "x-repeated: 2")] = "X-Repeated: 2" // all lines for a header get the spelling of the first one
 	if diff := cmp.Diff(want, o.arrival.Lines); diff != "" {
 		t.Errorf("header lines (-want +got):\n%s", diff)
 	}
@@ -116,9 +116,9 @@ func TestVisitorsCannotControlEnvoy(t *testing.T) {
 	}
 }
 
-// TestSchemeOfVisitors compares the lines of X-Forwarded-Proto that arrive with those that were sent,
-// on both listeners. Cloudflare's edge always writes one line, and a request without it counts as
-// https.
+// TestSchemeOfVisitors compares the X-Forwarded-Proto lines that arrive with the lines
+// that were sent, on both listeners. Cloudflare's edge always writes one line, and a
+// request without it counts as https.
 func TestSchemeOfVisitors(t *testing.T) {
 	b := start(t)
 	schemeLines := func(lines []string) []string {
@@ -151,7 +151,7 @@ func TestSchemeOfVisitors(t *testing.T) {
 // TestLimitsOfHeaders shows what Envoy refuses: 1,001 headers, and more than 128 KiB.
 func TestLimitsOfHeaders(t *testing.T) {
 	b := start(t)
-	const own = 3 // Host and the headers of the connector
+	const own = 3 // Host and the connector's headers
 	headers := func(n, size int) string {
 		lines := make([]string, n)
 		for i := range lines {

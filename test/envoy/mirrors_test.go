@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMirrorsReceiveCopies shows that a copy has the changed host and path of the request.
+// TestMirrorsReceiveCopies shows that a copy has the request's changed host and path.
 func TestMirrorsReceiveCopies(t *testing.T) {
 	b := start(t)
 	for _, test := range []struct {
@@ -53,9 +53,9 @@ func checkCopy(t *testing.T, mirror *backend, start, host string, request *arriv
 	}
 }
 
-// linesOfCopy returns the header lines in the form in which they can be compared: names in
-// lower case, without the header x-envoy-internal and without the address of Envoy itself,
-// which Envoy adds to copies.
+// linesOfCopy returns the header lines in a form in which they can be compared: names in
+// lower case, and without what Envoy adds to copies: the header x-envoy-internal and its
+// own address.
 func linesOfCopy(all []string) []string {
 	var result []string
 	for _, line := range without(all, "x-envoy-internal") {

@@ -2,8 +2,8 @@ package envoy
 
 import "testing"
 
-// TestRequestHeaderModifier shows that a header that is set moves to the end, and that all
-// lines of a header get the spelling of the first one.
+// TestRequestHeaderModifier shows that a header that is set moves to the end, and that
+// all its lines get the spelling of the first one.
 func TestRequestHeaderModifier(t *testing.T) {
 	run(t, []row{
 		{"GET request-headers.example.com/set", "200 one GET /set\n> x-set: new"},

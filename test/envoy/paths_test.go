@@ -77,7 +77,7 @@ func TestMoreSpecificPathsComeFirst(t *testing.T) {
 	})
 }
 
-// TestPathsOfSlashes shows that a path of slashes only is the path "/".
+// TestPathsOfSlashes shows that a path that consists of slashes is the path "/".
 func TestPathsOfSlashes(t *testing.T) {
 	run(t, []row{
 		{"GET slashes.example.com/", "200 one GET /"},

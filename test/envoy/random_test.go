@@ -23,16 +23,16 @@ import (
 // A failure states the seed and the request: -run 'TestRandomClusters/seed=7$' repeats that cluster.
 var randomClusters = flag.Uint64("clusters", 24, "random clusters for the real Envoy")
 
-// randomCluster is a table, and the address of the listener that serves it.
+// randomCluster is a table, and the address on which its listener serves it.
 type randomCluster struct {
 	seed    uint64
 	table   *routing.Table
-	hosts   map[string]bool // the hostnames of the virtual hosts
+	hosts   map[string]bool // in the virtual hosts
 	address string
 }
 
-// TestRandomClusters compares the answers of Envoy to random requests with those of the routing
-// tables of random clusters.
+// TestRandomClusters compares Envoy's responses to random requests with the routing
+// tables for random clusters.
 func TestRandomClusters(t *testing.T) {
 	all, cases := startRandomClusters(t), map[string]int{}
 	for _, c := range all {
@@ -53,7 +53,7 @@ func TestRandomClusters(t *testing.T) {
 	}
 }
 
-// startRandomClusters starts one Envoy that serves the tables of all clusters, each on its own
+// startRandomClusters starts one Envoy that serves all clusters' tables, each on its own
 // listener.
 func startRandomClusters(t *testing.T) []*randomCluster {
 	t.Helper()
@@ -94,14 +94,14 @@ func startRandomClusters(t *testing.T) []*randomCluster {
 	return all
 }
 
-// staticConfiguration is the configuration of an Envoy with a listener for each table.
+// staticConfiguration configures an Envoy with a listener for each table.
 type staticConfiguration struct {
 	base                map[string]any
 	listeners, clusters []any
-	used                map[any]bool // the addresses of listeners, and the names of clusters
+	used                map[any]bool // listener addresses, and cluster names
 }
 
-// add adds the open listener and the clusters of a table.
+// add adds a table's open listener and clusters.
 func (s *staticConfiguration) add(c *randomCluster, backends *backends) error {
 	text, err := protojson.Marshal(envoy.Static(envoy.Render(c.table), nil))
 	if err != nil {
@@ -149,8 +149,8 @@ func (s *staticConfiguration) text() (string, error) {
 	return string(text), err
 }
 
-// check sends a request, and compares the outcome with the answer of the table. It counts the cases
-// that the request has.
+// check sends a request, and compares the outcome with the table's answer. It counts the
+// cases that the request covers.
 func (c *randomCluster) check(t *testing.T, r request, cases map[string]int) {
 	t.Helper()
 	routed, err := r.routed()
@@ -191,12 +191,12 @@ func (c *randomCluster) compareLocation(entry *routing.Entry, r request, routed 
 		routed.Path = target // Envoy does not merge slashes without anything else
 	}
 	want := "location: " + entry.Location(routed)
-	isEqual := func(line string) bool { return strings.EqualFold(line, want) } // the host of the request keeps its letter case
+	isEqual := func(line string) bool { return strings.EqualFold(line, want) } // the request's host keeps its letter case
 	ok := o.status == redirect.Status && slices.ContainsFunc(o.headers, isEqual)
 	return differs(ok, "%s with %+v in the hostname %q redirects with status %d and %s", entry.Source.Describe(), *redirect, hostname, redirect.Status, want)
 }
 
-// compareOrigin compares the permission for the origin of a request.
+// compareOrigin compares whether the request's origin is permitted.
 func compareOrigin(r request, o outcome) string {
 	allowed := []string{"https://shop.example.org", "https://shop.example.org:443", "https://a.shop.example.org:443"}
 	want := ""
@@ -214,7 +214,8 @@ func compareOrigin(r request, o outcome) string {
 	return differs(got == want, "the permission is %q, want %q", got, want)
 }
 
-// casesOf returns the cases of a request, of which the random requests must have each.
+// casesOf returns the cases that a request covers. The random requests together must
+// cover every case.
 func (c *randomCluster) casesOf(entry *routing.Entry, r request, routed routing.Request) []string {
 	if entry == nil {
 		return []string{"404"}

@@ -17,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The values are few and overlap, so that a hostname often has listeners of both protocols, and a
-// request several matches.
+// The values are few and overlap, so that a hostname often has listeners with both
+// protocols, and a request has several matches.
 var (
 	randomHostnames = []string{"", "*.example.com", "a.example.com", "a.example.com", "*.a.example.com", "b.a.example.com", "example.com"}
 	randomHosts     = []string{"a.example.com", "a.example.com", "b.a.example.com", "c.b.a.example.com", "x.example.com", "example.com", "example.org"}
@@ -27,14 +27,15 @@ var (
 	allowedOrigins  = []gatewayv1.CORSOrigin{"https://shop.example.org", "https://*.shop.example.org"}
 )
 
-// randomizer creates random objects, which depend only on the seed, with the defaults of the API.
+// randomizer creates random objects, which depend only on the seed, with the API's
+// defaults.
 type randomizer struct{ *rand.Rand }
 
 func pick[T any](d randomizer, from ...T) T { return from[d.IntN(len(from))] }
 
 func (d randomizer) chance(percent int) bool { return d.IntN(100) < percent }
 
-// randomServices returns the Services of all clusters: three in each namespace.
+// randomServices returns the Services in all clusters: three in each namespace.
 func randomServices() map[types.NamespacedName]*corev1.Service {
 	services := map[types.NamespacedName]*corev1.Service{}
 	for i, namespace := range []string{"infra", "team"} {
@@ -49,8 +50,8 @@ func randomServices() map[types.NamespacedName]*corev1.Service {
 	return services
 }
 
-// snapshot returns a Gateway in the namespace infra, a ListenerSet in the namespace team, and routes
-// of both.
+// snapshot returns a Gateway in the namespace infra, a ListenerSet in the namespace team,
+// and routes in both.
 func (d randomizer) snapshot(services map[types.NamespacedName]*corev1.Service) *gateway.Snapshot {
 	all := gatewayv1.NamespacesFromAll
 	s := &gateway.Snapshot{
@@ -75,8 +76,8 @@ func (d randomizer) snapshot(services map[types.NamespacedName]*corev1.Service) 
 	return s
 }
 
-// listeners returns listeners that differ in their protocol or hostname. One of them can be
-// unresolved, because its certificate does not exist.
+// listeners returns listeners that differ in their protocol or hostname. One of them can
+// be unresolved, because its certificate does not exist.
 func (d randomizer) listeners(n int) []gatewayv1.Listener {
 	all := gatewayv1.NamespacesFromAll
 	var listeners []gatewayv1.Listener

@@ -51,7 +51,8 @@ func TestRedirectsToAnotherPath(t *testing.T) {
 	})
 }
 
-// TestRedirectsKeepEscapes shows that escapes of a path that stays are not changed.
+// TestRedirectsKeepEscapes shows that a redirect does not change escapes in the path that
+// it keeps.
 func TestRedirectsKeepEscapes(t *testing.T) {
 	run(t, []row{
 		{"GET redirects.example.com/caf%C3%A9/x", "302\n< location: https://redirects.example.com/cafe/x"},
@@ -73,8 +74,8 @@ func TestRedirectsBelowAWildcard(t *testing.T) {
 	})
 }
 
-// TestRedirectsOfHostsWithAPort shows that a redirect names the exact hostname of a route
-// without the port of the visitor.
+// TestRedirectsOfHostsWithAPort shows that a redirect names a route's exact hostname
+// without the visitor's port.
 func TestRedirectsOfHostsWithAPort(t *testing.T) {
 	run(t, []row{
 		{"GET redirects.example.com:8443/default", "302\n< location: https://redirects.example.com/default"},

@@ -26,8 +26,8 @@ import (
 type row struct {
 	// request is a line "METHOD HOST/PATH", and the header lines.
 	request string
-	// want is the status, and after it, the name of the backend, the method and the path if
-	// the request arrived. These lines follow, each group in the order of the message:
+	// want is the status, and after it, the backend's name, the method and the path if
+	// the request arrived. These lines follow, each group in the message's order:
 	//
 	//	TLS name         the name in the TLS handshake with the backend
 	//	> Name: value    the headers that arrived, if they are not those of the request
@@ -39,11 +39,11 @@ type row struct {
 // The headers that the connector adds to all requests. Outcomes leave them out.
 var connectorHeaders = []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"}
 
-// hiddenHeaders of responses are in no outcome: they are always there, or describe the
-// length of the body.
+// hiddenHeaders are in no outcome: every response has them, or they describe the body
+// length.
 var hiddenHeaders = []string{"connection", "content-length", "content-type", "date", "transfer-encoding"}
 
-// request is the request of a row.
+// request is a row's request.
 type request struct {
 	method, host, target string
 	lines                []string
@@ -70,8 +70,8 @@ func (r request) text() string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\n%s\r\n\r\n%s", r.method, r.target, strings.Join(lines, "\r\n"), r.body)
 }
 
-// sent returns the headers of the request, and those that the connector adds. A row with its own
-// scheme has that of the visitor.
+// sent returns the request's headers, and those that the connector adds. If a row has a
+// scheme, the request has it as the visitor's scheme.
 func (r request) sent() []string {
 	added := connectorHeaders
 	if slices.ContainsFunc(r.lines, isScheme) {
@@ -88,7 +88,7 @@ type outcome struct {
 	headers  []string
 	body     string
 	trailers []string
-	// arrival is nil when no backend answered.
+	// arrival is nil when no backend responded.
 	arrival *arrival
 }
 
@@ -194,8 +194,8 @@ func run(t *testing.T, rows []row) {
 
 func (r row) name() string { return strings.Join(lines(r.request), ", ") }
 
-// check sends the request of a row to a listener, and returns how the outcome differs from
-// the expected one and from the answer of the routing table.
+// check sends a row's request to a listener, and returns how the outcome differs from the
+// expected one and from the routing table's answer.
 func (b *bed) check(t *testing.T, address string, row row) string {
 	t.Helper()
 	r := parseRequest(row.request)
@@ -209,7 +209,7 @@ func (b *bed) check(t *testing.T, address string, row row) string {
 	return ""
 }
 
-// lines returns the lines of an outcome without indentation.
+// lines returns an outcome's lines without indentation.
 func lines(text string) []string {
 	var all []string
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
@@ -218,7 +218,7 @@ func lines(text string) []string {
 	return all
 }
 
-// routed returns the parts of the request that decide which entry answers it.
+// routed returns those parts of the request that decide which entry answers it.
 func (r request) routed() (routing.Request, error) {
 	path, query, _ := strings.Cut(r.target, "?")
 	host, _, _ := strings.Cut(strings.ToLower(r.host), ":")
@@ -235,7 +235,7 @@ func (r request) routed() (routing.Request, error) {
 	}, err
 }
 
-// compareWithAnswer returns how the outcome differs from the answer of the routing table.
+// compareWithAnswer returns how the outcome differs from the routing table's answer.
 func compareWithAnswer(table *routing.Table, r request, o outcome, protected bool) string {
 	routed, err := r.routed()
 	if err != nil || o.status == http.StatusBadRequest {
@@ -316,7 +316,7 @@ func (b *bed) sendMany(t *testing.T, host, path string, n int) map[string]int {
 	return counts
 }
 
-// get returns the status and the backend of a request.
+// get sends a request and returns the status and the backend.
 func get(transport *http.Transport, address, host, path string) (string, error) {
 	r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
 	if err != nil {

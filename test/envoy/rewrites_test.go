@@ -39,7 +39,8 @@ func TestRewrittenHosts(t *testing.T) {
 	})
 }
 
-// TestReplacePrefixMatch has the rows of the table in the documentation of ReplacePrefixMatch.
+// TestReplacePrefixMatch has the rows of the table in the ReplacePrefixMatch
+// documentation.
 func TestReplacePrefixMatch(t *testing.T) {
 	run(t, []row{
 		{"GET xyz.rewrites.example.com/foo/bar", "200 one GET /xyz/bar"},

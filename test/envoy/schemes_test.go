@@ -2,8 +2,8 @@ package envoy
 
 import "testing"
 
-// TestSchemes shows that the scheme of the visitor decides between listeners of one hostname, in any
-// letter case, and that everything but http counts as https.
+// TestSchemes shows that the visitor's scheme decides between listeners with the same
+// hostname, in any letter case, and that everything but http counts as https.
 func TestSchemes(t *testing.T) {
 	run(t, []row{
 		{"GET both.schemes.example.net/\nX-Forwarded-Proto: http", "301\n< location: https://both.schemes.example.net/"},
@@ -17,8 +17,8 @@ func TestSchemes(t *testing.T) {
 	})
 }
 
-// TestSchemesOfHTTPSListeners shows that a hostname with HTTPS listeners alone has the redirect of
-// the HTTP listener for a wider hostname.
+// TestSchemesOfHTTPSListeners shows that the HTTP listener for a wider hostname also
+// redirects a hostname that only HTTPS listeners have.
 func TestSchemesOfHTTPSListeners(t *testing.T) {
 	run(t, []row{
 		{"GET https.schemes.example.net/x?q=1\nX-Forwarded-Proto: http", "301\n< location: https://https.schemes.example.net/x?q=1"},
@@ -29,8 +29,8 @@ func TestSchemesOfHTTPSListeners(t *testing.T) {
 	})
 }
 
-// TestSchemesOfHTTPListeners shows that the HTTPS listener for a wider hostname answers https in the
-// place of a redirect.
+// TestSchemesOfHTTPListeners shows that the HTTPS listener for a wider hostname serves
+// https in place of a redirect.
 func TestSchemesOfHTTPListeners(t *testing.T) {
 	run(t, []row{
 		{"GET http.secure.example.net/\nX-Forwarded-Proto: http", "301\n< location: https://http.secure.example.net/"},

@@ -35,7 +35,7 @@ func TestRulesWithoutAWeight(t *testing.T) {
 }
 
 // TestFiltersOfWeightedBackends shows that each backend receives its own changes, after
-// those of the rule.
+// the rule's changes.
 func TestFiltersOfWeightedBackends(t *testing.T) {
 	b := start(t)
 	want := map[string]string{

@@ -22,7 +22,7 @@ const (
 	// minUnregister is how long the connector waits at least for the edge when it
 	// unregisters, even with a shorter grace period.
 	minUnregister = time.Second
-	// maxErrorSize is the maximum length of an error text from the edge, in bytes.
+	// maxErrorSize limits an error text from the edge, in bytes.
 	maxErrorSize = 1 << 10
 )
 

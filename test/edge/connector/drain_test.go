@@ -16,7 +16,7 @@ import (
 )
 
 // pod is a running connector with an origin in its pod. The origin is handling a request
-// that came through the tunnel, and answers it when it is released.
+// that came through the tunnel, and responds when it is released.
 type pod struct {
 	*process
 	cloudflare *cloudflare
@@ -62,7 +62,7 @@ func startPod(t *testing.T, arguments string, lag simulator.Lag) *pod {
 	return p
 }
 
-// get sends a request through the tunnel and returns the body of the answer or the error.
+// get sends a request through the tunnel and returns the response body or the error.
 func (p *pod) get(path string) string {
 	response, err := http.Get(p.data.URL + path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *pod) get(path string) string {
 	return string(body)
 }
 
-// withoutGracePeriod are arguments of a connector that ends a second after SIGTERM.
+// withoutGracePeriod are the arguments for a connector that ends a second after SIGTERM.
 var withoutGracePeriod = strings.Replace(deployedArguments, "30s", "0s", 1)
 
 // signal sends SIGTERM and waits until the connector gets no new requests.

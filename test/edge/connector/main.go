@@ -1,14 +1,14 @@
 // Command connector replaces cloudflared in tests that replace Cloudflare with the
-// simulator. It accepts only the command line that connectors are deployed with,
-// connects to the simulator's edge with the tunnel's token, and reports on its
-// metrics address whether it is ready. Its command ready asks a running connector,
-// as a probe in the container does.
+// simulator. It accepts only the command line that connectors are deployed with, connects
+// to the simulator's edge with the tunnel's token, and reports on its metrics address
+// whether it is ready. Its command ready asks a running connector, as a probe in the
+// container does.
 //
-// It forwards no traffic: the data path of the simulator connects to the origins
-// directly. With DialConnector, it does so only while a connector is connected, and a
-// request ends with the connector that carries it. The transport is validated but has no
-// effect. On SIGTERM the connector
-// unregisters and waits up to the grace period for the end of the requests in flight.
+// It forwards no traffic: the simulator's data path connects to the origins directly.
+// With DialConnector, it does so only while a connector is connected, and a request ends
+// with the connector that carries it. The transport is validated but has no effect. On
+// SIGTERM the connector unregisters and waits for requests in flight to end, up to the
+// grace period.
 //
 // It reads these environment variables:
 //
@@ -99,7 +99,7 @@ func runConnector(ctx context.Context, s settings) error {
 	}
 }
 
-// connectionsPerConnector is the number of connections of a healthy cloudflared.
+// A healthy cloudflared has this many connections.
 const connectionsPerConnector = 4
 
 // metrics returns a handler for the metrics address. Of cloudflared's endpoints it

@@ -120,8 +120,8 @@ func (c *cloudflare) wantReplicas(t *testing.T, want ...string) {
 // process is a running connector.
 type process struct {
 	command *exec.Cmd
-	lines   chan string // lines of its log; closed when the process has ended
-	metrics string      // URL of the metrics address
+	lines   chan string // lines in its log; closed when the process has ended
+	metrics string      // the URL
 }
 
 // start starts a connector with the deployed command line and waits for its
@@ -159,7 +159,7 @@ func startInPod(t *testing.T, edge *httptest.Server, token, host, arguments stri
 	return p
 }
 
-// waitForLog waits for a line of the log that contains the text, and returns it.
+// waitForLog waits for a log line that contains the text, and returns it.
 func (p *process) waitForLog(t *testing.T, text string) string {
 	t.Helper()
 	timeout := time.After(30 * time.Second)
@@ -273,7 +273,7 @@ func TestConnectorsRegisterAndUnregister(t *testing.T) {
 		t.Errorf("delete the tunnel without connectors: %d, want 200", status)
 	}
 
-	refused := start(t, c.edge, wrongToken(first)) // the ID of a connector is not the ID of a tunnel
+	refused := start(t, c.edge, wrongToken(first)) // a connector ID is not a tunnel ID
 	refused.waitForLog(t, "refused with 404")
 	refused.wantReady(t, http.StatusServiceUnavailable, 0)
 	refused.terminate(t)

@@ -21,18 +21,18 @@ type settings struct {
 	metrics string // the address to listen on, or to ask
 	edge    *url.URL
 	token   string
-	host    string        // the host name of the pod, or empty
+	host    string        // the pod's host name, or empty
 	grace   time.Duration // for the requests in flight
 }
 
-// Grace periods of cloudflared.
+// cloudflared's grace periods.
 const (
 	defaultGracePeriod = 30 * time.Second
 	maxGracePeriod     = 3 * time.Minute
 )
 
-// parse reads the command line and the environment. Its errors never contain any
-// part of the token.
+// parse reads the command line and the environment. Its errors never contain any part of
+// the token.
 func parse(arguments []string, getenv func(string) string) (settings, error) {
 	s, err := parseArguments(arguments)
 	if err != nil {
@@ -62,7 +62,7 @@ func parse(arguments []string, getenv func(string) string) (settings, error) {
 	return s, nil
 }
 
-// The commands of cloudflared that the deployed connectors and their probes use.
+// The cloudflared commands that the deployed connectors and their probes use.
 const (
 	runCommand   = "run"
 	readyCommand = "ready"
@@ -110,8 +110,8 @@ func oneOf(values ...string) func(string) error {
 	}
 }
 
-// isToken reports whether the text has the format of a tunnel token. Only the edge
-// can check that the token is valid.
+// isToken reports whether the text has the format of a tunnel token. Only the edge can
+// check that the token is valid.
 func isToken(text string) bool {
 	content, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

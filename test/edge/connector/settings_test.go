@@ -29,7 +29,7 @@ func environment(changes map[string]string) func(string) string {
 	}
 }
 
-// probeArguments is the command line of the probes of connectors whose metrics are
+// probeArguments is the command line with which probes ask connectors whose metrics are
 // on the loopback address.
 const probeArguments = "tunnel --metrics 127.0.0.1:2000 ready"
 

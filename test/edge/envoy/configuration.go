@@ -13,9 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// The names in the configuration of a deployed Envoy.
+// Names in a deployed Envoy's configuration.
 const (
-	// xdsCluster is the name of the cluster that is the controller.
+	// xdsCluster names the cluster that is the controller.
 	xdsCluster = "xds"
 	// programSizeLimit is the limit above which Envoy rejects expressions.
 	programSizeLimit = "re2.max_program_size.error_level"
@@ -94,9 +94,10 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 	return json.Marshal(root)
 }
 
-// staticListeners returns the listeners that Envoy would get from the controller. The Envoys of
-// several Pods cannot bind the same ports of one machine, and a listener of the controller does not
-// replace a static one with its name: Envoy acknowledges it without effect.
+// staticListeners returns the listeners that Envoy would get from the controller. The
+// Envoys in several Pods cannot bind the same ports on one machine, and a listener from
+// the controller does not replace a static one with its name: Envoy acknowledges it
+// without effect.
 func staticListeners() ([]any, error) {
 	var all []any
 	for _, listener := range envoy.Listeners(envoy.ReadyOptions{Metrics: true}) {
@@ -142,7 +143,7 @@ func (r replacements) adaptListener(listener object) error {
 	return nil
 }
 
-// socketAddresses returns the addresses of the endpoints of a cluster.
+// socketAddresses returns the addresses of a cluster's endpoints.
 func socketAddresses(cluster object) []object {
 	var addresses []object
 	for _, locality := range cluster.object("loadAssignment").objects("endpoints") {

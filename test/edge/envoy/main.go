@@ -1,19 +1,18 @@
-// Command envoy replaces the image of Envoy in tests that run Pods as processes. It
-// accepts only the arguments that the Envoys beside connectors are deployed with, adapts
-// their configuration to the machine, and executes the real Envoy, which keeps the
-// process ID: a signal reaches Envoy itself.
+// Command envoy replaces the Envoy image in tests that run Pods as processes. It accepts
+// only the arguments that the Envoys beside connectors are deployed with, adapts their
+// configuration to the machine, and executes the real Envoy, which keeps the process ID:
+// a signal reaches Envoy itself.
 //
-// The node of package test/cluster/node has already replaced the paths of volumes. The
-// path of a Unix domain socket, such as that of the admin interface, has at most 107
-// bytes.
+// The node in package test/cluster/node has already replaced the volumes' paths. The path
+// of a Unix domain socket, such as the admin interface, has at most 107 bytes.
 //
 // It reads these environment variables:
 //
 //   - ENVOY is the absolute path of Envoy.
-//   - OPEN_PORT, PROTECTED_PORT and READY_PORT replace the ports of the listeners, which are static
-//     here: Envoys that share this machine cannot have the listeners of the controller.
-//   - XDS_ADDRESS, as host:port, replaces the address of the controller.
-//   - CA_FILE replaces the file with the certificate authorities of the image.
+//   - OPEN_PORT, PROTECTED_PORT and READY_PORT replace the listeners' ports. The listeners
+//     are static here: Envoys that share this machine cannot have the controller's listeners.
+//   - XDS_ADDRESS, as host:port, replaces the controller's address.
+//   - CA_FILE replaces the file with the certificate authorities in the image.
 //   - MAX_PROGRAM_SIZE, if set, limits the compiled size of expressions, as in an Envoy that
 //     rejects a configuration which the controller considers valid.
 package main
@@ -58,7 +57,7 @@ func run(arguments []string, getenv func(string) string) error {
 	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, command, os.Environ())) // #nosec G204 -- the test sets the path
 }
 
-// settings are the arguments of Envoy.
+// settings are Envoy's arguments.
 type settings struct {
 	configuration string
 	others        []string

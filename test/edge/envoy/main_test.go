@@ -17,18 +17,18 @@ var environment = map[string]string{
 
 func getenv(name string) string { return environment[name] }
 
-// deployed returns the arguments of a deployed Envoy, with further ones.
+// deployed returns a deployed Envoy's arguments, with further ones.
 func deployed(configuration string, more ...string) []string {
 	return append([]string{"--config-yaml", configuration, "--concurrency", "2", "--log-level", "info", "--disable-hot-restart"}, more...)
 }
 
-// bootstrap returns the configuration of a deployed Envoy.
+// bootstrap returns a deployed Envoy's configuration.
 func bootstrap(t *testing.T) []byte {
 	t.Helper()
 	return read(t, "envoy/testdata/bootstrap.golden.yaml")
 }
 
-// bootstrapWithListeners returns the configuration of an Envoy of version 1 of the schema.
+// bootstrapWithListeners returns an Envoy configuration in version 1 of the schema.
 func bootstrapWithListeners(t *testing.T) []byte {
 	t.Helper()
 	return read(t, "xds/testdata/bootstrap-with-listeners.yaml")
@@ -75,7 +75,7 @@ func TestConfigurationIsAdaptedToTheMachine(t *testing.T) {
 	}
 }
 
-// The listeners of the controller become static, with the ports of the machine.
+// The controller's listeners become static, with ports on the machine.
 func TestListenersOfTheControllerAreAdaptedToTheMachine(t *testing.T) {
 	r, err := newReplacements(getenv)
 	if err != nil {

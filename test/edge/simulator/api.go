@@ -10,7 +10,7 @@ import (
 
 const basePath = "/client/v4"
 
-// Error codes of the API.
+// API error codes.
 const (
 	codeInvalidToken     = 1000
 	codeBadRequest       = 1001
@@ -90,14 +90,14 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// handler records the request, applies a fault if one matches, and answers.
+// handler records the request, applies a fault if one matches, and responds.
 func (s *Server) handler(call endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, basePath)
 		request := s.record(r.Method, path)
 		fault := s.nextFault(r.Method, path)
-		// net/http cancels the context of a client that disconnects only after the
-		// body has been read, so the body is read before any wait.
+		// When a client disconnects, net/http cancels the context only after the body has
+		// been read, so the body is read before any wait.
 		body, err := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if err == nil && fault.Drop == DropThenWrite {

@@ -27,7 +27,7 @@ const (
 
 var discard = log.New(io.Discard, "", 0)
 
-// client is the official client of the Cloudflare API, for one account.
+// client is the official client for the Cloudflare API, for one account.
 type client struct {
 	*cloudflare.Client
 }
@@ -105,7 +105,7 @@ func (c client) names(t *testing.T, filter func(*zero_trust.TunnelCloudflaredLis
 	return names
 }
 
-// wantError checks the status and the code of an API error.
+// wantError checks an API error's status and code.
 func wantError(t *testing.T, err error, status int, code int64) {
 	t.Helper()
 	var failed *cloudflare.Error
@@ -117,7 +117,7 @@ func wantError(t *testing.T, err error, status int, code int64) {
 	}
 }
 
-// tunnelToken returns the token that connectors of the tunnel are started with.
+// tunnelToken returns the token with which the tunnel's connectors are started.
 func (c client) tunnelToken(t *testing.T, id string) string {
 	t.Helper()
 	encoded, err := c.ZeroTrust.Tunnels.Cloudflared.Token.Get(t.Context(), id,

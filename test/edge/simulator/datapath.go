@@ -10,30 +10,30 @@ import (
 	"slices"
 )
 
-// dataPath serves the requests of a tunnel by one configuration.
+// dataPath serves a tunnel's requests by one configuration.
 type dataPath struct {
 	rules   *Rules
 	targets []target // one per rule
 }
 
-// target answers the requests of a rule.
+// target serves the requests that match a rule.
 type target struct {
 	handler http.Handler
 	pool    pool // nil for a rule without an origin
 	carried bool // a connector carries the request, which ends when the connector disconnects
 }
 
-// pool holds the connections to the origin of a rule.
+// pool has the connections to a rule's origin.
 type pool interface {
 	http.RoundTripper
 	CloseIdleConnections()
 }
 
-// emptyDataPath is the data path of a tunnel without a configuration.
+// emptyDataPath is the data path for a tunnel without a configuration.
 var emptyDataPath = &dataPath{rules: &Rules{}}
 
-// newDataPath returns a data path with a target for each rule. It fails if the CA
-// pool of a rule cannot be read.
+// newDataPath returns a data path with a target for each rule. It fails if a rule's CA
+// pool cannot be read.
 func newDataPath(rules *Rules, dial dialer) (*dataPath, error) {
 	d := &dataPath{rules: rules}
 	for i, r := range rules.rules {
@@ -49,7 +49,7 @@ func newDataPath(rules *Rules, dial dialer) (*dataPath, error) {
 	return d, nil
 }
 
-// serve answers a request. carrier selects the connector that carries it and returns
+// serve responds to a request. carrier selects the connector that carries it and returns
 // nil if none is connected. serve calls it only if [Options.DialConnector] is set and the
 // rule has an origin.
 func (d *dataPath) serve(w http.ResponseWriter, r *http.Request, carrier func() *replica) {
@@ -101,11 +101,12 @@ func newTarget(r rule, dial dialer) (target, error) {
 	if t.carried && r.service.isLoopback() {
 		t.pool = &podPool{origin: r.origin, dial: dial.connector, transports: map[*replica]*http.Transport{}}
 	}
-	// ReverseProxy forwards an answer of unknown length without buffering, and its trailer. These
-	// include all streams of gRPC. cloudflared does the same with HTTP/2 to the edge (shouldFlush in
-	// connection/connection.go, WriteRespHeaders and AddTrailer in connection/http2.go, copyTrailers in
-	// proxy/proxy.go of cloudflared). An answer without a body ends with its header, because
-	// gRPC clients accept a status in the header only then.
+	// ReverseProxy forwards a response of unknown length without buffering, and its
+	// trailer. This includes all gRPC streams. cloudflared does the same with HTTP/2 to
+	// the edge: see shouldFlush in connection/connection.go, WriteRespHeaders and
+	// AddTrailer in connection/http2.go, and copyTrailers in proxy/proxy.go. A response
+	// without a body ends with its header, because gRPC clients accept a status in the
+	// header only then.
 	t.handler = &httputil.ReverseProxy{
 		Rewrite:   r.rewrite,
 		Transport: t.pool,
@@ -117,8 +118,8 @@ func newTarget(r rule, dial dialer) (target, error) {
 	return t, nil
 }
 
-// rewrite sends the request to the origin. It changes neither the path nor the
-// query. Like cloudflared, it escapes bytes of the path that a URL must not contain.
+// rewrite sends the request to the origin. It changes neither the path nor the query.
+// Like cloudflared, it escapes bytes in the path that a URL must not contain.
 func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 	proxied.Out.URL.Scheme = r.service.origin.Scheme
 	proxied.Out.URL.Host = r.service.origin.Host
@@ -134,15 +135,15 @@ func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 		proxied.Out.Host = r.origin.HTTPHostHeader
 	}
 	if proxied.Out.Header.Get("Upgrade") == "" {
-		proxied.Out.Header.Set("Connection", "keep-alive") // as proxyHTTPRequest in proxy/proxy.go of cloudflared does
+		proxied.Out.Header.Set("Connection", "keep-alive") // as cloudflared's proxyHTTPRequest in proxy/proxy.go does
 	}
 	proxied.Out.Trailer = proxied.In.Trailer // not a copy: the body sets its values
 	proxied.Out = proxied.Out.WithContext(
 		context.WithValue(proxied.Out.Context(), hostKey{}, proxied.Out.Host))
 }
 
-// schemeHeader is the header in which a visitor of the simulator, who uses no TLS, asks for the scheme
-// https.
+// schemeHeader is the header in which a visitor, who uses no TLS to the simulator, asks
+// for the scheme https.
 const schemeHeader = "Cf-Visitor-Scheme"
 
 // visitorScheme returns the scheme that the edge sends to the origin. It replaces the visitor's
@@ -154,12 +155,12 @@ func visitorScheme(visitor *http.Request) string {
 	return "http"
 }
 
-// accessHeader is the header in which a visitor of the simulator sends the team and
-// the audience that it is logged in to, as "<team>/<audience>".
+// accessHeader is the header in which a visitor sends the team and the audience that it
+// is logged in to, as "<team>/<audience>".
 const accessHeader = "Cf-Access-Token"
 
-// protect returns a handler that answers 403 unless the visitor is logged in to one
-// of the audiences.
+// protect returns a handler that returns 403 unless the visitor is logged in to one of
+// the audiences.
 func (a access) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.ContainsFunc(a.AUDTag, func(tag string) bool { return r.Header.Get(accessHeader) == a.TeamName+"/"+tag }) {
@@ -180,6 +181,6 @@ func unsupportedHandler(service string) http.Handler {
 	})
 }
 
-// answerNoTunnel answers as Cloudflare does for a hostname whose tunnel does not
-// exist or has no connection.
+// answerNoTunnel responds as Cloudflare does for a hostname whose tunnel does not exist
+// or has no connection.
 func answerNoTunnel(w http.ResponseWriter) { http.Error(w, "error code: 1033", statusNoTunnel) }

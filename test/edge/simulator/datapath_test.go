@@ -21,7 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// origins maps the host and port of a service to the address of its origin.
+// origins maps a service's host and port to its origin's address.
 type origins map[string]string
 
 func (o origins) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -32,13 +32,13 @@ func (o origins) dial(ctx context.Context, network, address string) (net.Conn, e
 	return (&net.Dialer{}).DialContext(ctx, network, actual)
 }
 
-// echo answers with the protocol, host, path and X-Forwarded-Host of the request.
+// echo returns the request's protocol, host, path and X-Forwarded-Host.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s %s %s fwd=%s", r.Proto, r.Host, r.RequestURI, r.Header.Get("X-Forwarded-Host"))
 })
 
-// newTunnel returns a server with one remotely configured tunnel and the
-// address of its data path.
+// newTunnel returns a server with one remotely configured tunnel and the address of its
+// data path.
 func newTunnel(t *testing.T, o simulator.Options) (s *simulator.Server, id, address string) {
 	t.Helper()
 	s = simulator.New(o)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// credentials are the content of a tunnel token.
+// credentials are what a tunnel token contains.
 type credentials struct {
 	Account string `json:"a"`
 	Tunnel  string `json:"t"`
@@ -41,28 +41,26 @@ type refusal struct {
 	text   string
 }
 
-// Edge returns a handler that connectors connect to. A connector sends POST
-// /connect with the tunnel's token as a bearer token, and with its own ID, a UUID,
-// in the header Connector-Id. The header Connector-Host contains the host name of its
-// pod, if it carries requests to origins in it (see [Options.DialConnector]). When the
-// edge answers with status 200, the connector
-// is connected: until the request ends, the tunnel has one more replica, like
-// those of [Server.Connect].
+// Edge returns a handler that connectors connect to. A connector sends POST /connect with
+// the tunnel's token as a bearer token, and with its own ID, a UUID, in the header
+// Connector-Id. The header Connector-Host contains the host name of its pod, if it
+// carries requests to origins in it (see [Options.DialConnector]). When the edge returns
+// status 200, the connector is connected: until the request ends, the tunnel has one more
+// replica, like those from [Server.Connect].
 //
-// The body of the request stays open and empty. The connector unregisters by
-// closing the body. When the data path has noticed this (see [Options.Lag]), it sends no new
-// requests. When the requests in flight have ended, the edge removes the replica and closes
-// the response. If the connection
-// breaks before, the requests in flight are aborted. If it breaks before the connector
-// has unregistered, the API lists the replica with is_pending_reconnect, see
-// [Options.PendingReconnect]. The edge disconnects a connector by closing the
-// response, for example when the API deletes its connections.
+// The request body stays open and empty. The connector unregisters by closing the body.
+// When the data path has noticed this (see [Options.Lag]), it sends no new requests. When
+// the requests in flight have ended, the edge removes the replica and closes the
+// response. If the connection breaks before, the requests in flight are aborted. If it
+// breaks before the connector has unregistered, the API lists the replica with
+// is_pending_reconnect, see [Options.PendingReconnect]. The edge disconnects a connector
+// by closing the response, for example when the API deletes its connections.
 //
 // The edge refuses these connections with a text:
 //
 //   - 400: the connector ID is not a UUID
 //   - 401: the token is not a tunnel token
-//   - 403: the secret is not the current secret of the tunnel
+//   - 403: the secret is not the tunnel's current secret
 //   - 404: the tunnel does not exist or was deleted
 //   - 503: the server is closed
 //
@@ -76,7 +74,7 @@ func (s *Server) Edge() http.Handler {
 // handleConnect registers a connector and returns when its connection ends.
 func (s *Server) handleConnect(w http.ResponseWriter, r *http.Request) {
 	connection := http.NewResponseController(w)
-	// Otherwise the response would wait for the end of the request.
+	// Otherwise the response would wait until the request ends.
 	if err := connection.EnableFullDuplex(); err != nil {
 		http.Error(w, "answer before the request ends: "+err.Error(), http.StatusInternalServerError)
 		return
@@ -100,7 +98,7 @@ func (s *Server) handleConnect(w http.ResponseWriter, r *http.Request) {
 	s.unregister(t, added, err == nil)
 }
 
-// registerConnector adds the replica of a connector that sent the header to its tunnel.
+// registerConnector adds a replica to the tunnel for the connector that sent the header.
 // added is nil if the edge refuses the connector.
 func (s *Server) registerConnector(header http.Header, closeConnection func()) (t *tunnel, added *replica, refused refusal) {
 	token, _ := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
@@ -169,8 +167,8 @@ func (s *Server) unregister(t *tunnel, removed *replica, graceful bool) {
 	}
 }
 
-// authenticate returns the tunnel of the token, or nil and the reason why the edge
-// refuses it. The caller holds the lock.
+// authenticate returns the token's tunnel, or nil and the reason why the edge refuses it.
+// The caller has the lock.
 func (s *Server) authenticate(token string) (*tunnel, refusal) {
 	c, ok := readToken(token)
 	if !ok {

@@ -30,7 +30,7 @@ func newEdge(t *testing.T) (s *simulator.Server, c client, edge *httptest.Server
 	return s, c, edge, c.create(t, "one").ID
 }
 
-// connection is the connection of a connector with the edge.
+// connection connects a connector to the edge.
 type connection struct {
 	body     *io.PipeWriter
 	abort    context.CancelFunc

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// newExchange lets the answer of a request with a body end before the request, and
-// forwards the trailer of the request. The caller uses the returned writer and request
-// instead of its own.
+// newExchange lets the response to a request with a body end before the request, and
+// forwards the request's trailer. The caller uses the returned writer and request instead
+// of its own.
 func newExchange(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return w, r
@@ -23,8 +23,8 @@ func newExchange(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *
 	return &answer{w, body}, forwarded
 }
 
-// requestBody is the body of a request. When it ends, it sets the trailer of the
-// forwarded request; net/http sets only that of the received one.
+// requestBody is a request body. When it ends, it sets the trailer of the forwarded
+// request; net/http sets only that of the received one.
 type requestBody struct {
 	io.ReadCloser
 	received *http.Request
@@ -47,9 +47,9 @@ type answer struct {
 	body *requestBody
 }
 
-// WriteHeader announces that a connection of HTTP/1 ends with the answer if the answer may
-// end before the request. Otherwise net/http reads the rest of the request before it sends
-// the answer.
+// WriteHeader announces that an HTTP/1 connection ends with the response if the response
+// may end before the request. Otherwise net/http reads the rest of the request before it
+// sends the response.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK && a.body.received.ProtoMajor == 1 && !a.body.ended.Load() {
 		a.Header().Set("Connection", "close")

@@ -16,8 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// newOrigin returns the address of a data path that sends every request to the
-// handler.
+// newOrigin returns the address of a data path that sends every request to the handler.
 func newOrigin(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	origin := httptest.NewServer(handler)
@@ -27,7 +26,7 @@ func newOrigin(t *testing.T, handler http.HandlerFunc) (address string) {
 	return address
 }
 
-// wire is a connection on which a request was sent and the header of its answer read.
+// wire is a connection on which a request was sent and the response header read.
 type wire struct {
 	net.Conn
 	buffered *bufio.Reader
@@ -52,7 +51,7 @@ func send(t *testing.T, address, text string) wire {
 	return w
 }
 
-// body returns the body of the answer.
+// body returns the response body.
 func (w wire) body(t *testing.T) string {
 	t.Helper()
 	body, err := io.ReadAll(w.answer.Body)

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Fault is an injected failure of requests to the API. If several faults match a
-// request, the fault that was injected first applies.
+// Fault makes API requests fail. If several faults match a request, the fault that was
+// injected first applies.
 type Fault struct {
-	// Method is the method of the requests. An empty method matches any.
+	// Method is the HTTP method of the requests. An empty method matches any.
 	Method string
 	// Path is a [path.Match] pattern for the path after /client/v4, for example
 	// "/accounts/*/cfd_tunnel". An empty pattern matches any path.
 	Path string
-	// Skip is the number of matching requests that the fault skips first. A fault
-	// that was injected later can apply to these.
+	// The fault skips the first Skip matching requests. A fault that was injected later
+	// can apply to these.
 	Skip int
-	// Times is the number of requests that the fault applies to. 0 means all
-	// requests until [Server.ClearFaults].
+	// The fault applies to Times requests. 0 means all requests until
+	// [Server.ClearFaults].
 	Times int
 	// Latency delays the request before anything else happens. If the client
 	// cancels the request meanwhile, the request is not executed unless Late is
@@ -34,22 +34,22 @@ type Fault struct {
 	// HTTP server waits for it. With [DropThenWrite] the client does not have to
 	// cancel.
 	Late bool
-	// Before is called after Latency, before the request is executed, dropped or
-	// answered by the fault. After is called only if the request was executed,
-	// before it is dropped or answered. Both may block and may call methods of the
-	// server. They receive the request as recorded so far.
+	// Before is called after Latency, before the request is executed, dropped or answered
+	// by the fault. After is called only if the request was executed, before it is
+	// dropped or answered. Both may block and may call the server's methods. They receive
+	// the request as recorded so far.
 	Before, After func(Request)
-	// Status makes the fault answer with this status instead of executing the
-	// request. 0 executes the request.
+	// Status makes the fault return this status instead of executing the request. 0
+	// executes the request.
 	Status int
 	// RetryAfter is sent with Status, in whole seconds, rounded up.
 	RetryAfter time.Duration
-	// Body is sent as text/html instead of the envelope, with Status or 200. The
-	// request is not executed.
+	// Body is sent as text/html instead of the envelope, with Status or 200. The request
+	// is not executed.
 	Body string
-	// Drop closes the connection without an answer. It takes precedence over Status
-	// and Body. The client of net/http repeats a GET automatically if a reused
-	// connection breaks.
+	// Drop closes the connection without a response. It takes precedence over Status and
+	// Body. The net/http client repeats a GET automatically if a reused connection
+	// breaks.
 	Drop Drop
 }
 
@@ -74,10 +74,10 @@ type Request struct {
 	Method string
 	// Path is the path after /client/v4, without the query.
 	Path string
-	// Status is the status of the answer. It is 0 before the answer, and stays 0 if
-	// the connection was dropped.
+	// Status is the response status. It is 0 before the response, and stays 0 if the
+	// connection was dropped.
 	Status int
-	// Time is the time of arrival.
+	// Time is when the request arrived.
 	Time time.Time
 }
 
@@ -96,7 +96,7 @@ func (s *Server) ClearFaults() {
 	s.faults = nil
 }
 
-// Requests returns the requests to the API in the order of their arrival.
+// Requests returns the API requests in the order in which they arrived.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +107,8 @@ func (s *Server) Requests() []Request {
 	return requests
 }
 
-// Count returns the number of requests that match the method and the path
-// pattern, both as in [Fault].
+// Count counts the requests that match the method and the path pattern, both as in
+// [Fault].
 func (s *Server) Count(method, pathPattern string) int {
 	count := 0
 	for _, r := range s.Requests() {
@@ -134,9 +134,8 @@ func (s *Server) record(method, path string) *Request {
 	return request
 }
 
-// setStatus records the status of the answer. It is called before the answer is
-// written, so that a client that has the answer finds the status in
-// [Server.Requests].
+// setStatus records the response status. It is called before the response is written, so
+// that a client that has the response finds the status in [Server.Requests].
 func (s *Server) setStatus(request *Request, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +163,8 @@ func (s *Server) nextFault(method, path string) Fault {
 	return Fault{}
 }
 
-// proceed waits for the latency, calls Before, and reports whether the request is
-// to be executed or answered. If not, its connection is dropped.
+// proceed waits for the latency, calls Before, and reports whether the request is to be
+// executed or answered. If not, its connection is dropped.
 func (f Fault) proceed(ctx context.Context, request Request) bool {
 	f.wait(ctx)
 	if f.Before != nil {

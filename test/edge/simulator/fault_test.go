@@ -166,7 +166,7 @@ func TestLateFaultExecutesACanceledRequest(t *testing.T) {
 func TestBeforeAndAfterAreCalled(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault         simulator.Fault
-		before, after []int // number of tunnels at each call
+		before, after []int // tunnels at each call
 	}{
 		"executed":                 {simulator.Fault{}, []int{0}, []int{1}},
 		"dropped before the write": {simulator.Fault{Drop: simulator.DropBeforeWrite}, []int{0}, nil},
@@ -305,7 +305,7 @@ func postTunnel(ctx context.Context, s *simulator.Server) {
 	isDropped(func() { s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx)) })
 }
 
-// isDropped reports whether the server drops the connection of a request.
+// isDropped reports whether the server drops the request's connection.
 func isDropped(request func()) (aborted bool) {
 	defer func() {
 		cause := recover()

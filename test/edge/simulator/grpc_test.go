@@ -26,8 +26,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// newGRPC returns a client of a data path that leads to a gRPC server, which answers all calls with
-// the handler.
+// newGRPC returns a client for a data path that leads to a gRPC server, which handles all
+// calls with the handler.
 func newGRPC(t *testing.T, handler grpc.StreamHandler) *grpc.ClientConn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +40,7 @@ func newGRPC(t *testing.T, handler grpc.StreamHandler) *grpc.ClientConn {
 	return dialGRPC(t, "https://app:80", l.Addr().String())
 }
 
-// newCertificate returns the certificate of the test servers of net/http.
+// newCertificate returns the certificate that net/http's test servers use.
 func newCertificate(t *testing.T) []tls.Certificate {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -48,7 +48,8 @@ func newCertificate(t *testing.T) []tls.Certificate {
 	return server.TLS.Certificates
 }
 
-// dialGRPC returns a client of a data path with a rule for the service, which is at the address.
+// dialGRPC returns a client for a data path with a rule for the service, which is at the
+// address.
 func dialGRPC(t *testing.T, service, address string) *grpc.ClientConn {
 	t.Helper()
 	s, id, edge := newTunnel(t, simulator.Options{Dial: origins{"app:80": address}.dial})
@@ -96,7 +97,7 @@ func TestGRPCStatusIsForwarded(t *testing.T) {
 		return status.Error(codes.DataLoss, "100% lost\n")
 	})
 	for _, method := range []string{"/s/", "/s/Header", "/s/HeaderMessage", "/s/Message"} {
-		for range 20 { // a header can arrive before or after the end of the answer is known
+		for range 20 { // a header can arrive before or after it is known that the response has ended
 			stream, _ := open(t, conn, method)
 			_ = stream.CloseSend()
 			messages, err := receiveAll(stream)
@@ -114,7 +115,7 @@ func TestGRPCStatusIsForwarded(t *testing.T) {
 	}
 }
 
-// receiveAll returns the number of messages and the error at the end of the stream.
+// receiveAll counts the messages, and returns the error at the end of the stream.
 func receiveAll(stream grpc.ClientStream) (messages int, err error) {
 	for {
 		if err := stream.RecvMsg(&wrapperspb.BytesValue{}); err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tunnelEndpoint returns an endpoint that finds the tunnel of the request and calls
-// call. A deleted tunnel is not found.
+// tunnelEndpoint returns an endpoint that finds the request's tunnel and calls call. A
+// deleted tunnel is not found.
 func (s *Server) tunnelEndpoint(call func(*http.Request, *tunnel) response) endpoint {
 	return s.anyTunnelEndpoint(func(r *http.Request, t *tunnel) response {
 		if t.deleted() {
@@ -81,8 +81,8 @@ func (s *Server) addTunnel(created *tunnel) (result response, added bool) {
 	return success(created.view()), true
 }
 
-// nameInUse reports whether a tunnel of the account has the name. It ignores
-// deleted tunnels.
+// nameInUse reports whether a tunnel in the account has the name. It ignores deleted
+// tunnels.
 func (s *Server) nameInUse(account, name string) bool {
 	return slices.ContainsFunc(s.tunnels, func(t *tunnel) bool {
 		return t.account == account && t.name == name && !t.deleted()
@@ -97,8 +97,8 @@ func secretTooShort() response {
 	return failure(http.StatusBadRequest, codeBadRequest, "tunnel_secret must have at least 32 bytes")
 }
 
-// editTunnel changes the name or the secret of a tunnel, or both. When the secret
-// changes, connectors stay connected, and the edge refuses the old secret.
+// editTunnel changes a tunnel's name or secret, or both. When the secret changes,
+// connectors stay connected, and the edge refuses the old secret.
 func (s *Server) editTunnel(r *http.Request, t *tunnel) response {
 	var body struct {
 		Name         string `json:"name"`

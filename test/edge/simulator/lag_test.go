@@ -20,7 +20,7 @@ func newLaggingPods(t *testing.T, lag simulator.Lag) *pods {
 	return newPodsWith(t, answerPod, simulator.Options{Lag: func() simulator.Lag { return lag }})
 }
 
-// getUntil sends requests until the status is that of the answer.
+// getUntil sends requests until a response has the status.
 func (p *pods) getUntil(t *testing.T, want int) {
 	t.Helper()
 	for {

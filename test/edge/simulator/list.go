@@ -15,8 +15,8 @@ const (
 	maxPage        = 1 << 20
 )
 
-// listTunnels returns one page of the tunnels that match the query. They include
-// deleted tunnels unless the query excludes them.
+// listTunnels returns one page of the tunnels that match the query. They include deleted
+// tunnels unless the query excludes them.
 func (s *Server) listTunnels(r *http.Request) response {
 	query := r.URL.Query()
 	page, pageErr := parseNumber(query, "page", 1, maxPage)
@@ -72,8 +72,8 @@ func (t *tunnel) matchesFilters(query url.Values) bool {
 	return true
 }
 
-// parseNumber returns the integer parameter of that name, from 1 to maximum. It
-// returns fallback if the query does not contain the parameter.
+// parseNumber returns the integer parameter with that name, from 1 to maximum. It returns
+// fallback if the query does not contain the parameter.
 func parseNumber(query url.Values, name string, fallback, maximum int) (int, error) {
 	value := cmp.Or(query.Get(name), strconv.Itoa(fallback))
 	n, err := strconv.Atoi(value)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// NamedOrigins returns a function for [Options.Dial]. It connects every address to
-// an HTTP server in memory, which answers every request with name(address).
-// address is the "host:port" of the origin.
+// NamedOrigins returns a function for [Options.Dial]. It connects every address to an
+// HTTP server in memory, which returns name(address) for every request. address is the
+// origin's "host:port".
 func NamedOrigins(name func(address string) string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, _, address string) (net.Conn, error) {
 		if err := ctx.Err(); err != nil {

@@ -19,8 +19,8 @@ type dialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // dialer opens connections to origins.
 type dialer struct {
 	origin dialFunc
-	// connector connects to a loopback address in the pod of a connector. If it is nil,
-	// origin connects to loopback addresses, too.
+	// connector connects to a loopback address in a connector's pod. If it is nil, origin
+	// connects to loopback addresses, too.
 	connector func(ctx context.Context, connector, network, address string) (net.Conn, error)
 }
 
@@ -30,8 +30,8 @@ type seconds int64
 
 func (s seconds) duration() time.Duration { return time.Duration(s) * time.Second }
 
-// originRequest contains the settings of a connection to an origin. It omits
-// the fields that concern only the dialer or the transfer encoding.
+// originRequest contains the settings for connecting to an origin. It omits the fields
+// that concern only the dialer or the transfer encoding.
 type originRequest struct {
 	ConnectTimeout       seconds `json:"connectTimeout"`
 	TLSTimeout           seconds `json:"tlsTimeout"`
@@ -61,9 +61,9 @@ var connectorDefaults = originRequest{
 	KeepAliveConnections: 100,
 }
 
-// override returns the settings of a rule: the global settings, with each field
-// replaced that the rule sets. A rule does not inherit access: the connector
-// enforces access only where a rule sets it.
+// override returns a rule's settings: the global settings, with each field replaced that
+// the rule sets. A rule does not inherit access: the connector enforces access only where
+// a rule sets it.
 func (o originRequest) override(ruleSettings json.RawMessage) (originRequest, error) {
 	o.Access = access{}
 	if ruleSettings == nil {
@@ -114,7 +114,7 @@ func (o originRequest) transport(dial dialFunc) (*http.Transport, error) {
 	return transport, nil
 }
 
-// hostKey is the context key of a request's Host header.
+// hostKey is the context key for a request's Host header.
 type hostKey struct{}
 
 // withConnectTimeout applies the connect timeout to dial. As in [net.Dialer], zero
@@ -130,8 +130,8 @@ func (o originRequest) withConnectTimeout(dial dialFunc) dialFunc {
 	}
 }
 
-// certificateAuthorities returns the system's certificate authorities and those of
-// the CA pool. Nil means the system's only.
+// certificateAuthorities returns the certificate authorities of the system and the CA
+// pool. Nil means only the system's.
 func (o originRequest) certificateAuthorities() (*x509.CertPool, error) {
 	if o.CAPool == "" {
 		return nil, nil

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// errConnectorLost ends the requests of a connector that has disconnected.
+// errConnectorLost ends a connector's requests after it has disconnected.
 var errConnectorLost = errors.New("the connector has disconnected")
 
-// podPool holds the connections to an origin in the connectors' pods. Each connector
+// podPool has the connections to an origin in the connectors' pods. Each connector
 // connects to the origin in its own pod.
 type podPool struct {
 	origin originRequest
@@ -31,8 +31,8 @@ func (p *podPool) RoundTrip(r *http.Request) (*http.Response, error) {
 	return transport.RoundTrip(r)
 }
 
-// transport returns the connections of a connector. The pool keeps them until the
-// connector disconnects.
+// transport returns a connector's connections. The pool keeps them until the connector
+// disconnects.
 func (p *podPool) transport(connector *replica) (*http.Transport, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,10 +67,10 @@ func (p *podPool) CloseIdleConnections() {
 	}
 }
 
-// carrierKey is the context key of the replica that carries a request.
+// carrierKey is the context key for the replica that carries a request.
 type carrierKey struct{}
 
-// carry returns the context of a request that the connector carries. The context ends
+// carry returns the context for a request that the connector carries. The context ends
 // when the connector disconnects.
 func (r *replica) carry(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, carrierKey{}, r))

@@ -19,27 +19,27 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// pods are the pods of connectors. In each pod an origin listens on 127.0.0.1:10080.
+// pods are connector pods. In each pod an origin listens on 127.0.0.1:10080.
 type pods struct {
 	server  *simulator.Server
 	client  client
 	edge    *httptest.Server
 	tunnel  string
-	address string // of the data path
-	token   string // of the tunnel
+	address string // where the data path listens
+	token   string // for the tunnel
 
 	mu     sync.Mutex
-	dialed []string // host names of the pods
+	dialed []string // the pods' host names
 }
 
-// newPods returns pods with the host names "one" and "two". Their origins answer with
-// the handler, which finds the host name of its pod in the header Pod.
+// newPods returns pods with the host names "one" and "two". Their origins use the
+// handler, which finds its pod's host name in the header Pod.
 func newPods(t *testing.T, handler http.HandlerFunc) *pods {
 	t.Helper()
 	return newPodsWith(t, handler, simulator.Options{})
 }
 
-// newPodsWith is like newPods, with further options of the simulator.
+// newPodsWith is like newPods, with further simulator options.
 func newPodsWith(t *testing.T, handler http.HandlerFunc, o simulator.Options) *pods {
 	t.Helper()
 	p := &pods{}
@@ -91,7 +91,7 @@ func (p *pods) start(t *testing.T, host string) connection {
 	return c
 }
 
-// get sends n requests for the host and returns the bodies of the answers.
+// get sends n requests for the host and returns the response bodies.
 func (p *pods) get(t *testing.T, n int, host string, wantStatus int) (bodies []string) {
 	t.Helper()
 	for range n {
@@ -104,8 +104,8 @@ func (p *pods) get(t *testing.T, n int, host string, wantStatus int) (bodies []s
 	return bodies
 }
 
-// getUntilOnly sends requests until only the given pod answers. The connectors take
-// turns, so two answers of one pod in a row would be enough.
+// getUntilOnly sends requests until only the given pod responds. The connectors take
+// turns, so two responses in a row from one pod would be enough.
 func (p *pods) getUntilOnly(t *testing.T, host string) {
 	t.Helper()
 	for inARow := 0; inARow < 4; inARow++ {
@@ -179,7 +179,7 @@ func TestNewConfigurationClosesTheConnectionsToThePods(t *testing.T) {
 	}
 }
 
-// block is an origin that answers "begin" to requests for /block, and then nothing until
+// block is an origin that writes "begin" for requests to /block, and then nothing until
 // it is released or the request ends.
 type block struct {
 	began, ended chan struct{}
@@ -208,7 +208,7 @@ func (b *block) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// outcome is the outcome of a request.
+// outcome is how a request ended.
 type outcome struct {
 	status int
 	body   string

@@ -9,12 +9,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// replica is one running connector of a tunnel.
+// replica is one of a tunnel's running connectors.
 type replica struct {
 	id              string
-	host            string    // the host name of its pod, or empty
+	host            string    // the pod's, or empty
 	secret          string    // the tunnel's secret when it connected
-	startedAt       time.Time // the time of the last connect
+	startedAt       time.Time // when it last connected
 	lostAt          time.Time // when it disconnected without unregistering, or zero
 	reconnecting    bool      // the API has disconnected it, and it has not reconnected yet
 	closeConnection func()    // closes its connection to the edge; nil if it has none
@@ -68,9 +68,9 @@ func (t *tunnel) connect(count int) {
 	}
 }
 
-// carrier returns the replica that carries the next request to an origin in a pod, or
-// nil if the data path knows of none. The caller calls Done of its requests when the request has
-// ended.
+// carrier returns the replica that carries the next request to an origin in a pod, or nil
+// if the data path knows of none. When the request has ended, the caller calls Done on
+// the replica's requests.
 func (t *tunnel) carrier() *replica {
 	candidates := slices.DeleteFunc(slices.Clone(t.replicas), func(r *replica) bool { return !r.carries() })
 	candidates = append(candidates, t.unregistered...)
@@ -112,10 +112,10 @@ func (s *Server) listedReplicas(t *tunnel) []*replica {
 	return slices.DeleteFunc(slices.Clone(t.replicas), func(r *replica) bool { return r.reconnecting })
 }
 
-// disconnect removes the connections of the replica with that ID, or of all
-// replicas if the ID is empty. A replica that is connected to [Server.Edge] is
-// removed until its process reconnects. A simulated replica reconnects after
-// [Options.ReconnectDelay] if its secret is still the secret of the tunnel.
+// disconnect removes the connections of the replica with that ID, or of all replicas if
+// the ID is empty. A replica that is connected to [Server.Edge] is removed until its
+// process reconnects. A simulated replica reconnects after [Options.ReconnectDelay] if
+// its secret is still the tunnel's secret.
 func (s *Server) disconnect(t *tunnel, id string) {
 	selected := func(r *replica) bool { return (id == "" || r.id == id) && !r.reconnecting }
 	t.removeReplicas(func(r *replica) bool {

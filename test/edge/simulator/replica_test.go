@@ -67,7 +67,7 @@ func TestSimulatedConnectorsAreListed(t *testing.T) {
 }
 
 func TestDisconnectedConnectorReconnects(t *testing.T) {
-	// Without a delay, only the start time of a connector shows that it reconnected.
+	// Without a delay, only a connector's start time shows that it reconnected.
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	s.Connect(id, 2)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Rules are the ingress rules of a valid configuration.
+// Rules are the ingress rules in a valid configuration.
 type Rules struct {
 	rules []rule
 }
@@ -25,8 +25,8 @@ type rule struct {
 	origin   originRequest
 }
 
-// service is the destination of a rule: a status or an origin. Both are unset for
-// a service that the connector accepts and the simulator does not support.
+// service is a rule's destination: a status or an origin. Both are unset for a service
+// that the connector accepts and the simulator does not support.
 type service struct {
 	raw    string
 	status int
@@ -75,9 +75,8 @@ func Compile(configuration json.RawMessage) (*Rules, error) {
 	return compiled, nil
 }
 
-// Match returns the index and the service of the first rule that matches. It
-// ignores a port in host. path is the decoded path without the query. ok is false
-// if there are no rules.
+// Match returns the index and service of the first rule that matches. It ignores a port
+// in host. path is the decoded path without the query. ok is false if there are no rules.
 func (r *Rules) Match(host, path string) (index int, service string, ok bool) {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -180,8 +179,8 @@ func parseOrigin(raw string) (service, error) {
 	return service{raw: raw, origin: origin}, nil
 }
 
-// isBuiltInService reports whether the connector accepts the service although it
-// is not a URL of an origin.
+// isBuiltInService reports whether the connector accepts the service although it is not
+// an origin URL.
 func isBuiltInService(service string) bool {
 	return strings.HasPrefix(service, "unix:") || strings.HasPrefix(service, "unix+tls:") ||
 		slices.Contains([]string{"hello_world", "hello-world", "helloworld", "bastion", "socks-proxy"}, service)

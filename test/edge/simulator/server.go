@@ -1,14 +1,14 @@
-// Package simulator simulates Cloudflare: the tunnel endpoints of the v4 API, the
-// edge that connectors connect to, and the data path of every tunnel. The data
-// path serves requests by the stored configuration, as cloudflared does.
+// Package simulator simulates Cloudflare: the tunnel endpoints in the v4 API, the edge
+// that connectors connect to, and each tunnel's data path. The data path serves requests
+// by the stored configuration, as cloudflared does.
 //
-// There is no login for Cloudflare Access. A visitor sends the team and the audience
-// that it is logged in to in the header Cf-Access-Token, as "<team>/<audience>". The
-// simulator invents this header. A rule that requires Access answers 403 unless the
-// header names its teamName and one of its audTag values.
+// There is no login for Cloudflare Access. A visitor sends the team and the audience that
+// it is logged in to in the header Cf-Access-Token, as "<team>/<audience>". The simulator
+// invents this header. A rule that requires Access returns 403 unless the header names
+// its teamName and one of its audTag values.
 //
-// The tests compare the product with this package, so it shares no code with the
-// product: it must not import its rules, types or validation.
+// The tests compare the product with this package, so it shares no code with the product:
+// it must not import its rules, types or validation.
 package simulator
 
 import (
@@ -25,19 +25,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// statusNoTunnel is the status with which Cloudflare answers for a hostname
-// whose tunnel does not exist or has no connection.
+// statusNoTunnel is what Cloudflare returns for a hostname whose tunnel does not exist or
+// has no connection.
 const statusNoTunnel = 530
 
 // Options configures a [Server]. The zero value accepts any account and token.
 type Options struct {
-	// Dial connects to an origin. network is "tcp", and address is the "host:port"
-	// of the rule's service. Nil selects a plain [net.Dialer].
+	// Dial connects to an origin. network is "tcp", and address is the "host:port" in the
+	// rule's service. Nil selects a plain [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// DialConnector connects to an origin on a loopback address, which is in the pod of
-	// the connector that carries the request. connector is the host name of the pod,
-	// which the connector sent to [Server.Edge]. The data path selects the connectors
-	// that sent one in turn, for requests to all origins, and answers 530 if none is
+	// the connector that carries the request. connector is the pod's host name, which the
+	// connector sent to [Server.Edge]. For requests to all origins, the data path selects
+	// in turn from the connectors that sent a host name, and returns 530 if none is
 	// connected. Nil selects Dial, which needs no connectors.
 	DialConnector func(ctx context.Context, connector, network, address string) (net.Conn, error)
 	// Lag is called for each connector that connects to [Server.Edge], and returns how late
@@ -53,31 +53,31 @@ type Options struct {
 	// AcceptInvalid makes the API store configurations that the connector rejects.
 	// The connector then keeps its previous configuration.
 	AcceptInvalid bool
-	// OnCreate is called with every new tunnel, before the API answers.
+	// OnCreate is called with every new tunnel, before the API responds.
 	OnCreate func(Tunnel)
-	// ReconnectDelay is the time that a connector of [Server.Connect] or
+	// ReconnectDelay is how long a connector from [Server.Connect] or
 	// [Server.StartConnector] takes to reconnect after the API has disconnected it.
-	// During that time the API does not list it. With 0 it reconnects immediately,
-	// and only its start time changes.
+	// During that time the API does not list it. With 0 it reconnects immediately, and
+	// only its start time changes.
 	ReconnectDelay time.Duration
 	// PendingReconnect is how long the API lists a connector that disconnected
 	// without unregistering, with is_pending_reconnect. 0 selects three minutes.
 	PendingReconnect time.Duration
 }
 
-// Lag is how late the data path notices changes of a connector that carries requests. The API
-// lists the connector without a lag.
+// Lag is how late the data path notices that a connector that carries requests has
+// changed. The API lists the connector without a lag.
 type Lag struct {
 	// Connected is the time for which it sends no requests to a connector that has
 	// connected.
 	Connected time.Duration
-	// Unregistered is the time for which it keeps sending requests to a connector that has
-	// unregistered. They fail once the connection of the connector has ended.
+	// Unregistered is how long the data path keeps sending requests to a connector that
+	// has unregistered. They fail once the connector's connection has ended.
 	Unregistered time.Duration
 }
 
-// defaultPendingReconnect is three minutes: the documentation of the API states
-// "several minutes".
+// defaultPendingReconnect is three minutes: the API documentation states "several
+// minutes".
 const defaultPendingReconnect = 3 * time.Minute
 
 // Server simulates accounts, tunnels and their connectors. Its methods are safe
@@ -120,10 +120,10 @@ func New(o Options) *Server {
 // API returns a handler that serves the v4 API below /client/v4/.
 func (s *Server) API() http.Handler { return s.api }
 
-// Tunnel returns a handler that serves the data path of one tunnel. It answers
-// 530 if the tunnel does not exist or was deleted. It sends the Host header, the path
-// and the query to the origin as they are, appends to X-Forwarded-For, and forwards
-// upgrades and trailers. An answer may end before its request.
+// Tunnel returns a handler that serves a tunnel's data path. It returns 530 if the tunnel
+// does not exist or was deleted. It sends the Host header, the path and the query to the
+// origin as they are, appends to X-Forwarded-For, and forwards upgrades and trailers. A
+// response may end before its request.
 func (s *Server) Tunnel(id string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -145,10 +145,10 @@ func (s *Server) Tunnel(id string) http.Handler {
 
 func (s *Server) dialer() dialer { return dialer{s.options.Dial, s.options.DialConnector} }
 
-// Listen serves the data path of one tunnel on l, over HTTP/1.1 and HTTP/2, until the
-// server is closed. It does not block. Clients without TLS select HTTP/2 by prior
-// knowledge, as gRPC clients do. If l is a listener of crypto/tls, clients can use HTTP/2
-// if its configuration offers the protocol "h2".
+// Listen serves a tunnel's data path on l, over HTTP/1.1 and HTTP/2, until the server is
+// closed. It does not block. Clients without TLS select HTTP/2 by prior knowledge, as
+// gRPC clients do. If l is a crypto/tls listener, clients can use HTTP/2 if its
+// configuration offers the protocol "h2".
 func (s *Server) Listen(id string, l net.Listener) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -161,9 +161,9 @@ func (s *Server) Listen(id string, l net.Listener) {
 	s.serving.Go(func() { _ = server.Serve(l) }) // ends when the server is closed
 }
 
-// Close stops the listeners of [Server.Listen], closes idle connections to the
-// origins, and disconnects all connectors, which cannot reconnect. It discards
-// the requests that a fault still delays (see [DropThenWrite]).
+// Close stops the listeners passed to [Server.Listen], closes idle connections to the
+// origins, and disconnects all connectors, which cannot reconnect. It discards the
+// requests that a fault still delays (see [DropThenWrite]).
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -179,8 +179,8 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
-// TunnelID returns the ID of the tunnel with that name, and whether it exists.
-// It ignores deleted tunnels.
+// TunnelID returns the ID of the tunnel with that name, and whether it exists. It ignores
+// deleted tunnels.
 func (s *Server) TunnelID(name string) (string, bool) {
 	for _, t := range s.Tunnels() {
 		if t.Name == name && !t.Deleted {
@@ -190,7 +190,7 @@ func (s *Server) TunnelID(name string) (string, bool) {
 	return "", false
 }
 
-// Tunnels returns all tunnels in the order of their creation, including deleted
+// Tunnels returns all tunnels in the order in which they were created, including deleted
 // tunnels.
 func (s *Server) Tunnels() []Tunnel {
 	s.mu.Lock()
@@ -251,30 +251,29 @@ func (s *Server) SetRoutes(id string, routes bool) {
 	s.mustFind(id).hasRoutes = routes
 }
 
-// SetLocal makes a tunnel locally managed, or remotely managed if local is false.
-// The connectors of a locally managed tunnel ignore the stored configuration.
-// After a change to remotely managed they use the next configuration that is
-// stored.
+// SetLocal makes a tunnel locally managed, or remotely managed if local is false. The
+// connectors of a locally managed tunnel ignore the stored configuration. After a change
+// to remotely managed they use the next configuration that is stored.
 func (s *Server) SetLocal(id string, local bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).setLocal(local)
 }
 
-// Connect sets the number of simulated connectors of a tunnel. It does not count
-// connectors that are connected to [Server.Edge]. While the API lists a connector
-// of either kind, the tunnel cannot be deleted. A simulated connector that the API
-// disconnects reconnects automatically, see [Options.ReconnectDelay]. The data
-// path does not need connectors, except for [Options.DialConnector].
+// Connect sets how many simulated connectors a tunnel has, without counting connectors
+// that are connected to [Server.Edge]. While the API lists a connector of either kind,
+// the tunnel cannot be deleted. A simulated connector that the API disconnects reconnects
+// automatically, see [Options.ReconnectDelay]. The data path does not need connectors,
+// except for [Options.DialConnector].
 func (s *Server) Connect(id string, replicas int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).connect(replicas)
 }
 
-// StartConnector adds one simulated connector, like those of [Server.Connect], to
-// the tunnel of the token. It returns the connector's ID, or an error if
-// [Server.Edge] would refuse the token.
+// StartConnector adds one simulated connector, like those from [Server.Connect], to the
+// token's tunnel. It returns the connector's ID, or an error if [Server.Edge] would
+// refuse the token.
 func (s *Server) StartConnector(token string) (connector string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,11 +295,11 @@ func (s *Server) StopConnector(id, connector string) {
 // [Server.StartConnector] added.
 func (s *Server) Disconnect(id string) { s.Connect(id, 0) }
 
-// Crash stops connectors of a tunnel without unregistering them. If no connector
-// is given, it stops all of them. The API keeps listing them with
-// is_pending_reconnect until [Options.PendingReconnect] has passed or their
-// connections are deleted. Until then, the tunnel cannot be deleted. A process
-// that was connected to [Server.Edge] is disconnected and can reconnect.
+// Crash stops a tunnel's connectors without unregistering them. If no connector is given,
+// it stops all of them. The API keeps listing them with is_pending_reconnect until
+// [Options.PendingReconnect] has passed or their connections are deleted. Until then, the
+// tunnel cannot be deleted. A process that was connected to [Server.Edge] is disconnected
+// and can reconnect.
 func (s *Server) Crash(id string, connectors ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Tunnel describes a tunnel of the API.
+// Tunnel describes a tunnel in the API.
 type Tunnel struct {
 	ID        string
 	Name      string
@@ -42,7 +42,7 @@ type tunnel struct {
 	activeVersion int64
 	replicas      []*replica
 	unregistered  []*replica // have unregistered, but the data path has not noticed it yet
-	carried       int        // number of requests that connectors have carried
+	carried       int        // requests that connectors have carried
 	everConnected bool       // a replica has connected at least once
 	hasRoutes     bool       // has private network routes
 }
@@ -55,7 +55,7 @@ func newTunnel(account, name, configSrc, secret string) *tunnel {
 	}
 }
 
-// secretLength is the minimum length of a tunnel's secret, in bytes.
+// A tunnel's secret has at least secretLength bytes.
 const secretLength = 32
 
 // newSecret returns a random secret in base64.

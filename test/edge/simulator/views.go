@@ -87,7 +87,7 @@ type replicaView struct {
 	Version       string           `json:"version"`
 }
 
-// connectionView is one of the connections of a connector.
+// connectionView is one of a connector's connections.
 type connectionView struct {
 	ID            string    `json:"id"`
 	UUID          string    `json:"uuid"`
@@ -105,8 +105,8 @@ const (
 	connectionsPerConnector = 4
 )
 
-// view returns the replica for an API response. configVersion is the version of
-// the configuration that it runs.
+// view returns the replica for an API response. configVersion is the configuration
+// version that it runs.
 func (r *replica) view(configVersion int64) replicaView {
 	view := replicaView{
 		ID:            r.id,
