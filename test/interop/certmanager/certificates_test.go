@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// certManagerObject returns an empty object of a kind of cert-manager.
+// certManagerObject returns an empty cert-manager object.
 func certManagerObject(kind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("cert-manager.io/v1")
@@ -31,8 +31,8 @@ func secret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// createIssuer creates an Issuer, or a ClusterIssuer if the namespace is empty. Its
-// CA certificate has the name of the issuer as its common name.
+// createIssuer creates an Issuer, or a ClusterIssuer if the namespace is empty. Its CA
+// certificate has the issuer's name as its common name.
 func createIssuer(namespace, name string) {
 	GinkgoHelper()
 	kind, secretNamespace := "Issuer", namespace
@@ -66,8 +66,8 @@ func storedCertificate(namespace, name string) *x509.Certificate {
 	return c
 }
 
-// signedBy returns the issuer of the Certificate as "kind name", and checks that
-// this issuer signed the certificate in the Secret.
+// signedBy returns the Certificate's issuer as "kind name", and checks that this issuer
+// signed the certificate in the Secret.
 func signedBy(namespace, name string) string {
 	GinkgoHelper()
 	ref, _, err := unstructured.NestedStringMap(get(certificate(namespace, name)).Object, "spec", "issuerRef")
@@ -86,8 +86,8 @@ func revision(namespace, name string) int64 {
 	return n
 }
 
-// readyStatus returns the status of the Certificate's condition Ready, or "none" if
-// the Certificate does not exist.
+// readyStatus returns the status of the Certificate's condition Ready, or "none" if the
+// Certificate does not exist.
 func readyStatus(namespace, name string) string {
 	GinkgoHelper()
 	c := certificate(namespace, name)
@@ -108,7 +108,7 @@ func condition(o *unstructured.Unstructured, conditionType string) string {
 	return "none"
 }
 
-// certificateOwner returns the owner of the Certificate as "kind name", or "none".
+// certificateOwner returns the Certificate's owner as "kind name", or "none".
 func certificateOwner(namespace, name string) string {
 	GinkgoHelper()
 	o := metav1.GetControllerOf(get(certificate(namespace, name)))

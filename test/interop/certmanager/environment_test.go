@@ -23,8 +23,8 @@ const configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
 
 // environment is a simulated Cloudflare and a controller that uses it.
 type environment struct {
-	id             string // cluster ID and prefix of unique names
-	controllerName string // controllerName of its GatewayClasses
+	id             string // cluster ID, and prefix for unique names
+	controllerName string // controllerName in its GatewayClasses
 	edge           *simulator.Server
 }
 
@@ -35,7 +35,7 @@ func newEnvironment() *environment {
 	return startEnvironment(id, "tunnelgateway.dev/"+id)
 }
 
-// newSampleEnvironment starts an environment for the GatewayClass of the samples.
+// newSampleEnvironment starts an environment for the GatewayClass in the samples.
 func newSampleEnvironment() *environment {
 	GinkgoHelper()
 	return startEnvironment("samples-"+rand.String(6), config.DefaultControllerName)
@@ -61,12 +61,12 @@ func startEnvironment(id, controller string) *environment {
 	return e
 }
 
-// pushes returns the number of configurations that the controller has pushed since
-// the last reset of the recorded requests.
+// pushes counts the configurations that the controller has pushed since the recorded
+// requests were last reset.
 func (e *environment) pushes() int { return e.edge.Count(http.MethodPut, configurationPath) }
 
-// answer sends a request through the tunnel of the Gateway. It returns the Service
-// that answered as "service.namespace", or the status code if it is not 200.
+// answer sends a request through the Gateway's tunnel. It returns the Service that
+// responded as "service.namespace", or the status code if it is not 200.
 func (e *environment) answer(gateway, host, path string) string {
 	GinkgoHelper()
 	id, ok := e.edge.TunnelID(e.id + "." + strings.ReplaceAll(gateway, "/", "."))

@@ -171,7 +171,7 @@ var _ = Describe("cert-manager", func() {
 	})
 })
 
-// badConfigEvents returns the messages of cert-manager's BadConfig events for the object.
+// badConfigEvents returns the messages in cert-manager's BadConfig events for the object.
 func badConfigEvents(o client.Object) []string {
 	GinkgoHelper()
 	var list corev1.EventList

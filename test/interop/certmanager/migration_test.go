@@ -19,7 +19,7 @@ var migrationSamples = []string{
 
 var migrationTeams = []string{"foo", "bar"}
 
-// expectTeamsServed waits until the environment serves the hostnames of both teams.
+// expectTeamsServed waits until the environment serves both teams' hostnames.
 func (e *environment) expectTeamsServed() {
 	GinkgoHelper()
 	Eventually(gatewayConditions).WithArguments(sampleGateway("parent")).Should(HaveExactElements(setProgrammed, listenerProgrammed))

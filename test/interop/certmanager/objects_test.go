@@ -30,7 +30,7 @@ const (
 // annotations are annotations in the form "key=value".
 type annotations []string
 
-// replaceIn replaces the annotations of the object.
+// replaceIn replaces the object's annotations.
 func (a annotations) replaceIn(object client.Object) {
 	all := map[string]string{}
 	for _, annotation := range a {
@@ -85,7 +85,7 @@ func deleteAll(objects ...client.Object) {
 	}
 }
 
-// readSample returns the objects in a file of the samples in their order.
+// readSample returns the objects in a sample file, in order.
 func readSample(file string) []client.Object {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(samples, file))
@@ -123,7 +123,6 @@ func (e *environment) namespace(suffix string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.id + suffix}}
 }
 
-// class returns the GatewayClass of the environment.
 func (e *environment) class() *gatewayv1.GatewayClass {
 	return &gatewayv1.GatewayClass{
 		ObjectMeta: metav1.ObjectMeta{Name: e.id},
@@ -162,7 +161,7 @@ func httpsListener(name, hostname string) gatewayv1.Listener {
 	return l
 }
 
-// listenerSet returns a ListenerSet of the Gateway.
+// listenerSet returns a ListenerSet that attaches to the Gateway.
 func listenerSet(namespace, name string, parent *gatewayv1.Gateway, listeners []gatewayv1.Listener, a ...string) *gatewayv1.ListenerSet {
 	s := &gatewayv1.ListenerSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -177,8 +176,8 @@ func listenerSet(namespace, name string, parent *gatewayv1.Gateway, listeners []
 	return s
 }
 
-// route returns a route of the ListenerSet, and the Service with the same name to
-// which it routes requests.
+// route returns a route on the ListenerSet, and the Service with the same name to which
+// it routes requests.
 func route(set *gatewayv1.ListenerSet, name string, hostnames ...gatewayv1.Hostname) (*gatewayv1.HTTPRoute, *corev1.Service) {
 	parent := gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(set.Name)}
 	meta := metav1.ObjectMeta{Namespace: set.Namespace, Name: name}

@@ -51,8 +51,8 @@ func (t *sharedGateway) resetHistory() {
 	t.edge.ResetRequests()
 }
 
-// answerFor sends a request for the host and returns the Service that answered, or
-// the status code.
+// answerFor sends a request for the host and returns the Service that responded, or the
+// status code.
 func (t *sharedGateway) answerFor(host string) string {
 	GinkgoHelper()
 	return t.answer(t.gateway.Namespace+"/"+t.gateway.Name, host, "/")

@@ -24,8 +24,8 @@ var (
 	letsEncryptIssuers = []string{"cert-manager/acme/dns01.yaml", "cert-manager/acme/http01.yaml"}
 )
 
-// installSamples applies files of the samples. It deletes their objects after the
-// spec, so that the controller of the next spec does not find them.
+// installSamples applies sample files. It deletes their objects after the spec, so that
+// the controller in the next spec does not find them.
 func installSamples(files ...string) {
 	GinkgoHelper()
 	DeferCleanup(func() {

@@ -17,8 +17,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// formatConditions returns the sorted conditions as "Type=Status Reason". It omits
-// the conditions of connectors, which the test cluster cannot run.
+// formatConditions returns the sorted conditions as "Type=Status Reason". It omits the
+// conditions about connectors, which the test cluster cannot run.
 func formatConditions(conditions []metav1.Condition) string {
 	var all []string
 	for _, c := range conditions {
@@ -30,7 +30,7 @@ func formatConditions(conditions []metav1.Condition) string {
 	return strings.Join(all, ", ")
 }
 
-// Conditions of Gateways, ListenerSets and their listeners.
+// Conditions on Gateways, ListenerSets and their listeners.
 const (
 	setProgrammed       = "Accepted=True Accepted, Programmed=True Programmed"
 	setListenersInvalid = "Accepted=False ListenersNotValid, Programmed=False ListenersNotValid"
@@ -40,8 +40,8 @@ const (
 	partlyProgrammed    = "Accepted=True ListenersNotValid, Programmed=True Programmed"
 )
 
-// listenerSetConditions returns the conditions of the ListenerSet, followed by those
-// of each listener.
+// listenerSetConditions returns the ListenerSet's conditions, followed by each listener's
+// conditions.
 func listenerSetConditions(s *gatewayv1.ListenerSet) []string {
 	GinkgoHelper()
 	conditions := []string{formatConditions(get(s).Status.Conditions)}
@@ -51,8 +51,8 @@ func listenerSetConditions(s *gatewayv1.ListenerSet) []string {
 	return conditions
 }
 
-// gatewayConditions returns the conditions of the Gateway, followed by those of each
-// listener.
+// gatewayConditions returns the Gateway's conditions, followed by each listener's
+// conditions.
 func gatewayConditions(g *gatewayv1.Gateway) []string {
 	GinkgoHelper()
 	conditions := []string{formatConditions(get(g).Status.Conditions)}
@@ -62,10 +62,10 @@ func gatewayConditions(g *gatewayv1.Gateway) []string {
 	return conditions
 }
 
-// statusHistory records all statuses of the Gateways and ListenerSets in some namespaces.
+// statusHistory records all Gateway and ListenerSet statuses in some namespaces.
 type statusHistory struct {
 	mu        sync.Mutex
-	lastEvent time.Time // time of the last watch event
+	lastEvent time.Time // of the last watch event
 	versions  map[string][]client.Object
 }
 
@@ -91,7 +91,7 @@ func watchStatuses(namespaces ...string) *statusHistory {
 	return h
 }
 
-// describe returns the type, namespace and name of the object.
+// describe returns the object's type, namespace and name.
 func describe(o client.Object) string {
 	return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
 }
@@ -133,7 +133,7 @@ func (h *statusHistory) waitUntilQuiet() {
 	}).Should(BeNumerically(">=", 2*time.Second))
 }
 
-// reset discards all but the last status of each object.
+// reset discards all but the last status for each object.
 func (h *statusHistory) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +142,7 @@ func (h *statusHistory) reset() {
 	}
 }
 
-// statuses returns the statuses of the object in chronological order.
+// statuses returns the object's statuses in chronological order.
 func (h *statusHistory) statuses(o client.Object) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,9 +153,8 @@ func (h *statusHistory) statuses(o client.Object) []string {
 	return all
 }
 
-// transitions returns the successive values of a listener's condition as "Status
-// Reason", without repetitions. It ignores versions in which the condition is
-// missing or Unknown.
+// transitions returns the successive values of a listener's condition as "Status Reason",
+// without repetitions. It ignores versions in which the condition is missing or Unknown.
 func (h *statusHistory) transitions(s *gatewayv1.ListenerSet, listener string, conditionType gatewayv1.ListenerEntryConditionType) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

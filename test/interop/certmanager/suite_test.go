@@ -1,7 +1,7 @@
-// Package certmanager tests cert-manager and this controller together.
-// cert-manager's controllers issue certificates for Gateways and ListenerSets that
-// this controller serves, on a real control plane and a simulated Cloudflare. The
-// specs verify the statements of the guides with the manifests of the guides.
+// Package certmanager tests cert-manager and this controller together. cert-manager's
+// controllers issue certificates for Gateways and ListenerSets that this controller
+// serves, on a real control plane and a simulated Cloudflare. The specs verify what the
+// guides say with the guides' own manifests.
 package certmanager
 
 import (
@@ -33,7 +33,7 @@ const (
 	samples    = repository + "/config/samples"
 	// controllersModule is the module that runs cert-manager's controllers.
 	controllersModule = "controllers"
-	// issuerNamespace is the namespace of cert-manager and of the Secrets that
+	// issuerNamespace is the namespace for cert-manager and for the Secrets that
 	// ClusterIssuers reference.
 	issuerNamespace = "cert-manager"
 )
@@ -44,7 +44,7 @@ var (
 
 	controllerBinary      string
 	certManagerBinary     string
-	certManagerConfigFile string                  // path of its configuration file
+	certManagerConfigFile string                  // its configuration file
 	certManager           *controllerproc.Process // nil while it is stopped
 )
 
@@ -79,9 +79,9 @@ func buildCertManager(ctx context.Context, dir string) string {
 	return path
 }
 
-// startControlPlane starts a control plane with the CRDs of this controller and of
-// cert-manager. It needs no conversion webhook, because cert-manager serves a
-// single version of each kind.
+// startControlPlane starts a control plane with this controller's and cert-manager's
+// CRDs. It needs no conversion webhook, because cert-manager serves a single version of
+// each kind.
 func startControlPlane(ctx context.Context, dir string) {
 	GinkgoHelper()
 	controlPlane, err := cluster.Start(ctx, cluster.Options{Progress: GinkgoWriter})
@@ -100,7 +100,7 @@ func startControlPlane(ctx context.Context, dir string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// certManagerSource returns the directory of cert-manager's source.
+// certManagerSource returns the directory with cert-manager's source.
 func certManagerSource(ctx context.Context) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")

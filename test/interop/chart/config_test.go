@@ -28,7 +28,7 @@ func (o object) metadata() map[string]any {
 	return metadata
 }
 
-// id returns the kind, namespace and name of the object.
+// id returns the object's kind, namespace and name.
 func (o object) id() string {
 	namespace, _ := o.metadata()["namespace"].(string)
 	return fmt.Sprintf("%s %s/%s", o["kind"], namespace, o.metadata()["name"])
@@ -86,7 +86,7 @@ func defaultObjects(t *testing.T) []object {
 	return all
 }
 
-// configSubdirectory returns the directory of config that contains the object.
+// configSubdirectory returns the directory in config that contains the object.
 func configSubdirectory(o object) string {
 	switch o["kind"] {
 	case "CustomResourceDefinition":
@@ -145,7 +145,7 @@ func checkNoOtherFiles(t *testing.T, dir string, names []string) {
 }
 
 // TestKustomizeBaseMatchesTheChart compares the objects that kustomize builds from
-// config/default with those that the chart renders.
+// config/default with the objects that the chart renders.
 func TestKustomizeBaseMatchesTheChart(t *testing.T) {
 	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), configDir+"/default")
 	if err != nil {
@@ -176,8 +176,8 @@ func byID(t *testing.T, all []object) map[string]object {
 	return ids
 }
 
-// TestChartContainsTheCRDsOfConfig checks the chart's copies of the CRDs. A chart
-// cannot contain files outside its directory.
+// TestChartContainsTheCRDsOfConfig checks the chart's copies of the CRDs. A chart cannot
+// contain files outside its directory.
 func TestChartContainsTheCRDsOfConfig(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(configDir, "crd", "tunnelgateway.dev_*.yaml"))
 	if err != nil || len(files) != 2 {
@@ -206,8 +206,8 @@ func TestChartContainsTheCRDsOfConfig(t *testing.T) {
 	}
 }
 
-// TestCRDVersionMatchesTheChart checks the version of the CRDs: the controller
-// rejects CRDs that are older than itself.
+// TestCRDVersionMatchesTheChart checks the CRD version: the controller rejects CRDs that
+// are older than itself.
 func TestCRDVersionMatchesTheChart(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(chartDir, "Chart.yaml"))
 	if err != nil {

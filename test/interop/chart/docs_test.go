@@ -16,7 +16,7 @@ const (
 	upgradePage = root + "/docs/upgrade.md"
 )
 
-// readPage returns the text of a page.
+// readPage returns a page's text.
 func readPage(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

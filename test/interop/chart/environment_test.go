@@ -40,14 +40,14 @@ const (
 	timeout = 2 * time.Minute
 )
 
-// environment is a cluster without the controller's CRDs, a simulated
-// Cloudflare, and a binary of the controller.
+// environment is a cluster without the controller's CRDs, a simulated Cloudflare, and a
+// controller binary.
 type environment struct {
-	t            *testing.T // the whole test, not one of its steps
+	t            *testing.T // for the whole test, not one of its steps
 	controlPlane *cluster.Cluster
 	kube         client.Client
 	kubeconfig   string
-	auditLog     string // path of the API server's audit log
+	auditLog     string // the API server's
 	edge         *simulator.Server
 	apiURL       string
 	binary       string
@@ -118,7 +118,7 @@ func (e *environment) startEdge(t *testing.T, o simulator.Options) {
 	})
 }
 
-// dialBackend connects to a backend that answers with the name of its Service.
+// dialBackend connects to a backend that returns its Service's name.
 func dialBackend(_ context.Context, _, address string) (net.Conn, error) {
 	local, remote := net.Pipe()
 	service, _, _ := strings.Cut(address, ".svc.")
@@ -138,7 +138,7 @@ func (*singleConnListener) Close() error                { return nil }
 func (*singleConnListener) Addr() net.Addr              { return &net.UnixAddr{} }
 
 // answer sends a request for the host through the tunnel, with headers as "Name: value".
-// It returns the name of the Service that answered, or the status code if it is not 200.
+// It returns the name of the Service that responded, or the status code if it is not 200.
 func (e *environment) answer(tunnel, host string, headers ...string) string {
 	id, ok := e.edge.TunnelID(tunnel)
 	if !ok {
@@ -238,21 +238,21 @@ func eventually(t *testing.T, name string, check func() error) {
 	}
 }
 
-// runningController is a controller that runs with the arguments of the chart's
-// Deployment and the permissions of its ServiceAccount.
+// runningController is a controller that runs with the arguments in the chart's
+// Deployment and its ServiceAccount's permissions.
 type runningController struct {
 	t               *testing.T
 	namespace, user string
-	// earlierRequests is the number of requests that the user had sent before the
-	// controller started.
+	// earlierRequests counts the requests that the user had sent before the controller
+	// started.
 	earlierRequests int
 	logFile         string
 	process         *controllerproc.Process
 }
 
-// startController starts the controller as in the pod of the Deployment. It
-// disables WatchList: a separate list request shows in the audit log how the
-// controller requests the objects.
+// startController starts the controller as in the Deployment's pod. It disables
+// WatchList: a separate list request shows in the audit log how the controller requests
+// the objects.
 func (e *environment) startController(t *testing.T, pod corev1.PodSpec, namespace string) *runningController {
 	t.Helper()
 	return e.startControllerAt(t, pod, namespace, e.controlPlane.Config, "KUBE_FEATURE_WatchListClient=false")
@@ -316,7 +316,7 @@ func (r *runningController) readLog(t *testing.T) string {
 	return string(text)
 }
 
-// tail returns the last lines of the text.
+// tail returns the text's last lines.
 func tail(text string, lines int) string {
 	all := strings.Split(text, "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")

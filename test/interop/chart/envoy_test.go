@@ -35,8 +35,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// serviceCIDR is the range of the ClusterIPs. On Linux, its addresses belong to the machine,
-// so that Envoy can connect to a backend that listens on the address of its Service.
+// serviceCIDR is the range for ClusterIPs. On Linux, its addresses belong to the machine,
+// so that Envoy can connect to a backend that listens on its Service's address.
 const serviceCIDR = "127.97.0.0/16"
 
 var shopGateway = &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop"}, Spec: gatewayv1.GatewaySpec{
@@ -47,17 +47,17 @@ var shopGateway = &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "s
 }}
 
 // TestGatewaysOfTheChartsClassAreServedByEnvoy installs the chart, creates a Gateway, and
-// changes the data plane of the class as docs/data-planes.md describes. The pods of the
-// Deployments run as processes: two controllers with the permissions of their ServiceAccount,
-// and connectors with the real Envoy. The Envoys find the leader through the name in their
-// configuration.
+// changes the data plane in the GatewayClass settings as docs/data-planes.md describes.
+// The Deployments' pods run as processes: two controllers with their ServiceAccount's
+// permissions, and connectors with the real Envoy. The Envoys find the leader through the
+// name in their configuration.
 func TestGatewaysOfTheChartsClassAreServedByEnvoy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("requires the addresses in " + serviceCIDR + ", which belong only to Linux machines")
 	}
 	e := &environment{t: t, dir: t.TempDir()}
 	e.startCluster(t, cluster.Options{Progress: os.Stderr, ServiceCIDR: serviceCIDR, CRDs: gatewayAPICRDs})
-	var pods *node.Node // needs the address of the simulator
+	var pods *node.Node // needs the simulator's address
 	e.startEdge(t, simulator.Options{AccountID: account, Token: apiToken, DialConnector: func(ctx context.Context, connector, _, address string) (net.Conn, error) {
 		return pods.DialLoopback(ctx, types.NamespacedName{Namespace: namespace, Name: connector}, address)
 	}})
@@ -83,7 +83,7 @@ func TestGatewaysOfTheChartsClassAreServedByEnvoy(t *testing.T) {
 	e.checkEnvoysMayConnect(t)
 }
 
-// startNode starts a node that runs the pods of the release and of its connectors.
+// startNode starts a node that runs the pods for the release and its connectors.
 func (e *environment) startNode(t *testing.T) *node.Node {
 	t.Helper()
 	connectors := httptest.NewServer(e.edge.Edge())
@@ -112,9 +112,9 @@ func (e *environment) startNode(t *testing.T) *node.Node {
 	return n
 }
 
-// images returns the programs of the pods. The controllers have the identity of their
-// ServiceAccount. edge is the address of the edge for connectors, and xds the one to which
-// Envoys connect.
+// images returns the programs that run in the pods. The controllers have their
+// ServiceAccount's identity. Connectors connect to the address edge, and Envoys to the
+// address xds.
 func (e *environment) images(t *testing.T, edge, xds string) map[string]node.Image {
 	t.Helper()
 	envoyProgram, err := binaries.Envoy(t.Context(), os.Stderr)
@@ -161,12 +161,11 @@ func (e *environment) buildPrograms(t *testing.T) {
 	}
 }
 
-// controllerAddress matches the name and the port of the controller in the configuration of
-// Envoys.
+// controllerAddress matches the controller's name and port in an Envoy configuration.
 var controllerAddress = regexp.MustCompile(`"address":"([^"]+\.svc\.[^"]+)","portValue":(\d+)`)
 
-// connectEnvoys replaces the DNS of the cluster for Envoys: it connects them to the
-// address of the controller in the Deployment of the connectors.
+// connectEnvoys replaces the cluster DNS for Envoys: it connects them to the controller's
+// address in the connectors' Deployment.
 func (e *environment) connectEnvoys(listener net.Listener, pods *node.Node) {
 	for {
 		inbound, err := listener.Accept()
@@ -245,8 +244,8 @@ func (e *environment) checkDataPlaneReady(t *testing.T) func() error {
 	}
 }
 
-// checkEnvoysMayConnect checks that the NetworkPolicy of the chart allows the pods of
-// connectors to connect to the controllers. The test bed does not enforce NetworkPolicies.
+// checkEnvoysMayConnect checks that the chart's NetworkPolicy allows connector pods to
+// connect to the controllers. The test bed does not enforce NetworkPolicies.
 func (e *environment) checkEnvoysMayConnect(t *testing.T) {
 	t.Helper()
 	connectors := get(t, e, &appsv1.Deployment{ObjectMeta: connectorMeta(namespace, shopGateway)}).Spec.Template.Labels
@@ -268,7 +267,7 @@ func (e *environment) checkEnvoysMayConnect(t *testing.T) {
 	t.Errorf("the NetworkPolicy allows no pod with the labels %v to connect to port 18000: %v", connectors, policy.Spec.Ingress)
 }
 
-// logPods writes the states of the pods to the log of the test.
+// logPods writes the pods' states to the test log.
 func (e *environment) logPods(t *testing.T) {
 	var pods corev1.PodList
 	if err := e.kube.List(context.Background(), &pods, client.InNamespace(namespace)); err != nil {

@@ -12,7 +12,6 @@ func diffLines(want, got string) string {
 	return cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n"))
 }
 
-// valueSets returns the paths of the files testdata/<set>.values.yaml.
 func valueSets(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.values.yaml")
@@ -51,7 +50,7 @@ func withoutCRD(manifests string) string {
 	return strings.Join(lines, "---\n")
 }
 
-// withoutDashboard removes the content of the dashboard, which
+// withoutDashboard removes the dashboard's content, which
 // TestAlertsAndDashboardAreRenderedVerbatim compares with its file.
 func withoutDashboard(t *testing.T, manifests string) string {
 	t.Helper()
@@ -152,8 +151,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 	}
 }
 
-// TestAccountAndTokenCanComeFromTheEnvironment renders each combination of values
-// and variables.
+// TestAccountAndTokenCanComeFromTheEnvironment renders each combination of values and
+// variables.
 func TestAccountAndTokenCanComeFromTheEnvironment(t *testing.T) {
 	for _, set := range []string{
 		"cloudflare.accountID=a,cloudflare.existingSecret=b",
@@ -167,8 +166,8 @@ func TestAccountAndTokenCanComeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTheClassCreateItsTunnelConfiguration renders each value of gatewayClass
-// that becomes a field of the TunnelConfiguration.
+// TestSettingsOfTheClassCreateItsTunnelConfiguration renders each value below
+// gatewayClass that becomes a TunnelConfiguration field.
 func TestSettingsOfTheClassCreateItsTunnelConfiguration(t *testing.T) {
 	for set, want := range map[string]map[string]any{
 		"gatewayClass.dataPlane=Envoy":      {"dataPlane": "Envoy"},

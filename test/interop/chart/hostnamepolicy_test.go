@@ -24,8 +24,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// policyCluster is a cluster with the admission policies of the chart: hostnames for Gateway
-// infra/shared, and weights in the namespaces with the label of [ingressRulesLabels].
+// policyCluster is a cluster with the chart's admission policies: hostnames for Gateway
+// infra/shared, and weights in the namespaces with the label in [ingressRulesLabels].
 type policyCluster struct {
 	*cluster.Cluster
 	kube client.Client
@@ -79,7 +79,7 @@ func (c *policyCluster) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// listenerSet returns a ListenerSet of the Gateway with one listener.
+// listenerSet returns a ListenerSet with one listener that attaches to the Gateway.
 func listenerSet(namespace, gatewayName, hostname string) *gatewayv1.ListenerSet {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	set.Spec.ParentRef = gatewayv1.ParentGatewayReference{Namespace: new(gatewayv1.Namespace("infra")), Name: gatewayv1.ObjectName(gatewayName)}
@@ -221,7 +221,7 @@ func (c *policyCluster) protectsTheAnnotation(t *testing.T) {
 	}
 }
 
-// annotate sets the annotation of the Namespace team, through a subresource or "", as a
+// annotate sets the annotation on the Namespace team, through a subresource or "", as a
 // dry run.
 func (c *policyCluster) annotate(t *testing.T, kube client.Client, subresource string) error {
 	t.Helper()

@@ -56,9 +56,9 @@ func TestChartInstallsUpgradesAndUninstalls(t *testing.T) {
 	}
 }
 
-// values returns the values of every release in this test. They enable optional
-// features, so that the controller receives every flag. The controller also runs
-// without the trace collector, which does not exist.
+// values returns the values for every release in this test. They enable optional
+// features, so that the controller receives every flag. The controller also runs without
+// the trace collector, which does not exist.
 func (e *environment) values() string {
 	return "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + e.apiURL +
 		",controller.retirementDelay=1s,metrics.pprof=true,tracing.endpoint=http://127.0.0.1:9"
@@ -79,7 +79,7 @@ func (e *environment) failsWithSettingsBeforeCRDs(t *testing.T) {
 	}
 }
 
-// deploymentPod returns the pod spec of the controller's Deployment.
+// deploymentPod returns the pod spec in the controller's Deployment.
 func (e *environment) deploymentPod(t *testing.T, name, namespace string) corev1.PodSpec {
 	t.Helper()
 	return get(t, e, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}).Spec.Template.Spec
@@ -102,7 +102,7 @@ func (e *environment) checkProgrammed(t *testing.T, g *gatewayv1.Gateway) func()
 	}
 }
 
-// servesSamples applies the samples and sends a request to each of their hostnames.
+// servesSamples applies the samples and sends a request to each hostname in them.
 func (e *environment) servesSamples(t *testing.T) {
 	e.apply(t, root+"/config/samples")
 	eventually(t, "the Gateway of the samples to be programmed", e.checkProgrammed(t, sharedGateway.DeepCopy()))
@@ -119,30 +119,31 @@ func (e *environment) servesSamples(t *testing.T) {
 	}
 }
 
-// clusterID returns the default cluster ID of an installation.
+// clusterID returns an installation's default cluster ID.
 func (e *environment) clusterID(t *testing.T) string {
 	t.Helper()
 	return tunnel.DefaultClusterID(string(get(t, e, newNamespace("kube-system")).UID), "tunnelgateway.dev/controller")
 }
 
-// tunnelName returns the name of a Gateway's tunnel at Cloudflare, for the
+// tunnelName returns the name that a Gateway's tunnel has at Cloudflare, for the
 // installation with the default cluster ID.
 func (e *environment) tunnelName(t *testing.T, g *gatewayv1.Gateway) string {
 	t.Helper()
 	return tunnel.RemoteName(e.clusterID(t), client.ObjectKeyFromObject(g))
 }
 
-// tunnelObject returns the Tunnel of a Gateway with only its namespace and name.
+// tunnelObject returns the Gateway's Tunnel with only its namespace and name.
 func tunnelObject(controllerNamespace string, g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 	return &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
 }
 
-// connectorMeta returns the namespace and name of the objects that run a Gateway's connectors.
+// connectorMeta returns the namespace and name that the objects for a Gateway's
+// connectors have.
 func connectorMeta(controllerNamespace string, g *gatewayv1.Gateway) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ConnectorName(client.ObjectKeyFromObject(g))}
 }
 
-// upgradesCRD upgrades a release whose CRD lacks a field of the chart's CRD.
+// upgradesCRD upgrades a release whose CRD lacks a field in the chart's CRD.
 func (e *environment) upgradesCRD(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "tunnelconfigurations.tunnelgateway.dev"}}
 	change(t, e, crd, func(c *apiextensionsv1.CustomResourceDefinition) {
@@ -172,7 +173,7 @@ func (e *environment) usesEveryPermission(t *testing.T, r *runningController) {
 		tunnelSecretName(namespace, sharedGateway), tunnelSecretName(namespace, retiringGateway("platform", "cloudflare-tunnel")))
 }
 
-// tunnelSecretName returns the key of the Secret with the token of a Gateway's tunnel.
+// tunnelSecretName returns the key of the Secret with the token for a Gateway's tunnel.
 func tunnelSecretName(controllerNamespace string, g *gatewayv1.Gateway) string {
 	return controllerNamespace + "/" + connectorMeta(controllerNamespace, g).Name
 }
@@ -182,9 +183,9 @@ func tunnelSecretName(controllerNamespace string, g *gatewayv1.Gateway) string {
 type exercisedObjects struct {
 	controllerNamespace string
 	gateway             *gatewayv1.Gateway
-	class               string // also the name of its TunnelConfiguration
+	class               string // also names its TunnelConfiguration
 	set, route          types.NamespacedName
-	service             string // the backend of the route
+	service             string // the route's backend
 }
 
 // exerciseController makes the controller perform all its operations, until it has used
@@ -243,8 +244,8 @@ func (e *environment) leavesNewerTunnel(t *testing.T, o exercisedObjects) {
 	record(1)
 }
 
-// pausesGateway pauses the Gateway and resumes it. The controller records both in
-// the spec of the Tunnel.
+// pausesGateway pauses the Gateway and resumes it. The controller records both in the
+// Tunnel's spec.
 func (e *environment) pausesGateway(t *testing.T, o exercisedObjects) {
 	t.Helper()
 	for _, paused := range []bool{true, false} {
@@ -262,7 +263,8 @@ func (e *environment) pausesGateway(t *testing.T, o exercisedObjects) {
 	}
 }
 
-// stopsConnectors disables the connectors of the class and enables them again.
+// stopsConnectors disables the connectors in the GatewayClass settings and enables them
+// again.
 func (e *environment) stopsConnectors(t *testing.T, o exercisedObjects) {
 	t.Helper()
 	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: o.controllerNamespace, Name: o.class}}
@@ -275,8 +277,8 @@ func (e *environment) stopsConnectors(t *testing.T, o exercisedObjects) {
 	})
 }
 
-// retiresTunnel moves a Gateway to the class of another controller and waits until
-// its Tunnel has retired.
+// retiresTunnel moves a Gateway to another controller's GatewayClass and waits until its
+// Tunnel has retired.
 func (e *environment) retiresTunnel(t *testing.T, o exercisedObjects) {
 	t.Helper()
 	retiring := retiringGateway(o.gateway.Namespace, o.class)
@@ -343,7 +345,7 @@ func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
 }
 
-// annotateRepeatedly changes an annotation of each object 100 times.
+// annotateRepeatedly changes an annotation on each object 100 times.
 func (e *environment) annotateRepeatedly(t *testing.T, o exercisedObjects) {
 	for n := range 100 {
 		for _, object := range []client.Object{

@@ -13,7 +13,7 @@ const (
 	dashboardFile = "dashboard.json"
 )
 
-// chartFile reads a file of the chart that is not a template.
+// chartFile reads one of the chart's files that is not a template.
 func chartFile(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(chartDir + "/files/" + name)
@@ -23,9 +23,9 @@ func chartFile(t *testing.T, name string) []byte {
 	return text
 }
 
-// TestAlertsAndDashboardAreRenderedVerbatim checks that Helm does not change the
-// alerts and the dashboard. They contain template expressions of Prometheus and
-// Grafana, which Helm must not evaluate.
+// TestAlertsAndDashboardAreRenderedVerbatim checks that Helm does not change the alerts
+// and the dashboard. They contain template expressions for Prometheus and Grafana, which
+// Helm must not evaluate.
 func TestAlertsAndDashboardAreRenderedVerbatim(t *testing.T) {
 	var rule, dashboard object
 	for _, o := range objects(t, render(t, "--values", "testdata/everything.values.yaml")) {

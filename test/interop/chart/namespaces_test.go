@@ -56,14 +56,14 @@ func (e *environment) servesListedNamespacesOnly(t *testing.T) *runningControlle
 	return r
 }
 
-// scopedTunnel returns the name of a Gateway's tunnel at Cloudflare, for the
-// second release.
+// scopedTunnel returns the name that a Gateway's tunnel has at Cloudflare, for the second
+// release.
 func scopedTunnel(g *gatewayv1.Gateway) string {
 	return tunnel.RemoteName("narrow", client.ObjectKeyFromObject(g))
 }
 
-// checkTunnelRetires waits until the second release has deleted the Tunnel of a
-// Gateway, and checks that it has deleted the tunnel too.
+// checkTunnelRetires waits until the second release has deleted a Gateway's Tunnel, and
+// checks that it has deleted the tunnel too.
 func (e *environment) checkTunnelRetires(t *testing.T, g *gatewayv1.Gateway) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the Tunnel of Gateway %s to retire", client.ObjectKeyFromObject(g)), func() error {
@@ -74,7 +74,7 @@ func (e *environment) checkTunnelRetires(t *testing.T, g *gatewayv1.Gateway) {
 	}
 }
 
-// scopedValues returns the values of the second release.
+// scopedValues returns the second release's values.
 func (e *environment) scopedValues() string {
 	return e.values() + ",controller.namespaces={narrow-a,narrow-b},certificates.namespaces={narrow-a},controller.clusterID=narrow" +
 		",controller.name=tunnelgateway.dev/narrow,gatewayClass.name=narrow,crds.install=false,fullnameOverride=narrow"
@@ -160,16 +160,16 @@ func (e *environment) servesRecreatedNamespace(t *testing.T, r *runningControlle
 	return r
 }
 
-// usesEveryPermissionInNamespaces makes the second release use each permission
-// that the chart grants. The Roles of the namespaces are identical, so it is enough
-// that the controller uses a permission in one of the namespaces.
+// usesEveryPermissionInNamespaces makes the second release use each permission that the
+// chart grants. The Roles in the namespaces are identical, so it is enough that the
+// controller uses a permission in one of the namespaces.
 func (e *environment) usesEveryPermissionInNamespaces(t *testing.T, r *runningController) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "narrow-b", Name: "late"}, Spec: gatewayv1.ListenerSetSpec{
 		ParentRef: gatewayv1.ParentGatewayReference{Name: "narrow", Namespace: ptr.To[gatewayv1.Namespace]("narrow-a")},
 		Listeners: []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
 	}}
-	// With two listeners as parents, one update of the route's status contains the
-	// same change twice. The second event then continues the series of the first.
+	// With two listeners as parents, one update to the route's status contains the same
+	// change twice. The second event then continues the first event's series.
 	parent := scopedGateway("narrow-a")
 	change(t, e, parent, func(g *gatewayv1.Gateway) {
 		second := *g.Spec.Listeners[0].DeepCopy()

@@ -35,8 +35,8 @@ func TestNullValueMeansEmptyOrIsRejected(t *testing.T) {
 	}
 }
 
-// checkMissingProperty checks that the default of a rejected value is not empty,
-// and that the message names the value.
+// checkMissingProperty checks that a rejected value has a default that is not empty, and
+// that the message names the value.
 func checkMissingProperty(t *testing.T, path, message string, empty bool) {
 	t.Helper()
 	name := path[strings.LastIndex(path, ".")+1:]
@@ -48,8 +48,7 @@ func checkMissingProperty(t *testing.T, path, message string, empty bool) {
 // nullableValues are values that can be null although their defaults are not empty.
 var nullableValues = []string{"resources", "metrics.dashboard.labels"}
 
-// valuePaths maps the paths of all values and groups to whether their defaults are
-// empty.
+// valuePaths maps the paths of all values and groups to whether their defaults are empty.
 func valuePaths(prefix string, values map[string]any) map[string]bool {
 	all := map[string]bool{}
 	for name, value := range values {

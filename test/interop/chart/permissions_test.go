@@ -30,8 +30,7 @@ func (p permission) allows(r cluster.Request) bool {
 		(p.namespace == "" || p.namespace == r.Namespace) && (p.name == "" || p.name == r.Name)
 }
 
-// permissions returns the permissions that the ClusterRoles and Roles of a release
-// grant.
+// permissions returns the permissions that a release's ClusterRoles and Roles grant.
 func (e *environment) permissions(t *testing.T, instance string) []permission {
 	t.Helper()
 	var granted []permission
@@ -76,8 +75,8 @@ func expandRules(namespace string, rules []rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// mergeNamespaces merges permissions that differ only in which of the namespaces
-// they apply to. A use in one of the namespaces then counts for all of them.
+// mergeNamespaces merges permissions that differ only in which of the namespaces they
+// apply to. Using one in one of the namespaces then counts for all of them.
 func mergeNamespaces(granted []permission, namespaces ...string) []permission {
 	var all []permission
 	for _, p := range granted {
@@ -91,7 +90,7 @@ func mergeNamespaces(granted []permission, namespaces ...string) []permission {
 	return all
 }
 
-// requests returns the requests of the user in the audit log.
+// requests returns the user's requests in the audit log.
 func (e *environment) requests(t *testing.T, user string) []cluster.Request {
 	t.Helper()
 	requests, err := cluster.ReadAudit(e.auditLog, user)
@@ -116,9 +115,9 @@ func checkAllUsed(granted []permission, requests []cluster.Request) error {
 	return nil
 }
 
-// checkAudit fails the test for each request that the API server rejected for lack
-// of permissions since the controller started. It also fails for each request that
-// changes an object outside the controller's namespace, except statuses and events.
+// checkAudit fails the test for each request that the API server rejected since the
+// controller started because a permission was missing. It also fails for each request
+// that changes an object outside the controller's namespace, except statuses and events.
 func (e *environment) checkAudit(t *testing.T, r *runningController) {
 	t.Helper()
 	requests := e.requests(t, r.user)
@@ -137,8 +136,8 @@ func (e *environment) checkAudit(t *testing.T, r *runningController) {
 	}
 }
 
-// checkSecrets fails the test if a request lists Secrets with their contents, or if
-// the Secrets that the controller gets are not exactly the referenced ones.
+// checkSecrets fails the test if a request lists Secrets with their contents, or if the
+// Secrets that the controller gets are not exactly the referenced ones.
 func checkSecrets(t *testing.T, requests []cluster.Request, referenced ...string) {
 	t.Helper()
 	listed, read := false, map[string]bool{}

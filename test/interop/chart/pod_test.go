@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGoMemoryLimitFollowsTheContainerLimit checks the variable GOMEMLIMIT, which
-// makes Go's garbage collector respect the memory limit of the container.
+// TestGoMemoryLimitFollowsTheContainerLimit checks the variable GOMEMLIMIT, which makes
+// Go's garbage collector respect the container's memory limit.
 func TestGoMemoryLimitFollowsTheContainerLimit(t *testing.T) {
 	address := map[string]any{"name": "TUNNEL_GATEWAY_POD_IP", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "status.podIP"}}}
 	limit := []any{

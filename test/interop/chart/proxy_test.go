@@ -16,9 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// recordingProxy is a proxy for the API server that records the responses to list
-// and watch requests for Secrets. The audit log does not contain the events of a
-// watch.
+// recordingProxy is a proxy for the API server that records the responses to list and
+// watch requests for Secrets. The audit log does not contain watch events.
 type recordingProxy struct {
 	server *httptest.Server
 
@@ -40,7 +39,7 @@ func newRecordingProxy(t *testing.T, e *environment) *recordingProxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The requests contain the credentials of the controller.
+	// The requests contain the controller's credentials.
 	trusted, err := rest.TLSConfigFor(&rest.Config{Host: e.controlPlane.Config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: e.controlPlane.Config.CAData}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +48,7 @@ func newRecordingProxy(t *testing.T, e *environment) *recordingProxy {
 	p.server = httptest.NewTLSServer(&httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      &http.Transport{TLSClientConfig: trusted},
-		FlushInterval:  -1, // forward each event of a watch immediately
+		FlushInterval:  -1, // forward each watch event immediately
 		ModifyResponse: p.record,
 	})
 	e.t.Cleanup(func() {
@@ -65,7 +64,7 @@ func (p *recordingProxy) config() *rest.Config {
 	return &rest.Config{Host: p.server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 }
 
-// record copies the body of the response while the controller reads it.
+// record copies the response body while the controller reads it.
 func (p *recordingProxy) record(response *http.Response) error {
 	request := response.Request
 	if request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, "/secrets") {
@@ -96,8 +95,8 @@ func (r *secretResponse) text() string {
 }
 
 // checkSecrets checks that the API server sends only the metadata of Secrets: the
-// responses contain the given name but not the given content. At least one of the
-// responses with the name is a watch that replaces the list request.
+// responses contain the given name but not the given content. At least one response with
+// the name is from a watch that replaces the list request.
 func (p *recordingProxy) checkSecrets(t *testing.T, content, name string) {
 	t.Helper()
 	p.mu.Lock()

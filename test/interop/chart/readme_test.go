@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tableRow is a row of the table of values in the README.
+// tableRow is a row in the README's table of values.
 type tableRow struct{ name, comment, byDefault string }
 
-// tableRows returns the values in the mapping with their comments and defaults. A
-// mapping without a comment is a group of values.
+// tableRows returns the values in the mapping with their comments and defaults. A mapping
+// without a comment is a group of values.
 func tableRows(t *testing.T, prefix string, mapping *yaml.Node) []tableRow {
 	t.Helper()
 	var all []tableRow
@@ -34,7 +34,7 @@ func tableRows(t *testing.T, prefix string, mapping *yaml.Node) []tableRow {
 	return all
 }
 
-// valueComment returns the last paragraph of the comment above the key. Earlier
+// valueComment returns the last paragraph in the comment above the key. Earlier
 // paragraphs describe the file.
 func valueComment(key *yaml.Node) string {
 	paragraphs := strings.Split(key.HeadComment, "\n\n")

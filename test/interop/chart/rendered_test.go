@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// renderRelease returns the objects of a release with the name in the namespace.
+// renderRelease returns the objects that a release with the name renders in the
+// namespace.
 func renderRelease(t *testing.T, name, namespace string, arguments ...string) []object {
 	t.Helper()
 	return objects(t, mustHelm(t, append([]string{"template", name, chartDir, "--namespace", namespace}, arguments...)...))
 }
 
-// onlyObject returns the only object of the kind.
+// onlyObject returns the only object with the kind.
 func onlyObject(t *testing.T, all []object, kind string) object {
 	t.Helper()
 	var found []object
@@ -31,14 +32,14 @@ func onlyObject(t *testing.T, all []object, kind string) object {
 	return found[0]
 }
 
-// controllerPod returns the spec of the controller's pod and its container.
+// controllerPod returns the controller's pod spec and its container.
 func controllerPod(t *testing.T, all []object) (pod, container map[string]any) {
 	t.Helper()
 	pod = childMap(childMap(childMap(onlyObject(t, all, "Deployment"), "spec"), "template"), "spec")
 	return pod, pod["containers"].([]any)[0].(map[string]any)
 }
 
-// controllerFlag returns the value of a flag in the arguments of the controller.
+// controllerFlag returns the value of a flag in the controller's arguments.
 func controllerFlag(t *testing.T, all []object, flag string) string {
 	t.Helper()
 	_, container := controllerPod(t, all)
@@ -231,10 +232,10 @@ func TestSecretsAreReadOnlyWhereCertificatesAreChecked(t *testing.T) {
 	}
 }
 
-// TestReleasesInTwoNamespacesShareNoObject renders releases with the same name in
-// several namespaces. If two of them contained the same object, `kubectl apply` of
-// one would overwrite the object of the other. The test omits the CRDs and names
-// the GatewayClasses, because these names do not depend on the release.
+// TestReleasesInTwoNamespacesShareNoObject renders releases with the same name in several
+// namespaces. If two of them contained the same object, `kubectl apply` for one release
+// would overwrite the other release's object. The test omits the CRDs and names the
+// GatewayClasses, because these names do not depend on the release.
 func TestReleasesInTwoNamespacesShareNoObject(t *testing.T) {
 	for name, set := range map[string]string{
 		"releases for all namespaces":                      "crds.install=false",
@@ -244,7 +245,7 @@ func TestReleasesInTwoNamespacesShareNoObject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			owners := map[string]string{}
-			// The name of the release, and parts of it.
+			// The release name, and parts of it.
 			for _, namespace := range []string{"tunnel-gateway", "tunnel", "gateway", "default"} {
 				for _, o := range renderRelease(t, release, namespace, "--set", set+",gatewayClass.name="+namespace) {
 					if other, exists := owners[o.id()]; exists {
@@ -257,8 +258,8 @@ func TestReleasesInTwoNamespacesShareNoObject(t *testing.T) {
 	}
 }
 
-// TestNameOverrideKeepsSelectors checks that nameOverride changes no selector: the
-// selector of a Deployment is immutable.
+// TestNameOverrideKeepsSelectors checks that nameOverride changes no selector: a
+// Deployment's selector is immutable.
 func TestNameOverrideKeepsSelectors(t *testing.T) {
 	selectors := func(arguments ...string) map[string]any {
 		found := map[string]any{}

@@ -12,10 +12,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// weightPolicyValues enables the policy in the namespaces with the label of the sample.
+// weightPolicyValues enables the policy in the namespaces with the sample's label.
 const weightPolicyValues = "weightPolicy.enabled=true,weightPolicy.namespaceSelector.matchLabels.data-plane=ingress-rules"
 
-// ingressRulesLabels are the labels of the namespaces whose routes the policy checks.
+// ingressRulesLabels are the labels on the namespaces whose routes the policy checks.
 var ingressRulesLabels = map[string]string{"data-plane": "ingress-rules"}
 
 // weightedRoute returns an HTTPRoute whose last rule has backends with the weights. A

@@ -18,7 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-// typed returns the object in the type of its kind.
+// typed returns the object as its Go type.
 func typed[T any](t *testing.T, o object) *T {
 	t.Helper()
 	text, err := yaml.Marshal(o)
@@ -32,9 +32,9 @@ func typed[T any](t *testing.T, o object) *T {
 	return result
 }
 
-// TestEnvoysFindTheController checks that the Service with the name in the controller's flag leads
-// Envoys to the port of the controller, also while the leader is not ready. A headless Service
-// translates no ports.
+// TestEnvoysFindTheController checks that the Service with the name in the controller's
+// flag leads Envoys to the controller's port, even while the leader is not ready. A
+// headless Service translates no ports.
 func TestEnvoysFindTheController(t *testing.T) {
 	for _, name := range []string{release, "edge"} {
 		all := renderRelease(t, name, namespace)
@@ -69,8 +69,8 @@ func xdsService(t *testing.T, all []object) *corev1.Service {
 	return typed[corev1.Service](t, all[i])
 }
 
-// TestOnlyConnectorsReachTheControllerOfEnvoys checks which pods the NetworkPolicy of the controller
-// admits to the port for Envoys.
+// TestOnlyConnectorsReachTheControllerOfEnvoys checks which pods the controller's
+// NetworkPolicy admits to the port for Envoys.
 func TestOnlyConnectorsReachTheControllerOfEnvoys(t *testing.T) {
 	policy := typed[networkingv1.NetworkPolicy](t, onlyObject(t, objects(t, render(t)), "NetworkPolicy"))
 	connectors := connector.Selector(&v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "infra.web"}})
@@ -88,7 +88,7 @@ func TestOnlyConnectorsReachTheControllerOfEnvoys(t *testing.T) {
 	}
 }
 
-// admits reports whether the policy admits a pod of its own namespace to the TCP port.
+// admits reports whether the policy admits a pod in its own namespace to the TCP port.
 func admits(t *testing.T, policy *networkingv1.NetworkPolicy, pod labels.Set, port int) bool {
 	t.Helper()
 	if !slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) {
@@ -100,7 +100,7 @@ func admits(t *testing.T, policy *networkingv1.NetworkPolicy, pod labels.Set, po
 	})
 }
 
-// selects reports whether the peer selects a pod of the policy's namespace.
+// selects reports whether the peer selects a pod in the policy's namespace.
 func selects(t *testing.T, peer networkingv1.NetworkPolicyPeer, pod labels.Set) bool {
 	t.Helper()
 	if peer.NamespaceSelector != nil || peer.IPBlock != nil || peer.PodSelector == nil {

@@ -12,9 +12,9 @@ const (
 	modulePath  = "sigs.k8s.io/external-dns"
 )
 
-// Binary returns the path of an external-dns binary in the version that
-// binary/go.mod requires. The first call on a machine builds it, which takes
-// minutes. Binary writes the output of the build to progress.
+// Binary returns the path to an external-dns binary in the version that binary/go.mod
+// requires. The first call on a machine builds it, which takes minutes. Binary writes the
+// build's output to progress.
 func Binary(ctx context.Context, progress io.Writer) (string, error) {
 	return binaries.Source{
 		Name: programName, ImportPath: modulePath, BuildTime: "about four minutes",

@@ -23,7 +23,7 @@ func (r record) String() string {
 	return r.Name + " " + r.Type + " " + r.Content + proxied
 }
 
-// storedRecord is a DNS record in the format of the API.
+// storedRecord is a DNS record in the API's format.
 type storedRecord struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -33,16 +33,16 @@ type storedRecord struct {
 	TTL     int    `json:"ttl"`
 }
 
-// dnsAPI simulates the requests of Cloudflare's DNS API that external-dns uses. The
-// ID of each zone is its name. A CNAME cannot share its name with another record.
+// dnsAPI simulates those requests in Cloudflare's DNS API that external-dns uses. Each
+// zone's ID is its name. A CNAME cannot share its name with another record.
 type dnsAPI struct {
 	zones []string
 	mux   *http.ServeMux
 
 	mu      sync.Mutex
 	records []storedRecord
-	created int // number of records ever created, for their IDs
-	writes  int // number of requests that change records
+	created int // counts all records ever created, for their IDs
+	writes  int // counts requests that change records
 }
 
 func newDNSAPI(zones ...string) *dnsAPI {
@@ -200,8 +200,8 @@ func (d *dnsAPI) addRecord(r record) {
 	})
 }
 
-// recordsOfType returns the sorted records of the type. With the prefix "!", it
-// returns the records of all other types.
+// recordsOfType returns the sorted records of the type. With the prefix "!", it returns
+// all other records.
 func (d *dnsAPI) recordsOfType(recordType string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +216,7 @@ func (d *dnsAPI) recordsOfType(recordType string) []string {
 	return found
 }
 
-// writeCount returns the number of requests that change records.
+// writeCount counts the requests that change records.
 func (d *dnsAPI) writeCount() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

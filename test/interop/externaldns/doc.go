@@ -1,11 +1,11 @@
-// Package externaldns tests external-dns and this controller together, on a real
-// control plane. The Cloudflare provider of external-dns sends its requests to a
-// simulated DNS API, and the specs check the resulting records.
+// Package externaldns tests external-dns and this controller together, on a real control
+// plane. external-dns' Cloudflare provider sends its requests to a simulated DNS API, and
+// the specs check the resulting records.
 //
-// The specs verify the statements about records in docs/guides/external-dns.md and
-// docs/guides/migration-from-ingress.md. They cannot verify the statements about
-// Cloudflare.
+// The specs verify what docs/guides/external-dns.md and
+// docs/guides/migration-from-ingress.md say about records. They cannot verify what the
+// guides say about Cloudflare.
 //
-// The package is a separate module, which keeps its dependencies out of the
-// product's go.mod.
+// The package is a separate module, which keeps its dependencies out of the product's
+// go.mod.
 package externaldns

@@ -25,16 +25,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// environment is a simulated DNS API and two namespaces. The namespace of the
-// platform team contains the Gateway "shared". The namespace of the other team
-// contains ListenerSets and routes.
+// environment is a simulated DNS API and two namespaces. The platform team's namespace
+// contains the Gateway "shared". The other team's namespace contains ListenerSets and
+// routes.
 type environment struct {
 	dns        *dnsAPI
 	apiURL     string
-	platform   string // namespace of the platform team
-	team       string // namespace of the other team
-	zone       string // name of the first zone
-	kubeconfig string // kubeconfig of external-dns
+	platform   string // the platform team's namespace
+	team       string // the other team's namespace
+	zone       string // the first zone's name
+	kubeconfig string // for external-dns
 }
 
 // environmentManifest contains the objects that all environments need. The function
@@ -73,8 +73,8 @@ func newEnvironment() *environment {
 	return e
 }
 
-// startDNSAPI starts a DNS API with the zones. External-dns gets the permissions of
-// the sample.
+// startDNSAPI starts a DNS API with the zones. external-dns gets the sample's
+// permissions.
 func (e *environment) startDNSAPI(zones ...string) {
 	e.dns, e.kubeconfig = newDNSAPI(zones...), kubeconfig
 	server := httptest.NewServer(e.dns)
@@ -121,8 +121,8 @@ func applyAll(ctx context.Context, manifests io.Reader) {
 	}
 }
 
-// object returns an empty object of a kind of the Gateway API. The name has the
-// form "namespace/name", for example "TEAM/web".
+// object returns an empty Gateway API object. The name has the form "namespace/name", for
+// example "TEAM/web".
 func (e *environment) object(kind, name string) *unstructured.Unstructured {
 	namespace, name, _ := strings.Cut(e.expand(name), "/")
 	o := &unstructured.Unstructured{}
@@ -145,7 +145,7 @@ func (e *environment) creationTime(kind, name string) time.Time {
 	return o.GetCreationTimestamp().Time
 }
 
-// annotate sets an annotation of an object of the Gateway API.
+// annotate sets an annotation on a Gateway API object.
 func (e *environment) annotate(kind, name, key, value string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, e.expand(value))
@@ -160,7 +160,7 @@ func (e *environment) startExternalDNS() {
 	DeferCleanup(p.Stop)
 }
 
-// runOnce runs external-dns once and returns its log. The changes are those of
+// runOnce runs external-dns once and returns its log. The changes are the same as for
 // externalDNSArguments.
 func (e *environment) runOnce(changes ...string) (string, error) {
 	GinkgoHelper()
@@ -179,8 +179,8 @@ func (e *environment) command(log io.Writer, changes ...string) *exec.Cmd {
 }
 
 // externalDNSArguments returns the arguments in the sample's Deployment, with the
-// zones of the environment and the given changes. A change is an additional
-// argument, or an argument to remove if it begins with "!".
+// environment's zones and the given changes. A change is an additional argument, or an
+// argument to remove if it begins with "!".
 func (e *environment) externalDNSArguments(changes ...string) []string {
 	arguments := slices.DeleteFunc(slices.Clone(sampleArguments), func(a string) bool {
 		return strings.HasPrefix(a, "--domain-filter=")

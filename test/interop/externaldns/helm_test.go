@@ -62,8 +62,8 @@ func permissions(role rbacv1.ClusterRole) []string {
 	return all
 }
 
-// renderChart renders the chart in the source of external-dns. The keys of the
-// result are file names.
+// renderChart renders the chart in the external-dns source. The result's keys are file
+// names.
 func renderChart(valuesFile string) map[string][]byte {
 	GinkgoHelper()
 	values, err := chartutil.ReadValuesFile(valuesFile)
@@ -88,7 +88,7 @@ func loadChart() *chart.Chart {
 	return loaded
 }
 
-// externalDNSSource returns the directory of external-dns' source.
+// externalDNSSource returns the directory with external-dns' source.
 func externalDNSSource() string {
 	GinkgoHelper()
 	command := exec.Command("go", "mod", "download", "-json", modulePath)

@@ -110,9 +110,9 @@ var _ = Describe("records", func() {
 	})
 })
 
-// waitForLaterTimestamp waits until new objects get a later creation timestamp than
-// the object. The timestamp has a resolution of one second, and the older object
-// owns a hostname.
+// waitForLaterTimestamp waits until new objects get a later creation timestamp than the
+// object. The timestamp has a resolution of one second, and the older object owns a
+// hostname.
 func (e *environment) waitForLaterTimestamp(kind, name string) {
 	GinkgoHelper()
 	created := e.creationTime(kind, name)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// header returns the beginning of a manifest for a kind of the Gateway API.
+// header returns the beginning of a manifest for a Gateway API kind.
 func header(kind, name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	return fmt.Sprintf("\n---\napiVersion: gateway.networking.k8s.io/v1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n", kind, name, namespace)
@@ -19,7 +19,8 @@ func gateway(name string, listeners ...string) string {
 		strings.Join(listeners, ", "))
 }
 
-// listenerSet returns a ListenerSet of the Gateway "shared" with the listeners.
+// listenerSet returns a ListenerSet with the listeners that attaches to the Gateway
+// "shared".
 func listenerSet(name string, listeners ...string) string {
 	return header("ListenerSet", name) + fmt.Sprintf(
 		"spec: {parentRef: {name: shared, namespace: PLATFORM}, listeners: [%s]}", strings.Join(listeners, ", "))
@@ -34,7 +35,7 @@ func listener(name, hostname string, extra ...string) string {
 // allNamespaces allows routes in all namespaces to attach to a listener.
 const allNamespaces = "allowedRoutes: {namespaces: {from: All}}"
 
-// Parents of routes.
+// Route parents.
 const (
 	sharedGateway = "{name: shared, namespace: PLATFORM}"
 	teamSet       = "{kind: ListenerSet, name: set, namespace: TEAM}"

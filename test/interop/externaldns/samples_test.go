@@ -26,7 +26,7 @@ func applySamples(pattern string) {
 	}
 }
 
-// The specs follow the order of the guide. Each adds objects to the cluster.
+// The specs follow the guide's order. Each adds objects to the cluster.
 var _ = Describe("the samples", Ordered, func() {
 	var e *environment
 	BeforeAll(func() { e = newSampleEnvironment() })

@@ -16,8 +16,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// status contains the fields of the statuses of Gateways, ListenerSets and routes
-// that the specs check.
+// status contains the status fields of Gateways, ListenerSets and routes that the specs
+// check.
 type status struct {
 	Addresses  []gatewayv1.GatewayStatusAddress `json:"addresses"`
 	Conditions []metav1.Condition               `json:"conditions"`
@@ -25,7 +25,7 @@ type status struct {
 	Parents    []gatewayv1.RouteParentStatus    `json:"parents"`
 }
 
-// status reads the status of an object of the Gateway API.
+// status reads a Gateway API object's status.
 func (e *environment) status(kind, name string) status {
 	GinkgoHelper()
 	o := e.object(kind, name)
@@ -37,12 +37,12 @@ func (e *environment) status(kind, name string) status {
 	return s
 }
 
-// setAcceptance returns a function that returns the condition Accepted of a ListenerSet.
+// setAcceptance returns a function that returns a ListenerSet's condition Accepted.
 func (e *environment) setAcceptance(set string) func() string {
 	return func() string { return formatAcceptance(e.status("ListenerSet", set).Conditions) }
 }
 
-// listenerAcceptance returns a function that returns the condition Accepted of a listener.
+// listenerAcceptance returns a function that returns a listener's condition Accepted.
 func (e *environment) listenerAcceptance(kind, name, listener string) func() string {
 	return func() string {
 		for _, l := range e.status(kind, name).Listeners {
@@ -54,8 +54,8 @@ func (e *environment) listenerAcceptance(kind, name, listener string) func() str
 	}
 }
 
-// routeAcceptance returns a function that returns the condition Accepted of a route
-// for a parent.
+// routeAcceptance returns a function that returns a route's condition Accepted for a
+// parent.
 func (e *environment) routeAcceptance(kind, name, parent string) func() string {
 	return func() string {
 		for _, p := range e.status(kind, name).Parents {
@@ -78,14 +78,14 @@ func formatAcceptance(conditions []metav1.Condition) string {
 
 const accepted = "True Accepted"
 
-// tunnelTarget returns the target of the records for the platform team's Gateway.
+// tunnelTarget returns the target that records for the platform team's Gateway have.
 func (e *environment) tunnelTarget(gateway string) string {
 	GinkgoHelper()
 	return e.tunnelID(gateway) + ".cfargotunnel.com"
 }
 
-// responseCode sends a request for the hostname through the tunnel of the shared
-// Gateway and returns the status code.
+// responseCode sends a request for the hostname through the shared Gateway's tunnel and
+// returns the status code.
 func (e *environment) responseCode(hostname string) int {
 	GinkgoHelper()
 	recorder := httptest.NewRecorder()

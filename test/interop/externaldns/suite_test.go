@@ -33,7 +33,7 @@ const (
 	root     = "../../.."
 	samples  = root + "/config/samples"
 	dnsToken = "dns-token"
-	// clusterID is the prefix of the names of the tunnels.
+	// clusterID is the prefix in tunnel names.
 	clusterID = "interop"
 )
 
@@ -41,9 +41,9 @@ var (
 	config *rest.Config
 	kube   client.Client
 	edge   *simulator.Server
-	// binary is the path of external-dns.
+	// binary is the path to external-dns.
 	binary string
-	// kubeconfig is the path of a kubeconfig for the ServiceAccount of the sample.
+	// kubeconfig is the path to a kubeconfig for the sample's ServiceAccount.
 	kubeconfig string
 	// sampleArguments are the arguments in the sample's Deployment.
 	sampleArguments []string

@@ -5,7 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Annotations of external-dns. Earlier versions use the prefix alphaPrefix.
+// external-dns annotations. Earlier versions use the prefix alphaPrefix.
 const (
 	targetAnnotation      = "external-dns.kubernetes.io/target"
 	alphaTargetAnnotation = alphaPrefix + "target"

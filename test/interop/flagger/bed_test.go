@@ -41,11 +41,11 @@ type bed struct {
 	kube client.Client
 	edge *simulator.Server
 	pods *node.Node
-	// checks is the URL of the webhooks of analyses: /pass and /fail.
+	// checks is the URL of the webhooks for analyses: /pass and /fail.
 	checks string
 }
 
-// platform contains the objects of the platform team.
+// platform contains the platform team's objects.
 const platform = `
 apiVersion: v1
 kind: Namespace
@@ -140,7 +140,7 @@ func withCRDsOfFlagger(t *testing.T) func([]*apiextensionsv1.CustomResourceDefin
 	}
 }
 
-// images returns the programs that replace the images of the connectors, of Envoy and of the
+// images returns the programs that replace the images of cloudflared, Envoy and the
 // application.
 func images(t *testing.T, edge string) map[string]node.Image {
 	t.Helper()
@@ -165,7 +165,7 @@ func images(t *testing.T, edge string) map[string]node.Image {
 	}
 }
 
-// newChecks returns the handler of the webhooks.
+// newChecks returns the webhooks' handler.
 func newChecks() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pass", func(http.ResponseWriter, *http.Request) {})
@@ -214,7 +214,7 @@ func (b *bed) apply(t *testing.T, manifests string) {
 	}
 }
 
-// applyFile applies a sample of the guide.
+// applyFile applies one of the guide's samples.
 func (b *bed) applyFile(t *testing.T, name string) {
 	t.Helper()
 	b.apply(t, readSample(t, name))
@@ -253,7 +253,6 @@ func stopAtEnd(t *testing.T, stop func() error) {
 	})
 }
 
-// processLog collects the log of a process.
 type processLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -265,7 +264,7 @@ func (l *processLog) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// logOf returns a writer for the log of the process, which it prints if the test fails.
+// logOf returns a writer for the process's log, which it prints if the test fails.
 func logOf(t *testing.T, process string) io.Writer {
 	t.Helper()
 	l := &processLog{}

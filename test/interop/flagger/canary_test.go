@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// canary is the application shop in a namespace of its own, which Flagger releases.
+// canary is the application shop in its own namespace, which Flagger releases.
 type canary struct {
 	*bed
 	namespace, host, gateway string
 }
 
-// application contains the objects of a team, besides the Canary.
+// application contains a team's objects, besides the Canary.
 const application = `
 apiVersion: v1
 kind: Namespace
@@ -51,23 +51,23 @@ spec:
         readinessProbe: {httpGet: {path: /received, port: 8080}, periodSeconds: 1}
 `
 
-// setup describes how the Canary of a test differs from the sample.
+// setup describes how a test's Canary differs from the sample.
 type setup struct {
 	// parent is the parentRef, and names the Gateway platform/envoy by default.
 	parent map[string]any
 	// gateway is the Gateway that serves the route, envoy by default.
 	gateway string
-	// label is the label data-plane of the namespace.
+	// label is the value of the namespace label data-plane.
 	label string
-	// objects are the manifests of additional objects.
+	// objects are manifests for additional objects.
 	objects string
-	// check is the result of the webhook, pass by default.
+	// check is the webhook's result, pass by default.
 	check string
-	// analysis replaces fields of the analysis. A nil value removes the field.
+	// analysis replaces fields in the analysis. A nil value removes the field.
 	analysis map[string]any
 }
 
-// newCanary creates an application and the Canary of the sample with the changes, and waits
+// newCanary creates an application and the sample's Canary with the changes, and waits
 // until visitors reach the application.
 func (b *bed) newCanary(t *testing.T, namespace string, s setup) *canary {
 	t.Helper()
@@ -106,7 +106,7 @@ func (b *bed) newCanary(t *testing.T, namespace string, s setup) *canary {
 	return c
 }
 
-// release changes the version of the application to 2.
+// release changes the application's version to 2.
 func (c *canary) release(t *testing.T) {
 	t.Helper()
 	deployment := &unstructured.Unstructured{}
@@ -118,7 +118,7 @@ func (c *canary) release(t *testing.T) {
 	must(t, c.kube.Patch(t.Context(), deployment, client.RawPatch(types.JSONPatchType, patch)))
 }
 
-// status returns a field of the status of the Canary, as text.
+// status returns a field in the Canary's status, as text.
 func (c *canary) status(ctx context.Context, field string) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("flagger.app/v1beta1")
@@ -128,7 +128,7 @@ func (c *canary) status(ctx context.Context, field string) (string, error) {
 	return fmt.Sprint(value), err
 }
 
-// waitForStatus waits until a field of the status of the Canary has the value.
+// waitForStatus waits until a field in the Canary's status has the value.
 func (c *canary) waitForStatus(t *testing.T, field, want string) {
 	t.Helper()
 	eventually(t, c.namespace+": the "+field+" of the Canary is "+want, func() (bool, string) {
@@ -142,7 +142,7 @@ func (c *canary) waitForPhase(t *testing.T, want string) {
 	c.waitForStatus(t, "phase", want)
 }
 
-// warnings returns the messages of Flagger's warnings about the Canary.
+// warnings returns the messages in Flagger's warnings about the Canary.
 func (c *canary) warnings(t *testing.T) []string {
 	t.Helper()
 	events := &corev1.EventList{}
@@ -156,7 +156,7 @@ func (c *canary) warnings(t *testing.T) []string {
 	return messages
 }
 
-// waitForWarning waits for a warning of Flagger that contains the text.
+// waitForWarning waits for a Flagger warning that contains the text.
 func (c *canary) waitForWarning(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, c.namespace+": a warning contains "+strconv.Quote(text), func() (bool, string) {
@@ -173,7 +173,7 @@ func (c *canary) route(t *testing.T) *gatewayv1.HTTPRoute {
 	return route
 }
 
-// checkParents checks that Flagger finds the status of each parentRef, which it compares
+// checkParents checks that Flagger finds the status for each parentRef, which it compares
 // deeply, and that the route is accepted in its current generation.
 func (c *canary) checkParents(t *testing.T) {
 	t.Helper()
@@ -196,7 +196,7 @@ func (c *canary) checkParents(t *testing.T) {
 	}
 }
 
-// received returns the number of requests that the new version has received.
+// received counts the requests that the new version has received.
 func (c *canary) received(ctx context.Context) (int, error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,

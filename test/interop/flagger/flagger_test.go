@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// releases are the tests of releases.
+// releases are the tests in which Flagger releases a version.
 var releases = map[string]func(*testing.T, *bed){
 	"advances to all visitors":                        advances,
 	"is rolled back if a check fails":                 isRolledBack,
@@ -105,7 +105,7 @@ func keepsVisitors(t *testing.T, b *bed) {
 	v.check(t, "1", "2")
 }
 
-// listenerSet is a ListenerSet of the team of [mirrorsRequests].
+// listenerSet is the ListenerSet for the team in [mirrorsRequests].
 const listenerSet = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
@@ -136,8 +136,8 @@ func mirrorsRequests(t *testing.T, b *bed) {
 	v.check(t, "1", "2")
 }
 
-// stopsTheSite shows what the policy prevents. Flagger waits, because the condition of the
-// route is False.
+// stopsTheSite shows what the policy prevents. Flagger waits, because the route's
+// condition is False.
 func stopsTheSite(t *testing.T, b *bed) {
 	c := b.newCanary(t, "unprotected", setup{gateway: "ingress-rules"})
 	c.checkParents(t)

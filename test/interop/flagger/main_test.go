@@ -22,8 +22,8 @@ import (
 
 const root = "../../.."
 
-// programsVariable is the environment variable with the directory of the programs, which
-// the processes of a run share.
+// programsVariable names the environment variable with the directory for the programs,
+// which a run's processes share.
 const programsVariable = "FLAGGER_PROGRAMS"
 
 func programPath(name string) string { return filepath.Join(os.Getenv(programsVariable), name) }
@@ -67,7 +67,7 @@ func preparePrograms(ctx context.Context) error {
 		controllerproc.Build(ctx, programPath("tunnel-gateway")))
 }
 
-// build builds a package of the module in the directory.
+// build builds a package in the directory's module.
 func build(ctx context.Context, dir, pkg, name string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-C", dir, "-trimpath", "-o", programPath(name), pkg) // #nosec G204 -- constants
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
@@ -77,7 +77,7 @@ func build(ctx context.Context, dir, pkg, name string) error {
 	return nil
 }
 
-// moduleDir returns the directory of Flagger's source.
+// moduleDir returns the directory with Flagger's source.
 func moduleDir(t *testing.T) string {
 	t.Helper()
 	command := exec.Command("go", "list", "-C", "binary", "-m", "-f", "{{.Dir}}", modulePath)

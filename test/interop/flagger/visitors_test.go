@@ -17,7 +17,7 @@ import (
 
 // answer is the answer to a visitor.
 type answer struct {
-	// text is the version that answered, or the status if it is not 200.
+	// text is the version that responded, or the status if it is not 200.
 	text    string
 	cookies []*http.Cookie
 }
@@ -42,7 +42,7 @@ func (c *canary) visit(ctx context.Context, cookies ...*http.Cookie) answer {
 	return answer{text: recorder.Body.String(), cookies: response.Cookies()}
 }
 
-// tunnelID returns the ID of the tunnel of the Gateway, or "".
+// tunnelID returns the ID of the Gateway's tunnel, or "".
 func (c *canary) tunnelID(ctx context.Context) string {
 	gateway := &gatewayv1.Gateway{}
 	if err := c.kube.Get(ctx, client.ObjectKey{Namespace: "platform", Name: c.gateway}, gateway); err != nil || len(gateway.Status.Addresses) == 0 {
@@ -58,10 +58,10 @@ type visitors struct {
 	done   chan struct{}
 	mu     sync.Mutex
 	counts map[string]int
-	failed time.Time // of the last answer that was not a version
+	failed time.Time // when a response last came from no version
 }
 
-// visitInterval is the time between two requests of visitors.
+// visitInterval is the time between two requests.
 const visitInterval = 50 * time.Millisecond
 
 // startVisitors starts visitors without cookies.
@@ -90,15 +90,15 @@ func (c *canary) startVisitors(t *testing.T) *visitors {
 	return v
 }
 
-// answers returns the number of each answer so far.
+// answers counts each answer so far.
 func (v *visitors) answers() map[string]int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.counts)
 }
 
-// check stops the visitors, and checks that each of the versions has answered, and nothing
-// else has.
+// check stops the visitors, and checks that each version has responded, and nothing else
+// has.
 func (v *visitors) check(t *testing.T, versions ...string) {
 	t.Helper()
 	v.stop()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// goModule is a version of a Go module. The tests read files of the module but do
-// not import it, so that they do not need its dependencies or its version of Go.
+// goModule is a version of a Go module. The tests read the module's files but do not
+// import it, so that they need neither its dependencies nor its Go version.
 type goModule struct{ path, version, sum string }
 
 // argoCDModule is the first minor version of Argo CD with a script for ListenerSets.
@@ -23,8 +23,8 @@ var argoCDModule = goModule{
 	"github.com/argoproj/argo-cd/v3", "v3.6.1", "h1:OmhqeKiR3C//awbFrhQqFdtRI+Qiv17j8vqm3UkMj/g=",
 }
 
-// files returns the contents of the files whose paths in the module have the prefix
-// and the suffix, by path. Go downloads the module unless it is in the module cache.
+// files returns the module's files whose paths have the prefix and the suffix: their
+// contents by path. Go downloads the module unless it is in the module cache.
 func (m goModule) files(t *testing.T, prefix, suffix string) map[string]string {
 	t.Helper()
 	archive, err := zip.OpenReader(m.zip(t))
@@ -45,7 +45,7 @@ func (m goModule) files(t *testing.T, prefix, suffix string) map[string]string {
 	return found
 }
 
-// zip returns the path of the module's zip file.
+// zip returns the path to the module's zip file.
 func (m goModule) zip(t *testing.T) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", m.path+"@"+m.version)
@@ -63,7 +63,7 @@ func (m goModule) zip(t *testing.T) string {
 	return result.Zip
 }
 
-// readZipFile returns the content of a file in a zip archive.
+// readZipFile returns a file's content.
 func readZipFile(t *testing.T, file *zip.File) string {
 	t.Helper()
 	content, err := file.Open()
@@ -83,7 +83,7 @@ type argoCDScripts map[string]string
 
 const customizations = "resource_customizations/"
 
-// builtinScripts returns the scripts for the Gateway API in the source of Argo CD.
+// builtinScripts returns the Gateway API scripts in Argo CD's source.
 func builtinScripts(t *testing.T) argoCDScripts {
 	t.Helper()
 	all := argoCDScripts{}
@@ -95,8 +95,8 @@ func builtinScripts(t *testing.T) argoCDScripts {
 
 const healthKey = "resource.customizations.health."
 
-// override returns the scripts, replaced by those in the ConfigMap argocd-cm. Its
-// keys are resource.customizations.health.<group>_<kind>.
+// override returns the scripts, replaced by those in the ConfigMap argocd-cm. Its keys
+// are resource.customizations.health.<group>_<kind>.
 func (s argoCDScripts) override(settings map[string]string) argoCDScripts {
 	all := argoCDScripts{}
 	for kind, text := range s {
@@ -110,8 +110,8 @@ func (s argoCDScripts) override(settings map[string]string) argoCDScripts {
 	return all
 }
 
-// assess runs the script for the object's kind, unless the object is being deleted.
-// Argo CD ignores the health of objects without a script.
+// assess runs the script for the object's kind, unless the object is being deleted. Argo
+// CD ignores the health of objects without a script.
 func (s argoCDScripts) assess(object *unstructured.Unstructured) assessment {
 	if object.GetDeletionTimestamp() != nil {
 		return assessment{healthProgressing, "Pending deletion"}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Names of the tools and their health checks.
+// The tools and their health checks.
 const (
 	argoCD        = "Argo CD"
 	argoCDLenient = "Argo CD with the guide's scripts"
@@ -23,24 +23,24 @@ const (
 	flux          = "Flux with the guide's expressions"
 )
 
-// Health statuses of Argo CD.
+// Argo CD's health statuses.
 const (
 	healthHealthy     = "Healthy"
 	healthProgressing = "Progressing"
 	healthDegraded    = "Degraded"
-	// healthNone is the health of objects without a health check.
+	// healthNone is for objects without a health check.
 	healthNone = "None"
-	// healthUnknown is the health of objects whose health check failed.
+	// healthUnknown is for objects whose health check failed.
 	healthUnknown = "Unknown"
 )
 
 // assessment is the result of a health check.
 type assessment struct{ health, message string }
 
-// healthCheck assesses the health of an object like a tool.
+// healthCheck assesses an object's health like a tool.
 type healthCheck func(*unstructured.Unstructured) assessment
 
-// newHealthChecks returns the health checks by the name of the tool.
+// newHealthChecks returns the health checks by tool name.
 func newHealthChecks(t *testing.T) map[string]healthCheck {
 	t.Helper()
 	scripts := builtinScripts(t)
@@ -52,7 +52,7 @@ func newHealthChecks(t *testing.T) map[string]healthCheck {
 	}
 }
 
-// kstatusHealths maps the statuses of kstatus to those of Argo CD.
+// kstatusHealths maps the statuses in kstatus to those in Argo CD.
 var kstatusHealths = map[status.Status]string{
 	status.CurrentStatus:     healthHealthy,
 	status.InProgressStatus:  healthProgressing,
@@ -60,7 +60,6 @@ var kstatusHealths = map[status.Status]string{
 	status.TerminatingStatus: healthProgressing,
 }
 
-// kstatusAssessment converts a result of kstatus.
 func kstatusAssessment(result *status.Result, err error) assessment {
 	if err != nil {
 		return assessment{healthUnknown, err.Error()}
@@ -68,7 +67,7 @@ func kstatusAssessment(result *status.Result, err error) assessment {
 	return assessment{kstatusHealths[result.Status], result.Message}
 }
 
-// kstatusCheck is the health check of Helm 4, and of Flux without expressions.
+// kstatusCheck is the health check in Helm 4, and in Flux without expressions.
 func kstatusCheck(object *unstructured.Unstructured) assessment {
 	return kstatusAssessment(status.Compute(object))
 }

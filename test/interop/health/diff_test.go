@@ -12,13 +12,12 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// fieldManager is the field manager of Argo CD's server-side apply.
+// fieldManager is the field manager in Argo CD's server-side apply.
 const fieldManager = "argocd-controller"
 
-// TestControllerChangesNoFieldOfAManifest checks that the controller changes no
-// field of a manifest. The server-side diff of Argo CD finds no difference. Its
-// client-side diff finds defaults that the API server adds to lists, unless the
-// manifest contains them.
+// TestControllerChangesNoFieldOfAManifest checks that the controller changes no field in
+// a manifest. Argo CD's server-side diff finds no difference. Its client-side diff finds
+// defaults that the API server adds to lists, unless the manifest contains them.
 func TestControllerChangesNoFieldOfAManifest(t *testing.T) {
 	e := newEnvironment(t)
 	e.startController()
@@ -69,8 +68,8 @@ func withoutManagedFields(object *unstructured.Unstructured) map[string]any {
 	return object.Object
 }
 
-// mergePatch returns the client-side diff of Argo CD for custom resources, for an
-// object whose last applied configuration is the manifest.
+// mergePatch returns Argo CD's client-side diff for custom resources, for an object whose
+// last applied configuration is the manifest.
 func (e *environment) mergePatch(manifest, live *unstructured.Unstructured) string {
 	e.t.Helper()
 	desired, err := json.Marshal(manifest)

@@ -17,12 +17,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// kustomizeController contains the CRD of Flux's Kustomization.
+// kustomizeController contains the CRD for Flux's Kustomization.
 var kustomizeController = goModule{
 	"github.com/fluxcd/kustomize-controller", "v1.10.1", "h1:IjTnrkIy0ULJoTNC2ZKuMb32vkqj7dJ6zt6UqbTFxKA=",
 }
 
-// sampleFiles returns the paths of the manifests in the guide.
+// sampleFiles returns the paths to the guide's manifests.
 func sampleFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(samples, "deployment-tools", "*", "*.yaml"))
@@ -32,9 +32,9 @@ func sampleFiles(t *testing.T) []string {
 	return files
 }
 
-// TestManifestsOfTheGuideApply applies the manifests to an API server with the CRDs
-// of Argo CD and Flux. It then runs the commands of the guide and checks the columns
-// that kubectl prints.
+// TestManifestsOfTheGuideApply applies the manifests to an API server with the CRDs for
+// Argo CD and Flux. It then runs the guide's commands and checks the columns that kubectl
+// prints.
 func TestManifestsOfTheGuideApply(t *testing.T) {
 	e := newEnvironment(t)
 	e.installCRDs(argoCDModule.files(t, "manifests/crds/application-crd", ".yaml"))
@@ -86,8 +86,8 @@ func TestRouteWithoutParentsIsHealthyInFlux(t *testing.T) {
 	}
 }
 
-// tableColumns maps the names of the columns to the values in the last row. The name
-// and the values of a column are left-aligned.
+// tableColumns maps the column names to the values in the last row. A column's name and
+// values are left-aligned.
 func tableColumns(table string) map[string]string {
 	lines := strings.Split(strings.TrimRight(table, "\n"), "\n")
 	head, row := lines[0], lines[len(lines)-1]

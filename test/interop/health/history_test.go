@@ -13,23 +13,22 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// watchedKinds are the kinds of the Gateway API that users deploy.
+// watchedKinds are the Gateway API kinds that users deploy.
 var watchedKinds = []schema.GroupVersionKind{
 	gatewayAPIKind("GatewayClass"), gatewayAPIKind("Gateway"), gatewayAPIKind("ListenerSet"), gatewayAPIKind("HTTPRoute"), gatewayAPIKind("GRPCRoute"),
 }
 
-// gatewayAPIKind returns a kind of the Gateway API.
 func gatewayAPIKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: kind}
 }
 
-// version is a version of an object on the API server.
+// version is one version of an object on the API server.
 type version struct {
 	time   time.Time
 	object *unstructured.Unstructured
 }
 
-// history contains every version of every object of the watched kinds. The keys are
+// history contains every version of every object that has a watched kind. The keys are
 // historyNames.
 type history struct {
 	mu       sync.Mutex
@@ -37,7 +36,7 @@ type history struct {
 	errors   []string // watch events that are not objects
 }
 
-// recordHistory starts a history. The cluster must not contain objects of the kinds.
+// recordHistory starts a history. The cluster must not contain objects with these kinds.
 func (e *environment) recordHistory() *history {
 	e.t.Helper()
 	h := &history{versions: map[string][]version{}}
@@ -64,7 +63,7 @@ func (e *environment) recordHistory() *history {
 	return h
 }
 
-// follow records the events of a watch.
+// follow records a watch's events.
 func (h *history) follow(kind string, watcher watch.Interface) {
 	for event := range watcher.ResultChan() {
 		object, ok := event.Object.(*unstructured.Unstructured)
@@ -104,7 +103,7 @@ func (h *history) names() []string {
 	return names
 }
 
-// versionsOf returns the versions of an object in chronological order.
+// versionsOf returns an object's versions in chronological order.
 func (h *history) versionsOf(name string) []version {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +117,7 @@ func (h *history) watchErrors() []string {
 	return slices.Clone(h.errors)
 }
 
-// count returns the number of versions of all objects.
+// count counts the versions of all objects.
 func (h *history) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +128,7 @@ func (h *history) count() int {
 	return n
 }
 
-// latest assesses the latest version of an object.
+// latest assesses an object's latest version.
 func (h *history) latest(name string, check healthCheck) assessment {
 	versions := h.versionsOf(name)
 	if len(versions) == 0 {
@@ -138,8 +137,7 @@ func (h *history) latest(name string, check healthCheck) assessment {
 	return check(versions[len(versions)-1].object)
 }
 
-// healthChanges returns the health of each version of an object, without
-// repetitions.
+// healthChanges returns the health of each version of an object, without repetitions.
 func (h *history) healthChanges(name string, check healthCheck) []string {
 	var all []string
 	for _, v := range h.versionsOf(name) {
@@ -149,7 +147,7 @@ func (h *history) healthChanges(name string, check healthCheck) []string {
 }
 
 // flaps returns the versions that would cause a false alarm. Such a version is not
-// healthy although an earlier version of the same generation was, or its health is
+// healthy although an earlier version with the same generation was, or its health is
 // neither Healthy nor Progressing.
 func (h *history) flaps(name string, check healthCheck) []string {
 	var found []string
@@ -170,8 +168,7 @@ func (h *history) flaps(name string, check healthCheck) []string {
 	return found
 }
 
-// describe returns the assessments of all versions of an object, for failure
-// messages.
+// describe returns how all of an object's versions are assessed, for failure messages.
 func (h *history) describe(name string, check healthCheck) string {
 	var out strings.Builder
 	for _, v := range h.versionsOf(name) {

@@ -18,10 +18,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// configurationPath is the API path of the configurations of all tunnels.
+// configurationPath is the API path for all tunnels' configurations.
 const configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
 
-// conditionTools are the tools whose health checks evaluate the conditions of the Gateway API.
+// conditionTools are the tools whose health checks evaluate the Gateway API conditions.
 var conditionTools = []string{argoCD, argoCDLenient, flux}
 
 // TestObjectsBecomeHealthyWithTheFirstPushAndStayHealthy applies the samples and then
@@ -51,8 +51,8 @@ func TestObjectsBecomeHealthyWithTheFirstPushAndStayHealthy(t *testing.T) {
 	}
 }
 
-// waitForFirstPush applies the samples and checks the health of their objects
-// before and after the first push.
+// waitForFirstPush applies the samples and checks their objects' health before and after
+// the first push.
 func (e *environment) waitForFirstPush() {
 	e.t.Helper()
 	e.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Times: 1, Latency: 5 * time.Second})
@@ -84,8 +84,8 @@ func (e *environment) waitForFirstPush() {
 	}
 }
 
-// TestFailingPushIsReportedAsProgressing checks that an outage of the Cloudflare API
-// degrades no object. The message reports the cause, and the objects become healthy
+// TestFailingPushIsReportedAsProgressing checks that no object degrades when the
+// Cloudflare API is down. The message reports the cause, and the objects become healthy
 // again without a change.
 func TestFailingPushIsReportedAsProgressing(t *testing.T) {
 	e := newEnvironment(t)
@@ -112,7 +112,7 @@ func TestFailingPushIsReportedAsProgressing(t *testing.T) {
 	}
 }
 
-// health returns the health of the latest version of an object according to the tool.
+// health returns the health of the object's latest version according to the tool.
 func (e *environment) health(name, tool string) string {
 	return e.history.latest(name, e.checks[tool]).health
 }
@@ -143,14 +143,14 @@ func (e *environment) expectNoFlaps(event string) {
 	}
 }
 
-// setPath changes the path of a route, which changes the configuration of the tunnel.
+// setPath changes a route's path, which changes the tunnel's configuration.
 func (e *environment) setPath(path string) {
 	e.t.Helper()
 	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}}
 	change(e, route, func(r *gatewayv1.HTTPRoute) { r.Spec.Rules[0].Matches[0].Path.Value = ptr.To("/" + path) })
 }
 
-// storedConfiguration returns the configuration of the tunnel at Cloudflare.
+// storedConfiguration returns the tunnel's configuration at Cloudflare.
 func (e *environment) storedConfiguration() string {
 	id, _ := e.edge.TunnelID("health.platform.shared")
 	text, _ := e.edge.StoredConfiguration(id)
@@ -166,8 +166,8 @@ func (e *environment) changeRoutes() {
 	e.g.Eventually(e.storedConfiguration).Should(ContainSubstring("/v7"))
 }
 
-// withFault returns a function that changes a route while the fault affects the
-// given number of pushes.
+// withFault returns a function that changes a route while the fault affects the given
+// number of pushes.
 func withFault(times int, fault simulator.Fault) func(*environment) {
 	return func(e *environment) {
 		fault.Method, fault.Path, fault.Times = http.MethodPut, configurationPath, times
@@ -207,7 +207,7 @@ func grpcRoute() (*corev1.Service, *gatewayv1.GRPCRoute) {
 		}}
 }
 
-// certificate returns a new certificate for the listener of httpsListenerSet.
+// certificate returns a new certificate for the listener in httpsListenerSet.
 func (e *environment) certificate() *corev1.Secret {
 	e.t.Helper()
 	chain, key, err := cert.GenerateSelfSignedCertKey("secure.example.com", nil, nil)
@@ -246,8 +246,8 @@ func (e *environment) addAndRemoveTeam() {
 	e.g.Eventually(e.storedConfiguration).ShouldNot(ContainSubstring("guest.example.com"))
 }
 
-// changeConfigurationExternally replaces the configuration of the tunnel and waits
-// until the controller repairs it.
+// changeConfigurationExternally replaces the tunnel's configuration and waits until the
+// controller repairs it.
 func (e *environment) changeConfigurationExternally() {
 	id, _ := e.edge.TunnelID("health.platform.shared")
 	e.edge.SetConfiguration(id, []byte(`{"ingress":[{"service":"http_status:418"}]}`))

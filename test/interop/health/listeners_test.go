@@ -43,7 +43,7 @@ func TestInvalidListenerDegradesTheGatewayOnlyInArgoCD(t *testing.T) {
 }
 
 // TestHostnameConflictDegradesOnlyTheLaterListenerSet checks that a conflict affects
-// neither the Gateway nor the owner of the hostname.
+// neither the Gateway nor the hostname's owner.
 func TestHostnameConflictDegradesOnlyTheLaterListenerSet(t *testing.T) {
 	e := newEnvironment(t)
 	e.create("00-platform.yaml", "10-team-a.yaml", "20-team-b.yaml")

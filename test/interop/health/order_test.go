@@ -65,8 +65,8 @@ func TestObjectsBecomeHealthyWhenParentsAreAppliedLast(t *testing.T) {
 }
 
 // TestArgoCDSyncOrderDegradesNoObject applies an Application before the platform's
-// Application, and another after it. Argo CD regards a degraded object as the failure
-// of a sync wave.
+// Application, and another after it. If an object is degraded, Argo CD considers the sync
+// wave failed.
 func TestArgoCDSyncOrderDegradesNoObject(t *testing.T) {
 	e := newEnvironment(t)
 	e.startController()
@@ -93,9 +93,8 @@ func apiToken() *unstructured.Unstructured {
 	}}
 }
 
-// sync applies the objects of an Application like Argo CD: wave by wave, and built-in
-// kinds first. It waits until all objects of a wave are healthy, except for the last
-// wave.
+// sync applies an Application's objects like Argo CD: wave by wave, and built-in kinds
+// first. It waits until all objects in a wave are healthy, except for the last wave.
 func (e *environment) sync(objects []*unstructured.Unstructured) {
 	e.t.Helper()
 	waves := map[int][]*unstructured.Unstructured{}

@@ -1,11 +1,10 @@
-// Package health tests how deployment tools assess the health of the objects that
-// the controller serves. Argo CD uses its health scripts. Flux and Helm use kstatus,
-// and Flux also the expressions in the guide. The tests assess every version of
-// every object on a real API server, and run kubectl, which is linked into the test
-// binary.
+// Package health tests how deployment tools assess the health of the objects that the
+// controller serves. Argo CD uses its health scripts. Flux and Helm use kstatus, and Flux
+// also the expressions in the guide. The tests assess every version of every object on a
+// real API server, and run kubectl, which is linked into the test binary.
 //
-// The package is a separate module, which keeps the dependencies of these tools out
-// of the product's go.mod.
+// The package is a separate module, which keeps these tools' dependencies out of the
+// product's go.mod.
 package health
 
 import (
@@ -35,7 +34,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// samples is the path of the samples.
 const samples = "../../../config/samples"
 
 // timeout is the timeout for changes that take a second or two on an idle machine.
@@ -45,7 +43,7 @@ const timeout = 20 * time.Second
 // external changes.
 const driftInterval = 10 * time.Second
 
-// controllerBinary is the path of the controller, which is built once for all tests.
+// controllerBinary is the path to the controller, which is built once for all tests.
 var controllerBinary string
 
 func TestMain(m *testing.M) {
@@ -68,7 +66,8 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Provide the control plane now, so that a download or build does not count as part of a test.
+	// Provide the control plane now, so that a download or build does not count as part
+	// of a test.
 	if _, err := binaries.ControlPlane(context.Background(), os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -76,8 +75,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// environment is a control plane with a simulated Cloudflare, the health checks of
-// the deployment tools, and the history of the objects that they assess.
+// environment is a control plane with a simulated Cloudflare, the deployment tools'
+// health checks, and the history of the objects that they assess.
 type environment struct {
 	t          *testing.T
 	g          *WithT

@@ -24,7 +24,7 @@ const (
 	runbookURL     = "https://github.com/tunnel-gateway/tunnel-gateway/blob/main/docs/runbook.md#"
 )
 
-// alerts returns the alerts of the chart by name. Prometheus also checks their templates.
+// alerts returns the chart's alerts by name. Prometheus also checks their templates.
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, queryParser, nil)
@@ -43,8 +43,8 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 	return all
 }
 
-// TestAlertsHaveADescriptionAndARunbookSection checks the labels and annotations of
-// each alert, and the sections of the runbook.
+// TestAlertsHaveADescriptionAndARunbookSection checks each alert's labels and
+// annotations, and the runbook sections.
 func TestAlertsHaveADescriptionAndARunbookSection(t *testing.T) {
 	page, err := os.ReadFile(runbook)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestAlertsHaveADescriptionAndARunbookSection(t *testing.T) {
 	}
 }
 
-// TestRunbookNamesOnlyExistingReasons checks the types and reasons of conditions and the
+// TestRunbookNamesOnlyExistingReasons checks the condition types and reasons and the
 // events that the runbook names.
 func TestRunbookNamesOnlyExistingReasons(t *testing.T) {
 	page, err := os.ReadFile(runbook)
@@ -82,7 +82,7 @@ func TestRunbookNamesOnlyExistingReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Names that have no condition: the phases of a change, and a reason of Kubernetes.
+	// Names that have no condition: the phases of a change, and a Kubernetes reason.
 	known := map[string]bool{"AddingEnvoy": true, "RemovingEnvoy": true, "OOMKilled": true}
 	for _, name := range regexp.MustCompile(`\w+`).FindAllString(string(reference), -1) {
 		known[name] = true
@@ -98,8 +98,8 @@ func TestRunbookNamesOnlyExistingReasons(t *testing.T) {
 	}
 }
 
-// fires reports whether the alert fires now: its expression has been true for the
-// duration of the alert, in each scrape.
+// fires reports whether the alert fires now: its expression has been true for the alert's
+// duration, in each scrape.
 func (s *prometheusServer) fires(rule rulefmt.Rule) bool {
 	s.t.Helper()
 	now := s.now
@@ -309,7 +309,7 @@ var alertCases = map[string]struct {
 	}},
 }
 
-// recordHealthy records the metrics of a healthy Gateway.
+// recordHealthy records a healthy Gateway's metrics.
 func (s *prometheusServer) recordHealthy() {
 	s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 1}})
 	s.SetConnectedEnvoys(sharedGateway, 1)
@@ -317,15 +317,15 @@ func (s *prometheusServer) recordHealthy() {
 	s.SetCertificateExpiry(startTime.Add(60*24*time.Hour), startTime.Add(365*24*time.Hour))
 }
 
-// recordEnvoy records the metrics of a Gateway with Envoy, and no connected Envoys.
+// recordEnvoy records the metrics for a Gateway with Envoy, and no connected Envoys.
 func (s *prometheusServer) recordEnvoy(replicas int) {
 	s.SetGateway(sharedGateway, metrics.Gateway{
 		Programmed: true, Connectors: &metrics.Connectors{Desired: replicas, Available: replicas}, DataPlane: &metrics.DataPlane{},
 	})
 }
 
-// recordDataPlaneLimit records the metrics of a Gateway with Envoy whose settings ask for ingress
-// rules.
+// recordDataPlaneLimit records the metrics for a Gateway with Envoy whose settings ask
+// for ingress rules.
 func (s *prometheusServer) recordDataPlaneLimit(exceeded bool) {
 	s.recordHealthy()
 	s.SetGateway(sharedGateway, metrics.Gateway{
@@ -333,7 +333,7 @@ func (s *prometheusServer) recordDataPlaneLimit(exceeded bool) {
 	})
 }
 
-// recordDataPlaneChange records the metrics of a Gateway that changes to Envoy.
+// recordDataPlaneChange records the metrics for a Gateway that changes to Envoy.
 func (s *prometheusServer) recordDataPlaneChange(start time.Time, paused bool) {
 	s.SetGateway(sharedGateway, metrics.Gateway{
 		Programmed: true, Paused: paused, Connectors: &metrics.Connectors{Desired: 2, Available: 2},
@@ -341,8 +341,8 @@ func (s *prometheusServer) recordDataPlaneChange(start time.Time, paused bool) {
 	})
 }
 
-// TestSituationsFireTheExpectedAlerts checks which alerts fire in each of alertCases,
-// and that each alert fires in at least one of them.
+// TestSituationsFireTheExpectedAlerts checks which alerts fire in each of alertCases, and
+// that each alert fires in at least one of them.
 func TestSituationsFireTheExpectedAlerts(t *testing.T) {
 	all := alerts(t)
 	seen := map[string]bool{}
@@ -369,8 +369,8 @@ func TestSituationsFireTheExpectedAlerts(t *testing.T) {
 	}
 }
 
-// TestDriftFightAlertFiresForTheFirstEvent checks that an increase of the counter from
-// 0 to 1 is enough.
+// TestDriftFightAlertFiresForTheFirstEvent checks that it is enough if the counter
+// increases from 0 to 1.
 func TestDriftFightAlertFiresForTheFirstEvent(t *testing.T) {
 	s := newServer(t)
 	rule := alerts(t)["TunnelGatewayDriftFight"]
@@ -386,8 +386,8 @@ func TestDriftFightAlertFiresForTheFirstEvent(t *testing.T) {
 }
 
 // TestRejectedAlertFiresUntilEnvoyHasAnotherConfiguration checks that the alert fires as
-// long as changes do not take effect: also when the rejection was hours ago, and when the
-// first scrape of a new leader follows the rejection.
+// long as changes do not take effect: even if the rejection was hours ago, or if a new
+// leader is first scraped after the rejection.
 func TestRejectedAlertFiresUntilEnvoyHasAnotherConfiguration(t *testing.T) {
 	rule := alerts(t)["TunnelGatewayEnvoyRejected"]
 	rejected := func(s *prometheusServer) {
@@ -416,8 +416,8 @@ func TestRejectedAlertFiresUntilEnvoyHasAnotherConfiguration(t *testing.T) {
 	})
 }
 
-// TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted checks that the metrics of a
-// deleted Gateway do not keep the alert active.
+// TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted checks that a deleted Gateway's
+// metrics do not keep the alert active.
 func TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted(t *testing.T) {
 	s := newServer(t)
 	s.advance(15, func() { s.SetGateway(sharedGateway, metrics.Gateway{}) })
@@ -426,7 +426,7 @@ func TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted(t *testing.T) {
 		t.Error("the alert does not fire")
 	}
 	s.DeleteGateway(sharedGateway)
-	s.advance(6, func() {}) // longer than the lookback delta of Prometheus
+	s.advance(6, func() {}) // longer than Prometheus' lookback delta
 	if s.fires(rule) {
 		t.Error("the alert fires for a deleted Gateway")
 	}

@@ -84,7 +84,7 @@ func (b *controllerBed) start() {
 	b.check(err)
 }
 
-// restart replaces the process of the controller.
+// restart replaces the controller's process.
 func (b *controllerBed) restart() {
 	b.t.Helper()
 	b.check(b.process.Stop())
@@ -105,7 +105,8 @@ func (b *controllerBed) create(objects ...client.Object) {
 	}
 }
 
-// serve creates a class with the data plane, and its Gateway of the same name with a route.
+// serve creates a GatewayClass with the data plane, and a Gateway with the same name and
+// a route.
 func (b *controllerBed) serve(name string, dataPlane v1alpha1.DataPlane) {
 	b.t.Helper()
 	namespace := gatewayv1.Namespace(cluster.ControllerNamespace)
@@ -135,7 +136,7 @@ func (b *controllerBed) serve(name string, dataPlane v1alpha1.DataPlane) {
 	)
 }
 
-// setReplicas sets the number of connectors in the class.
+// setReplicas sets the number of connectors in the GatewayClass settings.
 func (b *controllerBed) setReplicas(name string, replicas int32) {
 	b.t.Helper()
 	c := &v1alpha1.TunnelConfiguration{}
@@ -168,15 +169,15 @@ func (b *controllerBed) connect(name string, rejectsRoutes bool) *envoyClient {
 	return connectEnvoy(b.t, b.xdsAddress, &tls.Config{MinVersion: tls.VersionTLS13, ServerName: envoy.ServerName, RootCAs: pool, Certificates: []tls.Certificate{pair}}, rejectsRoutes)
 }
 
-// await scrapes the controller until the metric of the Gateway has the value; -1 means that
-// it is absent.
+// await scrapes the controller until the Gateway's metric has the value; -1 means that it
+// is absent.
 func (b *controllerBed) await(metric, gateway string, want float64) {
 	b.t.Helper()
 	b.awaitValue(metric, gateway, func(got float64) bool { return got == want })
 }
 
-// awaitValue scrapes the controller until the metric has the expected value. The value of a
-// label, for example of the name of the Gateway, selects the series.
+// awaitValue scrapes the controller until the metric has the expected value. A label
+// value, for example the Gateway's name, selects the series.
 func (b *controllerBed) awaitValue(metric, labelValue string, isExpected func(float64) bool) {
 	b.t.Helper()
 	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
@@ -188,7 +189,7 @@ func (b *controllerBed) awaitValue(metric, labelValue string, isExpected func(fl
 	}
 }
 
-// scrape reads the metrics of the controller; none while it does not answer.
+// scrape reads the controller's metrics; none while it does not respond.
 func (b *controllerBed) scrape() {
 	b.t.Helper()
 	b.families = nil
@@ -202,7 +203,7 @@ func (b *controllerBed) scrape() {
 	b.check(err)
 }
 
-// value returns the sum of the metric's series with the value of a label, or -1.
+// value returns the sum of the metric's series with the label value, or -1.
 func (b *controllerBed) value(metric, labelValue string) float64 {
 	found, sum := false, 0.0
 	for _, m := range b.families["tunnel_gateway_"+metric].GetMetric() {

@@ -16,7 +16,7 @@ import (
 
 const dashboardFile = "../../../charts/tunnel-gateway/files/dashboard.json"
 
-// dashboard contains the fields of a Grafana dashboard that the tests check.
+// dashboard contains the Grafana dashboard fields that the tests check.
 type dashboard struct {
 	UID        string `json:"uid"`
 	Title      string `json:"title"`
@@ -29,7 +29,6 @@ type dashboard struct {
 	Panels []panel `json:"panels"`
 }
 
-// panel is a panel of a dashboard.
 type panel struct {
 	ID      int `json:"id"`
 	Type    string
@@ -41,7 +40,6 @@ type panel struct {
 	} `json:"targets"`
 }
 
-// loadDashboard reads the dashboard of the chart.
 func loadDashboard(t *testing.T) dashboard {
 	t.Helper()
 	data, err := os.ReadFile(dashboardFile)
@@ -55,10 +53,10 @@ func loadDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// dashboardVariables replaces the variables of the dashboard with values, like Grafana.
+// dashboardVariables replaces the dashboard's variables with values, like Grafana.
 var dashboardVariables = strings.NewReplacer("$__rate_interval", "4m", "$namespace", ".*", "$gateway", ".*")
 
-// TestPanelsHaveUniqueIDsAndDoNotOverlap checks the layout of the dashboard.
+// TestPanelsHaveUniqueIDsAndDoNotOverlap checks the dashboard's layout.
 func TestPanelsHaveUniqueIDsAndDoNotOverlap(t *testing.T) {
 	d := loadDashboard(t)
 	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
@@ -79,7 +77,7 @@ func TestPanelsHaveUniqueIDsAndDoNotOverlap(t *testing.T) {
 	}
 }
 
-// cells returns the cells of the grid that the panel covers.
+// cells returns the grid cells that the panel covers.
 func (p panel) cells() [][2]int {
 	var cells [][2]int
 	for x := range p.GridPos.W {
@@ -136,8 +134,8 @@ func TestDashboardShowsEveryMetric(t *testing.T) {
 	}
 }
 
-// TestDashboardDrawsNoValueTwiceAfterALeaderChange records the same values in two
-// pods. Prometheus still returns the metrics of the previous leader for some minutes.
+// TestDashboardDrawsNoValueTwiceAfterALeaderChange records the same values in two pods.
+// Prometheus still returns the previous leader's metrics for a few minutes.
 func TestDashboardDrawsNoValueTwiceAfterALeaderChange(t *testing.T) {
 	s := newServer(t)
 	s.advance(20, s.recordAll)
@@ -152,8 +150,8 @@ func TestDashboardDrawsNoValueTwiceAfterALeaderChange(t *testing.T) {
 	}
 }
 
-// currentValues returns the data of the panels that show the current state, by panel
-// and query.
+// currentValues returns the data in the panels that show the current state, by panel and
+// query.
 func (s *prometheusServer) currentValues(t *testing.T) map[string][]string {
 	t.Helper()
 	values := map[string][]string{}
@@ -197,10 +195,10 @@ func TestDashboardShowsTheLatencyOfASinglePush(t *testing.T) {
 	}
 }
 
-// labelValues matches the definition of a variable with Grafana's label_values.
+// labelValues matches a variable that is defined with Grafana's label_values.
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
-// TestDashboardVariablesOfferTheGateways evaluates the definitions of the variables.
+// TestDashboardVariablesOfferTheGateways evaluates the variables' definitions.
 func TestDashboardVariablesOfferTheGateways(t *testing.T) {
 	s := newServer(t)
 	s.advance(2, s.recordAll)

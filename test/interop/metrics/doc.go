@@ -1,8 +1,7 @@
-// Package metrics tests the chart's dashboard and alerts with the parser and the
-// query engine of Prometheus. A query fails a test if it names a metric or a label
-// that the controller does not export, or if it returns no data although the metric
-// has a value.
+// Package metrics tests the chart's dashboard and alerts with Prometheus' parser and
+// query engine. A query fails a test if it names a metric or a label that the controller
+// does not export, or if it returns no data although the metric has a value.
 //
-// One test scrapes a real controller, to which it connects like an Envoy. The tests of the
-// controller cover when it records the other metrics.
+// One test scrapes a real controller, to which it connects like an Envoy. The
+// controller's own tests cover when it records the other metrics.
 package metrics

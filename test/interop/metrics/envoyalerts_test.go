@@ -19,7 +19,7 @@ const (
 )
 
 // TestEnvoyAlertsWithARealController checks when the alerts about Envoys fire with the
-// metrics that a controller serves. Only the clock of Prometheus is simulated: a state of the
+// metrics that a controller serves. Only Prometheus' clock is simulated: a state in the
 // controller lasts for minutes there.
 func TestEnvoyAlertsWithARealController(t *testing.T) {
 	b := newControllerBed(t)
@@ -77,7 +77,7 @@ func TestEnvoyAlertsWithARealController(t *testing.T) {
 	s.wantAlerts("no connectors are desired")
 
 	b.awaitValue("xds_certificate_expiry_timestamp_seconds", "envoy", func(expiry float64) bool { return expiry > 0 }) // updated once a minute
-	s.now = s.now.Add(75 * 24 * time.Hour)                                                                             // of 90 days
+	s.now = s.now.Add(75 * 24 * time.Hour)                                                                             // 90 days
 	s.last(b, 20)
 	s.wantAlerts("two weeks after the renewal should have happened")
 	s.now = s.now.Add(2 * 24 * time.Hour)
@@ -85,7 +85,7 @@ func TestEnvoyAlertsWithARealController(t *testing.T) {
 	s.wantAlerts("the certificate ends in 13 days", certificateAlert+" envoy")
 }
 
-// last stores what the controller serves now as the scrapes of the next minutes.
+// last stores what the controller serves now as the scrapes in the next minutes.
 func (s *prometheusServer) last(b *controllerBed, minutes int) {
 	s.t.Helper()
 	b.scrape()

@@ -13,16 +13,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The types of resources.
+// Resource types.
 const (
 	clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	routeType   = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 )
 
-// openRoutes is the name of the RouteConfiguration without Access.
+// openRoutes names the RouteConfiguration without Access.
 const openRoutes = "open"
 
-// envoyClient is the side of an Envoy on a stream to the controller.
+// envoyClient is the Envoy side of a stream to the controller.
 type envoyClient struct {
 	connection *grpc.ClientConn
 	ended      chan struct{}
@@ -54,7 +54,7 @@ func connectEnvoy(t *testing.T, address string, config *tls.Config, rejectsRoute
 	return c
 }
 
-// answer answers each response until the stream ends.
+// answer acknowledges each response until the stream ends.
 func (c *envoyClient) answer(stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]) {
 	defer close(c.ended)
 	for {

@@ -22,16 +22,16 @@ import (
 // leads, otherwise 0.
 var leaderMetric = metrics.Metric{Name: "leader_election_master_status", Type: metrics.Gauge, Labels: []metrics.Label{{Name: "name"}}}
 
-// lease is the default name of the Lease of a release.
+// lease is the default name for a release's Lease.
 const lease = "tunnel-gateway.tunnelgateway.dev"
 
-// replica is a pod of a controller and the Lease that it tries to acquire.
+// replica is a controller pod and the Lease that it tries to acquire.
 type replica struct{ namespace, pod, lease string }
 
-// releasePods are the pods of the release whose metrics Prometheus scrapes.
+// releasePods are those pods in the release whose metrics Prometheus scrapes.
 var releasePods = [2]replica{{"system", "tunnel-gateway-0", lease}, {"system", "tunnel-gateway-1", lease}}
 
-// addLeaderStatus stores the leader metric of all replicas.
+// addLeaderStatus stores the leader metric for all replicas.
 func (s *prometheusServer) addLeaderStatus(appender storage.Appender) {
 	s.t.Helper()
 	for r, leads := range s.replicas {
@@ -43,8 +43,8 @@ func (s *prometheusServer) addLeaderStatus(appender storage.Appender) {
 	}
 }
 
-// leaderChanges are events after which the first replica of the release may no longer
-// lead, and the labels of the resulting alerts.
+// leaderChanges are events after which the release's first replica may no longer lead,
+// and the labels on the resulting alerts.
 var leaderChanges = map[string]struct {
 	apply func(*prometheusServer)
 	want  []labels.Labels
@@ -98,7 +98,7 @@ func TestDownAlertFiresForEachReleaseWithoutALeader(t *testing.T) {
 }
 
 // TestDownAlertFiresWhenNoControllerEverLed checks that the alert fires as long as no
-// replica leads. The leaders of other controllers do not count.
+// replica leads. Other controllers' leaders do not count.
 func TestDownAlertFiresWhenNoControllerEverLed(t *testing.T) {
 	rule := alerts(t)["TunnelGatewayDown"]
 	s := newServer(t)
@@ -146,7 +146,7 @@ func TestReplicasExportWhetherTheyLead(t *testing.T) {
 	}
 }
 
-// exportedLeaderStatus returns the exported value of the leader metric.
+// exportedLeaderStatus returns the leader metric's exported value.
 func exportedLeaderStatus(t *testing.T) float64 {
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {

@@ -36,17 +36,17 @@ var (
 	startTime     = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// prometheusServer scrapes a registry and answers queries.
+// prometheusServer scrapes a registry and evaluates queries.
 type prometheusServer struct {
 	t *testing.T
-	// registries are the registries of releasePods. The first pod leads and records
-	// metrics.
+	// registries has one registry for each pod in releasePods. The first pod leads and
+	// records metrics.
 	registries [2]*prometheus.Registry
 	*metrics.Metrics
-	// secondPod records metrics in the registry of the second pod, which exports no
-	// metrics of Gateways until it leads.
+	// secondPod records metrics in the second pod's registry, which exports no Gateway
+	// metrics until the pod leads.
 	secondPod *metrics.Metrics
-	// replicas are the values of the leader metric in the pods of all controllers.
+	// replicas are the leader metric's values in all controllers' pods.
 	replicas map[replica]float64
 	db       *tsdb.DB
 	now      time.Time
@@ -79,7 +79,7 @@ func (s *prometheusServer) advance(n int, record func()) {
 	}
 }
 
-// scrape stores the metrics of all pods with the labels that Prometheus adds.
+// scrape stores all pods' metrics with the labels that Prometheus adds.
 func (s *prometheusServer) scrape() {
 	s.t.Helper()
 	appender := s.db.Appender(s.t.Context())
@@ -92,7 +92,6 @@ func (s *prometheusServer) scrape() {
 	}
 }
 
-// addPod stores the metrics of a pod.
 func (s *prometheusServer) addPod(appender storage.Appender, pod replica, registry *prometheus.Registry) {
 	s.t.Helper()
 	families, err := registry.Gather()
@@ -102,7 +101,7 @@ func (s *prometheusServer) addPod(appender storage.Appender, pod replica, regist
 	s.addFamilies(appender, pod, families)
 }
 
-// addFamilies stores the metrics of a pod that the families contain.
+// addFamilies stores a pod's metrics that the families contain.
 func (s *prometheusServer) addFamilies(appender storage.Appender, pod replica, families []*dto.MetricFamily) {
 	s.t.Helper()
 	for _, family := range families {
@@ -114,10 +113,10 @@ func (s *prometheusServer) addFamilies(appender storage.Appender, pod replica, f
 	}
 }
 
-// seriesSuffix is the suffix of a series' name and the upper bound of a bucket.
+// seriesSuffix is the suffix in a series' name and a bucket's upper bound.
 type seriesSuffix struct{ suffix, bound string }
 
-// metricValues returns the values of a metric. A histogram has several series.
+// metricValues returns a metric's values. A histogram has several series.
 
 func metricValues(metric *dto.Metric) map[seriesSuffix]float64 {
 	h := metric.GetHistogram()
@@ -135,7 +134,6 @@ func metricValues(metric *dto.Metric) map[seriesSuffix]float64 {
 	return values
 }
 
-// add stores a value of a metric.
 func (s *prometheusServer) add(appender storage.Appender, pod replica, name string, series seriesSuffix, metric *dto.Metric, value float64) {
 	s.t.Helper()
 	pairs := map[string]string{model.MetricNameLabel: name + series.suffix, "namespace": pod.namespace, "pod": pod.pod, "job": "tunnel-gateway"}
@@ -224,7 +222,7 @@ func checkNames(t *testing.T, expression string) {
 		t.Errorf("%s: %v", expression, err)
 		return
 	}
-	known := map[string]bool{} // labels of all metrics in the expression
+	known := map[string]bool{} // labels on all metrics in the expression
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		if selector, ok := node.(*parser.VectorSelector); ok {
 			exported := metricLabels(t, selector.Name)
@@ -241,8 +239,8 @@ func checkNames(t *testing.T, expression string) {
 	})
 }
 
-// checkNode checks the labels in an aggregation or a binary operation, and the
-// arguments of a function call.
+// checkNode checks the labels in an aggregation or a binary operation, and the arguments
+// in a function call.
 func checkNode(t *testing.T, expression string, node parser.Node, known map[string]bool) {
 	t.Helper()
 	var used []string
@@ -263,7 +261,7 @@ func checkNode(t *testing.T, expression string, node parser.Node, known map[stri
 	}
 }
 
-// checkCall checks that the expression calculates the rate of counters only.
+// checkCall checks that the expression calculates rates only for counters.
 func checkCall(t *testing.T, expression string, call *parser.Call) {
 	t.Helper()
 	if !slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name) {
@@ -301,7 +299,7 @@ func checkMatcher(t *testing.T, expression string, matcher *labels.Matcher, expo
 	}
 }
 
-// findMetric returns the metric of a series and whether the series is a bucket.
+// findMetric returns the metric for a series and whether the series is a bucket.
 func findMetric(series string) (metrics.Metric, bool) {
 	for _, m := range append(slices.Clone(metrics.All), leaderMetric) {
 		suffix, ok := strings.CutPrefix(series, m.Name)
@@ -313,14 +311,14 @@ func findMetric(series string) (metrics.Metric, bool) {
 	return metrics.Metric{}, false
 }
 
-// metricLabels returns the labels of a series, including the namespace of the pod.
+// metricLabels returns the labels on a series, including the pod's namespace.
 func metricLabels(t *testing.T, series string) map[string]bool {
 	t.Helper()
 	m, bucket := findMetric(series)
 	if m.Name == "" {
 		t.Errorf("metric %s does not exist", series)
 	}
-	names := map[string]bool{"namespace": true} // Prometheus adds the namespace of the pod
+	names := map[string]bool{"namespace": true} // Prometheus adds the pod's namespace
 	for _, name := range m.LabelNames() {
 		names[name] = true
 	}

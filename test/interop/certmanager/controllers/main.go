@@ -1,9 +1,9 @@
-// Command controllers runs the controllers of a cert-manager release against a
-// cluster. Like cert-manager's controller binary, it reads a configuration file that
-// selects the controllers.
+// Command controllers runs the controllers from a cert-manager release against a cluster.
+// Like cert-manager's controller binary, it reads a configuration file that selects the
+// controllers.
 //
-// It omits the other parts of that binary: leader election, metrics, health checks,
-// and the issuers that require Internet access.
+// It omits the rest of that binary: leader election, metrics, health checks, and the
+// issuers that require Internet access.
 package main
 
 import (
@@ -42,14 +42,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The defaults of cert-manager's controller binary.
+// The defaults in cert-manager's controller binary.
 const (
 	workers        = 5
 	minimumBackoff = time.Hour
 	maximumBackoff = 32 * time.Hour
 )
 
-// Feature gates of cert-manager, which does not export their names.
+// cert-manager's feature gates. It does not export their names.
 const (
 	gatewayAPIGate  featuregate.Feature = "ExperimentalGatewayAPISupport"
 	listenerSetGate featuregate.Feature = "ListenerSets"
@@ -142,8 +142,8 @@ func readConfig(path string) (*configv1alpha1.ControllerConfiguration, error) {
 	return &config, nil
 }
 
-// enabled returns the names of the controllers to run. As in cert-manager's binary,
-// each controller for the Gateway API depends on a feature gate and a setting.
+// enabled returns the names of the controllers to run. As in cert-manager's binary, each
+// Gateway API controller depends on a feature gate and a setting.
 func enabled(config *configv1alpha1.ControllerConfiguration) []string {
 	names := slices.Clone(defaultControllers)
 	gates, api := utilfeature.DefaultFeatureGate, config.GatewayAPIConfig

@@ -1,10 +1,10 @@
-// Command app is the application that Flagger releases in the tests. It answers every
-// request with its version, the environment variable VERSION, and the path /received with
-// the number of requests so far.
+// Command app is the application that Flagger releases in the tests. It responds to every
+// request with its version, which is in the environment variable VERSION, and on the path
+// /received with the number of requests so far.
 //
-// After SIGTERM, it serves for a few seconds, in which proxies still send requests, and asks
-// them to close their connections, as an application on Kubernetes should: a request that
-// arrives while a server closes an idle connection is lost.
+// After SIGTERM, it serves for a few seconds, in which proxies still send requests, and
+// asks them to close their connections, as an application on Kubernetes should: a request
+// that arrives while a server closes an idle connection is lost.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// newHandler returns the handler of a server that stops when the context ends.
+// newHandler returns the handler for a server that stops when the context ends.
 func newHandler(ctx context.Context, version string) http.Handler {
 	var received atomic.Int64
 	mux := http.NewServeMux()
