@@ -12,9 +12,9 @@ import (
 
 const root = "../.."
 
-// TestDockerfileBuildIsReproducible runs the build of the Dockerfile without a
-// container runtime, twice, in directories with only the files that the Dockerfile
-// copies. Both builds must result in the same binary.
+// TestDockerfileBuildIsReproducible runs the Dockerfile's build without a container
+// runtime, twice, in directories with only the files that the Dockerfile copies. Both
+// builds must result in the same binary.
 func TestDockerfileBuildIsReproducible(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {
@@ -31,8 +31,7 @@ func TestDockerfileBuildIsReproducible(t *testing.T) {
 		}
 		command := exec.CommandContext(t.Context(), "bash", "-c", build)
 		command.Dir = dir
-		// The build must use neither a parent repository nor the settings of a calling
-		// make.
+		// The build must use neither a parent repository nor a calling make's settings.
 		command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+dir, "MAKEFLAGS=", "GOFLAGS=-mod=readonly")
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", build, err, out)
@@ -52,8 +51,8 @@ func TestDockerfileBuildIsReproducible(t *testing.T) {
 	}
 }
 
-// copySources copies files and directories of the repository to dir, except those
-// that .dockerignore excludes.
+// copySources copies files and directories in the repository to dir, except what
+// .dockerignore excludes.
 func copySources(t *testing.T, sources []string, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, ".dockerignore"))

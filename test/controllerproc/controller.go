@@ -12,12 +12,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
-// Build builds the controller to the absolute path, with the requirements of the
-// main module. It enables the race detector if it is enabled in the calling
-// program.
+// Build builds the controller to the absolute path, with the main module's requirements.
+// It enables the race detector if it is enabled in the calling program.
 //
-// The working directory must be inside the repository, or in a module that
-// requires it.
+// The working directory must be inside the repository, or in a module that requires it.
 func Build(ctx context.Context, path string) error {
 	root, err := binaries.Root(ctx)
 	if err != nil {
@@ -38,22 +36,22 @@ func Build(ctx context.Context, path string) error {
 
 // Options configures a controller process.
 type Options struct {
-	// Binary is the path of a binary that [Build] has built.
+	// Binary is the path to a binary that [Build] has built.
 	Binary string
-	// Kubeconfig is the path of the kubeconfig for the control plane.
+	// Kubeconfig is the path to the control plane's kubeconfig.
 	Kubeconfig string
 	// ControllerNamespace is the controller's namespace. It is required and must
 	// exist.
 	ControllerNamespace string
-	// ClusterID is the prefix of the names of the tunnels.
+	// ClusterID is the prefix of all tunnel names.
 	ClusterID string
 	// Cloudflare is the base URL of the Cloudflare API, including the version.
 	Cloudflare string
 	// AccountID and Token default to "account" and "token".
 	AccountID, Token string
-	// Flags are additional flags. They override the defaults: the controller runs
-	// without leader election, serves neither metrics nor probes, and serves xDS on a
-	// free port of the loopback address.
+	// Flags are additional flags. They override the defaults: the controller runs without
+	// leader election, serves neither metrics nor probes, and serves xDS on a free port
+	// on the loopback address.
 	Flags []string
 	// Output receives the controller's log. The caller may close a file after Start
 	// has returned.

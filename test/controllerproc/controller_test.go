@@ -11,8 +11,8 @@ import (
 )
 
 func TestStartPassesFlagsAndCredentials(t *testing.T) {
-	// Additional flags come last, so they override the defaults. The options override
-	// the Cloudflare variables of the environment.
+	// Additional flags come last, so they override the defaults. The options override the
+	// Cloudflare variables in the environment.
 	t.Setenv("CLOUDFLARE_API_TOKEN", "real-token")
 	binary := script(t, `printf '%s\n' "$@" "$CLOUDFLARE_ACCOUNT_ID $CLOUDFLARE_API_TOKEN $CLOUDFLARE_BASE_URL"`)
 	var output bytes.Buffer

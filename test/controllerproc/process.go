@@ -21,7 +21,7 @@ type Process struct {
 	command *exec.Cmd
 	killed  atomic.Bool
 	exited  chan struct{}
-	err     error // the result of the program; valid after exited is closed
+	err     error // how the program ended; valid after exited is closed
 }
 
 // Run starts the command in its own process group. The command must not have been
@@ -80,7 +80,7 @@ func exitError(err error) error {
 // Exited returns a channel that is closed when the program has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// exitInterrupted is the exit status of the controller for a signal during its start.
+// exitInterrupted is the controller's exit status for a signal while it starts.
 const exitInterrupted = 130
 
 // Stop stops the program with SIGTERM, as a rollout does, and waits for it. It

@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// runAsParent is the environment variable that makes the test binary run a program
-// and wait. Its value is the path of the program.
+// runAsParent is the environment variable that makes the test binary run a program and
+// wait. Its value is the path to the program.
 const runAsParent = "RUN_AS_PARENT"
 
 func TestMain(m *testing.M) {

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// backends are HTTP servers that replace the pods of the samples. Each Service has
-// one server, which starts with the first connection to the Service.
+// backends are HTTP servers that replace the pods in the samples. Each Service has one
+// server, which starts with the first connection to the Service.
 type backends struct {
 	mu      sync.Mutex
 	servers map[string]*httptest.Server
@@ -19,8 +19,8 @@ type backends struct {
 
 func newBackends() *backends { return &backends{servers: map[string]*httptest.Server{}} }
 
-// dial connects to the backend of a Service. address contains the DNS name of the
-// Service in the cluster.
+// dial connects to a Service's backend. address contains the Service's DNS name in the
+// cluster.
 func (b *backends) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *backends) server(service string) *httptest.Server {
 	return server
 }
 
-// listen starts the backend of a Service on the Service's own address.
+// listen starts a Service's backend on the Service's own address.
 func (b *backends) listen(service, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *backends) listen(service, address string) error {
 	return nil
 }
 
-// answer returns a handler that answers with the name of the Service.
+// answer returns a handler that responds with the Service name.
 func answer(service string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -29,8 +29,8 @@ const (
 // demo is the running demo.
 type demo struct {
 	options
-	dir      string // of temporary files
-	envoy    string // the path of Envoy, or empty without the data plane Envoy
+	dir      string // for temporary files
+	envoy    string // path to Envoy, or empty without the data plane Envoy
 	backends *backends
 	stops    []func() error // in the order in which they were started
 
@@ -38,7 +38,7 @@ type demo struct {
 	client     client.Client
 	node       *node.Node
 	edge       *simulator.Server
-	api        string // the URL of the simulator's API
+	api        string // the simulated API's URL
 	controller *controllerproc.Process
 }
 
@@ -98,7 +98,7 @@ func (d *demo) startControlPlane(ctx context.Context) (err error) {
 	return err
 }
 
-// startNode starts the node and the replacement of the controllers of Kubernetes.
+// startNode starts the node and the replacement for the Kubernetes controllers.
 func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
 	images, err := d.nodeImages(connectors, xds)
 	if err != nil {
@@ -147,7 +147,7 @@ func (d *demo) startEdge(tunnels, connectors net.Listener) error {
 	return nil
 }
 
-// dialConnector connects to a loopback address in the pod of a connector.
+// dialConnector connects to a loopback address in a connector pod.
 func (d *demo) dialConnector(ctx context.Context, connector, _, address string) (net.Conn, error) {
 	return d.node.DialLoopback(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, address)
 }

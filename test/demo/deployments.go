@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deployments replaces the controllers of Kubernetes for the Deployments of connectors: it
-// creates the Pods of each Deployment, and reports in the status how many are ready. It
-// neither replaces nor deletes Pods. The demo has no kube-controller-manager, because most
+// deployments replaces the Kubernetes controllers for connector Deployments: it creates
+// each Deployment's Pods, and reports in the status how many are ready. It neither
+// replaces nor deletes Pods. The demo has no kube-controller-manager, because most
 // machines would have to build it.
 type deployments struct {
 	kube      client.Client
@@ -76,7 +76,7 @@ func statusEquals(a, b appsv1.DeploymentStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration && a.Replicas == b.Replicas && a.ReadyReplicas == b.ReadyReplicas
 }
 
-// newPod returns a Pod from the template of the Deployment.
+// newPod returns a Pod from the Deployment's template.
 func newPod(deployment *appsv1.Deployment) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *deployment.Spec.Template.ObjectMeta.DeepCopy(), Spec: *deployment.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.GenerateName = deployment.Namespace, deployment.Name+"-"

@@ -10,11 +10,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// envoyHostname is the hostname of the Gateway with the data plane Envoy.
+// envoyHostname is the hostname on the Gateway with the data plane Envoy.
 const envoyHostname = "shop.example.com"
 
-// hosts replaces DNS: it sends each request to the tunnel of its hostname. Every hostname
-// but envoyHostname leads to the tunnel of the Gateway platform/shared.
+// hosts replaces DNS: it sends each request to its hostname's tunnel. Every hostname but
+// envoyHostname leads to the tunnel for the Gateway platform/shared.
 type hosts struct{ edge *simulator.Server }
 
 func (h hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {

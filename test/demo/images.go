@@ -12,11 +12,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 )
 
-// serviceCIDR is the range of the ClusterIPs. On Linux, its addresses belong to the
-// machine, so that the backends can listen on them, and Envoy can connect to them.
+// serviceCIDR is the range for ClusterIPs. On Linux, its addresses belong to the machine,
+// so that the backends can listen on them, and Envoy can connect to them.
 const serviceCIDR = "127.96.0.0/16"
 
-// findEnvoy returns the path of Envoy. The error says what the data plane Envoy lacks on
+// findEnvoy returns the path to Envoy. The error says what the data plane Envoy lacks on
 // this machine.
 func findEnvoy(ctx context.Context) (path string, err error) {
 	listener, err := net.Listen("tcp", "127.96.0.1:0")
@@ -27,8 +27,8 @@ func findEnvoy(ctx context.Context) (path string, err error) {
 	return binaries.Envoy(ctx, os.Stderr)
 }
 
-// nodeImages returns the programs that replace the images of the connectors' pods.
-// connectors is the address of the edge for connectors, and xds that of the controller.
+// nodeImages returns the programs that replace the images in the connector pods.
+// connectors is the edge address for connectors, and xds the controller's address.
 func (d *demo) nodeImages(connectors, xds string) (map[string]node.Image, error) {
 	directory, err := filepath.Abs(d.images)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Command demo runs tunnel-gateway on one machine, with a real control plane, the
-// real controller binary, the Cloudflare simulator, the objects of config/samples,
-// and an HTTP backend for each Service. It sends requests through the tunnels and
-// checks the answers. One Gateway has ingress rules. Where Envoy can be found, another
-// has the data plane Envoy, with the real Envoy.
+// Command demo runs tunnel-gateway on one machine, with a real control plane, the real
+// controller binary, the Cloudflare simulator, the objects in config/samples, and an HTTP
+// backend for each Service. It sends requests through the tunnels and checks the
+// responses. One Gateway has ingress rules. Where Envoy can be found, another has the
+// data plane Envoy, with the real Envoy.
 package main
 
 import (
@@ -150,8 +150,8 @@ func (d *demo) kubeconfig() string { return filepath.Join(d.dir, "kubeconfig") }
 
 func (d *demo) log() string { return filepath.Join(d.dir, "controller.log") }
 
-// keepLog moves the log out of the directory that is removed at the end, and
-// returns its new path.
+// keepLog moves the log out of the directory that is removed at the end, and returns its
+// new path.
 func (d *demo) keepLog() string {
 	path := filepath.Join(os.TempDir(), "tunnel-gateway-demo-controller.log")
 	if err := os.Rename(d.log(), path); err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
-// permissions are the hostnames that the namespaces of the samples may use.
+// permissions are the hostnames that the namespaces in the samples may use.
 var permissions = map[string]string{"team-a": "team-a.example.com", "team-b": "*.team-b.example.com"}
 
-// checkPermissions permits each team only its own hostnames, and deletes the ListenerSet
-// of team A for a moment. It fails if team B, whose ListenerSet has the same hostname,
+// checkPermissions permits each team only its own hostnames, and deletes team A's
+// ListenerSet for a moment. It fails if team B, whose ListenerSet has the same hostname,
 // gets the hostname.
 func checkPermissions(ctx context.Context, c client.Client, address string) error {
 	printStep("permitting each team only the hostnames in the annotation of its namespace")
@@ -72,8 +72,7 @@ func demandPermissions(ctx context.Context, c client.Client) error {
 	return c.Update(ctx, configuration)
 }
 
-// waitUntilNotPermitted waits until the controller refuses the hostname of team A to
-// team B.
+// waitUntilNotPermitted waits until the controller refuses team A's hostname to team B.
 func waitUntilNotPermitted(ctx context.Context, c client.Client) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		set := &gatewayv1.ListenerSet{}
@@ -94,7 +93,7 @@ func waitUntilNotPermitted(ctx context.Context, c client.Client) error {
 }
 
 // waitForStatus waits until a request for team A's hostname returns the status. It fails
-// if team B answers.
+// if team B's backend responds.
 func waitForStatus(ctx context.Context, address string, want int) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		status, body, err := get(ctx, address+"/", "team-a.example.com")

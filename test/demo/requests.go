@@ -27,8 +27,8 @@ var requests = []struct {
 	{"unknown.example.com", "/", http.StatusNotFound, ""},
 }
 
-// checkRequests sends the requests through the tunnel and prints the answers. It
-// fails if an answer is not the expected one.
+// checkRequests sends the requests through the tunnel and prints the responses. It fails
+// if a response is not the expected one.
 func checkRequests(ctx context.Context, address string) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(out, "\nREQUEST\tANSWER\tRESULT")

@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// apply creates the objects of a directory in the order of its files.
+// apply creates the objects in a directory, file by file in order.
 func apply(ctx context.Context, c client.Client, dir string) error {
 	set, err := manifest.Read([]string{dir}, manifest.Options{Namespace: "default"})
 	if err != nil {
@@ -95,12 +95,13 @@ func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// unresolved reports whether the controller has not found all Services of a route.
+// unresolved reports whether the controller has not found all Services that a route
+// names.
 func unresolved(parent gatewayv1.RouteParentStatus) bool {
 	return !conditions.TypeResolvedRefs.IsTrue(parent.Conditions)
 }
 
-// objects are the objects of the Gateway API in the cluster.
+// objects are the Gateway API objects in the cluster.
 type objects struct {
 	gateways []gatewayv1.Gateway
 	sets     []gatewayv1.ListenerSet

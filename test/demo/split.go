@@ -18,7 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// The objects in the samples of Envoy.
+// The objects in the Envoy samples.
 const (
 	splitNamespace = "shop"
 	splitRoute     = "shop"
@@ -26,12 +26,12 @@ const (
 	canaryHeader   = "x-canary"
 	canaryWeight   = 0.1
 	splitRequests  = 200
-	// splitFailure is the probability that the requests of a correct data plane are
-	// outside the bounds.
+	// splitFailure is the probability that a correct data plane's requests are outside
+	// the bounds.
 	splitFailure = 1e-6
 )
 
-// applyEnvoySamples applies the samples of Envoy, listens for their backends, and waits
+// applyEnvoySamples applies the Envoy samples, listens for their backends, and waits
 // until Envoy serves them.
 func (d *demo) applyEnvoySamples(ctx context.Context) error {
 	printStep("applying the samples of the data plane Envoy from %s", d.envoySamples)
@@ -60,8 +60,8 @@ func (d *demo) applyEnvoySamples(ctx context.Context) error {
 	return nil
 }
 
-// checkSplit checks how Envoy splits requests by weight and by header, and that a change
-// of the weights needs no request to Cloudflare.
+// checkSplit checks how Envoy splits requests by weight and by header, and that new
+// weights need no request to Cloudflare.
 func (d *demo) checkSplit(ctx context.Context) error {
 	printStep("splitting the requests for %s by weight and by header", envoyHostname)
 	low, high := bounds(splitRequests, canaryWeight, splitFailure)
@@ -118,8 +118,8 @@ func (d *demo) checkChange(ctx context.Context) error {
 	return err
 }
 
-// setWeights changes the weights of the last rule of the route, and returns the previous
-// ones.
+// setWeights changes the weights in the route's last rule, and returns the previous
+// weights.
 func (d *demo) setWeights(ctx context.Context, weights ...int32) (previous []int32, err error) {
 	route := &gatewayv1.HTTPRoute{}
 	if err := d.client.Get(ctx, client.ObjectKey{Namespace: splitNamespace, Name: splitRoute}, route); err != nil {
@@ -134,7 +134,7 @@ func (d *demo) setWeights(ctx context.Context, weights ...int32) (previous []int
 	return previous, d.client.Patch(ctx, route, patch)
 }
 
-// waitForCanary returns the time until only the canary answers.
+// waitForCanary returns the time until only the canary responds.
 func (d *demo) waitForCanary(ctx context.Context) (time.Duration, error) {
 	const enough = 50
 	start, took := time.Now(), time.Duration(0)
@@ -156,12 +156,12 @@ func (d *demo) waitForCanary(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
-// cloudflareWrites returns the number of requests to Cloudflare that change something.
+// cloudflareWrites counts the requests to Cloudflare that change something.
 func (d *demo) cloudflareWrites() int {
 	return len(d.edge.Requests()) - d.edge.Count(http.MethodGet, "")
 }
 
-// count sends requests one after the other, and counts the answers of each backend.
+// count sends requests one after the other, and counts each backend's responses.
 func (d *demo) count(ctx context.Context, requests int, header http.Header) (map[string]int, error) {
 	counts := map[string]int{}
 	for range requests {
@@ -178,8 +178,8 @@ func (d *demo) count(ctx context.Context, requests int, header http.Header) (map
 	return counts, nil
 }
 
-// bounds returns the range that the number of successes in n independent trials leaves with
-// at most the given probability.
+// bounds returns the range that the number of successes in n independent trials leaves
+// with at most the given probability.
 func bounds(n int, p, failure float64) (low, high int) {
 	tail := func(from, step int) int {
 		k := from

@@ -15,8 +15,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// printStatuses prints the listeners with their hostnames, as their statuses
-// report them, and the conditions of every object.
+// printStatuses prints the listeners with their hostnames, as their statuses report them,
+// and every object's conditions.
 func printStatuses(ctx context.Context, c client.Client) error {
 	objects, err := list(ctx, c)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// printTunnels prints the Tunnels as kubectl does: with the printer columns of the
-// CRD, which the API server renders.
+// printTunnels prints the Tunnels as kubectl does: with the CRD's printer columns, which
+// the API server renders.
 func printTunnels(ctx context.Context, config *rest.Config) error {
 	table, err := getTable(ctx, config, "/apis/"+v1alpha1.GroupVersion.String()+"/tunnels")
 	if err != nil {

@@ -19,13 +19,13 @@ var (
 	diagram = regexp.MustCompile("(?ms)^## Packages$.*?^```mermaid\n(.*?)^```$")
 	box     = regexp.MustCompile(`(\w+)\["([^"<]+)<br/>[^"]*"\]`)
 	arrow   = regexp.MustCompile(`^(\w+) --> (\w+)$`)
-	// layout matches the lines of a diagram that contain no arrow.
+	// layout matches the diagram lines that contain no arrow.
 	layout = regexp.MustCompile(`^(flowchart TD|subgraph \w+ \[[^]]*\]|end|\w*)$`)
 )
 
 func TestArchitectureDiagramMatchesTheImports(t *testing.T) {
-	// The diagram has a box for every package of the product. It has an arrow for every
-	// import except imports of packages that another imported package also imports.
+	// The diagram has a box for every package in the product, and an arrow for every
+	// import, except if another imported package also imports the package.
 	boxes, arrows := parseDiagram(t)
 	imports := productImports(t)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(imports)), slices.Sorted(slices.Values(boxes))); diff != "" {
@@ -80,8 +80,8 @@ func parseDiagram(t *testing.T) (boxes, arrows []string) {
 	return boxes, arrows
 }
 
-// productImports returns, for each package of the product except tests, the
-// packages of the product that it imports.
+// productImports returns, for each package in the product except tests, the product's
+// packages that it imports.
 func productImports(t *testing.T) map[string][]string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")

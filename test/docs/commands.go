@@ -60,9 +60,8 @@ var knownPrograms = map[string]func([]string) error{
 // placeholder matches text that the reader replaces.
 var placeholder = regexp.MustCompile(`<[a-z][a-zA-Z_' -]*>`)
 
-// Commands returns the simple commands of a shell block, each as a list of words.
-// It adds the functions that the block declares to functions, and omits the
-// calls of functions.
+// Commands returns the simple commands in a shell block, each as a list of words. It adds
+// the functions that the block declares to functions, and omits calls to functions.
 func Commands(block string, functions map[string]bool) ([][]string, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(placeholder.ReplaceAllString(block, "PLACEHOLDER")), "")
 	if err != nil {
@@ -128,7 +127,7 @@ func Check(words []string) error {
 	return nil
 }
 
-// repositoryDirectories are the top-level directories of the repository.
+// repositoryDirectories are the repository's top-level directories.
 var repositoryDirectories = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
 
 // checkPaths returns an error if an argument looks like a path in the repository
@@ -179,7 +178,7 @@ func checkHelm(words []string) error {
 	return errors.Join(parse(command, words), checkPaths(words), checkValues(words))
 }
 
-// parse finds the subcommand of a program and parses its flags.
+// parse finds the program's subcommand and parses its flags.
 func parse(program *cobra.Command, words []string) error {
 	command, rest, err := program.Find(words)
 	if err != nil {
@@ -209,9 +208,9 @@ func checkValues(words []string) error {
 	return nil
 }
 
-// checkTunnelGateway runs tunnel-gateway. It adds --help, which makes the program
-// parse its flags and exit, unless the command is a plan that reads only files of
-// the repository.
+// checkTunnelGateway runs tunnel-gateway. It adds --help, which makes the program parse
+// its flags and exit, unless the command is a plan that reads only files in the
+// repository.
 func checkTunnelGateway(words []string) error {
 	arguments := append([]string{"tunnel-gateway"}, words...)
 	for i, w := range arguments {
@@ -230,8 +229,8 @@ func checkTunnelGateway(words []string) error {
 	return checkPaths(words)
 }
 
-// readsOnlyRepositoryFiles reports whether the words are a plan that reads files of
-// the repository and nothing else.
+// readsOnlyRepositoryFiles reports whether the words are a plan that reads files in the
+// repository and nothing else.
 func readsOnlyRepositoryFiles(words []string) bool {
 	if len(words) == 0 || words[0] != "plan" || !slices.Contains(words, "-f") {
 		return false

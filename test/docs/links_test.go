@@ -21,7 +21,7 @@ func pages(t *testing.T) []*Page {
 }
 
 func TestLinksHaveExistingTargets(t *testing.T) {
-	// A link to a file of the repository must have an existing target, including the
+	// A link to a file in the repository must have an existing target, including the
 	// heading. Every other link must be an HTTPS URL.
 	byPath := map[string]*Page{}
 	for _, page := range pages(t) {

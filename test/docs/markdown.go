@@ -14,10 +14,10 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// root is the root of the repository, relative to this package.
+// root is the repository's root, relative to this package.
 var root = filepath.Join("..", "..")
 
-// Page is a Markdown file of the repository.
+// Page is a Markdown file in the repository.
 type Page struct {
 	// Path is relative to the repository.
 	Path   string
@@ -53,7 +53,7 @@ func read(path string) (*Page, error) {
 	return &Page{Path: path, source: source, tree: parser.Parse(text.NewReader(source))}, nil
 }
 
-// visit calls f for every node of the kind.
+// visit calls f for every node with the kind.
 func (p *Page) visit(kind ast.NodeKind, f func(ast.Node)) {
 	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // returns no error
 		if entering && n.Kind() == kind {
@@ -63,7 +63,7 @@ func (p *Page) visit(kind ast.NodeKind, f func(ast.Node)) {
 	})
 }
 
-// Links returns the destinations of the links and the images.
+// Links returns the destinations of links and images.
 func (p *Page) Links() []string {
 	var links []string
 	p.visit(ast.KindLink, func(n ast.Node) { links = append(links, string(n.(*ast.Link).Destination)) })
@@ -71,7 +71,7 @@ func (p *Page) Links() []string {
 	return links
 }
 
-// Blocks returns the fenced code blocks of a language.
+// Blocks returns the fenced code blocks in a language.
 func (p *Page) Blocks(language string) []string {
 	var blocks []string
 	p.visit(ast.KindFencedCodeBlock, func(n ast.Node) {
@@ -104,7 +104,7 @@ func (p *Page) Anchors() map[string]bool {
 	return anchors
 }
 
-// plainText returns the text of a node without its markup.
+// plainText returns a node's text without its markup.
 func (p *Page) plainText(n ast.Node) string {
 	var out strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // returns no error

@@ -34,8 +34,8 @@ func sampleFiles(t *testing.T) map[string]string {
 
 func TestYAMLOnThePagesIsTested(t *testing.T) {
 	// A YAML block must be an exact part of a file that a test applies. It can also be a
-	// complete manifest, which the integration tests apply, or chart values, which the tests
-	// of the chart render. A complete manifest of a guide is only sufficient if a spec
+	// complete manifest, which the integration tests apply, or chart values, which the
+	// chart tests render. A complete manifest in a guide is only sufficient if a spec
 	// follows the guide.
 	files, followed := sampleFiles(t), followedGuides(t)
 	for _, page := range pages(t) {
@@ -52,7 +52,8 @@ func TestYAMLOnThePagesIsTested(t *testing.T) {
 // followedGuide matches the name of a guide whose manifests a spec applies.
 var followedGuide = regexp.MustCompile(`env\.readGuide\("([^"]+)"`)
 
-// followedGuides returns the names of the guides whose manifests the integration tests apply.
+// followedGuides returns the names of the guides whose manifests the integration tests
+// apply.
 func followedGuides(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "test", "integration", "guides_test.go"))
@@ -76,7 +77,7 @@ func isPartOf(block string, files map[string]string) bool {
 	return false
 }
 
-// isManifest reports whether every YAML document of a block is a Kubernetes object.
+// isManifest reports whether every YAML document in a block is a Kubernetes object.
 func isManifest(block string) bool {
 	for document := range strings.SplitSeq(block, "\n---\n") {
 		var object struct{ APIVersion, Kind string }
@@ -87,7 +88,7 @@ func isManifest(block string) bool {
 	return true
 }
 
-// isChartValues reports whether the chart has all top-level values of a block.
+// isChartValues reports whether the chart has all of a block's top-level values.
 func isChartValues(t *testing.T, block string) bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "charts", "tunnel-gateway", "values.yaml"))

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/websocket"
 )
 
-// The paths of the backend. Every answer begins with its path.
+// The backend's paths. Every response begins with its path.
 const (
 	fastPath      = "/fast"
 	slowPath      = "/slow"
@@ -20,11 +20,11 @@ const (
 const (
 	// slowness is how long the backend takes for a slow answer.
 	slowness = time.Second
-	// beat is the interval between the messages of a WebSocket or of a stream.
+	// beat is the interval between messages on a WebSocket or a stream.
 	beat = 100 * time.Millisecond
 )
 
-// Backend returns a handler that answers the requests of a [Load].
+// Backend returns a handler that responds to the requests in a [Load].
 func Backend() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(fastPath, answer)
@@ -37,7 +37,7 @@ func Backend() http.Handler {
 	return mux
 }
 
-// answer returns the path and the body of the request.
+// answer returns the request's path and body.
 func answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/websocket"
 )
 
-// errOpen is the error of a WebSocket or a stream that could not be opened.
+// errOpen is returned for a WebSocket or a stream that could not be opened.
 var errOpen = errors.New("not opened")
 
 // keepOpen uses a WebSocket or a stream, and opens it again when it breaks. use returns when

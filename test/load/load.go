@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// rate is the number of requests per second.
+	// rate is in requests per second.
 	rate = 20
 	// timeout ends a request without an answer, and a WebSocket or a stream without a message.
 	timeout = 10 * time.Second
@@ -21,11 +21,11 @@ const (
 
 // Options describe the load.
 type Options struct {
-	// Address is the address of the server, as host:port.
+	// Address is where the server listens, as host:port.
 	Address string
-	// Host is the host of all requests.
+	// Host is the host in all requests.
 	Host string
-	// Connections is the number of WebSockets, and also the number of streams.
+	// The load has Connections WebSockets, and as many streams.
 	Connections int
 }
 
@@ -48,15 +48,15 @@ type Load struct {
 type Result struct {
 	// Duration is how long the load has run.
 	Duration time.Duration
-	// Requests is the number of requests. Requests that open WebSockets and streams do not count.
+	// Requests counts all requests except those that open WebSockets and streams.
 	Requests int
-	// Failed is the number of requests that did not get their whole answer with status 200.
+	// Failed counts the requests that did not get their whole response with status 200.
 	Failed int
-	// Unopened is the number of attempts to open a WebSocket or a stream that failed.
+	// Unopened counts the failed attempts to open a WebSocket or a stream.
 	Unopened int
-	// Messages is the number of messages of WebSockets and streams.
+	// Messages counts the messages on WebSockets and streams.
 	Messages int
-	// Broken is the number of WebSockets and streams that ended while they were in use.
+	// Broken counts the WebSockets and streams that ended while they were in use.
 	Broken int
 	// Failures describe each failure, with the time since the start.
 	Failures []string
@@ -80,23 +80,23 @@ func Start(o Options) *Load {
 	return l
 }
 
-// InFlight returns the number of requests without a complete answer, and of open WebSockets
-// and streams.
+// InFlight counts the requests without a complete response, and the open WebSockets and
+// streams.
 func (l *Load) InFlight() (requests, open int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.inFlight, l.open
 }
 
-// Sent returns the number of requests so far.
+// Sent counts the requests so far.
 func (l *Load) Sent() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.result.Requests
 }
 
-// Stop begins no more requests, waits for the answers, and returns what happened. It ends the
-// WebSockets and streams.
+// Stop sends no further requests, waits for the responses, and returns what happened. It
+// ends the WebSockets and streams.
 func (l *Load) Stop() Result {
 	l.stop()
 	l.clients.Wait()
@@ -107,7 +107,7 @@ func (l *Load) Stop() Result {
 	return l.result
 }
 
-// send sends the requests at the rate. After a delay of this process, it catches up.
+// send sends the requests at the rate. After a delay in this process, it catches up.
 func (l *Load) send() {
 	var requests sync.WaitGroup
 	defer requests.Wait()
@@ -120,10 +120,10 @@ func (l *Load) send() {
 	}
 }
 
-// kind returns the path and the method of a request. A quarter of the requests are slow. Every
-// other slow request has an even number, so that a server that distributes requests in turn
-// sends slow requests to all backends. A third of the requests are POSTs, which no client
-// retries.
+// kind returns a request's path and method. A quarter of the requests are slow. Every
+// other slow request has an even number, so that a server that distributes requests in
+// turn sends slow requests to all backends. A third of the requests are POSTs, which no
+// client retries.
 func kind(i int) (path, method string) {
 	path, method = fastPath, http.MethodGet
 	if i%8 == 0 || i%8 == 5 {

@@ -32,7 +32,7 @@ func TestLoadOnAServerWithoutFaults(t *testing.T) {
 
 const timeout = 10 * time.Second
 
-// waitForConnections waits until the number of WebSockets and streams is open.
+// waitForConnections waits until this many WebSockets and streams are open.
 func waitForConnections(t *testing.T, l *load.Load, want int) {
 	t.Helper()
 	NewWithT(t).Eventually(func() int {
@@ -41,7 +41,7 @@ func waitForConnections(t *testing.T, l *load.Load, want int) {
 	}, timeout).Should(Equal(want))
 }
 
-// faults are the kinds of failed requests, each by the answers of a server.
+// faults are the ways in which a request fails, each with a server that causes it.
 var faults = map[string]http.HandlerFunc{
 	"an error":            func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 	"a missing route":     http.NotFound,

@@ -1,7 +1,7 @@
-// Package netns runs a test binary in a network namespace of its own, in which every
-// address of a Pod or a Service belongs to this machine. A program that connects to
-// such an address, for example Envoy, then needs no dialer of the tests: package node
-// listens on the addresses.
+// Package netns runs a test binary in a new network namespace, in which every Pod and
+// Service address belongs to this machine. A program that connects to such an address,
+// for example Envoy, then needs no dialer from the tests: package node listens on the
+// addresses.
 //
 // The namespace has only the loopback interface. A test binary must therefore download
 // what it needs before it enters the namespace.

@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routes are the addresses that belong to the namespace: those of package node for Pods, and those
-// of package cluster for Services.
+// routes are the addresses that belong to the namespace: package node's addresses for
+// Pods, and package cluster's addresses for Services.
 var routes = []string{"10.244.0.0/16", "10.96.0.0/12"}
 
 // reportFile is the file descriptor to which the process in the namespace writes that it
 // has entered the namespace, or why it could not.
 const reportFile = 3
 
-// entered is the report of a process that has entered the namespace.
+// A process reports entered when it has entered the namespace.
 const entered = "entered"
 
 // runInNamespace runs this program in a network namespace and returns its exit status. It
@@ -43,9 +43,8 @@ func runInNamespace() (int, error) {
 	return 0, errors.Join(errs...)
 }
 
-// namespaces returns the attributes of the processes to try. A network namespace needs
-// root, or a user namespace, in which the user keeps its ID and may configure the
-// network.
+// namespaces returns the process attributes to try. A network namespace needs root, or a
+// user namespace, in which the user keeps its ID and may configure the network.
 func namespaces() []*syscall.SysProcAttr {
 	user := &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
@@ -73,7 +72,7 @@ func runWith(attributes *syscall.SysProcAttr) (int, error) {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.Env = append(os.Environ(), variable+"="+entering)
 	command.ExtraFiles = []*os.File{reportInput}
-	// In a process group of its own, the child process gets each signal of a terminal once.
+	// In its own process group, the child process gets each signal from a terminal once.
 	attributes.Setpgid, attributes.Pdeathsig = true, syscall.SIGKILL
 	command.SysProcAttr = attributes
 	signals := make(chan os.Signal, 1)
@@ -101,7 +100,7 @@ func wait(command *exec.Cmd, signals <-chan os.Signal) int {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = command.Wait() // ProcessState contains the result
+		_ = command.Wait() // ProcessState has the result
 	}()
 	for {
 		select {
@@ -117,8 +116,8 @@ func wait(command *exec.Cmd, signals <-chan os.Signal) int {
 	}
 }
 
-// enter sets up the namespace of this process, and reports to the parent process whether
-// that succeeded.
+// enter sets up this process's namespace, and reports to the parent process whether that
+// succeeded.
 func enter() bool {
 	report := os.NewFile(reportFile, "report")
 	err := setUp()

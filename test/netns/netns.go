@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// variable is the environment variable that contains the state, which child processes
-// inherit: empty before Run, then entering in the process that sets up its namespace,
-// inside, or unavailablePrefix and the reason.
+// variable is the environment variable with the state, which child processes inherit:
+// empty before Run, then entering in the process that sets up its namespace, inside, or
+// unavailablePrefix and the reason.
 const (
 	variable          = "TUNNEL_GATEWAY_NETNS"
 	entering          = "entering"
@@ -23,9 +23,10 @@ const (
 //	func TestMain(m *testing.M) { os.Exit(netns.Run(prepare, m.Run)) }
 //
 // Run starts the test binary again in the namespace, with the same arguments, forwards
-// signals to it, and returns its exit status. If this process is killed, so is the other one. A child process
-// that calls Run again stays in the namespace. prepare, which may be nil, is called before, with
-// access to the network of the machine; if it fails, Run reports its error and returns 1.
+// signals to it, and returns its exit status. If this process is killed, so is the
+// process in the namespace. A child process that calls Run again stays in the namespace.
+// prepare, which may be nil, is called before, with access to the machine's network. If
+// it fails, Run reports its error and returns 1.
 //
 // A namespace needs root or permission to create user namespaces. Without either, Run calls
 // run in this process, and [Require] skips tests.

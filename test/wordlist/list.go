@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// list is the content of words.yaml.
 type list struct {
 	Terms []*term  `json:"terms"`
 	Allow []permit `json:"allow"`
@@ -34,7 +33,7 @@ func (p permit) covers(path string) bool {
 	return path == p.Path || strings.HasPrefix(path, p.Path+"/")
 }
 
-// betweenWords matches a space, and the end of a line in a comment.
+// betweenWords matches a space, and a line break in a comment.
 const betweenWords = `[\s#]+`
 
 // finding is a retired term in a file.
@@ -83,7 +82,7 @@ func (l *list) skips(path string) bool {
 	return false
 }
 
-// check returns the retired terms in the texts of a file, in their order.
+// check returns the retired terms in a file's texts, in order.
 func (l *list) check(path string, texts []text) []finding {
 	var findings []finding
 	for _, t := range texts {
@@ -99,7 +98,7 @@ func (l *list) check(path string, texts []text) []finding {
 	return findings
 }
 
-// withoutAllowed removes the allowed parts of a text.
+// withoutAllowed removes the allowed parts from a text.
 func (l *list) withoutAllowed(path, text string) string {
 	for _, p := range l.Allow {
 		if p.Text != "" && p.covers(path) {

@@ -12,15 +12,15 @@ import (
 
 // text is a piece of a file that people read.
 type text struct {
-	line int // of its first line
+	line int // where it begins
 	text string
 }
 
 // notText are files that contain no prose.
 var notText = []string{"go.mod", "go.sum"}
 
-// textsOf returns the texts of a file: comments, identifiers and strings of a Go
-// file, and the whole of any other text file.
+// textsOf returns the texts in a file: comments, identifiers and strings in a Go file,
+// and all of any other text file.
 func textsOf(path string, content []byte) []text {
 	switch {
 	case slices.Contains(notText, filepath.Base(path)) || !utf8.Valid(content):
@@ -32,8 +32,8 @@ func textsOf(path string, content []byte) []text {
 	}
 }
 
-// goTexts returns the comments, strings and identifiers of a Go file. Adjacent
-// line comments form one text, because a term can be broken across lines.
+// goTexts returns the comments, strings and identifiers in a Go file. Adjacent line
+// comments form one text, because a term can be broken across lines.
 func goTexts(content []byte) []text {
 	var files token.FileSet
 	file := files.AddFile("", -1, len(content))
@@ -67,7 +67,7 @@ var (
 	acronym = regexp.MustCompile(`(\p{Lu})(\p{Lu}\p{Ll})`)
 )
 
-// splitIdentifier separates the words of an identifier by spaces.
+// splitIdentifier separates an identifier's words by spaces.
 func splitIdentifier(name string) string {
 	name = hump.ReplaceAllString(name, "$1 $2")
 	name = acronym.ReplaceAllString(name, "$1 $2")

@@ -1,3 +1,3 @@
-// Package workflows tests the workflows of GitHub Actions and the scripts of the
-// release workflow, as far as this is possible without GitHub and a registry.
+// Package workflows tests the GitHub Actions workflows and the release workflow's
+// scripts, as far as this is possible without GitHub and a registry.
 package workflows

@@ -16,7 +16,7 @@ var (
 	envoy      = "docker.io/envoyproxy/envoy:distroless-v1.2.3@sha256:" + strings.Repeat("ef", 32)
 )
 
-// run runs a script of .ci in the directory and returns its output and its errors.
+// run runs a .ci script in the directory and returns its output and its errors.
 func run(t *testing.T, directory, script string, arguments ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var output, problems strings.Builder
@@ -27,8 +27,8 @@ func run(t *testing.T, directory, script string, arguments ...string) (stdout, s
 	return output.String(), problems.String(), err
 }
 
-// repository returns a directory with the scripts and the chart, and with the
-// content of more files by path.
+// repository returns a directory with the scripts and the chart, and with more files,
+// whose contents are given by path.
 func repository(t *testing.T, more map[string]string) string {
 	t.Helper()
 	directory := t.TempDir()

@@ -12,10 +12,9 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-// root is the path of the repository.
 const root = "../.."
 
-// workflows returns the content of each workflow by its path.
+// workflows returns each workflow's content by path.
 func workflows(t *testing.T) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*"))
@@ -72,12 +71,12 @@ var (
 	uses = regexp.MustCompile(`(?m)^\s*(?:- )?uses: *(.*)$`)
 	// pinned matches an action at a commit, with its version in a comment.
 	pinned = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
-	// local matches a workflow or an action of this repository, at the same commit.
+	// local matches a workflow or an action in this repository, at the same commit.
 	local = regexp.MustCompile(`^\./[\w./-]+$`)
 )
 
 func TestActionsArePinnedToCommits(t *testing.T) {
-	// The owner of an action can move a tag to another commit.
+	// An action's owner can move a tag to another commit.
 	for path, content := range workflows(t) {
 		for _, found := range uses.FindAllStringSubmatch(string(content), -1) {
 			if !pinned.MatchString(found[1]) && !local.MatchString(found[1]) {
@@ -135,7 +134,7 @@ func TestCIRunsTheTargetsOfItsScriptInParallel(t *testing.T) {
 	}
 }
 
-// jobPermissions are the permissions of each job, in addition to contents: read.
+// jobPermissions are each job's permissions, in addition to contents: read.
 var jobPermissions = map[string][]string{
 	"release.yml image":  {"attestations: write", "id-token: write", "packages: write"},
 	"release.yml chart":  {"attestations: write", "id-token: write", "packages: write"},
@@ -177,7 +176,7 @@ func additional(p *actionlint.Permissions) []string {
 	return found
 }
 
-// writtenDigest matches a digest of an image.
+// writtenDigest matches an image digest.
 var writtenDigest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
 func TestNoDigestOfAnImageIsWrittenByHand(t *testing.T) {
