@@ -19,11 +19,12 @@ func TestNoCodeComparesTheMessageOfACondition(t *testing.T) {
 	})
 }
 
-// notConditions are the messages that the code compares, and that are not messages of conditions.
+// notConditions are the messages that the code compares, and that do not come from
+// conditions.
 var notConditions = map[string]bool{
-	"internal/controller/notifier.go previous.Message":        true, // of a problem of a tunnel
+	"internal/controller/notifier.go previous.Message":        true, // about a tunnel problem
 	"internal/controller/notifier.go current.Problem.Message": true,
-	"internal/controller/warnings.go w.Message":               true, // of a warning about a Gateway
+	"internal/controller/warnings.go w.Message":               true, // in a warning about a Gateway
 }
 
 // comparedMessages returns the fields Message that the node compares with anything but "".
@@ -54,7 +55,7 @@ func compared(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// comparesStrings contains the functions of package strings that compare.
+// comparesStrings contains the comparing functions in package strings.
 var comparesStrings = map[string]bool{
 	"Contains": true, "HasPrefix": true, "HasSuffix": true, "EqualFold": true, "Index": true, "Compare": true, "Cut": true, "CutPrefix": true, "CutSuffix": true,
 }

@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// root is the root of the repository.
 const root = "../.."
 
-// source is the source code of the product without tests and this package.
+// source is the product's source code without tests and this package.
 type source struct {
 	fset  *token.FileSet
 	files map[string]*ast.File // by the path from the root
@@ -41,7 +40,7 @@ func parseSource(t *testing.T) source {
 	return s
 }
 
-// inspect calls the function for each node of the source. where describes its position.
+// inspect calls the function for each node in the source. where describes its position.
 func (s source) inspect(f func(file string, n ast.Node, where string)) {
 	for name, file := range s.files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -74,7 +73,7 @@ func variables(t *testing.T) []string {
 	return names
 }
 
-// isSelector reports whether the expression is the name of the package.
+// isSelector reports whether the expression selects the name from the package.
 func isSelector(e ast.Expr, packageName, name string) bool {
 	selector, ok := e.(*ast.SelectorExpr)
 	if !ok {

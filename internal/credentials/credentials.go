@@ -1,5 +1,5 @@
-// Package credentials determines the Cloudflare account of a Gateway's tunnel and the
-// source of the API token for that account. The controller and the plan command use the
+// Package credentials determines the Cloudflare account for a Gateway's tunnel and where
+// the API token for that account comes from. The controller and the plan command use the
 // same rules.
 package credentials
 
@@ -13,32 +13,31 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// Default is the default Cloudflare account and its API token. The TunnelConfiguration of
-// a GatewayClass can override both.
+// Default is the default Cloudflare account and its API token. A GatewayClass can
+// override both in its TunnelConfiguration.
 type Default struct {
-	// Account is the ID of the account.
+	// Account is the account ID.
 	Account string
 	// Token is the API token if it is not in a Secret.
 	Token string
-	// Secret is the Secret that contains the API token under the key
-	// [v1alpha1.DefaultSecretKey].
+	// Secret contains the API token under the key [v1alpha1.DefaultSecretKey].
 	Secret types.NamespacedName
 }
 
-// Source is an account and the source of its API token. Equal sources have the same
+// Source is an account and where its API token comes from. Equal sources have the same
 // account and token unless the Secret changes.
 type Source struct {
-	// Account is the ID of the account.
+	// Account is the account ID.
 	Account string
 	// Token is the API token if it is not in a Secret.
 	Token string
-	// Secret is the Secret that contains the API token under Key.
+	// Secret contains the API token under Key.
 	Secret types.NamespacedName
 	Key    string
 }
 
 // ForSettings returns the source for a Gateway with these settings. Nil settings are
-// equivalent to the settings of a GatewayClass without parameters.
+// equivalent to those of a GatewayClass without parameters.
 func (d Default) ForSettings(s *settings.Settings) Source {
 	source := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
 	if s == nil || s.Spec.Account == nil {
@@ -65,8 +64,8 @@ func (d Default) ForTunnel(spec v1alpha1.TunnelSpec, namespace string) (Source, 
 	return source, spec.AccountID == d.Account
 }
 
-// SecretReference returns the reference to the Secret with the API token for the spec of a
-// Tunnel, or nil for the default token.
+// SecretReference returns the reference to the Secret with the API token for a Tunnel's
+// spec, or nil for the default token.
 func (d Default) SecretReference(s *settings.Settings) *v1alpha1.SecretKeyReference {
 	if s == nil || s.Spec.Account == nil || s.Spec.Account.APITokenSecretRef == nil {
 		return nil
@@ -81,8 +80,7 @@ func (s Source) HasToken() bool { return s.Token != "" || s.Secret.Name != "" }
 
 // TokenError means that no API token is available.
 type TokenError struct {
-	// Secret is the Secret that must contain the token; empty if the token does not come
-	// from a Secret.
+	// Secret must contain the token; empty if the token does not come from a Secret.
 	Secret types.NamespacedName
 	// Reason describes the cause.
 	Reason string

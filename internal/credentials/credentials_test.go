@@ -13,7 +13,7 @@ import (
 )
 
 func TestClassOverridesTheDefault(t *testing.T) {
-	// The account and the token of a GatewayClass override the default separately.
+	// A GatewayClass overrides the default account and the default token separately.
 	defaults := credentials.Default{Account: "default", Token: "token"}
 	secret := types.NamespacedName{Namespace: "platform", Name: "own"}
 	for name, test := range map[string]struct {

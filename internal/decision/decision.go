@@ -1,6 +1,6 @@
-// Package decision decides what follows from the objects of a Gateway and from the record of its
-// Tunnel, for both data planes. The controller executes decisions, and the plan command prints
-// them.
+// Package decision decides what follows from a Gateway's objects and from its Tunnel's
+// record, for both data planes. The controller executes decisions, and the plan command
+// prints them.
 package decision
 
 import (
@@ -17,11 +17,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Options are the settings of the controller that affect decisions.
+// Options are the controller settings that affect decisions.
 type Options struct {
 	Gateway gateway.Options
 	Tunnel  tunnel.Options
-	// Account is the Cloudflare account of tunnels whose class does not configure another one.
+	// Account is the Cloudflare account for tunnels whose GatewayClass does not configure
+	// another one.
 	Account credentials.Default
 }
 
@@ -30,7 +31,7 @@ func DataPlanes() routing.DataPlanes {
 	return routing.DataPlanes{v1alpha1.DataPlaneIngressRules: ingress.Capabilities(), v1alpha1.DataPlaneEnvoy: envoy.Capabilities()}
 }
 
-// Decision is what follows from the objects of one Gateway. Nothing changes it.
+// Decision is what follows from one Gateway's objects. Nothing changes it.
 type Decision struct {
 	gateway types.NamespacedName
 	options Options
@@ -42,7 +43,7 @@ type Decision struct {
 // Plane is the decision for one data plane.
 type Plane struct {
 	Result *gateway.Result
-	// Configuration is the desired configuration of the tunnel; nil if the Gateway is not
+	// Configuration is the tunnel's desired configuration; nil if the Gateway is not
 	// accepted. Hash is its hash.
 	Configuration *provider.Configuration
 	Hash          string
@@ -51,8 +52,8 @@ type Plane struct {
 	Excess string
 }
 
-// Decide returns the decision about the Gateway of the Snapshot. t is its Tunnel as it was last
-// written or read, or nil.
+// Decide returns the decision about the Gateway in the Snapshot. t is its Tunnel as it
+// was last written or read, or nil.
 func Decide(s *gateway.Snapshot, t *v1alpha1.Tunnel, o Options) *Decision {
 	d := &Decision{gateway: types.NamespacedName{Namespace: s.Gateway.Namespace, Name: s.Gateway.Name}, options: o}
 	d.first = newPlane(s, tunnel.RecordedDataPlane(t), o)
@@ -65,7 +66,7 @@ func Decide(s *gateway.Snapshot, t *v1alpha1.Tunnel, o Options) *Decision {
 	return d
 }
 
-// newPlane decides for the data plane, or for that of the settings if it is empty.
+// newPlane decides for the data plane, or for the one in the settings if it is empty.
 func newPlane(s *gateway.Snapshot, plane v1alpha1.DataPlane, o Options) *Plane {
 	snapshot := *s
 	snapshot.DataPlane = plane
@@ -80,10 +81,10 @@ func newPlane(s *gateway.Snapshot, plane v1alpha1.DataPlane, o Options) *Plane {
 // isFor reports whether the decision is for the data plane.
 func (p *Plane) isFor(plane v1alpha1.DataPlane) bool { return p != nil && p.Result.DataPlane == plane }
 
-// Has reports whether the configuration of the plane has the hash. p can be nil.
+// Has reports whether the plane's configuration has the hash. p can be nil.
 func (p *Plane) Has(hash string) bool { return p != nil && p.Configuration != nil && p.Hash == hash }
 
-// Digest returns the digest of the configuration, for a Gateway in the namespace.
+// Digest returns the configuration's digest, for a Gateway in the namespace.
 func (p *Plane) Digest(namespace string) *ingress.Digest {
 	if p.isFor(v1alpha1.DataPlaneEnvoy) {
 		return ingress.NewEnvoyDigest(p.Result.Table, namespace)
@@ -91,8 +92,9 @@ func (p *Plane) Digest(namespace string) *ingress.Digest {
 	return ingress.NewDigest(p.Result.Table, namespace)
 }
 
-// Plane returns the decision for the data plane in effect, which a step of the tunnel's lifecycle
-// can change in the record of the Tunnel. t can be nil.
+// Plane returns the decision for the data plane in effect. A step in the tunnel's
+// lifecycle can change the data plane in the Tunnel's record, so the result depends on t,
+// which can be nil.
 func (d *Decision) Plane(t *v1alpha1.Tunnel) *Plane {
 	if d.second.isFor(tunnel.RecordedDataPlane(t)) {
 		return d.second
@@ -109,7 +111,7 @@ func (d *Decision) Other(t *v1alpha1.Tunnel) *Plane {
 	return d.first
 }
 
-// Envoy returns the decision for the Envoys of the Tunnel, or nil if it has none.
+// Envoy returns the decision for the Tunnel's Envoys, or nil if it has none.
 func (d *Decision) Envoy(t *v1alpha1.Tunnel) *Plane {
 	if !tunnel.UsesIdentity(t) {
 		return nil
@@ -122,7 +124,7 @@ func (d *Decision) Envoy(t *v1alpha1.Tunnel) *Plane {
 	return nil
 }
 
-// Settings returns the settings of the Gateway, or nil if they are not valid. d can be nil.
+// Settings returns the Gateway's settings, or nil if they are not valid. d can be nil.
 func (d *Decision) Settings() *settings.Settings {
 	if d == nil {
 		return nil
@@ -133,8 +135,8 @@ func (d *Decision) Settings() *settings.Settings {
 // Paused reports whether the Gateway is paused.
 func (d *Decision) Paused() bool { return d.first.Result.Paused }
 
-// Desired returns the desired state of the tunnel. It returns nil if the settings are not valid
-// or name no account.
+// Desired returns the tunnel's desired state. It returns nil if the settings are not
+// valid or name no account.
 func (d *Decision) Desired(t *v1alpha1.Tunnel) *tunnel.Desired {
 	p, s := d.Plane(t), d.Settings()
 	if s == nil {

@@ -65,7 +65,7 @@ func planeOf(p *decision.Plane) v1alpha1.DataPlane {
 	return p.Result.DataPlane
 }
 
-// The record of the Tunnel selects the data plane, and the settings select that of a new Tunnel.
+// The Tunnel's record selects the data plane, and for a new Tunnel the settings do.
 func TestTheRecordSelectsThePlane(t *testing.T) {
 	changing := recorded(rules)
 	changing.Status.DataPlaneChange = &v1alpha1.DataPlaneChange{To: envoy, Phase: v1alpha1.DataPlaneAddingEnvoy}
@@ -117,8 +117,8 @@ func TestDecideChangesNothing(t *testing.T) {
 	}
 }
 
-// The outcome for the tunnel becomes the result of the last write, unless something before the
-// write prevents it.
+// The outcome for the tunnel becomes the result of the last write, unless something
+// before the write prevents it.
 func TestOutcomeOfTheTunnelBecomesTheResultOfTheWrite(t *testing.T) {
 	rejected := snapshot(rules)
 	rejected.Gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}

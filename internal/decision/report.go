@@ -7,12 +7,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// Evidence is what the statuses report and what does not follow from the objects of the Gateway.
-// A plan knows only the shared hostnames.
+// Evidence is what the statuses report and what does not follow from the Gateway's
+// objects. A plan knows only the shared hostnames.
 type Evidence struct {
 	// Shared are the hostnames that other Gateways also serve.
 	Shared gateway.Shared
-	// Connectors is the state of the connectors, and Envoys that of their Envoys; nil if they do
+	// Connectors is the connectors' state, and Envoys their Envoys' state; nil if they do
 	// not exist or are not known.
 	Connectors *gateway.Readiness
 	Envoys     *gateway.Envoys
@@ -45,9 +45,9 @@ func (d *Decision) push(t *v1alpha1.Tunnel, o tunnel.Outcome) gateway.Push {
 	return p
 }
 
-// Withdraw returns the report that resets the statuses of the ListenerSets and routes of a Gateway
-// that is not served. If another controller manages the Gateway, the ListenerSets keep their
-// statuses, which do not name the controller that wrote them.
+// Withdraw returns the report that resets the statuses of the ListenerSets and routes on
+// a Gateway that is not served. If another controller manages the Gateway, the
+// ListenerSets keep their statuses, which do not name the controller that wrote them.
 func Withdraw(key gateway.Owner, s *gateway.Snapshot, managed bool) gateway.Report {
 	report := gateway.ResetReport(key, s)
 	if !managed {

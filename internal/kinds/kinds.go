@@ -1,6 +1,6 @@
-// Package kinds lists the kinds of objects that decisions are based on, and how the controller and
-// a plan read them. The schemes, the cache, the checks of CRDs and permissions, the lists of a plan
-// and the kinds in manifests follow from it.
+// Package kinds lists the kinds of objects that decisions are based on, and how the
+// controller and a plan read them. The schemes, the cache, the CRD and permission checks,
+// a plan's lists and the kinds in manifests follow from it.
 package kinds
 
 import (
@@ -36,20 +36,20 @@ const (
 	Listed
 	// OnDemand means that a plan reads objects when a decision needs them.
 	OnDemand
-	// Metadata means that a plan reads only the metadata of the objects. Manifests cannot
+	// Metadata means that a plan reads only the objects' metadata. Manifests cannot
 	// contain them.
 	Metadata
 )
 
 // Kind is a kind of object.
 type Kind struct {
-	// Plural is the name of the kind's objects in messages.
+	// Plural names the kind's objects in messages.
 	Plural string
 	// ClusterScoped means that the objects have no namespace.
 	ClusterScoped bool
 	// OwnNamespace means that the objects are read only in the controller's own namespace.
 	OwnNamespace bool
-	// WatchMetadata means that the controller watches only the metadata of the objects.
+	// WatchMetadata means that the controller watches only the objects' metadata.
 	WatchMetadata bool
 	// Plan is how a plan reads the objects.
 	Plan PlanRead
@@ -60,7 +60,7 @@ type Kind struct {
 	list List
 }
 
-// api is a version of an API group.
+// api is one version of an API group.
 type api struct {
 	version schema.GroupVersion
 	install func(*runtime.Scheme) error
@@ -68,7 +68,7 @@ type api struct {
 	custom bool
 }
 
-// all contains the kinds in the order of their declaration.
+// all contains the kinds in the order in which they are declared.
 var all []Kind
 
 // declare adds the kind to [All].
@@ -86,7 +86,7 @@ func Select(matches func(Kind) bool) []Kind {
 	return slices.DeleteFunc(All(), func(k Kind) bool { return !matches(k) })
 }
 
-// Scheme returns a new scheme with the types of the kinds.
+// Scheme returns a new scheme with the kinds' types.
 func Scheme(of []Kind) *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, k := range of {
@@ -97,13 +97,13 @@ func Scheme(of []Kind) *runtime.Scheme {
 	return s
 }
 
-// GVK returns the version of the kind that is read, which is also the version of its objects in
-// manifests after their conversion.
+// GVK returns the version in which the kind is read, and to which its objects in
+// manifests are converted.
 func (k Kind) GVK() schema.GroupVersionKind {
 	return k.api.version.WithKind(reflect.TypeOf(k.object).Elem().Name())
 }
 
-// Resource returns the API resource of the kind.
+// Resource returns the kind's API resource.
 func (k Kind) Resource() schema.GroupResource {
 	return schema.GroupResource{Group: k.api.version.Group, Resource: strings.ToLower(k.Plural)}
 }
@@ -120,7 +120,7 @@ func (k Kind) New() Object { return k.object.DeepCopyObject().(Object) }
 // NewList returns an empty list. The kind must be Listed.
 func (k Kind) NewList() List { return k.list.DeepCopyObject().(List) }
 
-// NewWatched returns an empty object of the type that the controller watches.
+// NewWatched returns an empty object with the type that the controller watches.
 func (k Kind) NewWatched() Object {
 	if !k.WatchMetadata {
 		return k.New()
@@ -130,7 +130,7 @@ func (k Kind) NewWatched() Object {
 	return object
 }
 
-// NewMetadataList returns an empty list of the metadata of objects.
+// NewMetadataList returns an empty list for object metadata.
 func (k Kind) NewMetadataList() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(k.api.version.WithKind(k.GVK().Kind + "List"))

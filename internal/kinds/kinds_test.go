@@ -106,7 +106,8 @@ func resources(of []kinds.Kind) []string {
 	return names
 }
 
-// permitted returns the sorted names of the resources for which the rules grant all verbs.
+// permitted returns the sorted names of the resources for which the rules grant all
+// verbs.
 func permitted(rules []rbacv1.PolicyRule, verbs ...string) []string {
 	var names []string
 	for _, rule := range rules {
@@ -123,10 +124,11 @@ func permitted(rules []rbacv1.PolicyRule, verbs ...string) []string {
 	return names
 }
 
-// action matches an action of a template with its line, or the block of a condition.
+// action matches a template action with its line, or the block below a condition.
 var action = regexp.MustCompile(`(?s)\{\{- if .*?\{\{- end \}\}|(?-s:.*\{\{.*)`)
 
-// chartRules returns the rules in a named template of the chart, except conditional ones.
+// chartRules returns the rules in one of the chart's named templates, except conditional
+// ones.
 func chartRules(t *testing.T, name string) []rbacv1.PolicyRule {
 	t.Helper()
 	text, err := os.ReadFile("../../charts/tunnel-gateway/templates/_rules.tpl")

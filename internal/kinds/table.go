@@ -56,8 +56,8 @@ var (
 		Plural: "CustomResourceDefinitions", ClusterScoped: true, WatchMetadata: true, Plan: Metadata, object: &apiextensionsv1.CustomResourceDefinition{},
 	})
 
-	// Pod is the kind of the connectors' pods, and the kinds below are the other objects that run
-	// connectors.
+	// Pod is the kind of the connector pods. The kinds below are the other objects that
+	// run connectors.
 	Pod                     = declare(coreAPI, Kind{Plural: "Pods", OwnNamespace: true, object: &corev1.Pod{}})
 	ServiceAccount          = declare(coreAPI, Kind{Plural: "ServiceAccounts", OwnNamespace: true, object: &corev1.ServiceAccount{}})
 	NetworkPolicy           = declare(networkingAPI, Kind{Plural: "NetworkPolicies", OwnNamespace: true, object: &networkingv1.NetworkPolicy{}})

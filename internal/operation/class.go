@@ -12,18 +12,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// classSettings are the settings of a GatewayClass that [Wait] compares with the Tunnel. The
-// status of the Tunnel does not show whether the controller has read the latest settings.
+// classSettings are the GatewayClass settings that [Wait] compares with the Tunnel. The
+// Tunnel's status does not show whether the controller has read the latest settings.
 type classSettings struct {
-	// dataPlane is the data plane of the class.
+	// dataPlane is the data plane in the settings.
 	dataPlane v1alpha1.DataPlane
 	// problem describes why the settings are not valid, or is empty.
 	problem string
 }
 
-// readClass reads the class of the Gateway. It also returns the reason why the controller does
-// not manage the Gateway, or "". Only [Wait] requires the permission to read the class: other
-// operations skip the check without it.
+// readClass reads the Gateway's GatewayClass. It also returns the reason why the
+// controller does not manage the Gateway, or "". Only [Wait] requires the permission to
+// read the GatewayClass: other operations skip the check without it.
 func (t Target) readClass(ctx context.Context, o Operation, g *gatewayv1.Gateway) (*gatewayv1.GatewayClass, string, error) {
 	class := &gatewayv1.GatewayClass{}
 	exists, err := t.read(ctx, types.NamespacedName{Name: string(g.Spec.GatewayClassName)}, class)
@@ -40,7 +40,7 @@ func (t Target) readClass(ctx context.Context, o Operation, g *gatewayv1.Gateway
 	return class, "", nil
 }
 
-// readSettings reads the TunnelConfiguration of the class.
+// readSettings reads the TunnelConfiguration for the GatewayClass.
 func (t Target) readSettings(ctx context.Context, class *gatewayv1.GatewayClass) (classSettings, error) {
 	var configuration *v1alpha1.TunnelConfiguration
 	if name, ok := settings.ClassParameters(class); ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// asSettings returns whether the tunnel serves the Gateway with the data plane of its class.
+// asSettings returns whether the tunnel serves the Gateway with the data plane in its
+// GatewayClass settings.
 func (f objects) asSettings() effect {
 	e := f.serving("is served by " + describeDataPlane(tunnel.RecordedDataPlane(f.tunnel)))
 	target := f.targetDataPlane()
@@ -29,8 +30,8 @@ func (f objects) asSettings() effect {
 	return e
 }
 
-// notBegun returns the effect of settings that ask for another data plane than the Tunnel
-// records.
+// notBegun returns the effect when the settings ask for another data plane than the
+// Tunnel records.
 func (f objects) notBegun() effect {
 	if f.tunnel.Spec.Paused {
 		return effect{refused: fmt.Sprintf("the data plane does not change to %s: %s", f.class.dataPlane, pausedHint)}
@@ -42,8 +43,8 @@ func (f objects) notBegun() effect {
 	return effect{outstanding: text}
 }
 
-// targetDataPlane returns the data plane that the settings asked for when the controller last
-// wrote the status of the Tunnel; empty if it has recorded none.
+// targetDataPlane returns the data plane that the settings asked for when the controller
+// last wrote the Tunnel's status; empty if it has recorded none.
 func (f objects) targetDataPlane() v1alpha1.DataPlane {
 	recorded := tunnel.RecordedDataPlane(f.tunnel)
 	switch c := f.changeCondition(); {
@@ -56,8 +57,8 @@ func (f objects) targetDataPlane() v1alpha1.DataPlane {
 	}
 }
 
-// changeCondition returns the DataPlaneApplied condition of the Tunnel since the last change
-// of the Tunnel's spec, or nil.
+// changeCondition returns the Tunnel's DataPlaneApplied condition since the Tunnel's spec
+// last changed, or nil.
 func (f objects) changeCondition() *metav1.Condition {
 	c := conditions.TypeTunnelDataPlaneApplied.Find(f.tunnel.Status.Conditions)
 	if c == nil || c.ObservedGeneration != f.tunnel.Generation {
@@ -66,8 +67,8 @@ func (f objects) changeCondition() *metav1.Condition {
 	return c
 }
 
-// outstandingChange returns the DataPlaneApplied condition of the Tunnel if the data plane of the
-// settings is not in effect, or nil.
+// outstandingChange returns the Tunnel's DataPlaneApplied condition if the data plane in
+// the settings is not in effect, or nil.
 func (f objects) outstandingChange() *metav1.Condition {
 	if c := f.changeCondition(); c != nil && c.Status != metav1.ConditionTrue {
 		return c
@@ -75,8 +76,8 @@ func (f objects) outstandingChange() *metav1.Condition {
 	return nil
 }
 
-// change describes the phase of a change of the data plane and what it waits for. It returns
-// "" if no change is in progress or outstanding.
+// change describes the phase of a data plane change and what it waits for. It returns ""
+// if no change is in progress or outstanding.
 func (f objects) change() string {
 	message, phase := "", ""
 	if c := f.changeCondition(); c != nil && c.Status != metav1.ConditionTrue {

@@ -19,7 +19,7 @@ const (
 	envoy = v1alpha1.DataPlaneEnvoy
 )
 
-// wantsEnvoy sets the data plane of the class. Its default is rules.
+// wantsEnvoy sets the data plane for the GatewayClass. Its default is rules.
 func wantsEnvoy(f *objects) { f.class.dataPlane = envoy }
 
 // servedBy sets the data plane in effect.
@@ -92,7 +92,7 @@ func waitRows() []effectRow {
 	}
 }
 
-// changeClass changes the TunnelConfiguration of the class.
+// changeClass changes the TunnelConfiguration for the GatewayClass.
 func (c *cluster) changeClass(t *testing.T, change func(*v1alpha1.TunnelConfigurationSpec)) {
 	t.Helper()
 	object := &v1alpha1.TunnelConfiguration{}

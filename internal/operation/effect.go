@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// effect is the progress of an operation. Exactly one field is set.
+// effect is an operation's progress. Exactly one field is set.
 type effect struct {
 	// done is the result of an operation that is in effect.
 	done string
@@ -152,7 +152,7 @@ func (f objects) rotation() effect {
 	}
 }
 
-// rotationPhase describes the phase of the rotation.
+// rotationPhase describes the rotation's phase.
 func (f objects) rotationPhase() string {
 	switch f.tunnel.Status.Token.Phase {
 	case v1alpha1.TokenRotating:
@@ -165,8 +165,9 @@ func (f objects) rotationPhase() string {
 }
 
 // serving returns whether the tunnel serves the Gateway as desired: the Gateway is
-// Programmed, the configuration is in effect, the connectors have rolled out, no change of the
-// data plane is in progress, and Envoy, if it serves the Gateway, has the configuration.
+// Programmed, the configuration is in effect, the connectors have rolled out, no data
+// plane change is in progress, and Envoy, if it serves the Gateway, has the
+// configuration.
 func (f objects) serving(done string) effect {
 	accepted := f.falseCondition(conditions.TypeAccepted)
 	notReady := cmp.Or(f.falseCondition(conditions.TypeProgrammed), f.dataPlane())
@@ -188,8 +189,8 @@ func (f objects) serving(done string) effect {
 	}
 }
 
-// rolledOut reports whether the connectors, if there are any, are those of the Tunnel's spec
-// and ready.
+// rolledOut reports whether the connectors, if there are any, are ready and match the
+// Tunnel's spec.
 func (f objects) rolledOut() bool {
 	c := conditions.TypeTunnelConnectorsReady.Find(f.tunnel.Status.Conditions)
 	return c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration == f.tunnel.Generation
@@ -205,20 +206,20 @@ func (f objects) connectors() string {
 }
 
 // reconciled reports whether the controller has handled the last requested reconcile. The
-// conditions of the Tunnel then take it into account.
+// Tunnel's conditions then take it into account.
 func (f objects) reconciled() bool {
 	return f.tunnel.Status.Reconciled == f.tunnel.Annotations[v1alpha1.ReconcileAnnotation]
 }
 
-// applied reports whether the desired configuration is in effect since the last change of
-// the Tunnel's spec.
+// applied reports whether the desired configuration is in effect since the Tunnel's spec
+// last changed.
 func (f objects) applied() bool {
 	c := conditions.TypeTunnelConfigurationApplied.Find(f.tunnel.Status.Conditions)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == f.tunnel.Generation
 }
 
-// notReady returns the Ready condition of the Tunnel if it is False since the last change
-// of the Tunnel's spec, or nil.
+// notReady returns the Tunnel's Ready condition if it is False since the Tunnel's spec
+// last changed, or nil.
 func (f objects) notReady() *metav1.Condition {
 	c := conditions.TypeTunnelReady.Find(f.tunnel.Status.Conditions)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != f.tunnel.Generation {
@@ -235,15 +236,15 @@ func (f objects) readyMessage() string {
 	return ""
 }
 
-// gatewayObserved reports whether the conditions of the Gateway are those of its current
+// gatewayObserved reports whether the Gateway's conditions are for its current
 // generation. The controller writes Accepted and Programmed together.
 func (f objects) gatewayObserved() bool {
 	c := conditions.TypeProgrammed.Find(f.gateway.Status.Conditions)
 	return c != nil && c.ObservedGeneration == f.gateway.Generation
 }
 
-// falseCondition returns the message of a condition of the Gateway that is not True for
-// the current generation, or "".
+// falseCondition returns the message of a Gateway condition that is not True for the
+// current generation, or "".
 func (f objects) falseCondition(t conditions.Type) string {
 	if f.gateway == nil {
 		return ""
@@ -254,7 +255,7 @@ func (f objects) falseCondition(t conditions.Type) string {
 	return ""
 }
 
-// dataPlane returns the message why Envoy does not have the configuration of the Gateway, or
+// dataPlane returns the message why Envoy does not have the Gateway's configuration, or
 // "".
 func (f objects) dataPlane() string {
 	if message := f.falseMessage(conditions.TypeDataPlaneReady); message != "" {
@@ -263,13 +264,13 @@ func (f objects) dataPlane() string {
 	return ""
 }
 
-// falseMessage returns the message of a condition of the Gateway that is not True for the
+// falseMessage returns the message of a Gateway condition that is not True for the
 // current generation as a part of a sentence, or "".
 func (f objects) falseMessage(t conditions.Type) string {
 	c := t.Find(f.gateway.Status.Conditions)
 	switch {
 	case c == nil || c.ObservedGeneration != f.gateway.Generation:
-		return "" // serving waits for the conditions of the current generation
+		return "" // serving waits for the current generation's conditions
 	case c.Status == metav1.ConditionTrue:
 		return ""
 	default:
@@ -277,8 +278,8 @@ func (f objects) falseMessage(t conditions.Type) string {
 	}
 }
 
-// sentence returns a message of a condition as a part of a sentence. The message can contain text
-// of other users.
+// sentence returns a condition's message as a part of a sentence. The message can contain
+// other users' text.
 func sentence(message string) string {
 	return strings.TrimSuffix(terminal.Escape(message), ".")
 }

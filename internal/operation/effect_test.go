@@ -90,7 +90,7 @@ func tokenPhase(p v1alpha1.TokenPhase) func(*objects) {
 
 func all(changes ...func(*objects)) []func(*objects) { return changes }
 
-// effectRow is one row of a golden table: it maps objects to the effect of an operation.
+// effectRow is one row in a golden table: it maps objects to an operation's effect.
 type effectRow struct {
 	name      string
 	operation Operation

@@ -82,7 +82,7 @@ func (t Target) findTunnel(ctx context.Context, o Operation, waits bool) (*v1alp
 	return object, nil
 }
 
-// tunnelProblem returns why the Tunnel is not that of the Gateway, or "".
+// tunnelProblem returns why the Tunnel does not belong to the Gateway, or "".
 func (t Target) tunnelProblem(object *v1alpha1.Tunnel) string {
 	spec := object.Spec
 	if spec.ControllerName == string(t.ControllerName) && spec.Gateway == (v1alpha1.GatewayReference{Namespace: t.Gateway.Namespace, Name: t.Gateway.Name}) {
@@ -103,7 +103,7 @@ func (t Target) noTunnel(g *gatewayv1.Gateway) error {
 	return fmt.Errorf("%s; set --controller-namespace if the controller runs in another namespace", text)
 }
 
-// maxNames is the maximum number of Gateways that an error lists.
+// An error lists at most maxNames Gateways.
 const maxNames = 10
 
 // notFound returns the error about a Gateway that does not exist, with a Gateway that the
@@ -136,8 +136,8 @@ func (t Target) notFound(ctx context.Context) error {
 	return fmt.Errorf("%s; Gateways of this controller: %s", text, strings.Join(names, ", "))
 }
 
-// explain adds what was attempted to an error of the API server. For a missing permission,
-// the error of the API server names the user, the verb and the resource.
+// explain adds what was attempted to an error from the API server. For a missing
+// permission, the API server's error names the user, the verb and the resource.
 func explain(attempted string, object client.Object, err error) error {
 	if err == nil {
 		return nil

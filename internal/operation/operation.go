@@ -29,27 +29,27 @@ const (
 	Pause Operation = "pause"
 	// Resume ends a Pause.
 	Resume Operation = "resume"
-	// RotateToken rotates the token of the connectors.
+	// RotateToken rotates the token with which the connectors run.
 	RotateToken Operation = "rotate-token"
-	// Wait changes nothing. It is in effect when the tunnel serves the Gateway with the data
-	// plane of its GatewayClass, and no change of the data plane is in progress.
+	// Wait changes nothing. It is in effect when the tunnel serves the Gateway with the
+	// data plane in its GatewayClass settings, and no data plane change is in progress.
 	Wait Operation = "wait"
 )
 
-// Target is the Gateway of an operation.
+// Target is the Gateway on which an operation works.
 type Target struct {
 	Client  client.WithWatch
 	Gateway types.NamespacedName
 	// ControllerName is the controller that must manage the Gateway.
 	ControllerName gatewayv1.GatewayController
-	// ControllerNamespace is the namespace of the Tunnels.
+	// ControllerNamespace is the Tunnels' namespace.
 	ControllerNamespace string
 }
 
-// String returns the kind, namespace and name of the Gateway.
+// String returns the Gateway's kind, namespace and name.
 func (t Target) String() string { return "Gateway " + t.Gateway.String() }
 
-// requestTimeout is the timeout of an operation without waiting.
+// requestTimeout limits an operation that does not wait.
 const requestTimeout = 30 * time.Second
 
 // Waiting determines how long to wait for an operation.
@@ -65,7 +65,7 @@ type Waiting struct {
 type objects struct {
 	gateway *gatewayv1.Gateway
 	tunnel  *v1alpha1.Tunnel
-	// class are the settings of the Gateway's class. Only Wait reads them.
+	// class has the settings of the GatewayClass. Only Wait reads them.
 	class classSettings
 }
 
@@ -127,8 +127,8 @@ func (o Operation) inEffectAlready(found objects, waits bool) string {
 	return ""
 }
 
-// request writes the annotations that request the operation. The time makes the values of
-// two requests differ.
+// request writes the annotations that request the operation. The time makes the values
+// differ between two requests.
 func (t Target) request(ctx context.Context, o Operation, now time.Time) error {
 	value := now.UTC().Format(time.RFC3339Nano)
 	switch o {
@@ -137,15 +137,14 @@ func (t Target) request(ctx context.Context, o Operation, now time.Time) error {
 	case Resume:
 		return t.annotate(ctx, &gatewayv1.Gateway{}, t.Gateway, map[string]any{v1alpha1.PausedAnnotation: nil})
 	case RotateToken:
-		// The reconcile shows when the conditions of the Tunnel take the request into
-		// account.
+		// The reconcile shows when the Tunnel's conditions take the request into account.
 		return t.annotate(ctx, &v1alpha1.Tunnel{}, t.tunnelKey(), map[string]any{v1alpha1.RotateTokenAnnotation: value, v1alpha1.ReconcileAnnotation: value})
 	default:
 		return t.annotate(ctx, &v1alpha1.Tunnel{}, t.tunnelKey(), map[string]any{v1alpha1.ReconcileAnnotation: value})
 	}
 }
 
-// annotate sets annotations of an object. A value of nil removes the annotation.
+// annotate sets an object's annotations. A nil value removes the annotation.
 func (t Target) annotate(ctx context.Context, object client.Object, key types.NamespacedName, annotations map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {

@@ -77,7 +77,7 @@ func (c *cluster) forbid(verb string, object client.Object) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "shared", errors.New(`User "jane" cannot `+verb+` resource "`+resource+`"`))
 }
 
-// clusterWith returns a cluster with the objects of a serving Gateway.
+// clusterWith returns a cluster with a serving Gateway's objects.
 func clusterWith(changes ...func(*objects)) *cluster {
 	f := serving(changes...)
 	var list []client.Object
@@ -121,7 +121,6 @@ func (c *cluster) changeTunnel(t *testing.T, change func(*v1alpha1.Tunnel)) {
 	}
 }
 
-// result is the result of an operation.
 type result struct {
 	message string
 	err     error
@@ -328,7 +327,7 @@ func TestGatewayThatCannotBeUsedIsExplained(t *testing.T) {
 	}
 }
 
-// symptoms are the parts of messages that the page about the commands explains.
+// symptoms are the message parts that the page about the commands explains.
 var symptoms = []string{
 	"not found; did you mean", "not found; Gateways of this controller:", "has no Tunnel in namespace", "; set --controller-name", "is forbidden: User", notProcessed,
 	"the Gateway is not Accepted: ", "the Gateway is not Programmed: ", "is paused, so its token cannot be rotated", "the controller changes nothing; resume it",

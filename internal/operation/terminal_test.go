@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A client that can write the status of a Gateway or a Tunnel must not control the terminal of a user
-// who waits for it.
+// A client that can write a Gateway's or Tunnel's status must not control the terminal of
+// a user who waits for it.
 func TestMessagesDoNotControlTheTerminal(t *testing.T) {
 	const hostile = "no\x1b]0;title\a\r\x1b[2Kready\u009b1A\nGateway infra/shared is served"
 	for _, found := range []objects{

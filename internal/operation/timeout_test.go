@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// silentCluster returns a cluster whose API server never answers.
+// silentCluster returns a cluster whose API server never responds.
 func silentCluster() *cluster {
 	c := clusterWith()
 	c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{

@@ -20,16 +20,16 @@ const (
 	// pollInterval is the interval at which the objects are read if no watch reports a
 	// change, for example because the user may not watch them.
 	pollInterval = 5 * time.Second
-	// settleTime is the time for which a final effect must last. The controller writes the
-	// statuses of the Tunnel and of the Gateway one after the other.
+	// A final effect must last for settleTime. The controller writes the statuses of the
+	// Tunnel and the Gateway one after the other.
 	settleTime = time.Second
 )
 
-// errTimeout is the cause of the end of the context after the timeout.
+// errTimeout is the context's cause after the timeout.
 var errTimeout = errors.New("timeout")
 
-// ErrStillRequested is the error of an operation that was requested and whose wait the
-// caller has canceled.
+// ErrStillRequested is returned when an operation was requested and the caller has
+// canceled the wait.
 var ErrStillRequested = errors.New("interrupted; the request stays in effect")
 
 // wait waits until the operation is in effect, a user must act or the context ends.
@@ -77,7 +77,8 @@ func (t Target) result(o Operation, e effect) (string, error) {
 	}
 }
 
-// unfinished returns the error of a wait that has ended before the operation was in effect.
+// unfinished returns the error for a wait that has ended before the operation was in
+// effect.
 func (t Target) unfinished(ctx context.Context, o Operation, e effect, timeout time.Duration) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):
@@ -89,7 +90,7 @@ func (t Target) unfinished(ctx context.Context, o Operation, e effect, timeout t
 	}
 }
 
-// remainder returns the end of an error, which states whether the request stays in effect.
+// remainder returns how an error ends: with whether the request stays in effect.
 func (o Operation) remainder() string {
 	if o == Wait {
 		return ""
@@ -136,7 +137,7 @@ func (t Target) readObjects(ctx context.Context, o Operation) (found objects, lo
 	return found, lost, err
 }
 
-// changes returns a channel that receives a value after a change of the objects, until the
+// changes returns a channel that receives a value after the objects change, until the
 // context ends.
 func (t Target) changes(ctx context.Context) <-chan struct{} {
 	changed := make(chan struct{}, 1)

@@ -1,4 +1,4 @@
-// Package progress shows the progress of a command in the terminal.
+// Package progress shows in the terminal which step a command is at.
 package progress
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// Line shows the current step of a command. On a terminal it rewrites one line in place;
+// Line shows a command's current step. On a terminal it rewrites one line in place;
 // elsewhere it prints one line for each slow step.
 type Line struct {
 	w io.Writer
-	// width returns the width of the terminal in columns, or 0 if w is not a terminal.
+	// width returns the terminal width in columns, or 0 if w is not a terminal.
 	width func() int
 }
 
@@ -35,8 +35,9 @@ func New(w io.Writer) *Line {
 }
 
 // Step shows the name of a step that takes longer than a second, until done is called. It
-// escapes the name, which can contain text of other users. On a terminal, done erases the line. Callers must call done exactly once, and must neither
-// start another step nor write to w before.
+// escapes the name, which can contain other users' text. On a terminal, done erases the
+// line. Callers must call done exactly once, and must neither start another step nor
+// write to w before.
 func (l *Line) Step(name string) (done func()) {
 	name = terminal.Escape(name)
 	stop, stopped := make(chan struct{}), make(chan struct{})

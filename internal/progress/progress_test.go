@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// output returns the output of a step of the given duration.
+// output returns what a step with the given duration prints.
 func output(t *testing.T, width int, name string, duration time.Duration) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -47,7 +47,7 @@ func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 }
 
 func TestStepCutsAtTheTerminalWidth(t *testing.T) {
-	// The width of the terminal limits the number of characters, not of bytes.
+	// The terminal width limits characters, not bytes.
 	if got := output(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
 		t.Errorf("wrote %q, want the first three characters", got)
 	}

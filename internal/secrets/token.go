@@ -12,8 +12,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 )
 
-// ReadToken returns the API token in the Secret of the source, and the resource version of the
-// Secret. It returns a [*credentials.TokenError] if the Secret does not exist or contains no token.
+// ReadToken returns the API token in the source's Secret, and the Secret's resource
+// version. It returns a [*credentials.TokenError] if the Secret does not exist or
+// contains no token.
 func ReadToken(ctx context.Context, r client.Reader, s credentials.Source) (token, version string, err error) {
 	var secret corev1.Secret
 	err = r.Get(ctx, s.Secret, &secret)

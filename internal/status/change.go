@@ -11,22 +11,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Change is a change of a status that is reported as an event.
+// Change is a status change that is reported as an event.
 type Change struct {
 	// Warning reports whether the condition now reports a problem.
 	Warning bool
-	// Reason is the reason of the condition, or [conditions.EventResolved].
+	// Reason is the condition's reason, or [conditions.EventResolved].
 	Reason  string
 	Message string
-	// Orphaned reports whether the change is the removal of a route's last parent. No
-	// condition, and therefore no Reason, describes it.
+	// Orphaned reports whether a route has lost its last parent. No condition, and
+	// therefore no Reason, describes this.
 	Orphaned bool
 }
 
-// changes compares the conditions before and after an update. Each message begins
-// with the prefix, which names the part of the object. Programmed causes no change, because
-// it follows from the other conditions or from an update of the tunnel. The controller
-// reports events for updates of the tunnel.
+// changes compares the conditions before and after an update. Each message begins with
+// the prefix, which names a part of the object. Programmed causes no change, because it
+// follows from the other conditions or from an update to the tunnel. The controller
+// reports events for tunnel updates.
 func changes(before, after []metav1.Condition, prefix string) []Change {
 	var found []Change
 	for _, t := range conditions.Types {
@@ -46,8 +46,8 @@ func changes(before, after []metav1.Condition, prefix string) []Change {
 	return found
 }
 
-// conditionChange compares a condition of the type before and after an update. Each can be
-// nil. It returns false when the change needs no event.
+// conditionChange compares a condition before and after an update. Each can be nil. It
+// returns false when the change needs no event.
 func conditionChange(t conditions.Type, before, after *metav1.Condition) (Change, bool) {
 	wasUnhealthy, unhealthy := isUnhealthy(t, before), isUnhealthy(t, after)
 	switch {
@@ -67,7 +67,7 @@ func isUnhealthy(t conditions.Type, c *metav1.Condition) bool {
 	return c != nil && c.Status != t.Expected() && c.Status != metav1.ConditionUnknown
 }
 
-// listenerChanges compares the listeners of a Gateway or of a ListenerSet.
+// listenerChanges compares a Gateway's or ListenerSet's listeners.
 func listenerChanges[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](before, after []S) []Change {
 	var found []Change
 	previous := gateway.ConditionsByListener(before)
@@ -78,7 +78,7 @@ func listenerChanges[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus]
 	return found
 }
 
-// parentChanges compares the entries of the controller in the status of a route.
+// parentChanges compares the controller's entries in a route's status.
 func parentChanges(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController, namespace string) []Change {
 	var found []Change
 	for _, entry := range after {
@@ -96,8 +96,8 @@ func parentChanges(before, after []gatewayv1.RouteParentStatus, controller gatew
 	return found
 }
 
-// orphanChanges returns the change for a route that loses the last entry of the controller,
-// although its Gateway exists.
+// orphanChanges returns the change for a route that loses its last entry from the
+// controller, although its Gateway exists.
 func orphanChanges(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController, orphan *gateway.Orphan) []Change {
 	if orphan == nil || !losesLastEntry(before, after, controller) {
 		return nil
@@ -105,7 +105,7 @@ func orphanChanges(before, after []gatewayv1.RouteParentStatus, controller gatew
 	return []Change{{Warning: true, Message: orphan.Message, Orphaned: true}}
 }
 
-// losesLastEntry reports whether only before contains an entry of the controller.
+// losesLastEntry reports whether only before contains an entry by the controller.
 func losesLastEntry(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController) bool {
 	isOwn := func(entry gatewayv1.RouteParentStatus) bool { return entry.ControllerName == controller }
 	return slices.ContainsFunc(before, isOwn) && !slices.ContainsFunc(after, isOwn)

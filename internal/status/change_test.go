@@ -78,7 +78,7 @@ func TestWriterReportsTheLossOfTheLastParentOnce(t *testing.T) {
 	}
 }
 
-// setRoute sets the entries in the status of the route, and its parents.
+// setRoute sets the entries in the route's status, and its parents.
 func (cluster *fakeCluster) setRoute(t *testing.T, entries []gatewayv1.RouteParentStatus, parents ...string) {
 	t.Helper()
 	route := &gatewayv1.HTTPRoute{}

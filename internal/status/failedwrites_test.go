@@ -7,7 +7,8 @@ import (
 )
 
 func TestFailedWritesAreForgotten(t *testing.T) {
-	// They go with their owner, and when the last of them succeeds.
+	// They are forgotten with their owner, and when the owner's last failed write
+	// succeeds.
 	unwritten := map[gateway.Owner]int{}
 	w := &Writer{Unwritten: func(owner gateway.Owner, count int) { unwritten[owner] = count }}
 	gone, written := target{owner: gateway.Owner{Kind: "Gateway"}}, target{owner: gateway.Owner{Kind: "ListenerSet"}}

@@ -1,6 +1,6 @@
-// Package status writes a gateway.Report to the API server. It merges the report
-// into the current statuses of the objects, and updates the statuses that change.
-// Package gateway decides the contents of the report.
+// Package status writes a gateway.Report to the API server. It merges the report into the
+// objects' current statuses, and updates the statuses that change. Package gateway
+// decides what the report contains.
 package status
 
 import (
@@ -16,13 +16,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// mergeConditions merges the desired conditions into the current conditions.
-// Conditions of other types remain. A desired condition for an older generation
-// than the current condition is ignored. The transition time changes only when the
-// status value changes.
+// mergeConditions merges the desired conditions into the current conditions. Conditions
+// with other types remain. A desired condition for an older generation than the current
+// condition is ignored. The transition time changes only when the status value changes.
 func mergeConditions(current, desired []metav1.Condition, now metav1.Time) []metav1.Condition {
 	if !slices.ContainsFunc(desired, func(c metav1.Condition) bool { return changesCondition(current, c) }) {
-		return current // most statuses are up to date, and thousands of them are compared
+		return current // most statuses are up to date, and thousands are compared
 	}
 	merged := slices.Clone(current)
 	for _, condition := range desired {
@@ -36,8 +35,8 @@ func mergeConditions(current, desired []metav1.Condition, now metav1.Time) []met
 	return merged
 }
 
-// changesCondition reports whether the desired condition differs from the current condition
-// of its type.
+// changesCondition reports whether the desired condition differs from the current
+// condition with its type.
 func changesCondition(current []metav1.Condition, desired metav1.Condition) bool {
 	existing := meta.FindStatusCondition(current, desired.Type)
 	if existing == nil {
@@ -47,7 +46,7 @@ func changesCondition(current []metav1.Condition, desired metav1.Condition) bool
 	return *existing != desired
 }
 
-// withoutOptional removes the current conditions of the optional types that are not desired.
+// withoutOptional removes current conditions with an optional type that are not desired.
 func withoutOptional(types []conditions.Type, current, desired []metav1.Condition) []metav1.Condition {
 	for _, t := range types {
 		if t.IsOptional() && t.Find(desired) == nil && t.Find(current) != nil {
@@ -57,9 +56,9 @@ func withoutOptional(types []conditions.Type, current, desired []metav1.Conditio
 	return current
 }
 
-// hasNewerGeneration reports whether a current condition is for a newer generation
-// than the desired conditions, and one of them has its type. The desired conditions are
-// then outdated. A desired condition that was kept from an older generation is not
+// hasNewerGeneration reports whether a current condition is for a newer generation than
+// the desired conditions, and a desired condition has its type. The desired conditions
+// are then outdated. A desired condition that was kept from an older generation is not
 // considered.
 func hasNewerGeneration(current, desired []metav1.Condition) bool {
 	generation := int64(0)
@@ -72,8 +71,8 @@ func hasNewerGeneration(current, desired []metav1.Condition) bool {
 	})
 }
 
-// MergeGateway merges the desired status into the current status of a Gateway, and
-// reports whether the status changes.
+// MergeGateway merges the desired status into a Gateway's current status, and reports
+// whether the status changes.
 func MergeGateway(current, desired gatewayv1.GatewayStatus, now metav1.Time) (gatewayv1.GatewayStatus, bool) {
 	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current, false
@@ -90,9 +89,9 @@ func MergeGateway(current, desired gatewayv1.GatewayStatus, now metav1.Time) (ga
 	return merged, !equality.Semantic.DeepEqual(current, merged)
 }
 
-// MergeListenerSet merges the desired status into the current status of a
-// ListenerSet, and reports whether the status changes. A set that is not allowed has no
-// desired entries: its entries are removed, except for conditions of other types.
+// MergeListenerSet merges the desired status into a ListenerSet's current status, and
+// reports whether the status changes. A set that is not allowed has no desired entries:
+// its entries are removed, except for conditions with other types.
 func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.Time) (gatewayv1.ListenerSetStatus, bool) {
 	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current, false
@@ -112,7 +111,7 @@ func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.T
 	return merged, !equality.Semantic.DeepEqual(current, merged)
 }
 
-// entriesOfOthers returns the entries that contain conditions of other controllers, without
+// entriesOfOthers returns the entries that contain other controllers' conditions, without
 // what this controller has written.
 func entriesOfOthers(current []gatewayv1.ListenerEntryStatus) []gatewayv1.ListenerEntryStatus {
 	var entries []gatewayv1.ListenerEntryStatus
@@ -127,28 +126,27 @@ func entriesOfOthers(current []gatewayv1.ListenerEntryStatus) []gatewayv1.Listen
 	return entries
 }
 
-// isEntryCondition reports whether the controller writes conditions of the type for the
-// entries of ListenerSets.
+// isEntryCondition reports whether the controller writes conditions with the type to
+// ListenerSet entries.
 func isEntryCondition(c metav1.Condition) bool {
 	return slices.ContainsFunc(conditions.ListenerSetEntryTypes, func(t conditions.Type) bool { return t.String() == c.Type })
 }
 
-// MergeClass merges the desired status into the current status of a GatewayClass,
-// and reports whether the status changes.
+// MergeClass merges the desired status into a GatewayClass's current status, and reports
+// whether the status changes.
 func MergeClass(current, desired gatewayv1.GatewayClassStatus, now metav1.Time) (gatewayv1.GatewayClassStatus, bool) {
 	merged := desired
 	merged.Conditions = mergeConditions(current.Conditions, desired.Conditions, now)
 	return merged, !equality.Semantic.DeepEqual(current, merged)
 }
 
-// MergeRoute merges the desired entries into the current entries of a route's
-// status, and reports whether the status changes. spec are the parentRefs of the
-// route, and owners are the [gateway.Report.Owners].
+// MergeRoute merges the desired entries into the current entries in a route's status, and
+// reports whether the status changes. spec has the route's parentRefs, and owners are the
+// [gateway.Report.Owners].
 //
-// Entries of other controllers remain, and so do entries of this controller for
-// parents that the report does not cover. Other entries of this controller are
-// removed when the spec no longer contains the parentRef or the report has no
-// entry for it.
+// Entries by other controllers remain. An entry by this controller also remains if the
+// report does not cover its parent. Other entries by this controller are removed when the
+// spec no longer contains the parentRef or the report has no entry for it.
 func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, desired gateway.RouteStatus,
 	owners map[gateway.Owner]bool, controller gatewayv1.GatewayController, now metav1.Time,
 ) ([]gatewayv1.RouteParentStatus, bool) {
@@ -195,8 +193,8 @@ func indexOfParent(entries []gatewayv1.RouteParentStatus, ref gatewayv1.ParentRe
 	return slices.IndexFunc(entries, func(e gatewayv1.RouteParentStatus) bool { return equalRefs(e.ParentRef, ref, namespace) })
 }
 
-// equalRefs reports whether two parentRefs of an object in the namespace are equal
-// after defaulting.
+// equalRefs reports whether two parentRefs in the object's spec are equal after
+// defaulting. namespace is the object's namespace.
 func equalRefs(a, b gatewayv1.ParentReference, namespace string) bool {
 	defaultNamespace := gatewayv1.Namespace(namespace)
 	return a.Name == b.Name &&

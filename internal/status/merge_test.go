@@ -21,7 +21,7 @@ var (
 	now    = metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
 )
 
-// condition returns a condition of a report, which has no transition time.
+// condition returns a condition as in a report: without a transition time.
 func condition(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, Reason: "Reason", Message: "message"}
 }
@@ -42,9 +42,9 @@ const (
 	isFalse = metav1.ConditionFalse
 )
 
-// conditionCases apply to every list of conditions: lastTransitionTime changes only
-// with the status value, an unchanged status is not written, conditions of other
-// types remain, and a lower observedGeneration never overwrites a higher one.
+// conditionCases apply to every list of conditions: lastTransitionTime changes only with
+// the status value, an unchanged status is not written, conditions with other types
+// remain, and a lower observedGeneration never overwrites a higher one.
 var conditionCases = map[string]struct {
 	current, desired, want []metav1.Condition
 	changed                bool
@@ -84,18 +84,18 @@ var conditionCases = map[string]struct {
 	},
 }
 
-// ref returns a parentRef to a Gateway in the namespace of the route.
+// ref returns a parentRef to a Gateway in the route's namespace.
 func ref(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Name: gatewayv1.ObjectName(name)}
 }
 
-// entry returns an entry of a route's status.
+// entry returns an entry in a route's status.
 func entry(controller gatewayv1.GatewayController, parent gatewayv1.ParentReference, conditions ...metav1.Condition) gatewayv1.RouteParentStatus {
 	return gatewayv1.RouteParentStatus{ParentRef: parent, ControllerName: controller, Conditions: conditions}
 }
 
 func TestMergeKeepsAndUpdatesConditions(t *testing.T) {
-	// The same cases apply to the conditions of every kind of object.
+	// The same cases apply to conditions on every kind of object.
 	type merge func(current, desired []metav1.Condition) (merged []metav1.Condition, changed bool)
 	for place, merge := range map[string]merge{
 		"Gateway": func(current, desired []metav1.Condition) ([]metav1.Condition, bool) {
@@ -143,7 +143,7 @@ func gatewayListener(conditions []metav1.Condition) gatewayv1.GatewayStatus {
 	return gatewayv1.GatewayStatus{Listeners: []gatewayv1.ListenerStatus{{Name: "a", Conditions: conditions}}}
 }
 
-// Nothing in an entry says which controller has written it, but the types of its conditions do.
+// Nothing in an entry says which controller has written it, but the condition types do.
 func TestASetThatIsNotAllowedKeepsOnlyWhatOthersWrote(t *testing.T) {
 	other := at(before, condition("example.com/Audited", isTrue, 1))
 	current := gatewayv1.ListenerSetStatus{Listeners: []gatewayv1.ListenerEntryStatus{
@@ -294,8 +294,8 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 }
 
 func TestMergeRouteKeepsEntriesOfOtherGateways(t *testing.T) {
-	// The reports of two managed Gateways for one route do not remove each other's
-	// entries.
+	// When two managed Gateways report about one route, neither report removes the
+	// other's entries.
 	spec := []gatewayv1.ParentReference{ref("g"), ref("second")}
 	var current []gatewayv1.RouteParentStatus
 	for range 2 {
@@ -317,7 +317,7 @@ func TestMergeRouteKeepsEntriesOfOtherGateways(t *testing.T) {
 }
 
 func TestMergeReplacesOtherStatusFields(t *testing.T) {
-	// All fields except conditions are replaced with the fields of the report.
+	// All fields except conditions are replaced with the report's fields.
 	current := gatewayv1.GatewayStatus{
 		Addresses:            []gatewayv1.GatewayStatusAddress{{Value: "old"}},
 		AttachedListenerSets: new(int32(1)),

@@ -20,18 +20,18 @@ const (
 	maxRetryDelay = time.Minute
 )
 
-// target is the part of an object's status that the reports of one owner cover.
+// target is the part of an object's status that one owner's reports cover.
 type target struct {
 	owner  gateway.Owner
 	object objectName
 }
 
 // failedWrites contains the statuses that could not be written. While a status is in it,
-// only the retries write the status, one at a time and always with the newest report.
-// The zero value is ready for use.
+// only the retries write the status, one at a time and always with the newest report. The
+// zero value is ready for use.
 type failedWrites struct {
 	mu sync.Mutex
-	// byOwner contains the failed writes of the newest report of each owner.
+	// byOwner contains the failed writes from each owner's newest report.
 	byOwner map[gateway.Owner]map[objectName]*failedWrite
 	// queue schedules the retries; nil unless [Writer.Start] runs.
 	queue workqueue.TypedRateLimitingInterface[target]
@@ -41,7 +41,7 @@ type failedWrites struct {
 type failedWrite struct {
 	// write is from the newest report.
 	write
-	// version is the resource version of the object at the last attempt.
+	// version is the object's resource version at the last attempt.
 	version  string
 	attempts uint // failed attempts
 }
@@ -92,9 +92,9 @@ func (f *failedWrites) get(t target) *failedWrite {
 	return f.byOwner[t.owner][t.object]
 }
 
-// replace replaces the failed writes of the owner by those of a newer report, and drops
-// the writes that the report does not contain. It retries a write immediately if the
-// report about its object has changed.
+// replace replaces the owner's failed writes by those in a newer report, and drops the
+// writes that the report does not contain. It retries a write immediately if the report
+// about its object has changed.
 func (f *failedWrites) replace(w *Writer, owner gateway.Owner, writes []write) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +117,8 @@ func (f *failedWrites) replace(w *Writer, owner gateway.Owner, writes []write) {
 	f.changed(w, owner)
 }
 
-// changed reports the number of failed writes of the owner. The caller holds the mutex.
+// changed reports how many of the owner's writes have failed. The caller has locked the
+// mutex.
 func (f *failedWrites) changed(w *Writer, owner gateway.Owner) {
 	count := len(f.byOwner[owner])
 	if count == 0 {
@@ -126,7 +127,7 @@ func (f *failedWrites) changed(w *Writer, owner gateway.Owner) {
 	w.Unwritten(owner, count)
 }
 
-// retryNow schedules a retry without delay. The caller holds the mutex.
+// retryNow schedules a retry without delay. The caller has locked the mutex.
 func (f *failedWrites) retryNow(t target) {
 	if f.queue != nil {
 		f.queue.Add(t)
@@ -185,7 +186,7 @@ func (f *failedWrites) finish(w *Writer, t target, retried *failedWrite, version
 	return retried.attempts
 }
 
-// forget ends the backoff of a write. The caller holds the mutex.
+// forget ends the backoff for a write. The caller has locked the mutex.
 func (f *failedWrites) forget(t target) {
 	if f.queue != nil {
 		f.queue.Forget(t)
@@ -230,5 +231,5 @@ func (w *Writer) reportFailure(ctx context.Context, t target, object client.Obje
 	}
 }
 
-// notifiedAttempts is the number of failed attempts after which the Writer notifies.
+// After notifiedAttempts failed attempts, the Writer notifies.
 const notifiedAttempts = 2

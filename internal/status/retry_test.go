@@ -20,7 +20,7 @@ import (
 
 var errPolicy = errors.New("refused by a policy")
 
-// refuseRoutes is an updateError that refuses the statuses of routes.
+// refuseRoutes is an updateError that refuses route statuses.
 func refuseRoutes(o client.Object) error {
 	if kindOf(o) == gateway.KindHTTPRoute {
 		return errPolicy
@@ -28,8 +28,8 @@ func refuseRoutes(o client.Object) error {
 	return nil
 }
 
-// withRetries runs a test with the fake clock of testing/synctest while the Writer retries
-// failed writes.
+// withRetries runs a test with the fake clock from testing/synctest while the Writer
+// retries failed writes.
 func withRetries(t *testing.T, test func(*testing.T, *fakeCluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newFakeCluster(t)
@@ -45,7 +45,7 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// reportFor returns the report with another reason of the route's condition.
+// reportFor returns the report with another reason in the route's condition.
 func reportFor(reason string) gateway.Report {
 	r := report()
 	conditions := slices.Clone(r.Routes[0].Parents[0].Conditions)
@@ -54,7 +54,7 @@ func reportFor(reason string) gateway.Report {
 	return r
 }
 
-// routeReason returns the reason in the status of the route, or "".
+// routeReason returns the reason in the route's status, or "".
 func (cluster *fakeCluster) routeReason(t *testing.T) string {
 	t.Helper()
 	parents := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{}).Status.Parents
@@ -64,14 +64,14 @@ func (cluster *fakeCluster) routeReason(t *testing.T) string {
 	return parents[0].Conditions[0].Reason
 }
 
-// failUpdates sets the function that returns the error of a status update.
+// failUpdates sets the function that returns the error for a status update.
 func (cluster *fakeCluster) failUpdates(updateError func(client.Object) error) {
 	cluster.mu.Lock()
 	defer cluster.mu.Unlock()
 	cluster.updateError = updateError
 }
 
-// block makes the API server not respond to status updates of an object.
+// block makes the API server not respond to an object's status updates.
 func (cluster *fakeCluster) block(name types.NamespacedName) {
 	cluster.mu.Lock()
 	defer cluster.mu.Unlock()
@@ -142,7 +142,7 @@ func TestRunningRetryDoesNotOverwriteANewerReport(t *testing.T) {
 		release := make(chan struct{})
 		cluster.failUpdates(func(o client.Object) error {
 			if kindOf(o) == gateway.KindHTTPRoute {
-				<-release // the retry of the old report
+				<-release // the old report's retry
 			}
 			return nil
 		})
@@ -317,7 +317,7 @@ func (cluster *fakeCluster) createRoutes(t *testing.T, count int) gateway.Report
 }
 
 func TestStuckStatusDelaysTheOthersByTwoSeconds(t *testing.T) {
-	// The API server does not respond to the update of one status.
+	// The API server does not respond when one status is updated.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		r := cluster.createRoutes(t, 100)
 		cluster.block(routeName)

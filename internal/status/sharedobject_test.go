@@ -30,8 +30,8 @@ func (s *sharedObjects) get(ctx context.Context, c client.WithWatch, key client.
 	return nil
 }
 
-// Thousands of statuses are compared in each reconcile, so the comparison does not copy the
-// objects in the cache, and must not change them.
+// Thousands of statuses are compared in each reconcile, so the comparison does not copy
+// the objects in the cache, and must not change them.
 func TestTheComparisonOfStatusesDoesNotChangeTheCache(t *testing.T) {
 	cluster := newFakeCluster(t)
 	route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})
@@ -68,7 +68,7 @@ func TestMergingAnEqualStatusAllocatesLittle(t *testing.T) {
 		spec = append(spec, ref("g"))
 		parents = append(parents, entry(controllerName, ref("g"), conditions...))
 	}
-	// The comparison of the result needs a few for each entry.
+	// Comparing the result takes a few allocations for each entry.
 	if allocations := testing.AllocsPerRun(10, func() { mergeRoute(parents, spec, parents...) }); allocations > 5*float64(len(parents)) {
 		t.Errorf("the comparison allocates %v times, want at most 5 for each of %d entries", allocations, len(parents))
 	}

@@ -25,14 +25,14 @@ type objectName struct {
 // String returns the kind and the name, as messages contain them.
 func (o objectName) String() string { return o.kind + " " + o.NamespacedName.String() }
 
-// write is the desired status of one object.
+// write is one object's desired status.
 type write struct {
 	object objectName
-	// desired is the part of the report about the object. Two writes for the same object
-	// with equal values write the same status.
+	// desired is the report's part about the object. Two writes for the same object with
+	// equal values write the same status.
 	desired any
 	// check reports whether the status in the cache differs from the desired status, and
-	// returns the resource version of the object in the cache.
+	// returns the object's resource version in the cache.
 	check func(context.Context) (changed bool, version string)
 	// attempt writes the status unless it is up to date. It stops if isNewest returns
 	// false.
@@ -108,7 +108,7 @@ func (w *Writer) routeWrite(route gateway.RouteStatus, owners map[gateway.Owner]
 	return newWrite(w, name, desired, func(r *gatewayv1.HTTPRoute) (bool, []Change) { return set(r) })
 }
 
-// routeReport is the part of a report about a route.
+// routeReport is a report's part about a route.
 type routeReport struct {
 	Parents []gatewayv1.RouteParentStatus
 	Owners  map[gateway.Owner]bool
@@ -130,8 +130,8 @@ func isForOlderGeneration(object metav1.Object, entries []gatewayv1.RouteParentS
 	})
 }
 
-// newWrite returns the write for an object. set changes the status of the object, and
-// reports whether it changes.
+// newWrite returns the write for an object. set changes the object's status, and reports
+// whether it changes.
 func newWrite[T any, P interface {
 	*T
 	client.Object

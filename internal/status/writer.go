@@ -38,9 +38,9 @@ type Writer struct {
 	Client client.Client
 	// Live reads from the API server. The Writer uses it to retry after a conflict.
 	Live client.Reader
-	// ControllerName is the name of this controller in the status of routes.
+	// ControllerName is this controller's name in route statuses.
 	ControllerName gatewayv1.GatewayController
-	// Now returns the transition time of conditions.
+	// Now returns the transition time for conditions.
 	Now func() time.Time
 	// Notify is called once for each change that the Writer has written.
 	Notify func(client.Object, Change)
@@ -57,8 +57,8 @@ type Writer struct {
 }
 
 // Write writes the report about a Gateway and its attached objects. It ignores objects
-// that do not exist. It writes the status of the Gateway last, so that the other
-// statuses are up to date when a client sees the new status of the Gateway.
+// that do not exist. It writes the Gateway's status last, so that the other statuses are
+// up to date when a client sees the Gateway's new status.
 //
 // Write attempts each status once, and [Writer.Start] retries failed writes. So the
 // returned error, which describes the failed attempts, requires no action.
@@ -70,17 +70,17 @@ func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.
 }
 
 // WriteAttached writes the statuses of the ListenerSets and routes in the report, like
-// [Writer.Write]. It no longer retries any other status of the owner's earlier reports.
+// [Writer.Write]. It no longer retries any other status in the owner's earlier reports.
 func (w *Writer) WriteAttached(ctx context.Context, owner gateway.Owner, report gateway.Report) error {
 	attached := w.attachedWrites(report)
 	w.failed.replace(w, owner, attached)
 	return w.attemptAll(ctx, owner, attached).err()
 }
 
-// Forget stops the retries of the statuses in the owner's reports.
+// Forget stops retrying the statuses in the owner's reports.
 func (w *Writer) Forget(owner gateway.Owner) { w.failed.replace(w, owner, nil) }
 
-// failures describes the failed attempts of a call.
+// failures describes a call's failed attempts.
 type failures struct {
 	count int
 	first error
@@ -178,7 +178,7 @@ func (w *Writer) try(ctx context.Context, one write, timeout time.Duration, isNe
 	return result, err
 }
 
-// WriteClass writes the status of a GatewayClass. The caller retries it after an error.
+// WriteClass writes a GatewayClass's status. The caller retries it after an error.
 func (w *Writer) WriteClass(ctx context.Context, name string, status gatewayv1.GatewayClassStatus) error {
 	one := newWrite(w, objectName{"GatewayClass", types.NamespacedName{Name: name}}, status, func(c *gatewayv1.GatewayClass) (bool, []Change) {
 		before := c.Status

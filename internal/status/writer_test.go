@@ -39,8 +39,8 @@ func named[T client.Object](object T, name types.NamespacedName) T {
 	return object
 }
 
-// fakeCluster is an API server with a Gateway, a ListenerSet and a route. It records
-// the calls of a Writer.
+// fakeCluster is an API server with a Gateway, a ListenerSet and a route. It records a
+// Writer's calls.
 type fakeCluster struct {
 	server client.WithWatch
 	writer *status.Writer
@@ -48,15 +48,16 @@ type fakeCluster struct {
 	cached *gatewayv1.Gateway
 
 	mu sync.Mutex
-	// updateError returns the error of a status update. It can be nil.
+	// updateError returns the error for a status update. It can be nil.
 	updateError func(client.Object) error
 	// stuck is an object whose status updates get no response.
 	stuck     types.NamespacedName
 	writes    []string
 	liveReads []string
-	// unwritten is the number of statuses that the Writer could not write.
+	// unwritten counts the statuses that the Writer could not write.
 	unwritten int
-	// failures contains the kinds of the objects about whose statuses the Writer notified.
+	// failures contains the kinds of the objects about whose statuses the Writer
+	// notified.
 	failures []string
 }
 
@@ -123,8 +124,8 @@ func (cluster *fakeCluster) record(list *[]string, value string) {
 	*list = append(*list, value)
 }
 
-// wantAttempts checks the kinds of the written objects. The statuses before that of the
-// Gateway are written in any order.
+// wantAttempts checks the kinds of the written objects. The statuses before the Gateway's
+// status are written in any order.
 func (cluster *fakeCluster) wantAttempts(t *testing.T, want ...string) {
 	t.Helper()
 	cluster.mu.Lock()

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escape replaces each unprintable character by its escape sequence in a Go string. The author
-// of the text could otherwise clear the screen with an escape sequence or forge a line. It keeps
-// backslashes, which are frequent in paths.
+// Escape replaces each unprintable character by its escape sequence in a Go string. The
+// text's author could otherwise clear the screen with an escape sequence or forge a line.
+// Escape keeps backslashes, which are frequent in paths.
 func Escape(text string) string {
 	return escape(text, func(string) int { return 0 })
 }
@@ -36,8 +36,8 @@ func EscapeOutput(text string, sequences ...string) string {
 	})
 }
 
-// escape escapes unprintable characters. keep returns the number of bytes at the beginning of the
-// rest of the text that stay as they are.
+// escape escapes unprintable characters. keep returns how many bytes at the beginning of
+// the remaining text stay as they are.
 func escape(text string, keep func(rest string) int) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -55,8 +55,8 @@ func escape(text string, keep func(rest string) int) string {
 	return b.String()
 }
 
-// EscapeJSON replaces each unprintable character of JSON text, except line breaks, by its escape
-// sequence in a JSON string. The value of the text stays the same.
+// EscapeJSON replaces each unprintable character in JSON text, except line breaks, by its
+// escape sequence in a JSON string. The text keeps its value.
 func EscapeJSON(text []byte) []byte {
 	return replaceUnprintable(text, func(to []byte, r rune) []byte {
 		for _, unit := range utf16.AppendRune(nil, r) {
@@ -66,9 +66,9 @@ func EscapeJSON(text []byte) []byte {
 	})
 }
 
-// EscapeYAML replaces each unprintable character of YAML text, except line breaks, by its escape
-// sequence in a double-quoted scalar. The value of the text stays the same if only double-quoted
-// scalars contain unprintable characters, as in JSON.
+// EscapeYAML replaces each unprintable character in YAML text, except line breaks, by its
+// escape sequence in a double-quoted scalar. The text keeps its value if only
+// double-quoted scalars contain unprintable characters, as in JSON.
 func EscapeYAML(text []byte) []byte {
 	return replaceUnprintable(text, func(to []byte, r rune) []byte {
 		if r > 0xffff {
@@ -78,8 +78,8 @@ func EscapeYAML(text []byte) []byte {
 	})
 }
 
-// replaceUnprintable replaces the unprintable characters of text, except line breaks. replace
-// appends the replacement of a character.
+// replaceUnprintable replaces the unprintable characters in text, except line breaks.
+// replace appends the replacement for a character.
 func replaceUnprintable(text []byte, replace func(to []byte, r rune) []byte) []byte {
 	replaced := make([]byte, 0, len(text))
 	for _, r := range string(text) {

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Printf formats text for a terminal. It escapes the unprintable characters of its arguments, for
-// example of the path of a route. The format is not escaped.
+// Printf formats text for a terminal. It escapes unprintable characters in its arguments,
+// for example in a route's path. The format is not escaped.
 func Printf(out io.Writer, format string, args ...any) {
 	escaped := make([]any, len(args))
 	for i, arg := range args {

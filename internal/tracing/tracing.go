@@ -1,5 +1,4 @@
-// Package tracing configures the export of spans to an OpenTelemetry collector by OTLP
-// over gRPC.
+// Package tracing exports spans to an OpenTelemetry collector by OTLP over gRPC.
 package tracing
 
 import (
@@ -19,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Scope is the name of the tracer.
+// Scope is the tracer's name.
 const Scope = "github.com/tunnel-gateway/tunnel-gateway"
 
 // flushTimeout limits the time for sending the last spans when the controller stops.
@@ -28,9 +27,9 @@ const flushTimeout = 3 * time.Second
 // Start returns a tracer that exports spans to the collector at the endpoint, and a
 // function that sends the remaining spans and stops the tracer. The endpoint has the form
 // "http://host:port" or, with TLS, "https://host:port". Without an endpoint, the tracer
-// records nothing. The tracer never waits for the collector: it drops spans that it cannot
-// send, and logs an error at most every ten minutes. Start redirects the log of
-// OpenTelemetry to the logger.
+// records nothing. The tracer never waits for the collector: it drops spans that it
+// cannot send, and logs an error at most every ten minutes. Start redirects
+// OpenTelemetry's log to the logger.
 func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (trace.Tracer, func() error, error) {
 	if endpoint == "" {
 		return noop.NewTracerProvider().Tracer(Scope), func() error { return nil }, nil
@@ -41,7 +40,7 @@ func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (t
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare to send traces to %s: %w", endpoint, err)
 	}
-	// The attributes follow the semantic conventions of OpenTelemetry. Users can add
+	// The attributes follow OpenTelemetry's semantic conventions. Users can add
 	// attributes with OTEL_RESOURCE_ATTRIBUTES.
 	described, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "tunnel-gateway"), attribute.String("service.version", version),
@@ -62,14 +61,14 @@ func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (t
 // unavailable, an error occurs every few seconds.
 const logInterval = 10 * time.Minute
 
-// errorLogger logs background errors of OpenTelemetry at most once per [logInterval].
+// errorLogger logs OpenTelemetry's background errors at most once per [logInterval].
 type errorLogger struct {
 	logger logr.Logger
 	now    func() time.Time
 
 	mu         sync.Mutex
 	quietUntil time.Time // errors before this time are not logged
-	suppressed int       // number of errors that were not logged
+	suppressed int       // errors that were not logged
 }
 
 // Handle implements [otel.ErrorHandler].

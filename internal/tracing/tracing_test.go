@@ -56,8 +56,8 @@ func newRecordingLogger() (logr.Logger, *[]string) {
 }
 
 func TestMalformedAttributesAreLogged(t *testing.T) {
-	// Malformed attributes in the environment do not prevent the start of the controller. They
-	// are logged.
+	// The controller starts even if attributes in the environment are malformed. It logs
+	// them.
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team")
 	logger, lines := newRecordingLogger()
 	tracer, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
