@@ -6,23 +6,23 @@ import (
 	"encoding/json"
 )
 
-// Configuration is the remote configuration of a tunnel. Calls read and replace it as
-// a whole. Its JSON form, without UnknownFields, is the format of the Cloudflare API.
+// Configuration is a tunnel's remote configuration. Calls read and replace it as a whole.
+// Its JSON form, without UnknownFields, is the Cloudflare API format.
 type Configuration struct {
-	// Ingress contains the ingress rules. The connector uses the first rule that
-	// matches a request.
+	// Ingress contains the ingress rules. The connector uses the first rule that matches
+	// a request.
 	Ingress []IngressRule `json:"ingress"`
-	// OriginRequest contains the defaults of all rules.
+	// OriginRequest contains the defaults for all rules.
 	OriginRequest OriginRequest `json:"originRequest,omitzero"`
-	// UnknownFields contains the other fields of the configuration as the API
-	// returned them, by name, for instance "warp-routing". A caller that replaces a
-	// configuration must include the fields that it read, otherwise they are lost.
-	// [Configuration.Hash] ignores them.
+	// UnknownFields contains the configuration's other fields as the API returned them,
+	// by name, for instance "warp-routing". A caller that replaces a configuration must
+	// include the fields that it read, otherwise they are lost. [Configuration.Hash]
+	// ignores them.
 	UnknownFields map[string]json.RawMessage `json:"-"`
 }
 
-// IngressRule routes the requests that match its hostname and path to a service.
-// (Source: the ingress rules of cloudflared.)
+// IngressRule routes the requests that match its hostname and path to a service. (Source:
+// cloudflared's ingress rules.)
 type IngressRule struct {
 	// Hostname matches the request's host exactly; "*.<domain>" matches every
 	// subdomain, at any depth. An empty hostname matches every host.
@@ -58,22 +58,21 @@ type OriginRequest struct {
 }
 
 // Access makes the connector require a valid Cloudflare Access token. The connector
-// enforces it only in the OriginRequest of a rule, not in the defaults.
+// enforces it only in a rule's OriginRequest, not in the defaults.
 type Access struct {
 	Required bool     `json:"required,omitempty"`
 	TeamName string   `json:"teamName,omitempty"`
 	AUDTag   []string `json:"audTag,omitempty"`
 }
 
-// Hash returns the SHA-256 of the configuration without UnknownFields, in hexadecimal.
+// Hash returns the configuration's SHA-256 without UnknownFields, in hexadecimal.
 // Connectors behave the same with two configurations that have the same hash.
 func (c Configuration) Hash() string {
 	sum := sha256.Sum256(c.encode())
 	return hex.EncodeToString(sum[:])
 }
 
-// Size returns the number of bytes of the configuration as JSON, without
-// UnknownFields.
+// Size returns how many bytes the configuration has as JSON, without UnknownFields.
 func (c Configuration) Size() int { return len(c.encode()) }
 
 // encode returns the configuration as JSON, without UnknownFields.

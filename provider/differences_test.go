@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// wantConfiguration returns the desired configuration of the tests.
 func wantConfiguration() Configuration {
 	seconds, no := int64(30), false
 	return Configuration{
@@ -32,8 +31,7 @@ func wantConfiguration() Configuration {
 	}
 }
 
-// externalChanges contains changes of the configuration and the lines that describe
-// them.
+// externalChanges contains configuration changes and the lines that describe them.
 var externalChanges = map[string]struct {
 	apply func(c *Configuration)
 	want  []string

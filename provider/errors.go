@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// MaxRetryAfter is the maximum wait that an API response can cause. A rate limit of the
-// Cloudflare API lasts five minutes, so a longer wait is an error of the API or of a
-// proxy.
+// MaxRetryAfter is the maximum wait that an API response can cause. A Cloudflare API rate
+// limit lasts five minutes, so if a longer wait is requested, the API or a proxy is
+// wrong.
 const MaxRetryAfter = 10 * time.Minute
 
 // Errors that callers distinguish with errors.Is.
@@ -23,11 +23,11 @@ var (
 	// configuration from a file and ignore the configuration in the API. (The API's
 	// config_src, or source, is "local".)
 	ErrLocallyManaged = errors.New("the tunnel is locally managed")
-	// ErrNameExists means that a live tunnel of the account has the name. (API error
-	// code 1013.)
+	// ErrNameExists means that a live tunnel in the account has the name. (API error code
+	// 1013.)
 	ErrNameExists = errors.New("a tunnel with this name already exists")
 	// ErrConnected means that the tunnel cannot be deleted while Cloudflare lists
-	// connections of the tunnel. (API error code 1022.)
+	// connections for it. (API error code 1022.)
 	ErrConnected = errors.New("the tunnel has connections")
 	// ErrRoutes means that the tunnel cannot be deleted while private network
 	// routes point to it. (API error code 1023. Users have also reported it for
@@ -38,8 +38,8 @@ var (
 // InvalidError means that the API or the connector rejects a configuration. The
 // same configuration is always rejected.
 type InvalidError struct {
-	// Rule is the index of the invalid ingress rule, or -1 when the error is not
-	// about one rule.
+	// Rule is the invalid ingress rule's index, or -1 when the error is not about one
+	// rule.
 	Rule int
 	// Message describes the error.
 	Message string
@@ -52,9 +52,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("invalid configuration: ingress rule %d: %s", e.Rule, e.Message)
 }
 
-// RateLimitedError means that a call was rejected before it changed anything: the
-// API responded with status 429, or the API request budget of the API token is
-// exhausted.
+// RateLimitedError means that a call was rejected before it changed anything: the API
+// responded with status 429, or the API token's request budget is exhausted.
 type RateLimitedError struct {
 	// RetryAfter is the time to wait before the next attempt.
 	RetryAfter time.Duration
@@ -74,7 +73,7 @@ func (e *RateLimitedError) Error() string {
 	return fmt.Sprintf("Cloudflare API rate limit reached; retry in %s%s", e.RetryAfter.Round(time.Second), describeCap(e.Requested))
 }
 
-// describeCap returns a suffix of a message if the API requested a longer wait than
+// describeCap returns a message suffix if the API requested a longer wait than
 // [MaxRetryAfter], or "".
 func describeCap(requested time.Duration) string {
 	if requested <= MaxRetryAfter {
@@ -83,8 +82,8 @@ func describeCap(requested time.Duration) string {
 	return fmt.Sprintf(" (the API requested %s; the controller waits at most %s)", requested, MaxRetryAfter)
 }
 
-// UnavailableError is a temporary failure: no connection, an incomplete response, or
-// a status of 500 and above. It is unknown whether a change was applied.
+// UnavailableError is a temporary failure: no connection, an incomplete response, or a
+// status of 500 or above. It is unknown whether a change was applied.
 type UnavailableError struct {
 	// Err is the cause.
 	Err error

@@ -2,26 +2,26 @@ package provider
 
 import "context"
 
-// Priority is the priority of a call in the API request budget. Calls of a later
-// priority leave a reserve to calls of all earlier ones, so an earlier priority
-// does not wait for a later one.
+// Priority is a call's priority in the API request budget. Calls with a later priority
+// leave a reserve to calls with all earlier ones, so an earlier priority does not wait
+// for a later one.
 type Priority int
 
 // The priorities, from the first to the last.
 const (
-	// PriorityChange is for changes that a user made and waits for. It is the
-	// default of a context without a priority.
+	// PriorityChange is for changes that a user made and waits for. It is the default for
+	// a context without a priority.
 	PriorityChange Priority = iota
 	// PriorityDeletion is for deleting a tunnel.
 	PriorityDeletion
-	// PriorityStart is for reading the state of tunnels after the process has
-	// started. Such a call neither waits for the budget nor is it retried: when the
-	// budget has no request for it, the call is assigned a slot and returns a
-	// [*RateLimitedError] with the time until that slot. A call that is repeated
-	// before its slot gets another slot, behind all slots assigned so far.
+	// PriorityStart is for reading the state of tunnels after the process has started.
+	// Such a call neither waits for the budget nor is it retried: when the budget has no
+	// request for it, the call is assigned a slot and returns a [*RateLimitedError] with
+	// the time until that slot. A call that is repeated before its slot gets another
+	// slot, behind all slots assigned so far.
 	PriorityStart
 	// PriorityDrift is for the periodic reads that detect external changes. Its calls
-	// behave like those of PriorityStart and never use more than a small part of the
+	// behave like calls with PriorityStart and never use more than a small part of the
 	// budget.
 	PriorityDrift
 )
@@ -38,7 +38,7 @@ func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, p)
 }
 
-// PriorityOf returns the priority of calls with ctx; [PriorityChange] by default.
+// PriorityOf returns the priority that calls with ctx have; [PriorityChange] by default.
 func PriorityOf(ctx context.Context) Priority {
 	p, _ := ctx.Value(priorityKey{}).(Priority)
 	return p

@@ -1,9 +1,9 @@
 // Package provider defines the interface to the Cloudflare API. Package cloudflare
 // implements it with the real API, package fake in memory for tests.
 //
-// The package contains the [Provider] interface, the [Configuration] of a tunnel and
-// the errors that an implementation returns. It does not depend on Kubernetes. A
-// provider makes API calls; the controller decides which calls to make.
+// The package contains the [Provider] interface, a tunnel's [Configuration] and the
+// errors that an implementation returns. It does not depend on Kubernetes. A provider
+// makes API calls; the controller decides which calls to make.
 package provider
 
 import (
@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// CallTimeout is the maximum duration of a call of a [Provider] method. When a caller
-// crashes or its context ends during a write, Cloudflare may still apply the write
-// until CallTimeout later.
+// CallTimeout is how long a call to a [Provider] method takes at most. When a caller
+// crashes or its context ends during a write, Cloudflare may still apply the write until
+// CallTimeout later.
 const CallTimeout = 10 * time.Second
 
-// TunnelID is the UUID of a tunnel in the Cloudflare API.
+// TunnelID is a tunnel's UUID in the Cloudflare API.
 type TunnelID string
 
-// Hostname returns the public hostname of the tunnel. It is a CNAME target inside
-// Cloudflare only: a DNS record that points to it works only when it is proxied.
+// Hostname returns the tunnel's public hostname. It is a CNAME target inside Cloudflare
+// only: a DNS record that points to it works only when it is proxied.
 func (id TunnelID) Hostname() string {
 	return string(id) + ".cfargotunnel.com"
 }
 
-// Tunnel is a live tunnel of the account.
+// Tunnel is a live tunnel in the account.
 type Tunnel struct {
 	ID   TunnelID
 	Name string
@@ -37,26 +37,25 @@ type Tunnel struct {
 	Local bool
 }
 
-// ConnectorID is the UUID of a connector. Each connector process chooses its own ID
-// at random.
+// ConnectorID is a connector's UUID. Each connector process chooses its own ID at random.
 type ConnectorID string
 
 // Connector is a connector that Cloudflare lists for a tunnel.
 type Connector struct {
 	ID ConnectorID
-	// Connected is true while at least one connection of the connector is open.
-	// After a connector has crashed, Cloudflare lists it as disconnected for some
-	// minutes, or until [Provider.Disconnect] removes it. (Source: all of its
-	// connections have is_pending_reconnect.)
+	// Connected is true while at least one of the connector's connections is open. After
+	// a connector has crashed, Cloudflare lists it as disconnected for a few minutes, or
+	// until [Provider.Disconnect] removes it. (Source: all of its connections have
+	// is_pending_reconnect.)
 	Connected bool
 	// ConnectedAt is the time at which the connector connected (the API's run_at), or
 	// zero when the API does not return it.
 	ConnectedAt time.Time
-	// ConfigVersion is the version of the configuration that the connector runs.
+	// ConfigVersion is the configuration version that the connector runs.
 	ConfigVersion Version
 }
 
-// TunnelStatus is the API's summary of the state of a tunnel's connectors.
+// TunnelStatus is the API's summary of how a tunnel's connectors work.
 type TunnelStatus string
 
 // The statuses.
@@ -71,23 +70,22 @@ const (
 	TunnelInactive TunnelStatus = "inactive"
 )
 
-// Version is the version number of a tunnel's configuration. The API increments it
-// with every write. 0 means that no configuration was ever written.
+// Version is the version number of a tunnel's configuration. The API increments it with
+// every write. 0 means that no configuration was ever written.
 type Version int64
 
-// Provider calls the Cloudflare API for the tunnels of one account. Each method sends
-// one request, or one request per page of a list of tunnels. A method may retry a
-// failed request, except CreateTunnel.
+// Provider calls the Cloudflare API for one account's tunnels. Each method sends one
+// request, or one request per page when it lists tunnels. A method may retry a failed
+// request, except CreateTunnel.
 //
-// Every method returns within [CallTimeout]. Every method can return
-// [ErrUnauthorized], a [*RateLimitedError], an [*UnavailableError], or the error
-// of the context. [IsTransient] reports whether an error is temporary, and
-// [RetryAfter] returns the time to wait. The context carries the priority of the
-// call, see [WithPriority].
+// Every method returns within [CallTimeout]. Every method can return [ErrUnauthorized], a
+// [*RateLimitedError], an [*UnavailableError], or the context's error. [IsTransient]
+// reports whether an error is temporary, and [RetryAfter] returns the time to wait. The
+// context carries the call's priority, see [WithPriority].
 //
-// When a method that makes a change returns an [*UnavailableError] or the error of
-// the context, Cloudflare may have applied the change, or may apply it up to
-// CallTimeout later. After a [*RateLimitedError], nothing was changed.
+// When a method that makes a change returns an [*UnavailableError] or the context's
+// error, Cloudflare may have applied the change, or may apply it up to CallTimeout later.
+// After a [*RateLimitedError], nothing was changed.
 //
 // A Provider is safe for concurrent use.
 type Provider interface {
@@ -98,9 +96,9 @@ type Provider interface {
 	// does not exist or was deleted.
 	Tunnel(ctx context.Context, id TunnelID) (Tunnel, error)
 
-	// Tunnels returns all live tunnels of the account with their status, in no
-	// particular order and without duplicates. It reads the list in pages, so a tunnel
-	// can be missing when other tunnels are created or deleted at the same time. Call
+	// Tunnels returns all live tunnels in the account with their status, in no particular
+	// order and without duplicates. It reads the list in pages, so a tunnel can be
+	// missing when other tunnels are created or deleted at the same time. Call
 	// [Provider.FindTunnel] or [Provider.Tunnel] to check whether a tunnel exists.
 	Tunnels(ctx context.Context) ([]Tunnel, error)
 
@@ -109,10 +107,10 @@ type Provider interface {
 	// [*UnavailableError], the tunnel may exist or may appear later.
 	CreateTunnel(ctx context.Context, name string) (Tunnel, error)
 
-	// Configuration returns the configuration of the tunnel and its version. A tunnel
-	// that was never configured has the zero Configuration and Version 0. It returns
-	// [ErrNotFound] if the tunnel does not exist or was deleted, and
-	// [ErrLocallyManaged] if the tunnel is locally managed.
+	// Configuration returns the tunnel's configuration and its version. A tunnel that was
+	// never configured has the zero Configuration and Version 0. Configuration returns
+	// [ErrNotFound] if the tunnel does not exist or was deleted, and [ErrLocallyManaged]
+	// if the tunnel is locally managed.
 	Configuration(ctx context.Context, id TunnelID) (Configuration, Version, error)
 
 	// Configure replaces the whole configuration and returns its new version. When it
@@ -141,16 +139,16 @@ type Provider interface {
 	// if the tunnel does not exist or was deleted.
 	Connections(ctx context.Context, id TunnelID) ([]Connector, error)
 
-	// Disconnect removes the connections of one connector. It also closes open
-	// connections; the connector then reconnects, unless the tunnel's token was rotated
-	// after the connector started. It returns nil if the connector or the tunnel does
-	// not exist. It returns an error and sends nothing if the connector ID is empty,
-	// because the API would then disconnect all connectors.
+	// Disconnect removes one connector's connections. It also closes open connections;
+	// the connector then reconnects, unless the tunnel's token was rotated after the
+	// connector started. It returns nil if the connector or the tunnel does not exist. It
+	// returns an error and sends nothing if the connector ID is empty, because the API
+	// would then disconnect all connectors.
 	Disconnect(ctx context.Context, id TunnelID, connector ConnectorID) error
 
 	// DeleteTunnel deletes the tunnel, including a locally managed tunnel. It neither
 	// reads the tunnel first nor removes connections. It returns nil if the tunnel does
-	// not exist or was deleted, [ErrConnected] if Cloudflare lists connections of the
+	// not exist or was deleted, [ErrConnected] if Cloudflare lists connections for the
 	// tunnel, and [ErrRoutes] if the tunnel has private network routes.
 	DeleteTunnel(ctx context.Context, id TunnelID) error
 }

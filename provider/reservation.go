@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Reservation reserves requests of the API request budget for several calls that
-// belong together. The budget grants all reserved requests together. After the
-// grant, the budget neither delays nor rejects a call of the reservation, even when
-// the calls send more requests than reserved, for instance retries. Otherwise a
-// rejected call would make its caller start over, and under load no caller would
-// ever finish. Requests beyond the reservation reduce the budget of later calls.
+// Reservation reserves requests in the API request budget for several calls that belong
+// together. The budget grants all reserved requests together. After the grant, the budget
+// neither delays nor rejects a call with the reservation, even when the calls send more
+// requests than reserved, for instance retries. Otherwise a rejected call would make its
+// caller start over, and under load no caller would ever finish. Requests beyond the
+// reservation reduce the budget for later calls.
 //
 // A nil Reservation is valid: it reserves one request and is never granted.
 type Reservation struct {
@@ -20,7 +20,7 @@ type Reservation struct {
 	remaining int // reserved requests that were granted and not used yet
 }
 
-// Requests returns the number of reserved requests. Only providers call it.
+// Requests returns how many requests are reserved. Only providers call it.
 func (r *Reservation) Requests() int {
 	if r == nil {
 		return 1
@@ -56,8 +56,8 @@ func (r *Reservation) Next() (granted, covered bool) {
 type reservationKey struct{}
 
 // WithReservation returns a context whose calls share one reservation of that many
-// requests in the budget of one provider. If ctx has a reservation already, its
-// calls keep that one. A single call needs no reservation for its own requests.
+// requests in one provider's budget. If ctx has a reservation already, its calls keep
+// that one. A single call needs no reservation for its own requests.
 func WithReservation(ctx context.Context, requests int) context.Context {
 	if ReservationOf(ctx) != nil {
 		return ctx

@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// Token is the token with which the connectors of a tunnel authenticate. Anyone who
-// has it can serve the tunnel's hostnames.
+// Token is the token with which a tunnel's connectors authenticate. Anyone who has it can
+// serve the tunnel's hostnames.
 //
-// Formatting and marshalling hide the token, with one exception that Go does not
-// let a type prevent: fmt prints a Token in an unexported field of another type.
+// Formatting and marshalling hide the token, with one exception that Go does not let a
+// type prevent: fmt prints the Token if another type has it in an unexported field.
 // string(t) is the token itself.
 type Token string
 
@@ -34,9 +34,9 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 var errInvalidToken = errors.New("not a tunnel token")
 
 // Credentials returns the account ID and the tunnel ID that the token contains. It
-// returns an error if a connector could not parse the token. The error does not
-// contain the token. (Source of the format: cloudflared, base64 of a JSON object
-// with the account "a", the tunnel "t" and the secret "s".)
+// returns an error if a connector could not parse the token. The error does not contain
+// the token. (Source: cloudflared, whose tokens are the base64 of a JSON object with the
+// account "a", the tunnel "t" and the secret "s".)
 func (t Token) Credentials() (account string, id TunnelID, err error) {
 	decoded, err := base64.StdEncoding.DecodeString(string(t))
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Validate returns an [*InvalidError] if the connector would reject c, and nil
-// otherwise. A connector that rejects a configuration keeps the previous one. The
-// error describes the first invalid rule. (Source of the rules: cloudflared 2026.8.2.)
+// Validate returns an [*InvalidError] if the connector would reject c, and nil otherwise.
+// A connector that rejects a configuration keeps the previous one. The error describes
+// the first invalid rule. (Source: cloudflared 2026.8.2.)
 //
 // Validate is exactly as strict as the connector. It therefore accepts configurations
 // that the connector accepts but does not serve as intended: hostnames such as
-// "*foo.com", in upper case or with a trailing dot; duplicate rules; unknown URL
-// schemes, which the connector treats as TCP; negative durations; a query or user
-// information in a service URL; and a configuration without rules, with which the
-// connector answers every request with 503. Callers must avoid these.
+// "*foo.com", in upper case or with a trailing dot; duplicate rules; unknown URL schemes,
+// which the connector treats as TCP; negative durations; a query or user information in a
+// service URL; and a configuration without rules, with which the connector returns 503
+// for every request. Callers must avoid these.
 func Validate(c Configuration) error {
 	for i, rule := range c.Ingress {
 		last := i == len(c.Ingress)-1
@@ -32,8 +32,8 @@ func Validate(c Configuration) error {
 	return nil
 }
 
-// ruleChecks are the checks of the connector. Each returns the error message for an
-// invalid rule, and "" otherwise. last is true for the last rule.
+// ruleChecks are the connector's checks. Each returns the error message for an invalid
+// rule, and "" otherwise. last is true for the last rule.
 var ruleChecks = []func(rule IngressRule, last bool) string{
 	checkHostname,
 	checkCatchAll,
@@ -95,7 +95,7 @@ func checkServiceURL(service string) string {
 	u, err := url.Parse(service)
 	switch {
 	case err != nil:
-		return "service is not a URL" // the error of the parser could contain a password
+		return "service is not a URL" // the parser's error could contain a password
 	case u.Scheme == "" || u.Hostname() == "":
 		return fmt.Sprintf("service %q must have a scheme and a host", u.Redacted())
 	case u.Path != "":

@@ -13,7 +13,7 @@ func TestValidateIsAsStrictAsTheConnector(t *testing.T) {
 
 	tests := map[string]struct {
 		rules []IngressRule
-		// wantRule is the index of the invalid rule, or valid.
+		// wantRule is the invalid rule's index, or valid.
 		wantRule int
 	}{
 		"no rules":                    {nil, valid},
@@ -75,7 +75,7 @@ func TestValidateIsAsStrictAsTheConnector(t *testing.T) {
 	}
 }
 
-// valid is the wantRule of a configuration without an invalid rule.
+// valid is the wantRule for a configuration without an invalid rule.
 const valid = -1
 
 func FuzzValidate(f *testing.F) {

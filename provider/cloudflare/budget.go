@@ -9,34 +9,34 @@ import (
 )
 
 // The Cloudflare API allows a user 1,200 requests in five minutes, including requests
-// with other tokens and the dashboard. These constants use about three quarters of
+// with other tokens and from the dashboard. These constants use about three quarters of
 // that limit.
 const (
 	// requestInterval is the time after which one used request is available again.
 	requestInterval = time.Second / 3
-	// requestBurst is the number of requests in a full budget.
+	// requestBurst is how many requests a full budget contains.
 	requestBurst = 30
 )
 
-// quota limits the requests of one priority.
+// quota limits the requests with one priority.
 type quota struct {
-	// reserve is the number of requests that this priority leaves in the budget for
-	// earlier priorities.
+	// reserve is how many requests this priority leaves in the budget for earlier
+	// priorities.
 	reserve int
 	// spacing is the average time between two requests.
 	spacing time.Duration
 	// waits is true if a call waits for its slot, and false if the call returns
-	// immediately. Hundreds of calls can have the priority of a start or of drift,
-	// and each waiting call occupies a worker.
+	// immediately. Hundreds of calls can have the priority for starts or drift, and each
+	// waiting call occupies a worker.
 	waits bool
 }
 
-// quotas contains the quota of each priority.
+// quotas contains each priority's quota.
 //
-// A change takes up to three requests, and so does a deletion. Deletions therefore
-// leave enough requests for a change or two, and calls at start leave enough for one
-// deletion more. Drift calls are not urgent: they need a nearly idle budget and never
-// use more than a third of the rate.
+// A change takes up to three requests, and so does a deletion. Deletions therefore leave
+// enough requests for a change or two, and calls at start leave enough for one deletion
+// more. Drift calls are not urgent: they need a nearly idle budget and never use more
+// than a third of the rate.
 var quotas = [...]quota{
 	provider.PriorityChange:   {waits: true},
 	provider.PriorityDeletion: {reserve: 5, waits: true},
@@ -44,13 +44,13 @@ var quotas = [...]quota{
 	provider.PriorityDrift:    {reserve: 20, spacing: time.Second},
 }
 
-// quotaOf returns the priority of the context and its quota.
+// quotaOf returns the context's priority and its quota.
 func quotaOf(ctx context.Context) (provider.Priority, quota) {
 	p := min(max(provider.PriorityOf(ctx), 0), provider.Priority(len(quotas)-1))
 	return p, quotas[p]
 }
 
-// budget limits the rate of requests with one API token.
+// budget limits the request rate with one API token.
 type budget struct {
 	mu sync.Mutex
 	// fullAt is the time at which the budget is full again if no request is sent:
@@ -66,20 +66,19 @@ type budget struct {
 	outage outage
 }
 
-// schedule is the schedule of the requests of one priority.
+// schedule assigns times to the requests with one priority.
 type schedule struct {
 	// lastSlot is the last slot that was assigned to a call. The budget does not
 	// record which call has a slot: if the call does not use its slot, the request
 	// stays in the budget.
 	lastSlot time.Time
-	// nextSpaced is the earliest time of the next request with regard to the quota's
-	// spacing.
+	// nextSpaced is when the quota's spacing permits the next request.
 	nextSpaced time.Time
 }
 
-// acquire takes one request with the priority of the context from the budget, and
-// waits for it if the priority's quota allows waiting. If the slot is after deadline,
-// it returns a [*provider.RateLimitedError] immediately.
+// acquire takes one request with the context's priority from the budget, and waits for it
+// if the priority's quota allows waiting. If the slot is after deadline, it returns a
+// [*provider.RateLimitedError] immediately.
 func (b *budget) acquire(ctx context.Context, deadline time.Time) error {
 	start, waited := time.Now(), false
 	defer func() {
@@ -163,9 +162,9 @@ func (b *budget) spend(p provider.Priority, requests int, now time.Time) {
 	}
 }
 
-// assignSlot returns the next free slot for a reservation of that many requests. The
-// slot is after all slots assigned to the same priority, and after the budget has
-// regained its reserve following the slots assigned to earlier priorities.
+// assignSlot returns the next free slot for a reservation of that many requests. The slot
+// is after all slots assigned to the same priority, and after the budget has regained its
+// reserve following the slots assigned to earlier priorities.
 func (b *budget) assignSlot(p provider.Priority, requests int, now time.Time) time.Time {
 	slot := b.availableAt(p, requests)
 	for earlier := range p {

@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// acquireNow takes one request with the priority, or returns the error of a call that
-// does not wait.
+// acquireNow takes one request with the priority, or returns the error that a call gets
+// that does not wait.
 func (b *budget) acquireNow(t *testing.T, p provider.Priority) error {
 	t.Helper()
 	return b.acquire(provider.WithPriority(t.Context(), p), time.Now())
@@ -142,7 +142,7 @@ func TestSlotsAreConsecutive(t *testing.T) {
 		// slots above.
 		wantSlot(t, b.acquireNow(t, provider.PriorityDrift), (5+11)*requestInterval)
 		wantSlot(t, b.acquireNow(t, provider.PriorityDrift), (5+11)*requestInterval+time.Second)
-		// The slots of drift do not delay those of start.
+		// Slots for drift do not delay slots for starts.
 		wantSlot(t, b.acquireNow(t, provider.PriorityStart), 6*requestInterval)
 		// Slots in the past have no effect.
 		advance(time.Minute)
@@ -189,8 +189,8 @@ func TestSlotAfterTheMaximumWaitIsAnError(t *testing.T) {
 }
 
 func TestBudgetReportsWaits(t *testing.T) {
-	// A wait is reported once, with its length. A call that does not wait, or that returns
-	// an error instead of waiting, reports nothing.
+	// A wait is reported once, with its length. A call that does not wait, or that
+	// returns an error instead of waiting, reports nothing.
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		ctx := provider.WithWaitReporter(t.Context(), func(wait time.Duration) { waits = append(waits, wait) })

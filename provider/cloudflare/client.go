@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Client opens providers and owns the budgets of their API tokens. A process needs one
-// Client, because providers of different Clients do not share a budget. The zero value is
-// ready to use, and a Client is safe for concurrent use.
+// Client opens providers and owns the budgets for their API tokens. A process needs one
+// Client, because providers from different Clients do not share a budget. The zero value
+// is ready to use, and a Client is safe for concurrent use.
 type Client struct {
 	mu      sync.Mutex
 	budgets map[tokenHash]*usedBudget
 }
 
-// tokenHash is the hash of an API token.
 type tokenHash [sha256.Size]byte
 
 func hashOf(token string) tokenHash { return sha256.Sum256([]byte(token)) }
 
-// usedBudget is a budget and the time of the last call that used it.
+// usedBudget is a budget and the time when a call last used it.
 type usedBudget struct {
 	budget  budget
 	lastUse time.Time
@@ -33,7 +32,7 @@ type usedBudget struct {
 // budget.
 const budgetLifetime = time.Hour
 
-// budget returns the budget of a token for one call.
+// budget returns a token's budget for one call.
 func (c *Client) budget(token tokenHash) *budget {
 	c.mu.Lock()
 	defer c.mu.Unlock()

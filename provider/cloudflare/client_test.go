@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// counting is a transport that counts the requests and answers them.
+// counting is a transport that counts the requests and responds to them.
 type counting int
 
 func (c *counting) RoundTrip(*http.Request) (*http.Response, error) {
@@ -22,7 +22,8 @@ func (c *counting) open(t *testing.T, client *Client, account, token string) *Pr
 	return open(t, client, Options{AccountID: account, APIToken: token, Transport: c})
 }
 
-// drain lists tunnels until the budget rejects a call, and returns the number of lists.
+// drain lists tunnels until the budget rejects a call, and returns how often it listed
+// them.
 func drain(t *testing.T, p *Provider) (lists int) {
 	t.Helper()
 	for {
@@ -61,7 +62,8 @@ func TestClientForgetsUnusedBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var client Client
 		var requests counting
-		// Opening the account again, as after a change of its Secret, keeps the block.
+		// When the account is opened again, as after its Secret changes, the budget stays
+		// blocked.
 		drain(t, requests.open(t, &client, account, "used"))
 		client.budget(hashOf("used")).block(provider.MaxRetryAfter)
 		drain(t, requests.open(t, &client, account, "unused"))

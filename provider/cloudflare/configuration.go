@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// configurationResponse is the API's response with a configuration. The type of
-// cloudflare-go is not used because it drops unknown fields.
+// configurationResponse is the API's response with a configuration. The cloudflare-go
+// type is not used because it drops unknown fields.
 type configurationResponse struct {
 	Result *struct {
 		Version provider.Version `json:"version"`
@@ -25,7 +25,7 @@ type configurationResponse struct {
 	} `json:"result"`
 }
 
-// check returns the error of a success response that has no result or belongs to a
+// check returns the error for a success response that has no result or belongs to a
 // locally managed tunnel.
 func (r *configurationResponse) check() error {
 	switch {

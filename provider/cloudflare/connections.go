@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// connectionsResponse is the API's response with the connectors of a tunnel. The type
-// of cloudflare-go lacks is_pending_reconnect.
+// connectionsResponse is the API's response with a tunnel's connectors. The cloudflare-go
+// type lacks is_pending_reconnect.
 type connectionsResponse struct {
 	Result *[]struct {
 		ID            provider.ConnectorID `json:"id"`

@@ -68,8 +68,8 @@ func TestManyJobsOfSeveralRequestsFinish(t *testing.T) {
 }
 
 func TestChangesDoNotWaitForDeletions(t *testing.T) {
-	// A change finds its reserve, regardless of the number of deletions in progress and the
-	// latency of their requests.
+	// A change finds its reserve, however many deletions are in progress and however long
+	// their requests take.
 	const latency, jobs = 200 * time.Millisecond, 100
 	for _, workers := range []int{4, 32} {
 		t.Run(fmt.Sprintf("by %d workers", workers), func(t *testing.T) {

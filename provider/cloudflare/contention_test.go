@@ -16,7 +16,7 @@ type callers struct {
 	start    time.Time
 	mu       sync.Mutex
 	finished []time.Duration // since start
-	rejected []int           // number of rejections by caller
+	rejected []int           // rejections by caller
 	running  sync.WaitGroup
 }
 

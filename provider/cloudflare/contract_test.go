@@ -25,7 +25,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// cloud adapts the simulator to the types of package provider.
+// cloud adapts the simulator to the types in package provider.
 type cloud struct {
 	t    *testing.T
 	edge *simulator.Server

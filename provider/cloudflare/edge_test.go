@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// name is the name of the tunnel in most tests.
+	// name is the tunnel name in most tests.
 	name    = "edge"
 	account = "023e105f4ecef8ad9ca31a8372d0c353"
 	baseURL = "http://api.test/client/v4"
 )
 
-// Paths of the API in the simulator's patterns.
+// API paths as patterns for the simulator.
 const (
 	tunnelsPath       = "/accounts/*/cfd_tunnel"
 	configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
 )
 
 // edge is a simulator and a provider that calls it over HTTP on in-memory connections,
-// which work with the fake clock of testing/synctest.
+// which work with the fake clock from testing/synctest.
 type edge struct {
 	*simulator.Server
 	*Provider
@@ -61,7 +61,7 @@ func (e *edge) newTunnel(t *testing.T) provider.TunnelID {
 	return tunnel.ID
 }
 
-// newProvider returns a provider with a budget of its own.
+// newProvider returns a provider with its own budget.
 func newProvider(t *testing.T, o Options) *Provider {
 	t.Helper()
 	return open(t, &Client{}, o)

@@ -14,22 +14,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Error codes of the API.
+// API error codes.
 const (
 	codeNameExists = 1013 // a live tunnel has the name
 	codeConnected  = 1022 // the tunnel has connections
 	codeRoutes     = 1023 // the tunnel has private network routes
-	codeNoSuchPath = 7003 // the path of the request is unknown; this does not mean that the tunnel is gone
+	codeNoSuchPath = 7003 // the request path is unknown; this does not mean that the tunnel is gone
 )
 
-// responseError is an error response of the API. It contains the API's message but
-// not the client's error, because that includes the request and thus the token in
-// its header.
+// responseError is an error response from the API. It contains the API's message but not
+// the client's error, because that includes the request and thus the token in its header.
 type responseError struct {
 	status  int
 	codes   []int64
 	message string
-	class   error // an error of package provider, or nil
+	class   error // an error from package provider, or nil
 }
 
 func (e *responseError) Error() string {
@@ -46,8 +45,8 @@ func hasCode(err error, code int64) bool {
 	return ok && slices.Contains(e.codes, code)
 }
 
-// translate returns the error of package provider for a call that failed. resp is the
-// last response of the call, or nil; err is the client's error.
+// translate returns the error from package provider for a call that failed. resp is the
+// call's last response, or nil; err is the client's error.
 func (p *Provider) translate(ctx context.Context, resp *http.Response, err error) error {
 	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok {
 		return limited
@@ -86,7 +85,7 @@ func (p *Provider) noResponse(ctx context.Context, err error) error {
 	return &provider.UnavailableError{Err: errors.New(p.redact(err.Error()))}
 }
 
-// errorResponse returns the error for an error response of the API.
+// errorResponse returns the error for an error response from the API.
 func (p *Provider) errorResponse(resp *http.Response, envelope *zero_trust.Error) error {
 	e := &responseError{status: resp.StatusCode}
 	parts := []string{describe(resp)}
@@ -106,7 +105,7 @@ func (p *Provider) errorResponse(resp *http.Response, envelope *zero_trust.Error
 	return e
 }
 
-// describe returns the method and path of the request and the status of the response.
+// describe returns the request's method and path and the response status.
 func describe(resp *http.Response) string {
 	return fmt.Sprintf("%s %s: %d %s",
 		resp.Request.Method, resp.Request.URL.Path, resp.StatusCode, http.StatusText(resp.StatusCode))

@@ -32,8 +32,7 @@ const (
 )
 
 // call makes one API call. It passes send the options that make the client use a new
-// exchange for the request, and converts the error of send to an error of package
-// provider.
+// exchange for the request, and converts send's error to an error from package provider.
 func (p *Provider) call(
 	ctx context.Context, mode retryMode, send func(options ...option.RequestOption) error,
 ) error {
@@ -57,11 +56,11 @@ func (p *Provider) call(
 	return err
 }
 
-// exchange sends the request of one API call and its retries.
+// exchange sends the request for one API call and its retries.
 type exchange struct {
 	transport    http.RoundTripper
 	budget       *budget
-	deadline     time.Time // of all waits
+	deadline     time.Time // for all waits
 	mode         retryMode
 	attempts     int
 	backoff      time.Duration // before the next attempt
@@ -108,7 +107,7 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// notSent closes the body of a request, as RoundTrip must, and returns the error.
+// notSent closes the request body, as RoundTrip must, and returns the error.
 func notSent(req *http.Request, err error) error {
 	if req.Body != nil {
 		_ = req.Body.Close() // nothing was read
@@ -120,7 +119,7 @@ func notSent(req *http.Request, err error) error {
 func (x *exchange) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	retry, _ := retryablehttp.DefaultRetryPolicy(ctx, resp, err)
 	if !retry || !x.mayRetry(ctx, err) {
-		return false, nil // nil: the client returns the response or error of this attempt
+		return false, nil // nil: the client returns this attempt's response or error
 	}
 	x.backoff = max(retryAfter(resp),
 		retryablehttp.DefaultBackoff(minBackoff, maxBackoff, x.attempts-1, nil))

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// withEdge runs a test with a new edge and the fake clock of testing/synctest.
+// withEdge runs a test with a new edge and the fake clock from testing/synctest.
 func withEdge(t *testing.T, test func(*testing.T, *edge)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newEdge(t)) })
 }

@@ -7,17 +7,17 @@ import (
 	"net/url"
 )
 
-// Options contains the account and the connection settings for [Client.Open]. Formatting and
-// marshalling to JSON omit the API token, with one exception: fmt prints the token of
-// Options in an unexported field of another type. So pass Options to [Client.Open] and do
-// not store them.
+// Options contains the account and the connection settings for [Client.Open]. Formatting
+// and marshalling to JSON omit the API token, with one exception: fmt prints the token if
+// another type has the Options in an unexported field. So pass Options to [Client.Open]
+// and do not store them.
 type Options struct {
-	// AccountID is the ID of the account that owns the tunnels. Required.
+	// AccountID is the account that owns the tunnels. Required.
 	AccountID string
 	// APIToken is an API token with the permission "Cloudflare Tunnel: Edit" for the
 	// account. Required.
 	APIToken string `json:"-"`
-	// BaseURL is the URL of the API including its version, for instance
+	// BaseURL is the API's URL including its version, for instance
 	// "http://127.0.0.1:8787/client/v4". Default: the public Cloudflare API.
 	BaseURL string
 	// Transport sends the requests and their retries. Default: a transport like
@@ -64,7 +64,7 @@ func (o Options) checkBaseURL() error {
 	u, err := url.Parse(o.BaseURL)
 	switch {
 	case err != nil:
-		return errors.New("BaseURL is not a URL") // the error of the parser could contain a password
+		return errors.New("BaseURL is not a URL") // the parser's error could contain a password
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return fmt.Errorf("BaseURL %q is not an absolute http or https URL", u.Redacted())
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
@@ -73,8 +73,8 @@ func (o Options) checkBaseURL() error {
 	return nil
 }
 
-// isPathSegment reports whether s is a path segment of a URL that needs no escaping and
-// is not a relative segment.
+// isPathSegment reports whether s is a URL path segment that needs no escaping and is not
+// a relative segment.
 func isPathSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && url.PathEscape(s) == s
 }

@@ -8,7 +8,7 @@ import (
 func TestOptionsAreValidated(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Options)
-		want   string // part of the error; empty: no error
+		want   string // a part of the error; empty: no error
 	}{
 		"valid":                  {func(*Options) {}, ""},
 		"valid without base":     {func(o *Options) { o.BaseURL = "" }, ""},

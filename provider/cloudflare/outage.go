@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// outage limits the requests with one API token that wait for an answer, while the API does
-// not answer. Each of them occupies a worker until the call times out, and workers also do
-// what needs no request, such as publishing the routes of a Gateway with Envoy.
+// outage limits how many requests with one API token wait for a response, while the API
+// does not respond. Each occupies a worker until the call times out, and workers also do
+// what needs no request, such as publishing routes for a Gateway with Envoy.
 type outage struct {
 	mu sync.Mutex
-	// unanswered is the number of requests since the last answer that ended without one after
-	// more than maxWait. waiting is the number of requests in progress.
+	// unanswered counts the requests since the last response that ended without one after
+	// more than maxWait. waiting counts the requests in progress.
 	unanswered, waiting int
 }
 
-// maxWaiting is the maximum number of requests in progress after as many unanswered ones. By
+// After maxWaiting unanswered requests, at most maxWaiting requests are in progress. By
 // default, there are four workers.
 const maxWaiting = 2
 
-// errUnanswered is the error of a request that is not sent.
+// errUnanswered is returned for a request that is not sent.
 var errUnanswered = errors.New("not sent, because the Cloudflare API has not answered the last requests")
 
 // begin counts a request, or returns an error if it must not be sent now.

@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// While the API answers nothing, the calls for many Gateways do not occupy all workers, which
-// also publish the routes of Gateways with Envoy.
+// While the API does not respond, the calls for many Gateways do not occupy all workers,
+// which also publish routes for Gateways with Envoy.
 func TestCallsWithoutAnAnswerLeaveWorkersFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waiting atomic.Int64

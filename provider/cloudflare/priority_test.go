@@ -49,7 +49,7 @@ func TestReadsAtStartAndForDriftAreNotRetried(t *testing.T) {
 }
 
 func TestListOfSeveralPagesIsNotInterrupted(t *testing.T) {
-	// If every page of a list needed a slot behind other calls, a list of several pages
+	// If every page in a list needed a slot behind other calls, a list with several pages
 	// would never be complete.
 	pages := 0
 	p := newProvider(t, Options{AccountID: account, APIToken: "token",

@@ -1,9 +1,9 @@
 // Package cloudflare implements [provider.Provider] with the Cloudflare API.
 //
-// The typed client of cloudflare-go builds the requests and parses the responses. This
-// package adds an API request budget for every API token, bounded retries, a create
-// call that is never retried, the fields that the client does not support, and errors
-// that callers can distinguish and that never contain the token.
+// The typed cloudflare-go client builds the requests and parses the responses. This
+// package adds an API request budget for every API token, bounded retries, a create call
+// that is never retried, the fields that the client does not support, and errors that
+// callers can distinguish and that never contain the token.
 package cloudflare
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// maxWait is the maximum total time that one API call waits: for the budget, for the
-// end of a rate limit, and between retries.
+// maxWait is how long one API call waits in total: for the budget, for a rate limit to
+// end, and between retries.
 const maxWait = 2 * time.Second
 
-// Provider calls the Cloudflare API for the tunnels of one account. It is safe for
-// concurrent use.
+// Provider calls the Cloudflare API for one account's tunnels. It is safe for concurrent
+// use.
 type Provider struct {
 	accountID string
 	tunnels   *zero_trust.TunnelCloudflaredService
@@ -33,14 +33,14 @@ type Provider struct {
 	client    *Client
 	apiToken  tokenHash
 	// redact removes the API token from a text. It is a function because fmt would print
-	// the token in a field of any other type.
+	// the token in a field with any other type.
 	redact func(string) string
 }
 
 var _ provider.Provider = (*Provider)(nil)
 
 // Open returns a provider, or an error that names every invalid option. It sends no
-// request. All providers of the Client with the same API token share one API request
+// request. All of the Client's providers with the same API token share one API request
 // budget.
 func (c *Client) Open(o Options) (*Provider, error) {
 	if err := o.validate(); err != nil {
@@ -65,8 +65,8 @@ func (c *Client) Open(o Options) (*Provider, error) {
 	}, nil
 }
 
-// newTransport returns a copy of [http.DefaultTransport] that also pings silent
-// HTTP/2 connections, so that it detects a dead connection before a call times out.
+// newTransport returns a copy of [http.DefaultTransport] that also pings silent HTTP/2
+// connections, so that it detects a dead connection before a call times out.
 func newTransport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: provider.CallTimeout / 4, PingTimeout: provider.CallTimeout / 4}
@@ -80,8 +80,8 @@ func (p *Provider) Format(s fmt.State, _ rune) {
 
 var errTimeout = errors.New("no response within " + provider.CallTimeout.String())
 
-// run calls method with a timeout of [provider.CallTimeout] and wraps its error with
-// the action.
+// run calls method with the timeout [provider.CallTimeout] and wraps its error with the
+// action.
 func run(ctx context.Context, action string, method func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, provider.CallTimeout, errTimeout)
 	defer cancel()

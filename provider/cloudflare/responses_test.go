@@ -17,7 +17,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// transportFunc is a transport that returns the result of the function.
 type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
@@ -73,8 +72,8 @@ func TestStatusDeterminesTheError(t *testing.T) {
 }
 
 func TestNotFoundRequiresAnAPIResponse(t *testing.T) {
-	// A 404 of a proxy, or because of a wrong base URL, does not mean that the tunnel is
-	// gone.
+	// A 404 from a proxy, or because of a wrong base URL, does not mean that the tunnel
+	// is gone.
 	t.Run("not JSON", func(t *testing.T) {
 		withEdge(t, func(t *testing.T, e *edge) {
 			id := e.newTunnel(t)

@@ -51,8 +51,7 @@ func (p *Provider) RotateToken(ctx context.Context, id provider.TunnelID) error 
 	})
 }
 
-// secretLength is the length of a tunnel's secret in bytes: the minimum that the API
-// accepts.
+// secretLength is how many bytes a tunnel's secret has: the minimum that the API accepts.
 const secretLength = 32
 
 func (p *Provider) rotate(ctx context.Context, id provider.TunnelID) error {

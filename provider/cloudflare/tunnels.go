@@ -59,7 +59,7 @@ func (p *Provider) get(ctx context.Context, id provider.TunnelID) (provider.Tunn
 	return asTunnel(tunnel), nil
 }
 
-// confirmAbsence returns notFound, the error of a read that did not find the tunnel, if
+// confirmAbsence returns notFound, the error from a read that did not find the tunnel, if
 // a list does not contain the tunnel either. A single response is not enough to treat a
 // tunnel that carries traffic as lost.
 func (p *Provider) confirmAbsence(ctx context.Context, id provider.TunnelID, notFound error) error {
@@ -75,8 +75,8 @@ func (p *Provider) confirmAbsence(ctx context.Context, id provider.TunnelID, not
 	return notFound
 }
 
-// checkLive returns an error if the response contains no tunnel or a deleted tunnel.
-// The API also returns deleted tunnels, with the time of their deletion.
+// checkLive returns an error if the response contains no tunnel or a deleted tunnel. The
+// API also returns deleted tunnels, with the time when they were deleted.
 func checkLive(tunnel *shared.CloudflareTunnel) error {
 	switch {
 	case tunnel.ID == "":
@@ -149,8 +149,8 @@ func asTunnel(t *shared.CloudflareTunnel) provider.Tunnel {
 	}
 }
 
-// pageSize is the maximum page size of the API. It is also the default limit of
-// tunnels in an account, so one page is usually enough.
+// pageSize is the API's maximum page size. It is also the default limit on tunnels in an
+// account, so one page is usually enough.
 const pageSize = 1000
 
 // find returns the live tunnel with exactly this name, or nil.
@@ -164,11 +164,11 @@ func (p *Provider) find(ctx context.Context, name string) (found *shared.Cloudfl
 	return found, err
 }
 
-// forEach calls visit for the live tunnels with the name, or for all live tunnels if
-// name is empty, until visit returns false. The API ignores the case of name, and
-// can return a tunnel twice when other tunnels are created at the same time.
+// forEach calls visit for the live tunnels with the name, or for all live tunnels if name
+// is empty, until visit returns false. The API ignores the case of name, and can return a
+// tunnel twice when other tunnels are created at the same time.
 func (p *Provider) forEach(ctx context.Context, name string, visit func(shared.CloudflareTunnel) bool) error {
-	// The paging of the client would ignore ctx after the first page.
+	// The client's paging would ignore ctx after the first page.
 	for number := 1; ; number++ {
 		page, err := p.list(ctx, name, number)
 		if err != nil {
@@ -241,7 +241,7 @@ func (p *Provider) remove(ctx context.Context, id provider.TunnelID) error {
 	})
 }
 
-// checkID returns an error for an ID that would change the path of the request.
+// checkID returns an error for an ID that would change the request path.
 func checkID(id provider.TunnelID) error {
 	if !isPathSegment(string(id)) {
 		return fmt.Errorf("%w: %q is not a tunnel ID", provider.ErrNotFound, id)

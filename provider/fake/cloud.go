@@ -10,15 +10,15 @@ import (
 // provider. They are not recorded as calls, and have no effect if the tunnel does not
 // exist or was deleted.
 
-// LiveTunnels returns the live tunnels in order of creation.
+// LiveTunnels returns the live tunnels in the order in which they were created.
 func (p *Provider) LiveTunnels() []provider.Tunnel {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.allLive()
 }
 
-// StoredConfiguration returns the configuration of a live tunnel and its version, or zero
-// values if the tunnel does not exist.
+// StoredConfiguration returns a live tunnel's configuration and version, or zero values
+// if the tunnel does not exist.
 func (p *Provider) StoredConfiguration(id provider.TunnelID) (provider.Configuration, provider.Version) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,7 +29,7 @@ func (p *Provider) StoredConfiguration(id provider.TunnelID) (provider.Configura
 	return clone(t.configuration), t.version
 }
 
-// SetConfiguration replaces the configuration of a live tunnel without validation, and
+// SetConfiguration replaces a live tunnel's configuration without validation, and
 // increments the version.
 func (p *Provider) SetConfiguration(id provider.TunnelID, c provider.Configuration) {
 	p.change(id, func(t *tunnel) { t.write(c) })

@@ -41,7 +41,7 @@ func (p *Provider) StopConnector(id provider.TunnelID, connectorID provider.Conn
 	p.change(id, func(t *tunnel) { t.removeConnectors(func(c *connector) bool { return c.id == connectorID }) })
 }
 
-// Crash stops connectors of a live tunnel abruptly; all of them if no ID is given.
+// Crash stops a live tunnel's connectors abruptly; all of them if no ID is given.
 // Cloudflare lists them as disconnected until [Provider.Disconnect] removes them. They do
 // not reconnect.
 func (p *Provider) Crash(id provider.TunnelID, connectors ...provider.ConnectorID) {
@@ -52,7 +52,7 @@ func (p *Provider) Crash(id provider.TunnelID, connectors ...provider.ConnectorI
 	})
 }
 
-// SetConnected starts a connector of a live tunnel if none is connected, or stops all
+// SetConnected starts a connector for a live tunnel if none is connected, or stops all
 // connected connectors gracefully.
 func (p *Provider) SetConnected(id provider.TunnelID, connected bool) {
 	p.change(id, func(t *tunnel) {
@@ -77,7 +77,7 @@ func (p *Provider) attach(t *tunnel) provider.ConnectorID {
 	return c.id
 }
 
-// disconnect removes the connections of a connector. A connected connector reconnects
+// disconnect removes a connector's connections. A connected connector reconnects
 // immediately, unless the secret was rotated after it started.
 func (t *tunnel) disconnect(id provider.ConnectorID, now time.Time) {
 	t.removeConnectors(func(c *connector) bool {

@@ -1,9 +1,9 @@
 // Package fake implements [provider.Provider] in memory, for tests. It behaves like the
-// real provider with a healthy API, records all calls, and returns the errors that a
-// test scripts.
+// real provider with a healthy API, records all calls, and returns the errors that a test
+// scripts.
 //
 // It serves no HTTP requests; the simulator in test/edge does. Package providertest
-// contains the contract tests of both implementations.
+// contains the contract tests for both implementations.
 package fake
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// AccountID is the account ID in the tokens of all tunnels.
+// AccountID is the account ID in all tunnel tokens.
 const AccountID = "00000000000000000000000000000000"
 
 // Provider stores tunnels in memory. It is safe for concurrent use.
 type Provider struct {
 	mu         sync.Mutex
-	tunnels    []*tunnel // in order of creation, including deleted tunnels
-	connectors int       // number of connectors started so far
+	tunnels    []*tunnel // in creation order, including deleted tunnels
+	connectors int       // connectors started so far
 	scripted   map[Op][]scriptedError
 	calls      []Call
 	now        func() time.Time
@@ -223,7 +223,7 @@ func onTunnel[R any](ctx context.Context, p *Provider, call Call, apply func(*tu
 }
 
 // do makes a call: it checks the context, returns scripted errors, records the call and
-// wraps its error. It holds the lock while it calls apply.
+// wraps its error. It is locked while it calls apply.
 func (p *Provider) do(ctx context.Context, call Call, apply func(*Call) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,7 +267,7 @@ func (p *Provider) live(id provider.TunnelID) (*tunnel, error) {
 	return p.tunnels[i], nil
 }
 
-// allLive returns the live tunnels in order of creation.
+// allLive returns the live tunnels in creation order.
 func (p *Provider) allLive() []provider.Tunnel {
 	var tunnels []provider.Tunnel
 	for _, t := range p.tunnels {
@@ -290,8 +290,8 @@ func (t *tunnel) checkRemote() error {
 	return nil
 }
 
-// token returns a token in the format of a real token. Its secret contains the number of
-// rotations.
+// token returns a token in the same format as a real one. Its secret contains the number
+// of rotations.
 func (t *tunnel) token() provider.Token {
 	key := fmt.Appendf(nil, "key %d of %s", t.secret+1, t.id)
 	credentials, _ := json.Marshal(map[string]any{"a": AccountID, "t": t.id, "s": key}) // strings and bytes marshal

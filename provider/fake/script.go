@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Op names a method of [provider.Provider].
+// Op names a [provider.Provider] method.
 type Op string
 
 // The methods of [provider.Provider].
@@ -27,25 +27,25 @@ const (
 	OpDeleteTunnel  Op = "DeleteTunnel"
 )
 
-// Call is one call of the provider and its outcome.
+// Call is one call to the provider and its outcome.
 type Call struct {
 	Op Op
-	// Priority is the priority of the call's context.
+	// Priority comes from the call's context.
 	Priority provider.Priority
-	// Reservation is the reservation of the call's context, or nil.
+	// Reservation comes from the call's context, or is nil.
 	Reservation *provider.Reservation
-	// Name is the argument of FindTunnel or CreateTunnel.
+	// Name is the argument to FindTunnel or CreateTunnel.
 	Name string
-	// Tunnel is the tunnel of the call. It is empty if FindTunnel found no tunnel or
+	// Tunnel is the call's tunnel. It is empty if FindTunnel found no tunnel or
 	// CreateTunnel created none.
 	Tunnel provider.TunnelID
-	// Connector is the argument of Disconnect.
+	// Connector is the argument to Disconnect.
 	Connector provider.ConnectorID
 	// Configuration is the configuration that the call wrote or read.
 	Configuration provider.Configuration
 	// Version is the version that the call wrote or read; 0 if it did neither.
 	Version provider.Version
-	// Err is the error of the call, without the wrapping operation.
+	// Err is the call's error, without the wrapping operation.
 	Err error
 }
 
@@ -54,8 +54,8 @@ type scriptedError struct {
 	applied bool
 }
 
-// Fail makes the next calls of op return errs, one error per call, without any other
-// effect. A nil error lets the call succeed. Errors of one op are returned in the order
+// Fail makes the next calls to op return errs, one error per call, without any other
+// effect. A nil error lets the call succeed. Errors for one op are returned in the order
 // in which they were scripted.
 func (p *Provider) Fail(op Op, errs ...error) { p.script(op, false, errs) }
 
@@ -80,8 +80,8 @@ func (p *Provider) nextScripted(op Op) scriptedError {
 	return next
 }
 
-// Calls returns the recorded calls in order. If ops are given, it returns only the calls
-// of these methods.
+// Calls returns the recorded calls in order. If ops are given, it returns only calls to
+// these methods.
 func (p *Provider) Calls(ops ...Op) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -149,7 +149,7 @@ func disconnectStale(t *testing.T, f Fixture) {
 }
 
 // disconnectConnected: Cloudflare disconnects the connector, and the connector
-// reconnects. Its time of connection changes.
+// reconnects. Its connection time changes.
 func disconnectConnected(t *testing.T, f Fixture) {
 	id := create(t, f, "edge").ID
 	connector := start(t, f, id)

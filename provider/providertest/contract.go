@@ -1,8 +1,8 @@
-// Package providertest contains the contract tests of [provider.Provider]. Every
+// Package providertest contains the contract tests for [provider.Provider]. Every
 // implementation runs them.
 //
-// A test belongs here if all implementations must pass it. Tests of an
-// implementation's requests belong to the package of the implementation.
+// A test belongs here if all implementations must pass it. Tests for an implementation's
+// requests belong to the implementation's package.
 package providertest
 
 import (
@@ -20,7 +20,7 @@ import (
 // Fixture is a provider whose account has no tunnels.
 type Fixture struct {
 	Provider provider.Provider
-	// AccountID is the account of the tunnels.
+	// AccountID is the account to which the tunnels belong.
 	AccountID string
 	Cloud     Cloud
 }
@@ -28,14 +28,14 @@ type Fixture struct {
 // Cloud simulates changes at Cloudflare that are not made by the provider: connectors,
 // and changes in the dashboard.
 type Cloud interface {
-	// SetConfiguration replaces the configuration of a tunnel.
+	// SetConfiguration replaces a tunnel's configuration.
 	SetConfiguration(provider.TunnelID, provider.Configuration)
 	// SetLocal makes the tunnel locally managed, or migrates it to remote
 	// management.
 	SetLocal(id provider.TunnelID, local bool)
 	// SetRoutes adds private network routes to the tunnel, or removes them.
 	SetRoutes(id provider.TunnelID, routes bool)
-	// SetConnected starts connectors of the tunnel, or stops all its connectors
+	// SetConnected starts connectors for the tunnel, or stops all its connectors
 	// gracefully.
 	SetConnected(id provider.TunnelID, connected bool)
 	// StartConnector starts a connector with a token, or returns an error if
@@ -44,7 +44,7 @@ type Cloud interface {
 	StartConnector(provider.Token) (provider.ConnectorID, error)
 	// StopConnector stops a connector gracefully.
 	StopConnector(provider.TunnelID, provider.ConnectorID)
-	// Crash stops connectors abruptly; all connectors of the tunnel if no ID is given.
+	// Crash stops connectors abruptly; all the tunnel's connectors if no ID is given.
 	// They do not reconnect.
 	Crash(provider.TunnelID, ...provider.ConnectorID)
 }
