@@ -146,7 +146,7 @@ func TestHostnameThatGetsAccessClosesWhileTheGatewayIsInvalid(t *testing.T) {
 
 // A hostname that becomes protected below an open wildcard, or that is new, is never
 // served without Access.
-func TestNewProtectedHostnameIsClosedUntilItsRuleIsInEffect(t *testing.T) {
+func TestNewProtectedHostnameIsClosedUntilItsRuleApplies(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.setHostname("*.example.com")
 	h.reconcileFor(driftInterval / 2)
@@ -223,7 +223,7 @@ func TestNewLeaderServesProtectedHostnamesDuringAnOutage(t *testing.T) {
 }
 
 // Tokens for another audience do not open a hostname while its rule is outstanding.
-func TestHostnameWithAnotherAudienceIsClosedUntilItsRuleIsInEffect(t *testing.T) {
+func TestNewAudienceClosesAHostnameUntilItsRuleApplies(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.requireAccessFor("tag", "a.example.com")
 	h.reconcileFor(driftInterval / 2)

@@ -99,7 +99,7 @@ func TestTheCacheKeepsOnlyTheMetadataThatCounts(t *testing.T) {
 	}
 }
 
-func TestAWriteFromTheCacheKeepsTheEntriesOfOtherControllers(t *testing.T) {
+func TestCachedWriteKeepsOtherControllersEntries(t *testing.T) {
 	object := statusesOfSeveralControllers()[0].(*gatewayv1.HTTPRoute)
 	want := object.DeepCopy().Status.Parents
 	if _, err := compact(object); err != nil {

@@ -64,7 +64,7 @@ func TestConnectorMetricsFollowTheDeployment(t *testing.T) {
 	h.wantMetrics(map[string]float64{"connectors_ready": 1, "connectors_wanted": 2, "connectors_available": 2})
 }
 
-func TestMetricOfTheChangeOfTheDataPlaneFollowsTheTunnel(t *testing.T) {
+func TestDataPlaneChangeMetricFollowsTheTunnel(t *testing.T) {
 	// The Gateway is paused, so that nothing but this test changes the record.
 	const name = "tunnel_data_plane_change_start_time_seconds"
 	h := newServedHarness(t)

@@ -124,7 +124,7 @@ func TestRouteThatLosesItsLastParentHasOneEvent(t *testing.T) {
 	}
 }
 
-func TestRouteThatLosesItsLastParentWhileTheControllerIsDownHasAnEvent(t *testing.T) {
+func TestRouteOrphanedDuringDowntimeHasAnEvent(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)

@@ -151,7 +151,8 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, movedSet) },
 			[]string{"Gateway infra/other", "Gateway infra/shared"},
 		},
-		"a deleted ListenerSet affects its Gateway and itself, because routes may have status entries for it": {
+		// Routes may have status entries for the deleted ListenerSet.
+		"a deleted ListenerSet affects its Gateway and itself": {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, deletedSet) },
 			[]string{"Gateway team/gone", "ListenerSet team/deleted"},
 		},
@@ -167,7 +168,7 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 			},
 			[]string{"Gateway infra/shared"},
 		},
-		"a route affects the parents in its spec and in status entries of this controller": {
+		"a route affects its parents in spec and status": {
 			func() ([]state.Key, error) {
 				return w.fromRoute(ctx, readObject(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
 			},

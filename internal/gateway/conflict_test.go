@@ -114,14 +114,14 @@ func TestConflictingListenersOfOneOwnerAllLose(t *testing.T) {
 				"late": `HostnameConflict: Hostname "x.example.com" on port 80 is already claimed by listener "a" of Gateway infra/shared, which takes precedence. Use another hostname.`,
 			},
 		},
-		"conflicting listeners of a ListenerSet claim their hostname, and no message names the set": {
+		"conflicting listeners in a ListenerSet claim their hostname": {
 			[][]string{nil, {"a x.example.com:80 HTTP", "b x.example.com:80 HTTP"}, {"late x.example.com:80 HTTP"}},
 			map[string]string{
 				"a": conflictWithB, "b": conflictWithA,
 				"late": `HostnameConflict: Hostname "x.example.com" on port 80 is already claimed by another ListenerSet, which takes precedence. Use another hostname.`,
 			},
 		},
-		"a listener that loses to an earlier owner does not conflict with its siblings": {
+		"a listener with an earlier owner does not conflict with siblings": {
 			[][]string{{"own x.example.com:80 HTTP"}, {"a x.example.com:80 HTTP", "b x.example.com:8080 HTTP", "c y.example.com:80 HTTP"}},
 			map[string]string{
 				"a": `HostnameConflict: Hostname "x.example.com" on port 80 is already claimed by listener "own" of Gateway infra/shared, which takes precedence. Use another hostname.`,

@@ -56,7 +56,7 @@ func demandPermissions(s *gateway.Snapshot) {
 	s.ClassConfiguration.Spec.Hostnames = &v1alpha1.Hostnames{From: new(v1alpha1.HostnamesFromNamespaceAnnotation)}
 }
 
-func TestAnOlderListenerSetDoesNotGetTheHostnameOfAnotherTeam(t *testing.T) {
+func TestAgeDoesNotWinAnotherTeamsHostname(t *testing.T) {
 	s := tenantsSnapshot("shop.team-b.example.com", "shop.team-b.example.com")
 	demandPermissions(s)
 	permit(s, "team-a", "*.team-a.example.com")

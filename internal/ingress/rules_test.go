@@ -112,7 +112,7 @@ func TestConfigurationRendersATable(t *testing.T) {
 				{Service: "http_status:404"},
 			},
 		},
-		"a protected hostname below a wildcard has a rule for each entry that covers it": {
+		"a protected hostname has a rule for each entry above it": {
 			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{
 				httpEntry("admin.example.com", "/own", "cart"), httpEntry("z.example.com", "", "cart"),
 				httpEntry("*.example.com", "/own", "pages"), httpEntry("*.example.com", "/pages", "pages"), failure("*.example.com", "/pay"),
@@ -127,7 +127,7 @@ func TestConfigurationRendersATable(t *testing.T) {
 				{Hostname: "*.example.com", Path: "^/pay(/|$)", Service: "http_status:500"}, {Service: "http_status:404"},
 			},
 		},
-		"a hostname without a route of its own has rules before the wildcard": {
+		"a hostname without a route has rules before the wildcard": {
 			[]routing.Group{{Entries: []routing.Entry{httpEntry("*.example.com", "/cart", "cart"), httpEntry("", "", "pages")}}},
 			routing.Access{"*.admin.example.com": access},
 			[]provider.IngressRule{
@@ -143,7 +143,7 @@ func TestConfigurationRendersATable(t *testing.T) {
 				{Hostname: "open.example.com", Service: pages}, {Hostname: "*.example.com", Service: pages, OriginRequest: protected}, {Service: "http_status:404"},
 			},
 		},
-		"a hostname with the same access as the wider hostname has no rules of its own": {
+		"a hostname protected like a wider hostname needs no rules": {
 			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}}},
 			routing.Access{"": access, "open.example.com": access},
 			[]provider.IngressRule{{Hostname: "*.example.com", Service: pages, OriginRequest: protected}, {Service: "http_status:404"}},

@@ -37,7 +37,7 @@ func TestTheChartPermitsWatchingExactlyTheKinds(t *testing.T) {
 	}
 }
 
-func TestTheRoleOfPlanPermitsListingExactlyTheKindsThatItReads(t *testing.T) {
+func TestPlanRolePermitsExactlyWhatPlanReads(t *testing.T) {
 	// The role does not permit reading Secrets, whose certificates a plan need not check.
 	read := kinds.Select(func(k kinds.Kind) bool { return k.Plan != kinds.Never && k.GVK() != kinds.Secret.GVK() })
 	text, err := os.ReadFile("../../docs/plan.md")

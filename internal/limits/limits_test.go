@@ -60,7 +60,7 @@ func TestAllocate(t *testing.T) {
 			demands: []limits.Demand{{blue, 6}, {blue, 20}, {blue, 3}},
 			want:    []limits.Verdict{in, aboveOwn, in},
 		},
-		"a lost demand that fits returns, the tenant that uses the least first": {
+		"a lost demand returns, first for the smallest tenant": {
 			total:   10,
 			demands: []limits.Demand{{blue, 1}, {blue, 8}, {green, 2}, {green, 7}, {red, 1}},
 			want:    []limits.Verdict{in, aboveTotal, in, aboveTotal, in},

@@ -401,7 +401,7 @@ func TestEveryReasonIsALabelValue(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatComeAndGoDoNotAddSeriesWithoutEnd(t *testing.T) {
+func TestFurtherNamespacesShareOneSeries(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	for i := range 500 {

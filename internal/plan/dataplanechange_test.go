@@ -38,7 +38,7 @@ var changeCases = []struct{ name, wanted, status string }{
 
 // The plan shows the data plane in effect with its rules or routes, and what the change
 // does to the routes and at Cloudflare.
-func TestPlanOfAChangeOfTheDataPlaneMatchesTheGoldenFile(t *testing.T) {
+func TestDataPlaneChangePlanMatchesTheGoldenFile(t *testing.T) {
 	var got bytes.Buffer
 	for _, test := range changeCases {
 		c := newAccount(t)
@@ -112,7 +112,7 @@ func TestPlanOfIngressRulesAboveTheLimits(t *testing.T) {
 	wantDiff(t, p, "Gateway infra/g: "+message+"\nGateway infra/g: no difference\n")
 }
 
-func TestJSONContainsTheStatusesAfterAChangeOfTheDataPlane(t *testing.T) {
+func TestJSONContainsTheStatusesAfterADataPlaneChange(t *testing.T) {
 	p := planOf(t, changingManifests(t, "Envoy", "dataPlane: IngressRules, tunnelID: t"))
 	if !strings.Contains(printed(t, p), `"dataPlaneChange"`) {
 		t.Fatal("the output contains no dataPlaneChange")
@@ -133,7 +133,7 @@ func TestJSONContainsTheStatusesAfterAChangeOfTheDataPlane(t *testing.T) {
 
 // If routes and the data plane change at the same time, there are two writes. The
 // difference compares with the last write.
-func TestDiffComparesWithTheEndOfAChangeOfTheDataPlane(t *testing.T) {
+func TestDiffComparesWithTheEndOfADataPlaneChange(t *testing.T) {
 	c := newAccount(t)
 	p := planOf(t, changingManifests(t, "Envoy", "dataPlane: IngressRules, tunnelID: "+string(c.id)+", configuration: {hash: other}"))
 	if err := p.Compare(t.Context(), c.open); err != nil {

@@ -100,7 +100,7 @@ func TestCompareReportsATunnelThatWasDeletedAtCloudflare(t *testing.T) {
 }
 
 // The cluster ID in the flags takes precedence over the ID in the Tunnels.
-func TestCompareFindsATunnelByItsNameWithAClusterID(t *testing.T) {
+func TestCompareFindsATunnelByNameWithAClusterID(t *testing.T) {
 	c := newAccount(t)
 	for id, want := range map[string]string{
 		"c": note("Tunnel c.infra.g ("+string(c.id)+") has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.") + fmt.Sprintf(change, c.id),
@@ -123,7 +123,7 @@ func TestCompareFindsATunnelByItsNameWithAClusterID(t *testing.T) {
 	}
 }
 
-func TestCompareFailsForATunnelThatTheControllerDoesNotUse(t *testing.T) {
+func TestCompareFailsForAnUnusableTunnel(t *testing.T) {
 	c := newAccount(t)
 	local, reserved := c.create(t, "local"), c.create(t, "c.infra.another")
 	c.SetLocal(local, true)

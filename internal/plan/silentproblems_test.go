@@ -127,7 +127,7 @@ func TestARowThatAnswers500GivesTheReason(t *testing.T) {
 	}
 }
 
-func TestAListenerOfASetThatIsNotAllowedHasTheStateNotAllowed(t *testing.T) {
+func TestListenersOfARefusedSetAreNotAllowed(t *testing.T) {
 	p := planOf(t, shared, teams)
 	wantLines(t, table(t, p), []string{"*                 80 HTTP  ListenerSet outside/older-but-outside  a         NotAllowed        0"}, []string{"  Invalid  "})
 	wantLines(t, explanation(t, p, "x.example.org"), nil, []string{"  Invalid: "})

@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 )
 
-func TestCallReturnsAPanicAsAnErrorAndLogsItsStack(t *testing.T) {
+func TestCallReturnsAPanicAsALoggedError(t *testing.T) {
 	var logged []string
 	ctx := klog.NewContext(t.Context(), funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}))
 	err := recovery.Call(ctx, panicking)

@@ -241,7 +241,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 		key  state.Key
 		want content
 	}{
-		"a managed Gateway has its ListenerSets and the routes that name them in spec or status": {
+		"a managed Gateway has its ListenerSets and their routes": {
 			state.GatewayKey("infra", "shared"),
 			content{
 				Gateway: true, Class: true, Managed: true,
@@ -252,7 +252,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 				Tunnel:     "tunnel-gateway/infra.shared", SnapshotsTunnel: "t",
 			},
 		},
-		"a Gateway with the same name in another namespace has only its own objects": {
+		"a same-named Gateway elsewhere has only its own objects": {
 			state.GatewayKey("team", "shared"),
 			content{
 				Gateway: true, Class: true, Managed: true,
@@ -261,7 +261,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 				Namespaces: []string{"team"},
 			},
 		},
-		"a Gateway of another controller has only the routes with a status entry of this controller": {
+		"another controller's Gateway has only routes with a status entry": {
 			state.GatewayKey("infra", "unmanaged"),
 			content{Gateway: true, Class: true, Routes: []string{"infra/moved-away"}},
 		},
@@ -273,7 +273,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 			state.GatewayKey("team", "gone"),
 			content{},
 		},
-		"a missing ListenerSet has the routes with a status entry of this controller": {
+		"a missing ListenerSet has the routes with a status entry": {
 			setKey("team", "deleted"),
 			content{Routes: []string{"team/detached"}},
 		},

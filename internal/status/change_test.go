@@ -99,7 +99,7 @@ func (cluster *fakeCluster) setRoute(t *testing.T, entries []gatewayv1.RoutePare
 }
 
 // A route loses its only parent while a report about its previous generation is written.
-func TestReportAboutAnOlderRouteDoesNotHideTheLossOfItsLastParent(t *testing.T) {
+func TestOutdatedReportDoesNotHideALostParent(t *testing.T) {
 	cluster := newFakeCluster(t)
 	var got []status.Change
 	cluster.writer.Notify = func(_ client.Object, change status.Change) { got = append(got, change) }

@@ -144,7 +144,7 @@ func gatewayListener(conditions []metav1.Condition) gatewayv1.GatewayStatus {
 }
 
 // Nothing in an entry says which controller has written it, but the condition types do.
-func TestASetThatIsNotAllowedKeepsOnlyWhatOthersWrote(t *testing.T) {
+func TestARefusedSetKeepsOnlyWhatOthersWrote(t *testing.T) {
 	other := at(before, condition("example.com/Audited", isTrue, 1))
 	current := gatewayv1.ListenerSetStatus{Listeners: []gatewayv1.ListenerEntryStatus{
 		{Name: "mine", AttachedRoutes: 3, Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1)), at(before, condition("ResolvedRefs", isTrue, 1))}},
@@ -245,12 +245,12 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 			},
 			changed: true,
 		},
-		"a report about a Gateway does not cover a ListenerSet with the same name": {
+		"a report about a Gateway does not cover a same-named ListenerSet": {
 			current: entries{entry(controllerName, set, accepted)},
 			spec:    refs{set},
 			want:    entries{entry(controllerName, set, accepted)},
 		},
-		"a parentRef with explicit defaults is equal, and the entry gets the form of the spec": {
+		"a parentRef with explicit defaults takes the form in spec": {
 			current: entries{entry(controllerName, full, accepted)},
 			spec:    refs{ref("g")},
 			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
@@ -268,11 +268,11 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 			},
 			changed: true,
 		},
-		"an entry for a parentRef that the spec no longer contains is not written": {
+		"an entry for a removed parentRef is not written": {
 			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:    entries{},
 		},
-		"PartiallyInvalid is removed when the report does not contain it, and conditions of other types remain": {
+		"PartiallyInvalid is removed, and other condition types remain": {
 			current: entries{entry(controllerName, ref("g"), accepted,
 				at(before, condition("PartiallyInvalid", isTrue, 1)), at(before, condition("example.com/Audited", isTrue, 1)))},
 			spec:    refs{ref("g")},

@@ -151,7 +151,7 @@ func TestRequestedReconcileFollowsItsSteps(t *testing.T) {
 			t.Errorf("status.reconciled = %q, want %q", got, want)
 		}
 	}
-	t.Run("after an outage the reads that failed are repeated, and the value is recorded at the end", func(t *testing.T) {
+	t.Run("failed reads are repeated after an outage", func(t *testing.T) {
 		runSequence(t, serving(refreshTo("a"), failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, time.Minute)), []sequenceStep{
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Err: errNoResponse}},
 			{want: want{Action: ReadToken, Priority: provider.PriorityDrift}},

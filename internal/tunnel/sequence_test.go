@@ -58,7 +58,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	}
 	read := Result{Configuration: wantedConfiguration, Version: 7}
 
-	t.Run("a new Gateway gets a tunnel, and the record is written before the create", func(t *testing.T) {
+	t.Run("a new tunnel is recorded before it is created", func(t *testing.T) {
 		runSequence(t, serving(noObject), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
 			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=2"}},
@@ -76,7 +76,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Wait, Wait: serving().driftInterval()}},
 		})
 	})
-	t.Run("the tunnel of a create without a response is found one call timeout later", func(t *testing.T) {
+	t.Run("a tunnel created without a response is found a timeout later", func(t *testing.T) {
 		runSequence(t, serving(withoutTunnel, tunnelRead(Absent)), []sequenceStep{
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonCloudflareUnavailable}, wait: 10 * time.Second},
@@ -106,7 +106,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: DeleteObject}},
 		})
 	})
-	t.Run("a Tunnel retires: the connectors stop, the deletion is recorded, connections are removed, and the tunnel and the object are deleted", func(t *testing.T) {
+	t.Run("a retiring Tunnel stops its connectors before its tunnel is deleted", func(t *testing.T) {
 		noPods := func(f *Facts) { f.Connectors = Connectors{GracePeriod: 30 * time.Second} }
 		runSequence(t, serving(gatewayIs(GatewayGone)), []sequenceStep{
 			{want: want{Action: Wait, Wait: 30 * time.Second, Problem: conditions.ReasonGatewayMissing}, wait: 30 * time.Second},
@@ -125,7 +125,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: None}},
 		})
 	})
-	t.Run("a Gateway that returns while the delete fails resumes its tunnel if it still exists later", func(t *testing.T) {
+	t.Run("a Gateway that returns resumes a tunnel whose deletion failed", func(t *testing.T) {
 		gatewayReturns := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
 		runSequence(t, serving(retiring()), []sequenceStep{
 			{
@@ -140,7 +140,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: RunConnectors}},
 		})
 	})
-	t.Run("a Gateway that returns gets a new Tunnel if the delete is applied late", func(t *testing.T) {
+	t.Run("a Gateway that returns gets a new Tunnel after a late deletion", func(t *testing.T) {
 		gatewayReturns := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
 		runSequence(t, serving(retiring()), []sequenceStep{
 			{
@@ -153,7 +153,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Claim}},
 		})
 	})
-	t.Run("a Tunnel object that was deleted by mistake is created again and finds its tunnel by name", func(t *testing.T) {
+	t.Run("a Tunnel deleted by mistake is recreated and finds its tunnel", func(t *testing.T) {
 		runSequence(t, serving(func(f *Facts) { f.Object, f.Token.State, f.Connectors = nil, TokenMissing, Connectors{} }), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
 			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=2"}},
@@ -193,7 +193,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: ReadToken}},
 		})
 	})
-	t.Run("three external changes within ten minutes are contested until the Gateway is paused", func(t *testing.T) {
+	t.Run("repeated external changes are contested until the Gateway is paused", func(t *testing.T) {
 		external := func(version provider.Version) change { return remoteConfiguration(externalConfiguration, version) }
 		repair := func(version provider.Version, next change) sequenceStep {
 			return sequenceStep{
@@ -210,7 +210,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			repair(12, nil),
 		})
 	})
-	t.Run("a rotation sets a new secret, writes the token, rolls the pods, and disconnects the old connectors", func(t *testing.T) {
+	t.Run("a rotation disconnects the old connectors last", func(t *testing.T) {
 		runSequence(t, serving(rotateOnDemand), []sequenceStep{
 			{want: want{Action: ListConnections, Priority: provider.PriorityDrift}, result: Result{Connectors: []provider.Connector{connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour)}}},
 			{want: want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"}},
@@ -225,7 +225,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Wait, Wait: untilNextRead - 30*time.Second}},
 		})
 	})
-	t.Run("a rotation that waits for the API request budget does not use the result of an earlier rotation", func(t *testing.T) {
+	t.Run("a delayed rotation ignores an earlier rotation's result", func(t *testing.T) {
 		runSequence(t, serving(rotateOnDemand, connections(0), func(f *Facts) { f.Memory.Token.Rotated = At(time.Minute) }), []sequenceStep{
 			{want: want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"}, result: Result{Err: errBudget}},
 			{want: want{Action: Wait, Wait: 20 * time.Second}, wait: 20 * time.Second},
@@ -233,14 +233,14 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: ReadToken}},
 		})
 	})
-	t.Run("a Tunnel whose Gateway was deleted while paused retires when an administrator clears spec.paused", func(t *testing.T) {
+	t.Run("a paused Tunnel without a Gateway retires when spec.paused is cleared", func(t *testing.T) {
 		runSequence(t, serving(gatewayGone(time.Minute), recordedPaused), []sequenceStep{
 			{want: want{Action: None, Problem: conditions.ReasonPaused}, then: func(f *Facts) { f.Object.Spec.Paused = false }},
 			{want: want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring}},
 			{want: want{Action: StopConnectors}},
 		})
 	})
-	t.Run("a status that cannot be withdrawn does not delay the retirement and is reported once", func(t *testing.T) {
+	t.Run("a status that cannot be withdrawn does not delay the retirement", func(t *testing.T) {
 		runSequence(t, serving(gatewayGone(time.Minute)), []sequenceStep{
 			{want: want{Action: WithdrawStatuses, Event: conditions.EventTunnelRetiring}, result: Result{Err: errAPIServer}},
 			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors = Connectors{} }, wait: time.Second},

@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 )
 
-func TestFlagTableShowsTheDefaultOfTheFlagOrOfItsUsage(t *testing.T) {
+func TestFlagTableTakesDefaultsFromFlagOrUsage(t *testing.T) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.Bool("quiet", false, "print less (or nothing)")
 	f.Duration("wait", time.Minute, "time to wait")

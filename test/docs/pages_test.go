@@ -56,7 +56,7 @@ func TestQuickStartShowsEverySampleFileUnchanged(t *testing.T) {
 	}
 }
 
-func TestQuickStartInstallsTheCRDsOfTheBuiltInVersion(t *testing.T) {
+func TestQuickStartInstallsTheBuiltInCRDs(t *testing.T) {
 	// The controller is built with the version [consts.BundleVersion].
 	url := "https://github.com/kubernetes-sigs/gateway-api/releases/download/" + consts.BundleVersion + "/standard-install.yaml\n"
 	if !strings.Contains(page(t, "quickstart.md"), url) {

@@ -30,7 +30,7 @@ func (env *environment) accessByHostname() map[string]*provider.Access {
 }
 
 var _ = Describe("Cloudflare Access", func() {
-	It("protects a hostname below a wildcard, and reports the gap until the wildcard is protected", func(ctx SpecContext) {
+	It("protects a hostname and reports an unprotected wildcard above it", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "*.example.com")

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("the Cloudflare account of a GatewayClass", func() {
-	It("overrides the controller's account, and its API token is required until the tunnel is deleted", func() {
+	It("overrides the controller's account until the tunnel is deleted", func() {
 		env := newEnvironment()
 		env.cloudflare.SetToken("first")
 		credentials, settings, class := env.createClassAccount()
@@ -54,7 +54,7 @@ var _ = Describe("the Cloudflare account of a GatewayClass", func() {
 		Eventually(env.remainingObjects).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("does not move an existing tunnel when it is added to the class", func() {
+	It("does not move an existing tunnel when it is set", func() {
 		env := newEnvironment()
 		env.cloudflare.SetToken("first")
 		env.start("--cloudflare-api-token=first")
@@ -67,7 +67,7 @@ var _ = Describe("the Cloudflare account of a GatewayClass", func() {
 		Expect(env.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 
-	It("is used to delete the tunnel of a Gateway that moves to another controller", func() {
+	It("deletes the tunnel when the Gateway moves to another controller", func() {
 		env, other := newEnvironment(), newEnvironment()
 		_, settings, _ := env.createClassAccount()
 		update(settings, func(c *v1alpha1.TunnelConfiguration) {

@@ -53,7 +53,7 @@ var _ = Describe("a fault of the Cloudflare API", crashes, func() {
 		})
 	})
 
-	It("does not leave a delayed write in effect that arrives after a newer one", func() {
+	It("does not leave a late write in effect", func() {
 		expectedConfigurations()
 		s := newScenario()
 		s.start()

@@ -75,7 +75,7 @@ var _ = Describe("the removal of connectors", lifecycle, func() {
 		Entry("set in settings that are deleted before the Gateway", true),
 	)
 
-	It("does not happen when a Gateway changes to another class of the same controller", func(ctx SpecContext) {
+	It("does not happen when the same controller manages the new class", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		second := env.createSecondClass()
@@ -92,7 +92,7 @@ var _ = Describe("the removal of connectors", lifecycle, func() {
 		Eventually(env.remainingObjects).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("happens when a Gateway changes to the class of another controller, which creates its own connectors", func() {
+	It("happens when another controller takes over the Gateway", func() {
 		env, other := newEnvironment(), newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")

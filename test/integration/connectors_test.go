@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("connectors", func() {
-	It("run as a Deployment owned by the Tunnel, with a restricted security context and the tunnel's token", func() {
+	It("run as a restricted Deployment that the Tunnel owns", func() {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")
@@ -78,7 +78,7 @@ var _ = Describe("connectors", func() {
 		Expect(env.deployment().Generation).To(Equal(before))
 	})
 
-	It("serve metrics in the pod only when the class sets Loopback, and are replaced", func() {
+	It("serve metrics only inside the pod with Loopback", func() {
 		env := newEnvironment()
 		env.start()
 		env.create(env.gateway("shared", "a.example.com"))
@@ -102,7 +102,7 @@ var _ = Describe("connectors", func() {
 		Expect(env.deployment().Spec.Template.Spec.Containers[0].ReadinessProbe.Exec).To(BeNil())
 	})
 
-	It("are reported ready when their pods are ready, and do not delay the Programmed condition", func() {
+	It("are reported when ready, and do not delay Programmed", func() {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")
@@ -114,7 +114,7 @@ var _ = Describe("connectors", func() {
 		Eventually(connectorsReady(g)).Should(Equal("True Ready"))
 	})
 
-	It("do not take over an object with the same name, and start when it is deleted", slow, func(ctx SpecContext) {
+	It("do not take over an object with the same name", slow, func(ctx SpecContext) {
 		env := newEnvironment()
 		unrelated := connectorObject(env, &corev1.ServiceAccount{})
 		env.create(unrelated)
@@ -129,7 +129,7 @@ var _ = Describe("connectors", func() {
 		Eventually(connectorsReady(g)).Should(Equal("False Unavailable"))
 	})
 
-	It("have the permitted labels and annotations of spec.infrastructure on every object and pod", func() {
+	It("have the permitted spec.infrastructure labels and annotations", func() {
 		env := newEnvironment()
 		env.start()
 		env.create(env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
@@ -248,7 +248,7 @@ var _ = Describe("connectors", func() {
 		Eventually(version).ShouldNot(Equal(before.Spec.Template.Annotations[connector.TokenVersionAnnotation]))
 		Expect(env.tunnelToken("shared")).NotTo(Equal(previous))
 
-		By("waiting until all pods are replaced and the controller has listed the tunnels twice more")
+		By("waiting until all pods are replaced and for two more tunnel lists")
 		Eventually(func() string {
 			env.markPodsReady()
 			return connectorsReady(g)()
@@ -265,7 +265,7 @@ var _ = Describe("connectors", func() {
 		Expect(env.deployment().Generation).To(Equal(before.Generation + 1))
 	})
 
-	It("leave the number of replicas to an autoscaler as soon as it is enabled", func(ctx SpecContext) {
+	It("leave the number of replicas to an autoscaler", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		env.allowGatewayFields("connector.replicas", "connector.autoscaling", "connector.logLevel")

@@ -27,7 +27,7 @@ import (
 
 // The specs count requests, writes and reconciles. They never measure time.
 var _ = Describe("the cost of a change", slow, func() {
-	It("is at most 8 configuration writes for 900 routes that are created concurrently", func(ctx SpecContext) {
+	It("is at most 8 configuration writes for 900 new routes", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "*.example.com")
@@ -80,7 +80,7 @@ var _ = Describe("the cost of a change", slow, func() {
 		Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(1))
 	})
 
-	It("is no read of a Secret or of its metadata, unless the Secret has changed", func(ctx SpecContext) {
+	It("does not include reading unchanged Secrets", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.cloudflare.SetToken("first")
 		account, _, _ := env.createClassAccount()
@@ -117,7 +117,7 @@ var _ = Describe("the cost of a change", slow, func() {
 		Expect(append(reads, proxy.takeSecretReads()...)).To(HaveEach(BeElementOf(contents)))
 	})
 
-	It("is one configuration write, and no write to other objects, for a new listener of the Gateway", func(ctx SpecContext) {
+	It("is one configuration write for a new listener", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "*.example.com")
@@ -145,7 +145,7 @@ var _ = Describe("the cost of a change", slow, func() {
 		Expect(sets()).To(BeZero())
 	})
 
-	It("does not depend on the number of other Gateways, with 50 Gateways of 20 routes each", func(ctx SpecContext) {
+	It("does not depend on the number of other Gateways", func(ctx SpecContext) {
 		const gateways, routes = 50, 20
 		env := newEnvironment()
 		env.create(env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{TunnelsPerNamespace: ptr.To[int32](gateways)}}))
@@ -178,7 +178,7 @@ var _ = Describe("the cost of a change", slow, func() {
 		Expect(env.resourceVersions(ctx)).To(Equal(before))
 		Expect(env.cloudflare.Count("", "")).To(Equal(gateways))
 
-		By("writing one configuration for one change, without a reconcile of the other Gateways")
+		By("writing one configuration, without a reconcile of other Gateways")
 		env.cloudflare.ResetRequests()
 		reconcilesBefore := reconciles()
 		one := env.route("g07-more", "web", gatewayParent("g07"))

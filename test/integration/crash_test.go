@@ -13,7 +13,7 @@ import (
 var _ = Describe("a crash of the controller", crashes, func() {
 	// Each round kills the controller at a later call in each phase, until no phase makes
 	// that many calls.
-	DescribeTable("does not change the result of a creation, change or deletion if it happens during any API call", func(crash func(*controllerproc.Process) simulator.Fault) {
+	DescribeTable("does not change the result of a phase", func(crash func(*controllerproc.Process) simulator.Fault) {
 		expectedConfigurations()
 		s := newScenario()
 		s.start()
@@ -28,7 +28,7 @@ var _ = Describe("a crash of the controller", crashes, func() {
 		))
 	}, crashPoints)
 
-	DescribeTable("leaves no tunnel behind if it happens during an API call, the Gateway is deleted before the restart,", func(crash func(*controllerproc.Process) simulator.Fault) {
+	DescribeTable("leaves no tunnel if the Gateway is deleted before the restart", func(crash func(*controllerproc.Process) simulator.Fault) {
 		s := newScenario()
 		s.start()
 		for call := range 3 { // find, create, configure
@@ -44,10 +44,10 @@ var _ = Describe("a crash of the controller", crashes, func() {
 
 // crashPoints are the points at which the controller crashes around a call.
 var crashPoints = []TableEntry{
-	Entry("and the call does not take effect", func(p *controllerproc.Process) simulator.Fault {
+	Entry("during a call without effect", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.Kill() }}
 	}),
-	Entry("and the call takes effect", func(p *controllerproc.Process) simulator.Fault {
+	Entry("during a call with effect", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.Kill() }}
 	}),
 }

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("the commands wait and plan", withEnvoy, func() {
-	It("follow a change of the data plane in both directions, with the documented permissions", func(ctx SpecContext) {
+	It("follow data plane changes with the documented permissions", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g, _ := env.serveWithEnvoy("*.example.com")

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("an external change", lifecycle, func() {
-	It("is reverted with an event that names the difference, until it recurs too often", func(ctx SpecContext) {
+	It("is reverted with an event until it recurs too often", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start("--drift-interval=10s")
 		g := env.gateway("shared", "a.example.com")
@@ -88,7 +88,7 @@ var _ = Describe("a paused Gateway", lifecycle, func() {
 })
 
 var _ = Describe("a retiring tunnel", lifecycle, func() {
-	It("is retained with its configuration if an administrator sets the deletion policy Retain", func() {
+	It("is retained if an administrator sets the deletion policy", func() {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "*.example.com")

@@ -159,7 +159,7 @@ func (env *environment) leaks(hosts, services []string) (found []leak) {
 }
 
 var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func() {
-	DescribeTable("needs the token of the most specific hostname, in every form of a host",
+	DescribeTable("needs the most specific hostname's token in every host form",
 		func(listeners []string, audiences map[string]string) {
 			env := newEnvoyEnvironment()
 			var entries []v1alpha1.ListenerConfiguration
@@ -200,7 +200,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 
 	const admin = "admin.example.com"
 
-	It("begins for a hostname under load without a failed request, and then needs the token", func() {
+	It("begins under load without a failed request", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})
@@ -224,7 +224,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		}
 	})
 
-	It("is in effect for a new hostname at once, also while Cloudflare does not accept its rule", func() {
+	It("protects a new hostname even while Cloudflare refuses its rule", func() {
 		env := newEnvoyEnvironment()
 		env.requireAccess(requiredFor(admin, "admin"))
 		env.startWithEnvoy()
@@ -254,7 +254,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 	})
 
-	It("closes a hostname below an open wildcard until Cloudflare has its rule, and adds nothing to a served one", func() {
+	It("closes a hostname below an open wildcard until its rule applies", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", "www.example.com": "open"})
@@ -284,7 +284,7 @@ var _ = Describe("Cloudflare Access with the data plane Envoy", withEnvoy, func(
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 	})
 
-	It("leaves a served hostname as it is while the Gateway is paused, and the condition names it", func() {
+	It("does not close a served hostname while the Gateway is paused", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g := env.protectedGateway([]string{"*.example.com"}, map[string]string{"*.example.com": "open", admin: "admin"})

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("under load, a change of the data plane", underLoad, func() {
-	It("loses no request in either direction, and waits for a pod that cannot be scheduled", func(ctx SpecContext) {
+	It("loses no request, and waits for an unschedulable pod", func(ctx SpecContext) {
 		env := newFaultEnvironment(0, nil)
 		env.changeClass(func(c *v1alpha1.TunnelConfigurationSpec) { c.DataPlane = ptr.To(v1alpha1.DataPlaneIngressRules) })
 		env.serveLoad()

@@ -26,7 +26,7 @@ type loadFault struct {
 }
 
 var _ = Describe("with the data plane Envoy and under load", underLoad, func() {
-	It("no request is lost while the controller, the API server, certificates, routes or connectors change", func(ctx SpecContext) {
+	It("no request is lost during faults and changes", func(ctx SpecContext) {
 		var faults []loadFault
 		for _, run := range []func(context.Context, *faultEnvironment){loseConnectors, loseController, loseAPIServer, changeOften} {
 			faults = append(faults, loadFault{newFaultEnvironment(len(faults), anyLag), run})

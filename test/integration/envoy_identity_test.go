@@ -148,7 +148,7 @@ func discover(i identity, nodeID string, duration time.Duration) string {
 var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 	const wait = time.Second
 
-	It("sends an Envoy the routes of its own Gateway only, for any node ID", func() {
+	It("sends an Envoy only its own Gateway's routes", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		one, _ := env.serveWithEnvoy("a.example.com")

@@ -61,7 +61,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Expect(dataPlaneReady(g)()).To(Equal("True Ready"))
 	})
 
-	It("serves 900 routes that are created at once, with at most two writes to Cloudflare", func(ctx SpecContext) {
+	It("serves 900 new routes with two writes to Cloudflare", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		env.serveWithEnvoy("*.example.com")
@@ -134,7 +134,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("two"))
 	})
 
-	It("starts Envoys when it becomes leader, and loses no request while it is away", func() {
+	It("starts Envoys as a new leader, without losing a request", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g, route := env.serveWithEnvoy("*.example.com")
@@ -163,7 +163,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Eventually(dataPlaneReady(g)).Should(Equal("True Ready"))
 	})
 
-	It("keeps the Envoys of a Gateway that is not accepted, also when the leader changes", func() {
+	It("keeps the Envoys of a Gateway that is not accepted", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		g, _ := env.serveWithEnvoy("*.example.com")
@@ -181,7 +181,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 	})
 
-	It("serves until the Tunnel of a deleted Gateway is gone, and exports metrics of its Envoys", func() {
+	It("serves a deleted Gateway until its Tunnel is gone", func() {
 		env := newEnvoyEnvironment()
 		address := freeAddress()
 		env.startWithEnvoy("--retirement-delay=3s", "--metrics-address="+address)

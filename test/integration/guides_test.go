@@ -194,7 +194,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		Expect(g.count(100)).To(Equal(map[string]int{"200 stable": 100}))
 	})
 
-	It("keeps a WebSocket when its route changes, and until the grace period of its connector ends", func() {
+	It("keeps a WebSocket until its connector's grace period ends", func() {
 		g := env.readGuide("websockets.md", id)
 		env.guideBackend("chat", echoServer("chat"))
 		env.guideBackend("other", echoServer("other"))
@@ -221,7 +221,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		Expect(g.webSocket("/chat").echo("hello")).To(Equal("chat: hello"))
 	})
 
-	It("changes the data plane of a class, and of one Gateway, without a failed request", func() {
+	It("changes the data plane without a failed request", func() {
 		g := env.readGuide("changing-the-data-plane.md", id)
 		env.guideBackend("shop", answer("shop"))
 		route := env.route("shop", "shop", gatewayv1.ParentReference{Name: "envoy", Namespace: ptr.To[gatewayv1.Namespace]("platform")})

@@ -33,7 +33,7 @@ var _ = Describe("the permission for hostnames", users, func() {
 		env.start()
 	})
 
-	It("decides who gets a hostname before age does, and withdraws a hostname within 30 seconds", func() {
+	It("takes precedence over age, and withdraws a hostname quickly", func() {
 		const hostname = "shop.team-b.example.com"
 		a := env.team("a", ptr.To("*.team-a.example.com"), hostname)
 		// The name decides between ListenerSets that are created in the same second.

@@ -48,7 +48,7 @@ var _ = Describe("a leader change", func() {
 		Expect(completed.Load()).To(BeFalse(), "the write of the old leader")
 	})
 
-	It("repairs a late write of the old leader that arrives after a write of the new leader", func() {
+	It("repairs the old leader's late write", func() {
 		late := newLateWrite(s)
 		// The latest time at which a request from the old leader can arrive.
 		changeLeader(late.fault(provider.CallTimeout))

@@ -36,7 +36,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.cloudflare.Count("", "")).To(Equal(1), "one read of the configuration, and no other request")
 	})
 
-	DescribeTable("removes the rule and status of a route that moves to another Gateway", func(stopped bool) {
+	DescribeTable("removes the old rule and status when a route moves", func(stopped bool) {
 		env := newEnvironment()
 		env.start()
 		source, target := env.gateway("source", "*.example.com"), env.gateway("target", "*.example.com")
@@ -114,7 +114,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.resourceVersions(ctx)).To(Equal(before))
 	})
 
-	DescribeTable("deletes the tunnel when the Gateway's class changes to that of another controller", func(stopped bool) {
+	DescribeTable("deletes the tunnel when another controller takes over the Gateway", func(stopped bool) {
 		env, other := newEnvironment(), newEnvironment()
 		env.start()
 		g := env.gateway("shared", "home.example.com")
@@ -138,7 +138,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Entry("while the first controller is stopped", true),
 	)
 
-	It("keeps a tunnel with connectors that it does not manage, and reports the reason", func(ctx SpecContext) {
+	It("keeps a tunnel that unmanaged connectors use", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "home.example.com")
@@ -177,7 +177,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.get("shared", "web.example.com", "/")).To(Equal("web"))
 	})
 
-	It("reports a rate limit in an event, and keeps the status of served objects", func(ctx SpecContext) {
+	It("reports a rate limit, and keeps the served objects' status", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g, set := env.gateway("shared", "*.example.com"), env.listenerSet("team", "team.example.org")
@@ -268,7 +268,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 
-	It("does not replace the configuration of an adopted tunnel until takeover is permitted", func(ctx SpecContext) {
+	It("does not change an adopted tunnel until takeover is permitted", func(ctx SpecContext) {
 		env := newEnvironment()
 		id := env.createUnrelatedTunnel()
 		env.cloudflare.SetConfiguration(id, externalConfiguration)

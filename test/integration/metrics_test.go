@@ -74,7 +74,7 @@ func metricValue(address, name string, labels ...string) func() (float64, error)
 }
 
 var _ = Describe("the metrics endpoint", users, func() {
-	It("exports metrics of calls, writes, listeners, drift and errors, but none of a deleted Gateway", func() {
+	It("exports a Gateway's metrics until the Gateway is deleted", func() {
 		env := newEnvironment()
 		address := freeAddress()
 		env.start("--metrics-address="+address, "--drift-interval=10s")

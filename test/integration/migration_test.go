@@ -269,7 +269,7 @@ func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
 				routeManifest("rest", "wildcard", rule("RegularExpression", "/api.*", "three"))),
 			map[string][]string{"other.test": {"/healthz"}},
 		},
-		"a wildcard listener does not serve a hostname that has its own listener": {
+		"a wildcard listener does not serve another listener's hostname": {
 			wildcardFirst, gatewayManifests(routeManifest("health", "wildcard", rule("Exact", "/healthz", "one")) + routeManifest("a", "exact", everything)),
 			map[string][]string{"a.example.com": {"/healthz"}},
 		},

@@ -177,7 +177,7 @@ var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, Continu
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
 	})
 
-	It("gives a hostname to the oldest ListenerSet that may use it, even if a newer one served it first", func(ctx SpecContext) {
+	It("gives a hostname to the oldest permitted ListenerSet", func(ctx SpecContext) {
 		permit("journal", ptr.To("*.journal.example.com, sale.orders.example.com"))
 		DeferCleanup(permit, "journal", ptr.To("journal.example.com, *.journal.example.com"))
 		newer := teamListenerSet("orders", "newer", "sale.orders.example.com", 80)
@@ -218,7 +218,7 @@ var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, Continu
 		Expect(get("orders.example.com")).To(Equal("cart"))
 	})
 
-	It("requires a ReferenceGrant for the ListenerSet to use a certificate of another namespace", func(ctx SpecContext) {
+	It("requires a ReferenceGrant for another namespace's certificate", func(ctx SpecContext) {
 		secret := env.tlsSecret("orders-certificate")
 		secret.Namespace = "gateways"
 		Expect(platform.Create(ctx, secret)).To(Succeed())
@@ -279,7 +279,7 @@ var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, Continu
 		Expect(kube.Create(ctx, inside)).To(MatchError(ContainSubstring("listeners are HTTP on port 80")))
 	})
 
-	It("allows the deletion of a ListenerSet that the policy would reject, but no update", func(ctx SpecContext) {
+	It("allows deleting but not updating a ListenerSet against the policy", func(ctx SpecContext) {
 		Expect(terminating.Finalizers).NotTo(BeEmpty())
 		Expect(journal.Delete(ctx, terminating)).To(Succeed())
 		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, terminating, func(s *gatewayv1.ListenerSet) {

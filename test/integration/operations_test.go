@@ -28,7 +28,7 @@ func (env *environment) operate(arguments ...string) *gexec.Session {
 }
 
 var _ = Describe("commands that wait", users, func() {
-	It("reconcile, pause and resume a Gateway and rotate its token, with the documented permissions", func(ctx SpecContext) {
+	It("need only the documented permissions", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")

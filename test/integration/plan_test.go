@@ -39,7 +39,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		env.waitUntilIdle(ctx)
 	})
 
-	It("has the same output for a cluster and for a file with the cluster's objects", func(ctx SpecContext) {
+	It("has the same output for a cluster and its dump", func(ctx SpecContext) {
 		live := env.plan("--kubeconfig", kubeconfig)
 		Expect(live.stderr).To(BeEmpty())
 		Expect(live.stdout).To(And(ContainSubstring("InvalidCertificateRef"), ContainSubstring(":8080"),
@@ -72,7 +72,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(strings.Count(got.stderr, "\n")).To(Equal(1))
 	})
 
-	It("assumes that a certificate is valid if the user cannot read its Secret", func(ctx SpecContext) {
+	It("assumes that an unreadable certificate is valid", func(ctx SpecContext) {
 		user, err := createViewer(ctx, kube, env.controllerNamespace, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
@@ -92,7 +92,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("predicts the result of a change", func(ctx SpecContext) {
-		By("keeping the age of existing objects, and treating new objects as the newest")
+		By("treating new objects as the newest")
 		file := env.writeFile("change.yaml", `
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet

@@ -10,7 +10,7 @@ import (
 
 // The spec follows docs/quickstart.md and applies its files.
 var _ = Describe("the quick start", users, func() {
-	It("serves the first team, and the second team after it changes to a free hostname", func() {
+	It("serves the first team, then the second with another hostname", func() {
 		const quickstart = "quickstart/"
 		env := newEnvironment()
 		env.start()

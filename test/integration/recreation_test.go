@@ -30,7 +30,7 @@ var _ = Describe("a recreated Gateway", ownership, func() {
 		Expect(s.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 
-	It("has one new tunnel with all its routes if the old tunnel was deleted", func() {
+	It("has a new tunnel with all routes after the old one's deletion", func() {
 		expectedConfigurations()
 		s := newScenario()
 		s.start()
@@ -43,7 +43,7 @@ var _ = Describe("a recreated Gateway", ownership, func() {
 		Expect(s.cloudflare.Tunnels()).To(HaveLen(2))
 	})
 
-	DescribeTable("is served again after a temporary change to the class of another controller", func(changeClass func(s *scenario, class string)) {
+	DescribeTable("is served again after another controller has managed it", func(changeClass func(s *scenario, class string)) {
 		expectedConfigurations()
 		s, other := newScenario(), newEnvironment() // the controller in other does not run
 		s.start()

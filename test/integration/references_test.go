@@ -90,7 +90,7 @@ var _ = Describe("the controller", func() {
 		Expect(formatCondition(route.Status.Parents[0].Conditions, gatewayv1.RouteConditionAccepted)).To(Equal("True Accepted"))
 	})
 
-	It("reports the start and the end of a hostname conflict, with one event each on the conflicting object", func(ctx SpecContext) {
+	It("reports the start and the end of a hostname conflict once", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		first, second := env.listenerSet("a-first", "shop.example.com"), env.listenerSet("b-second", "shop.example.com")

@@ -70,7 +70,7 @@ var _ = Describe("the controller", func() {
 		Expect(env.get("shared", "shop.example.com", "/")).To(Equal("two"))
 	})
 
-	It("combines a burst of routes in few writes, and writes a single route once", func(ctx SpecContext) {
+	It("combines a burst of routes in few writes", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "*.example.com")

@@ -153,7 +153,7 @@ var _ = Describe("settings", func() {
 		}, "spec.account has an effect only in the controller's namespace"),
 	)
 
-	It("that do not exist yet delay a new Gateway until they are created", func(ctx SpecContext) {
+	It("delay a new Gateway until they are created", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")

@@ -102,7 +102,7 @@ var _ = Describe("the controller", ownership, func() {
 		Expect(env.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("reports that the Secret with the API token is missing, and recovers when it is created", func() {
+	It("recovers when the missing API token Secret is created", func() {
 		env := newEnvironment()
 		env.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+env.controllerNamespace+"/cloudflare")
 		g := env.gateway("shared", "a.example.com")

@@ -69,7 +69,7 @@ func (s *spanCollector) descriptions() []string {
 }
 
 var _ = Describe("a trace of the controller", func() {
-	It("has a span for each step of a reconcile, with the error of the step", func() {
+	It("has a span for each reconcile step, with its error", func() {
 		env := newEnvironment()
 		sink, address := startCollector()
 		env.start("--tracing-endpoint=http://" + address)

@@ -36,7 +36,7 @@ var _ = Describe("the ownership of a tunnel", ownership, func() {
 		Expect(env.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("is recovered after the loss of the Tunnel object and of the Gateway's status", func() {
+	It("is recovered after the Tunnel object and Gateway status are lost", func() {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")
@@ -56,7 +56,7 @@ var _ = Describe("the ownership of a tunnel", ownership, func() {
 		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(BeZero(), "the configuration is current")
 	})
 
-	It("is recorded again when the Tunnel object is deleted, without a deletion in the Cloudflare account", func() {
+	It("survives the deletion of the Tunnel object", func() {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")

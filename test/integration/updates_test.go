@@ -26,7 +26,7 @@ var _ = Describe("the limit on configuration writes", slow, func() {
 		revocations = 6
 	)
 
-	It("bounds the writes for a flapping route, and delays other changes by at most the interval", func(ctx SpecContext) {
+	It("bounds writes for a flapping route and delays for other changes", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.create(env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{
 			Connector: &v1alpha1.Connector{Enabled: ptr.To(false)},

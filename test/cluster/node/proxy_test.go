@@ -98,9 +98,9 @@ func TestRestartedContainerIsServedAgain(t *testing.T) {
 	g.Eventually(getDirectly, timeout).WithArguments(t, address, "/").Should(Equal("echo"))
 }
 
-// TestServedAddressesForwardTheEndOfAStreamAndAReset uses a Service with an endpoint in
+// TestServedAddressesForwardEOFAndReset uses a Service with an endpoint in
 // this process.
-func TestServedAddressesForwardTheEndOfAStreamAndAReset(t *testing.T) {
+func TestServedAddressesForwardEOFAndReset(t *testing.T) {
 	netns.Require(t)
 	t.Parallel()
 	listener, err := net.Listen("tcp", "10.97.0.1:0") // Kubernetes permits no loopback addresses

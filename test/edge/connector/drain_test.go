@@ -142,7 +142,7 @@ func TestConnectorServesAfterItHasUnregistered(t *testing.T) {
 	}
 }
 
-func TestRequestsFailIfTheGracePeriodIsShorterThanTheLag(t *testing.T) {
+func TestRequestsFailIfTheLagExceedsTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, withoutGracePeriod, simulator.Lag{Unregistered: time.Hour})
 	close(p.release)

@@ -307,7 +307,7 @@ func TestConnectorThatEndsWhileItUnregistersIsNotPending(t *testing.T) {
 	p.client.wantReplicas(t, p.tunnel)
 }
 
-func TestUpgradeIsForwardedToThePodUntilItsConnectorIsLost(t *testing.T) {
+func TestUpgradeLastsUntilItsConnectorIsLost(t *testing.T) {
 	p := newPods(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {

@@ -121,7 +121,7 @@ var _ = Describe("cert-manager", func() {
 		Expect(readyStatus(namespace.Name, "home-tls")).To(Equal("none"))
 	})
 
-	It("reports unsupported listeners in an event, and the controller does not program them", func() {
+	It("reports unsupported listeners, which are not programmed", func() {
 		e := newEnvironment()
 		namespace := e.namespace("")
 		create(namespace, e.class())
@@ -154,7 +154,7 @@ var _ = Describe("cert-manager", func() {
 		}
 	})
 
-	It("issues for a ListenerSet that the Gateway does not allow, and the controller rejects it", func() {
+	It("issues even for a ListenerSet that the Gateway does not allow", func() {
 		e := newEnvironment()
 		platform, other := e.namespace("-platform"), e.namespace("-other")
 		createIssuer("", e.id)

@@ -41,7 +41,7 @@ var _ = Describe("the migration from Ingress", func() {
 		}
 	})
 
-	It("adopts the certificates of the Ingresses and keeps them after the Ingresses are deleted", func(ctx SpecContext) {
+	It("adopts the Ingresses' certificates and keeps them", func(ctx SpecContext) {
 		e := newSampleEnvironment()
 		installSamples(migrationSamples[:2]...)
 		installSamples(ingressSample)

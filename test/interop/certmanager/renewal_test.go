@@ -113,7 +113,7 @@ var _ = Describe("an existing certificate", func() {
 		t.expectNoChange()
 	})
 
-	It("works again after its Secret is deleted, without an interruption for other listeners", func(ctx SpecContext) {
+	It("works again after its Secret is deleted", func(ctx SpecContext) {
 		t := newSharedGateway()
 		namespace := t.gateway.Namespace
 		conflicting := listenerSet(namespace, "conflicting", t.gateway, []gatewayv1.Listener{httpsListener("web", "web.example.com")})

@@ -39,7 +39,7 @@ var _ = Describe("a running external-dns", func() {
 })
 
 var _ = Describe("records", func() {
-	It("without an owner never change, even if a route has the same hostname", func() {
+	It("without an owner never change", func() {
 		e := newEnvironment()
 		manual := []record{{e.expand("home.ZONE"), "CNAME", "elsewhere.example.net", true}, {e.expand("other.ZONE"), "A", "192.0.2.1", false}}
 		for _, r := range manual {
@@ -49,14 +49,14 @@ var _ = Describe("records", func() {
 		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/all", "shared")).Should(Equal(accepted))
 		e.expectCNAMEs(append(e.cnames(e.tunnelTarget("shared"), "new.ZONE"), manual[0].String(), manual[1].String()))
 
-		By("running external-dns with another owner ID, which must not change records of the first owner")
+		By("running external-dns with another owner ID")
 		e.deleteObject("HTTPRoute", "PLATFORM/all")
 		e.expectCNAMEs(append(e.cnames(e.tunnelTarget("shared"), "new.ZONE"), manual[0].String(), manual[1].String()),
 			"!--txt-owner-id=my-cluster", "--txt-owner-id=another")
 		e.expectCNAMEs([]string{manual[0].String(), manual[1].String()})
 	})
 
-	It("without an owner are adopted through a TXT record and updated in one request", func() {
+	It("without an owner are adopted through a TXT record", func() {
 		e := newEnvironment()
 		manual := record{e.expand("home.ZONE"), "CNAME", "elsewhere.example.net", true}
 		e.dns.addRecord(manual)
@@ -71,7 +71,7 @@ var _ = Describe("records", func() {
 		Expect(e.dns.recordsOfType("TXT")).To(HaveLen(1))
 	})
 
-	It("without an owner are adopted without an update if they already lead to the tunnel", func() {
+	It("without an owner are not updated if they are correct", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
 		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))

@@ -32,7 +32,7 @@ subjects: [{kind: ServiceAccount, name: external-dns, namespace: external-dns}]
 const ingressSource = "--source=ingress"
 
 var _ = Describe("the migration from Ingress", func() {
-	It("moves each record from the Ingress to the tunnel and back in one request", func(ctx SpecContext) {
+	It("moves each record to the tunnel and back in one request", func(ctx SpecContext) {
 		e := &environment{platform: "platform"}
 		e.startDNSAPI("foo.com", "bar.com")
 		e.apply(ingressPermissions)

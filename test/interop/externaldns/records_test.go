@@ -32,7 +32,7 @@ func (e *environment) expectCNAMEs(want []string, changes ...string) {
 }
 
 var _ = Describe("the records of routes", func() {
-	It("are CNAMEs to the tunnel, each with a TXT record for its owner", func() {
+	It("are CNAMEs to the tunnel with an owner TXT record", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("one", "one.ZONE"), listener("two", "two.ZONE"), listener("idle", "idle.ZONE")) +
 			route("PLATFORM/one", "{name: shared, sectionName: one}") +
@@ -70,13 +70,13 @@ var _ = Describe("the records of routes", func() {
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shop.apps.ZONE"))
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shop.apps.ZONE"), withoutListenerSets)
 
-		By("removing the hostname of the route, which adds the wildcard of the Gateway's listener")
+		By("removing the route's hostname, which adds the listener's wildcard")
 		e.apply(route("TEAM/shop", teamSet+", "+sharedGateway))
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shop.apps.ZONE", "*.apps.ZONE"))
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "*.apps.ZONE"), withoutListenerSets)
 	})
 
-	It("do not exist without the flag if no listener of the Gateway matches the hostname", func() {
+	It("do not exist without the flag for an unmatched hostname", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE", allNamespaces)) +
 			listenerSet("TEAM/set", listener("web", "web.ZONE")) +
@@ -88,7 +88,7 @@ var _ = Describe("the records of routes", func() {
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "web.ZONE"))
 	})
 
-	It("have the hostnames of the route, or the wildcard of the listener if the route has none", func() {
+	It("have the route's hostnames, or else the listener's wildcard", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
 			listenerSet("TEAM/set", listener("all", "*.all.ZONE"), listener("some", "*.some.ZONE")) +
@@ -111,7 +111,7 @@ var _ = Describe("the records of routes", func() {
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "ZONE"))
 	})
 
-	It("do not exist if neither the listener nor the route has a hostname", func() {
+	It("do not exist without a hostname", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", "{name: any, port: 80, protocol: HTTP}") +
 			route("PLATFORM/any", sharedGateway) + route("PLATFORM/named", sharedGateway, "named.ZONE"))

@@ -8,7 +8,7 @@ import (
 )
 
 var _ = Describe("external-dns creates no record for", func() {
-	It("a conflicted listener of a ListenerSet until the owner of the hostname is deleted", func() {
+	It("a ListenerSet's conflicted listener until the hostname's owner is deleted", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")))
 		e.apply(listenerSet("TEAM/first", listener("claimed", "claimed.ZONE")))

@@ -33,7 +33,7 @@ var _ = Describe("the samples", Ordered, func() {
 
 	common := []string{"shared.example.com", "team-a.example.com", "shop.team-b.example.com"}
 
-	It("of the demo get a record for each hostname, but none for a conflicted listener", func() {
+	It("for the demo get a record per hostname without conflict", func() {
 		applySamples("*.yaml")
 		Eventually(e.routeAcceptance("HTTPRoute", "platform/home", "shared")).Should(Equal(accepted))
 		Eventually(e.routeAcceptance("HTTPRoute", "team-a/web", "team-a")).Should(Equal(accepted))

@@ -31,7 +31,7 @@ var _ = Describe("the target annotation", func() {
 		return append(e.cnames(home, "home.ZONE"), e.cnames(web, "web.ZONE")...)
 	}
 
-	It("on the Gateway applies to the hostnames of the Gateway and its ListenerSets", func() {
+	It("on the Gateway applies to its ListenerSets too", func() {
 		e.annotate("Gateway", "PLATFORM/shared", targetAnnotation, "gateway.example.net")
 		e.expectCNAMEs(expected("gateway.example.net", "gateway.example.net"))
 	})
@@ -48,7 +48,7 @@ var _ = Describe("the target annotation", func() {
 		e.expectCNAMEs(expected("gateway.example.net", "set.example.net"))
 	})
 
-	It("has no effect on a route, or under its old name without --annotation-prefix", func() {
+	It("has no effect on a route or under its old name", func() {
 		e.annotate("HTTPRoute", "TEAM/web", targetAnnotation, "route.example.net")
 		e.annotate("ListenerSet", "TEAM/set", alphaTargetAnnotation, "set.example.net")
 		e.annotate("Gateway", "PLATFORM/shared", alphaTargetAnnotation, "gateway.example.net")
@@ -56,7 +56,7 @@ var _ = Describe("the target annotation", func() {
 		e.expectCNAMEs(expected("gateway.example.net", "set.example.net"), "--annotation-prefix="+alphaPrefix)
 	})
 
-	It("on a ListenerSet conflicts with the Gateway's target for a route with both parents", func() {
+	It("on a ListenerSet conflicts with the Gateway's for a shared route", func() {
 		e.annotate("ListenerSet", "TEAM/set", targetAnnotation, "set.example.net")
 		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE"), listener("all", "*.apps.ZONE", allNamespaces)) +
 			listenerSet("TEAM/set", listener("web", "web.ZONE"), listener("shop", "shop.apps.ZONE")) +
@@ -93,7 +93,7 @@ var _ = Describe("a record", func() {
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "one.ZONE", "two.ZONE"))
 	})
 
-	It("follows the annotation of the route but not of the Gateway, with and without the flag", func() {
+	It("follows the route's annotation but not the Gateway's", func() {
 		e.annotate("HTTPRoute", "PLATFORM/one", proxiedAnnotation, "false")
 		e.annotate("Gateway", "PLATFORM/shared", proxiedAnnotation, "false")
 		e.expectCNAMEs(append(e.cnames(e.tunnelTarget("shared"), "two.ZONE"), unproxied("one.ZONE")))

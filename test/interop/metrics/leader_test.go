@@ -64,7 +64,7 @@ var leaderChanges = map[string]struct {
 		apply: func(s *prometheusServer) { delete(s.replicas, replica{"edge", "edge-0", "edge.tunnelgateway.dev"}) },
 		want:  []labels.Labels{labels.FromStrings("name", "edge.tunnelgateway.dev", "namespace", "edge")},
 	},
-	"the replica of a release with the same name in another namespace is deleted": {
+	"a same-named release's replica in another namespace is deleted": {
 		apply: func(s *prometheusServer) { delete(s.replicas, replica{"west", "tunnel-gateway-0", lease}) },
 		want:  []labels.Labels{labels.FromStrings("name", lease, "namespace", "west")},
 	},
