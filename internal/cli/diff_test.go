@@ -339,7 +339,7 @@ func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
 	e.wantStatus(t, run(t, e.manifests(t, "new"), "plan", "-f", "-", "--diff"), 3, "")
 }
 
-func TestDiffFindsATunnelByNameWithAClusterID(t *testing.T) {
+func TestDiffFindsATunnelByNameAndClusterID(t *testing.T) {
 	e := newEdge(t)
 	e.createTunnel(t, "main", "prod.platform.new", `{"ingress":[{"service":"http_status:404"}]}`)
 	for id, want := range map[string]string{

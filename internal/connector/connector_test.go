@@ -173,7 +173,7 @@ func TestEdgeIPVersionIsThatOfTheSettings(t *testing.T) {
 	}
 }
 
-func TestOneConnectorCanBeEvictedAtATimeByDefault(t *testing.T) {
+func TestByDefaultOneConnectorCanBeEvicted(t *testing.T) {
 	autoscaled := func(maximum int32) v1alpha1.Connector {
 		return v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1), MaxReplicas: &maximum}}
 	}

@@ -112,7 +112,7 @@ func TestAnEmptyNamespaceSelectorSelectsAllNamespaces(t *testing.T) {
 	}
 }
 
-func TestOnlySelectedPodsCanReachTheMetricsOfEnvoy(t *testing.T) {
+func TestOnlySelectedPodsCanReachEnvoyMetrics(t *testing.T) {
 	prometheus := sender{namespace: labels.Set{"kubernetes.io/metadata.name": "monitoring"}}
 	for _, c := range []struct {
 		name  string

@@ -129,7 +129,7 @@ const maxOpenOfHostnames = 5 * time.Minute
 
 // A hostname that becomes protected also closes if its Gateway is no longer valid, so
 // that no decision about it is possible.
-func TestHostnameThatGetsAccessClosesWhileTheGatewayIsInvalid(t *testing.T) {
+func TestHostnameThatGetsAccessClosesDespiteAnInvalidGateway(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
 	h.requireAccessFor("tag", "a.example.com")

@@ -213,7 +213,7 @@ func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 	}
 }
 
-func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
+func TestOnlyTheGatewaysOwnTunnelObjectIsUsed(t *testing.T) {
 	// The controller does not use a Tunnel object whose spec names another Gateway or
 	// controller.
 	for name, change := range map[string]func(*v1alpha1.Tunnel){

@@ -23,7 +23,7 @@ func (h *harness) converge() {
 
 // A Tunnel that is deleted, or restored from a backup in any phase, reaches the data
 // plane in the settings.
-func TestRestoredTunnelReachesTheDataPlaneOfTheSettings(t *testing.T) {
+func TestRestoredTunnelReachesTheConfiguredDataPlane(t *testing.T) {
 	rules, envoy := v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy
 	type record struct {
 		plane, to v1alpha1.DataPlane

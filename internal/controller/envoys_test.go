@@ -236,7 +236,7 @@ func TestOnlyTheCurrentTunnelIsIdentified(t *testing.T) {
 
 // A Secret that is in the way of the certificate for a Tunnel's Envoys affects the
 // Gateway.
-func TestSecretWithTheNameOfACertificateAffectsTheGateway(t *testing.T) {
+func TestSecretNamedLikeACertificateAffectsTheGateway(t *testing.T) {
 	h := newEnvoyHarness(t)
 	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	object := h.tunnelObject()

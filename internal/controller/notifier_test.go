@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheEventOfAFailureContainsTheErrorOnce(t *testing.T) {
+func TestFailureEventContainsTheErrorOnce(t *testing.T) {
 	err := errors.New("deployment infra/shared exists; delete it")
 	for message, want := range map[string]string{
 		"Cloudflare rejects the request.":                         "Cloudflare rejects the request. (deployment infra/shared exists; delete it)",

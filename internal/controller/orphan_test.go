@@ -71,7 +71,7 @@ func (h *harness) reconcileAll() []string {
 	return found
 }
 
-func TestRouteThatLosesItsLastParentHasOneEvent(t *testing.T) {
+func TestOrphanedRouteHasOneEvent(t *testing.T) {
 	const event = "Warning NoParent The route has lost its last parent, so the controller no longer serves it. "
 	ref := func(name string) gatewayv1.ParentReference {
 		return gatewayv1.ParentReference{Name: gatewayv1.ObjectName(name)}

@@ -84,7 +84,7 @@ func TestRefusedGatewayStatusDoesNotMakeTheMetricsStale(t *testing.T) {
 	h.wantMetrics(map[string]float64{"gateway_paused": 1, "unwritten_statuses": 1, "reconcile_errors_total KubernetesUnavailable": 0})
 }
 
-func TestRefusedStatusDoesNotDelayTheDeletionOfTheTunnel(t *testing.T) {
+func TestRefusedStatusDoesNotDelayTunnelDeletion(t *testing.T) {
 	// The Gateway is deleted, but its entry in the route's status cannot be removed.
 	synctest.Test(t, func(t *testing.T) {
 		h := newServedHarness(t)

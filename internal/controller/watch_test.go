@@ -305,7 +305,7 @@ func TestOnlySpecChangesOfAServiceCount(t *testing.T) {
 	}
 }
 
-func TestOnlyLabelsAndPermittedHostnamesOfANamespaceCount(t *testing.T) {
+func TestOnlyNamespaceLabelsAndPermittedHostnamesCount(t *testing.T) {
 	namespace := func(labels, annotations map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: labels, Annotations: annotations}}
 	}

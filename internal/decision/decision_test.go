@@ -91,7 +91,7 @@ func TestTheRecordSelectsThePlane(t *testing.T) {
 }
 
 // A step that changes the record needs no new decision.
-func TestAStepThatChangesTheRecordSelectsTheOtherPlane(t *testing.T) {
+func TestARecordChangeSelectsTheOtherPlane(t *testing.T) {
 	before, after := recorded(rules), recorded(envoy)
 	d := decision.Decide(snapshot(envoy), before, options)
 	first, second := d.Desired(before), d.Desired(after)
@@ -119,7 +119,7 @@ func TestDecideChangesNothing(t *testing.T) {
 
 // The outcome for the tunnel becomes the result of the last write, unless something
 // before the write prevents it.
-func TestOutcomeOfTheTunnelBecomesTheResultOfTheWrite(t *testing.T) {
+func TestTunnelOutcomeBecomesTheWriteResult(t *testing.T) {
 	rejected := snapshot(rules)
 	rejected.Gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
 	withoutAccount := options

@@ -8,7 +8,7 @@ import (
 )
 
 // Linux rejects a longer time, and Envoy then answers every request with 503.
-func TestKeepAliveIsAtMostThatOfTheKernel(t *testing.T) {
+func TestKeepAliveIsAtMostTheKernels(t *testing.T) {
 	long := v1alpha1.Duration("10h")
 	c := newClusters(&routing.Table{OriginRequest: &v1alpha1.OriginRequest{TCPKeepAlive: &long}}, nil)
 	b := routing.Backend{ClusterIP: "10.0.0.1", Protocol: routing.ProtocolHTTP}

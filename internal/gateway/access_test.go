@@ -48,7 +48,7 @@ func TestRulesThatAccessAddsCount(t *testing.T) {
 
 // A route that cannot be served does not use up other tenants' rules, although protected
 // hostnames are below its listener.
-func TestRouteThatIsNotServedNeedsNoRulesForAccess(t *testing.T) {
+func TestUnservedRouteNeedsNoAccessRules(t *testing.T) {
 	s := protectBelowTheApps(100, 1)
 	before := gateway.Build(s, options).Usage.Rules
 	route := s.HTTPRoutes[1].DeepCopy()

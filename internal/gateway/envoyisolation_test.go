@@ -19,7 +19,7 @@ import (
 // A tenant's route does not change how other tenants' routes are rendered, with any
 // values. The tenant uses its own hostnames, because the Gateway API lets it add routes
 // to hostnames that it shares.
-func TestRoutesOfATenantDoNotChangeThoseOfOthers(t *testing.T) {
+func TestTenantsDoNotChangeEachOthersRoutes(t *testing.T) {
 	rendered := 0
 	forEachProtectedCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		before := renderedHosts(t, s)

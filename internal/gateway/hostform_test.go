@@ -11,7 +11,7 @@ import (
 
 // The table treats a host in another letter case, or with a dot at its end, as the
 // connector does, and requires the same Access settings. The trace has the same answer.
-func TestTheFormOfTheHostMattersAsForTheConnector(t *testing.T) {
+func TestHostFormMattersAsForTheConnector(t *testing.T) {
 	answered, missed := 0, 0
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		result := gateway.Build(s, randomOptions)

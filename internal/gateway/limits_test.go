@@ -216,7 +216,7 @@ var attacks = map[string]func(*tenantCluster){
 	},
 }
 
-func TestAttackerDoesNotChangeTheRulesOfOtherTenants(t *testing.T) {
+func TestAttackerDoesNotChangeOtherTenantsRules(t *testing.T) {
 	for name, attack := range attacks {
 		for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
 			t.Run(fmt.Sprintf("%s with %s", name, plane), func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestRouteAboveALimitIsRefusedWhole(t *testing.T) {
 }
 
 // The requests of a refused expression must not reach a wider rule in the same route.
-func TestRouteAboveASharedLimitOnExpressionsIsRefusedWhole(t *testing.T) {
+func TestRouteAboveASharedExpressionLimitIsRefusedWhole(t *testing.T) {
 	c := newTenantCluster(0)
 	c.addNamespace("team", "")
 	c.addSet("team", 1)

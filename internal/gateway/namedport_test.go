@@ -62,7 +62,7 @@ func namedPortsSnapshot(routes, endpointSlices, portsOfSlice int, admitted bool)
 }
 
 // A namespace that no listener admits must not make the controller resolve its backends.
-func TestBackendsOfRoutesThatNoListenerAdmitsAreNotResolved(t *testing.T) {
+func TestBackendsOfUnadmittedRoutesAreNotResolved(t *testing.T) {
 	route := gateway.Build(namedPortsSnapshot(1, 0, 0, false), options).Routes[0]
 	if route.Parents[0].Rejected == nil {
 		t.Fatal("the route is admitted")

@@ -14,7 +14,7 @@ import (
 )
 
 // A rule that cannot be expressed has three outcomes, each with its own wording.
-func TestEachOutcomeOfADroppedRuleHasItsWording(t *testing.T) {
+func TestEachDroppedRuleOutcomeHasItsWording(t *testing.T) {
 	method := gatewayv1.HTTPRouteMatch{Method: new(gatewayv1.HTTPMethodGet)}
 	header := gatewayv1.HTTPRouteMatch{Headers: []gatewayv1.HTTPHeaderMatch{{Name: "x", Value: "1"}}}
 	path := gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Value: new("/a")}}

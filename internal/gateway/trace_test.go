@@ -20,7 +20,7 @@ func TestTraceExplainsTheAnswer(t *testing.T) {
 	})
 }
 
-func TestTraceExplainsTheAnswerOfEveryMatchAndAction(t *testing.T) {
+func TestTraceExplainsEveryMatchAndAction(t *testing.T) {
 	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		wantTraces(t, newOracleFor(s, true), gateway.Build(s, fullOptions()), requestsFor(s, seed, true, 40))
 	})

@@ -18,7 +18,7 @@ const (
 // After an upgrade, the controller first reports statuses while it knows neither the tunnel nor
 // the Envoys. It keeps what the version before has written, unless the reasons have changed:
 // then one write replaces the reason, but not the status.
-func TestConditionsOfThePreviousVersionAreKeptOrReplaced(t *testing.T) {
+func TestThePreviousVersionsConditionsAreKeptOrReplaced(t *testing.T) {
 	outstanding := gateway.Outcome{Push: gateway.Push{State: gateway.PushOutstanding}}
 	unpublished := gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Envoys: readyEnvoys(unpublished)}
 	stillRejected := gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Envoys: readyEnvoys(unacknowledged, rejected)}

@@ -53,7 +53,7 @@ func randomTable(dice *rand.Rand) *routing.Table {
 
 // The rules lead the requests for every hostname in a table to the listener that its
 // access needs, with exactly this access, and no rule is superfluous.
-func TestRulesOfEnvoyHaveTheAccessOfEveryHostname(t *testing.T) {
+func TestEnvoyRulesHaveEveryHostnamesAccess(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(3000) {
 		table := randomTable(rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // the test must be reproducible

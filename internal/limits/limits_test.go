@@ -95,7 +95,7 @@ func TestAllocate(t *testing.T) {
 			want:    []limits.Verdict{in},
 			excess:  map[limits.Tenant]int{blue: 6},
 		},
-		"a label and a namespace of the same name are two tenants": {
+		"a label and a same-named namespace are two tenants": {
 			total: 100, perTenant: 10,
 			demands: []limits.Demand{{blue, 8}, {limits.Tenant{Name: "blue", Labeled: true}, 8}},
 			want:    []limits.Verdict{in, in},

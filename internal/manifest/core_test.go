@@ -22,7 +22,7 @@ func TestNamespaceHasALabelWithItsName(t *testing.T) {
 	}
 }
 
-func TestServicePortsHaveTheDefaultsOfTheAPIServer(t *testing.T) {
+func TestServicePortsHaveTheAPIServersDefaults(t *testing.T) {
 	got := parseOne[*corev1.Service](t, service("{ports: [{port: 80}, {port: 81, targetPort: web, protocol: UDP}]}"))
 	want := corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP,
@@ -58,7 +58,7 @@ stringData: {a: new}
 	}
 }
 
-func TestEndpointSlicePortsHaveTheDefaultsOfTheAPIServer(t *testing.T) {
+func TestEndpointSlicePortsHaveTheAPIServersDefaults(t *testing.T) {
 	got := parseOne[*discoveryv1.EndpointSlice](t, `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice

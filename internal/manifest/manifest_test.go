@@ -64,7 +64,7 @@ func namespace(name string) string {
 	return "{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}\n"
 }
 
-func TestSetKeepsTheOrderOfObjectsAndCountsSkippedKinds(t *testing.T) {
+func TestSetKeepsObjectOrderAndCountsSkippedKinds(t *testing.T) {
 	set := parse(t, `
 apiVersion: v1
 kind: Secret

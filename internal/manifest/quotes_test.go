@@ -25,7 +25,7 @@ func TestValuesWithoutQuotesAreExplained(t *testing.T) {
 	}
 }
 
-func TestErrorsDoNotContainTheDataOfASecret(t *testing.T) {
+func TestErrorsDoNotContainSecretData(t *testing.T) {
 	text := "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {pin: 271828}}"
 	if got := strings.Join(parseErrors(t, text), "\n"); strings.Contains(got, "271828") || !strings.Contains(got, "stringData.pin: Invalid value: must be a string, but YAML reads the value on line 1") {
 		t.Errorf("error: %s", got)

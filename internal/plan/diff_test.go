@@ -100,7 +100,7 @@ func TestCompareReportsATunnelThatWasDeletedAtCloudflare(t *testing.T) {
 }
 
 // The cluster ID in the flags takes precedence over the ID in the Tunnels.
-func TestCompareFindsATunnelByNameWithAClusterID(t *testing.T) {
+func TestCompareFindsATunnelByNameAndClusterID(t *testing.T) {
 	c := newAccount(t)
 	for id, want := range map[string]string{
 		"c": note("Tunnel c.infra.g ("+string(c.id)+") has the name of this Gateway's tunnel, so the controller uses it and replaces its configuration.") + fmt.Sprintf(change, c.id),

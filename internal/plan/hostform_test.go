@@ -43,7 +43,7 @@ func answered(e *plan.Explanation, gateway string) string {
 }
 
 // cloudflared compares hosts with regard to letter case and with the dot at their end.
-func TestExplanationsFollowTheConnectorForEachFormOfAHost(t *testing.T) {
+func TestExplanationsFollowTheConnectorForEachHostForm(t *testing.T) {
 	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
@@ -73,7 +73,7 @@ func TestExplanationsFollowTheConnectorForEachFormOfAHost(t *testing.T) {
 
 // Envoy compares hosts as DNS does. The connector does not, so it sends other forms of
 // a protected hostname to a listener that refuses them.
-func TestExplanationsFollowEnvoyForEachFormOfAHost(t *testing.T) {
+func TestExplanationsFollowEnvoyForEachHostForm(t *testing.T) {
 	const backend = "http://web.infra.svc.cluster.local:80"
 	listeners := `{name: admin, port: 443, protocol: HTTPS, hostname: admin.example.com}, ` + wildcard
 	admin := `dataPlane: Envoy, listenerConfigurations: [{protocolPort: "*", hostname: admin.example.com, ` + required + `}`

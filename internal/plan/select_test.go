@@ -73,7 +73,7 @@ func TestSelectKeepsOneGatewayAndItsStatuses(t *testing.T) {
 	}
 }
 
-func TestSelectExplainsWhyAGatewayIsNotInThePlan(t *testing.T) {
+func TestSelectExplainsWhyAGatewayIsMissing(t *testing.T) {
 	variant := func(name, old, now string) string {
 		return strings.Replace(gatewayWithRoute(name, name+".example.com"), old, now, 1)
 	}

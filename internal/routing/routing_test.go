@@ -239,7 +239,7 @@ func TestLocationHasTheEscapesOfThePath(t *testing.T) {
 
 // Each row has two entries that match the request. The first entry takes precedence
 // by one criterion, and comes second by all less important criteria.
-func TestEachCriterionOfTheOrderPrecedesTheLessImportantOnes(t *testing.T) {
+func TestEachCriterionPrecedesTheLessImportantOnes(t *testing.T) {
 	request := routing.Request{
 		Host: "a.example.com", Path: "/shop.Cart/Get", Method: "POST",
 		Headers: map[string][]string{"Version": {"1"}, "Tenant": {"1"}}, Query: "debug=1&page=1",

@@ -16,7 +16,7 @@ func entryWithTimeout(protocolPort, hostname string, seconds int) v1alpha1.Liste
 	}
 }
 
-func TestOriginRequestOfTheMostSpecificEntryTakesPrecedence(t *testing.T) {
+func TestMostSpecificOriginRequestTakesPrecedence(t *testing.T) {
 	// Within a level, the hostname takes precedence over the port, and a port over every
 	// port. Across levels, the preferred level takes precedence.
 	specific := []v1alpha1.ListenerConfiguration{

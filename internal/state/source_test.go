@@ -46,7 +46,7 @@ func fromStdin(t *testing.T, manifests string) *state.Source {
 	return files
 }
 
-func TestFromFilesAddsTheClassOnlyWhenThereIsNone(t *testing.T) {
+func TestFromFilesAddsOnlyAMissingClass(t *testing.T) {
 	for name, test := range map[string]struct {
 		manifests             string
 		managed, classMissing bool

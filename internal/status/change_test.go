@@ -44,7 +44,7 @@ func TestWriterReportsEachChangeOnce(t *testing.T) {
 	}
 }
 
-func TestWriterReportsTheLossOfTheLastParentOnce(t *testing.T) {
+func TestWriterReportsALostLastParentOnce(t *testing.T) {
 	orphan := &gateway.Orphan{Generation: 2, Message: "lost"}
 	for name, test := range map[string]struct {
 		orphan  *gateway.Orphan

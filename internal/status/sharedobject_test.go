@@ -32,7 +32,7 @@ func (s *sharedObjects) get(ctx context.Context, c client.WithWatch, key client.
 
 // Thousands of statuses are compared in each reconcile, so the comparison does not copy
 // the objects in the cache, and must not change them.
-func TestTheComparisonOfStatusesDoesNotChangeTheCache(t *testing.T) {
+func TestComparingStatusesDoesNotChangeTheCache(t *testing.T) {
 	cluster := newFakeCluster(t)
 	route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})
 	other := condition("example.com/Audited", isTrue, 2)

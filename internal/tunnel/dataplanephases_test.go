@@ -174,7 +174,7 @@ func TestDataPlaneChangesInPhases(t *testing.T) {
 // wantsRules changes the settings to ingress rules without building their configuration.
 func wantsRules(f *Facts) { f.Desired.DataPlane = rules }
 
-func TestTrafficDoesNotReachEnvoyBeforeEveryConnectorIsReady(t *testing.T) {
+func TestTrafficReachesEnvoyAfterEveryConnectorIsReady(t *testing.T) {
 	podWithoutEnvoy := func(f *Facts) { f.Connectors.WithoutEnvoy, f.Connectors.WithEnvoy = 1, 1 }
 	foreign := connections(time.Second, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0))
 	surplusFor := func(d time.Duration) change {
@@ -259,7 +259,7 @@ func TestConfigurationsOfAnOutdatedTunnelAreNotWritten(t *testing.T) {
 
 // A response confirms a configuration once Cloudflare can no longer apply an earlier
 // write, even from an earlier process.
-func TestConfigurationIsConfirmedWhenNoEarlierWriteCanReplaceIt(t *testing.T) {
+func TestConfigurationIsConfirmedWhenEarlierWritesHaveSettled(t *testing.T) {
 	read := func(m Memory, at time.Duration, unsettled ...string) Memory {
 		return Conclude(m, Step{Action: ReadConfiguration, Unsettled: unsettled}, Result{Uptime: at, Configuration: wantedConfiguration, Version: 7})
 	}

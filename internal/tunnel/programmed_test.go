@@ -258,7 +258,7 @@ func TestDesiredSpecFollowsTheSettings(t *testing.T) {
 		})
 	}
 
-	t.Run("the spec of a new Tunnel is the spec of the settings", func(t *testing.T) {
+	t.Run("a new Tunnel's spec follows the settings", func(t *testing.T) {
 		f := serving(changed)
 		f.Object = nil
 		if diff := cmp.Diff(f.Desired.Spec, DesiredSpec(f)); diff != "" {

@@ -172,7 +172,7 @@ func TestRequestedReconcileFollowsItsSteps(t *testing.T) {
 			{want: want{Action: Wait, Wait: contestedInterval}},
 		})
 	})
-	t.Run("a tunnel that was deleted externally is replaced, and needs no read", func(t *testing.T) {
+	t.Run("an externally deleted tunnel is replaced without a read", func(t *testing.T) {
 		runSequence(t, serving(refreshTo("a")), []sequenceStep{
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},

@@ -76,7 +76,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Wait, Wait: serving().driftInterval()}},
 		})
 	})
-	t.Run("a tunnel created without a response is found a timeout later", func(t *testing.T) {
+	t.Run("a tunnel created without a response is found after a timeout", func(t *testing.T) {
 		runSequence(t, serving(withoutTunnel, tunnelRead(Absent)), []sequenceStep{
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonCloudflareUnavailable}, wait: 10 * time.Second},
@@ -84,7 +84,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound}},
 		})
 	})
-	t.Run("a create that was not applied is retried one call timeout later", func(t *testing.T) {
+	t.Run("a create that was not applied is retried after a timeout", func(t *testing.T) {
 		runSequence(t, serving(withoutTunnel, tunnelRead(Absent)), []sequenceStep{
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: conditions.ReasonCloudflareUnavailable}, wait: 10 * time.Second},
@@ -93,7 +93,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 			{want: want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: conditions.EventTunnelCreated}},
 		})
 	})
-	t.Run("a tunnel that is created late while its Tunnel retires is deleted", func(t *testing.T) {
+	t.Run("a tunnel created late while its Tunnel retires is deleted", func(t *testing.T) {
 		runSequence(t, serving(retiring(withoutTunnel, status(creating), func(f *Facts) {
 			f.Memory.MissingSince, f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = At(f.Uptime-time.Minute), true, At(f.Uptime)
 			f.Memory.Created = At(f.Uptime)

@@ -56,7 +56,7 @@ func TestRefusedClients(t *testing.T) {
 
 // The certificate decides which configuration a client gets. The node and the names in
 // its requests do not matter.
-func TestAClientGetsOnlyTheConfigurationOfItsGateway(t *testing.T) {
+func TestAClientGetsOnlyItsGatewaysConfiguration(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "secret-of-shared", "s.shop.cart", "eds-of-shared"))
 		c := b.connect(t, b.client(t, other, otherTunnel, time.Hour))

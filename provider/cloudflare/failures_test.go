@@ -140,7 +140,7 @@ func TestRotationWithALostResponseKeepsItsSecret(t *testing.T) {
 	})
 }
 
-func TestRateLimitAppliesToAllProvidersOfAToken(t *testing.T) {
+func TestRateLimitAppliesToAllProvidersWithAToken(t *testing.T) {
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		other := e.newProvider(t, e.token)

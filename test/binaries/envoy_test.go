@@ -25,7 +25,7 @@ func TestEnvoyRuns(t *testing.T) {
 	}
 }
 
-func TestEnvoyOfTheEnvironmentIsUsedInAnyVersion(t *testing.T) {
+func TestEnvoyFromTheEnvironmentMayHaveAnyVersion(t *testing.T) {
 	m := newMachine(t)
 	m.envoy(m.path, envoyVersion)
 	want := m.envoy(m.assets, "1.39.0")

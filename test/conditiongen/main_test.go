@@ -18,7 +18,7 @@ var (
 	htmlAnchor      = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 )
 
-func TestEveryLinkOfTheConditionsPageLeadsToAnAnchor(t *testing.T) {
+func TestConditionsPageLinksLeadToAnchors(t *testing.T) {
 	directory := os.DirFS(root + "/docs")
 	content, err := fs.ReadFile(directory, "conditions.md")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-func TestEachHostnameLeadsToTheTunnelOfItsGateway(t *testing.T) {
+func TestEachHostnameLeadsToItsGatewaysTunnel(t *testing.T) {
 	edge := simulator.New(simulator.Options{Dial: func(context.Context, string, string) (net.Conn, error) { panic("no rule has an origin") }})
 	t.Cleanup(edge.Close)
 	for gateway, status := range map[string]string{"shared": "201", "envoy": "202"} {

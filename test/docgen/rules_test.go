@@ -19,7 +19,7 @@ func writeCase(t *testing.T, firstLine string) {
 	}
 }
 
-func TestEveryGoldenCaseIsInTheSectionOfItsRule(t *testing.T) {
+func TestGoldenCasesAreInTheirRulesSections(t *testing.T) {
 	writeCase(t, "# rule: 3 *.example.com conflicts with itself")
 	pages, err := rulesPages()
 	if err != nil {

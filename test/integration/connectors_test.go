@@ -53,7 +53,7 @@ var _ = Describe("connectors", func() {
 		Expect(policy.Spec.Ingress).To(BeEmpty(), "only the kubelet may connect")
 	})
 
-	It("admit the peers of metricsFrom to their metrics port, without a restart", func() {
+	It("admit the metricsFrom peers without a restart", func() {
 		env := newEnvironment()
 		env.start()
 		env.create(env.gateway("shared", "a.example.com"))

@@ -59,7 +59,7 @@ var _ = Describe("the commands wait and plan", withEnvoy, func() {
 		Expect(env.tunnelObject(g).Status.DataPlaneChange).To(BeNil())
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 
-		By("waiting while a connector that the controller does not run is connected")
+		By("waiting while an unmanaged connector is connected")
 		env.cloudflare.Connect(env.tunnel("shared"), 1)
 		change(v1alpha1.DataPlaneEnvoy)
 		blocked := wait()

@@ -38,7 +38,7 @@ var _ = Describe("a leader change", func() {
 		Expect(leader.Stop()).To(Succeed())
 	}
 
-	It("does not lose a write that the old leader did not complete", func() {
+	It("does not lose the old leader's incomplete write", func() {
 		var completed atomic.Bool
 		// The old leader cancels the request before the simulator executes it.
 		changeLeader(simulator.Fault{

@@ -84,7 +84,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Entry("while the controller is stopped", true),
 	)
 
-	It("deletes the tunnel and resets the statuses when the Gateway is deleted", func() {
+	It("deletes a deleted Gateway's tunnel and resets the statuses", func() {
 		env := newEnvironment()
 		env.start()
 		g, set := env.gateway("shared", "home.example.com"), env.listenerSet("team", "team.example.com")
@@ -258,7 +258,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Eventually(env.get).WithArguments("shared", "web.example.com", "/").Should(Equal("web"))
 	})
 
-	It("creates only one tunnel when the response to the creation is lost", func() {
+	It("creates only one tunnel when a response is lost", func() {
 		env := newEnvironment()
 		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPost, Path: tunnelsPath, Drop: simulator.DropAfterWrite, Times: 1})
 		env.start()

@@ -198,7 +198,7 @@ var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, Continu
 		Eventually(get).WithArguments("sale.orders.example.com").Should(Equal("cart"))
 	})
 
-	It("rejects a route to the listeners or the backends of another team", func(ctx SpecContext) {
+	It("rejects a route to another team's listeners or backends", func(ctx SpecContext) {
 		unauthorized := env.route("unauthorized", "pages", gatewayv1.ParentReference{
 			Kind: ptr.To(gatewayv1.Kind("ListenerSet")), Namespace: ptr.To(gatewayv1.Namespace("orders")), Name: "orders",
 		}, gatewayv1.ParentReference{Namespace: ptr.To(gatewayv1.Namespace("gateways")), Name: "shared"})

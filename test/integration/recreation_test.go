@@ -30,7 +30,7 @@ var _ = Describe("a recreated Gateway", ownership, func() {
 		Expect(s.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 
-	It("has a new tunnel with all routes after the old one's deletion", func() {
+	It("has a new tunnel if the old one was deleted", func() {
 		expectedConfigurations()
 		s := newScenario()
 		s.start()

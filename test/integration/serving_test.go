@@ -53,7 +53,7 @@ var _ = Describe("the controller", func() {
 		Expect(formatCondition(late.Status.Listeners[0].Conditions, gatewayv1.ListenerEntryConditionConflicted)).To(Equal("True HostnameConflict"))
 	})
 
-	It("gives a hostname to the next ListenerSet when its owner is deleted", func() {
+	It("gives a deleted owner's hostname to the next ListenerSet", func() {
 		env := newEnvironment()
 		env.start()
 		first := env.listenerSet("a-first", "shop.example.com")

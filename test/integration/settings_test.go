@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("settings", func() {
-	DescribeTable("of the class and of the Gateway are merged into the configuration", func(mode *v1alpha1.MergingMode, connect int64) {
+	DescribeTable("of the GatewayClass and the Gateway are merged", func(mode *v1alpha1.MergingMode, connect int64) {
 		env := newEnvironment()
 		env.start()
 		env.create(

@@ -58,7 +58,7 @@ var _ = Describe("the controller", ownership, func() {
 		Eventually(env.tunnelToken).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("does not change a Secret that does not belong to the Tunnel", func() {
+	It("does not change a Secret without the Tunnel as owner", func() {
 		env := newEnvironment()
 		name := tunnel.ConnectorName(types.NamespacedName{Namespace: env.namespace, Name: "shared"})
 		env.create(&corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, name), Data: map[string][]byte{"token": []byte("unrelated")}})

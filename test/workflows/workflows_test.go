@@ -109,7 +109,7 @@ var (
 	made = regexp.MustCompile(`(?m)^make ([a-z]+)\b`)
 )
 
-func TestCIRunsTheTargetsOfItsScriptInParallel(t *testing.T) {
+func TestCIRunsItsScriptsTargetsInParallel(t *testing.T) {
 	script := string(readFile(t, filepath.Join(root, ".ci", "run")))
 	var want []string
 	for _, found := range loop.FindAllStringSubmatch(script, -1) {
@@ -179,7 +179,7 @@ func additional(p *actionlint.Permissions) []string {
 // writtenDigest matches an image digest.
 var writtenDigest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-func TestNoDigestOfAnImageIsWrittenByHand(t *testing.T) {
+func TestNoImageDigestIsWrittenByHand(t *testing.T) {
 	// The release workflow resolves the digests.
 	files := []string{"Dockerfile", "Makefile", "charts/tunnel-gateway/Chart.yaml", "charts/tunnel-gateway/values.yaml", "internal/connector/pod.go", "internal/connector/envoy.go"}
 	for _, pattern := range []string{".github/workflows/*", ".ci/*"} {

@@ -48,7 +48,7 @@ func eventuallyFails(t *testing.T, address, want string) {
 	}, timeout, 20*time.Millisecond).Should(MatchError(ContainSubstring(want)))
 }
 
-func TestServicesSelectThePodsOfADeploymentInTurn(t *testing.T) {
+func TestServicesSelectADeploymentsPodsInTurn(t *testing.T) {
 	t.Parallel()
 	template := echo(namespace(t), "echo", nil)
 	deployment := &appsv1.Deployment{

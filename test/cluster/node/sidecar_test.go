@@ -134,7 +134,7 @@ func condition(pod *corev1.Pod, t corev1.PodConditionType) corev1.PodCondition {
 	return corev1.PodCondition{}
 }
 
-func TestContainersStartAfterTheStartupProbeOfASidecar(t *testing.T) {
+func TestContainersStartAfterASidecarsStartupProbe(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
 	pod := withSidecars(t, r, "first", "second")
@@ -183,7 +183,7 @@ func TestSidecarsStopAfterTheContainersInReverseOrder(t *testing.T) {
 	}))
 }
 
-func TestSidecarsAreKilledAtTheEndOfTheGracePeriod(t *testing.T) {
+func TestSidecarsAreKilledAfterTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
 	pod := withSidecars(t, r, "first")
@@ -223,9 +223,9 @@ func TestKilledSidecarRestartsWhileTheContainerRuns(t *testing.T) {
 	g.Expect(pod.Status.ContainerStatuses[0].RestartCount).To(BeZero())
 }
 
-// TestContainerRestartsAfterTheStartupProbeOfARestartedSidecar kills both processes while
+// TestContainerRestartsAfterARestartedSidecarsStartupProbe kills both processes while
 // the sidecar's startup probe fails.
-func TestContainerRestartsAfterTheStartupProbeOfARestartedSidecar(t *testing.T) {
+func TestContainerRestartsAfterARestartedSidecarsStartupProbe(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
 	pod := withSidecars(t, r, "first")
@@ -253,7 +253,7 @@ func TestContainerRestartsAfterTheStartupProbeOfARestartedSidecar(t *testing.T) 
 	NewWithT(t).Expect(pod.Status.ContainerStatuses[0].RestartCount).To(Equal(int32(1)))
 }
 
-func TestLivenessProbeOfTheSidecarsPortRestartsTheContainer(t *testing.T) {
+func TestLivenessProbeOnASidecarsPortRestartsTheContainer(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t)
 	pod := withSidecars(t, r, "first")

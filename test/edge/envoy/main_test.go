@@ -76,7 +76,7 @@ func TestConfigurationIsAdaptedToTheMachine(t *testing.T) {
 }
 
 // The controller's listeners become static, with ports on the machine.
-func TestListenersOfTheControllerAreAdaptedToTheMachine(t *testing.T) {
+func TestControllersListenersAreAdaptedToTheMachine(t *testing.T) {
 	r, err := newReplacements(getenv)
 	if err != nil {
 		t.Fatal(err)

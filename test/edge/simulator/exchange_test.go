@@ -91,7 +91,7 @@ func TestClientIsAppendedToXForwardedFor(t *testing.T) {
 	}
 }
 
-func TestXForwardedProtoIsTheSchemeOfTheVisitor(t *testing.T) {
+func TestXForwardedProtoIsTheVisitorsScheme(t *testing.T) {
 	address := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, strings.Join(r.Header["X-Forwarded-Proto"], "|")+strings.Join(r.Header["Cf-Visitor-Scheme"], "|")) // #nosec G705 -- plain text
 	})
@@ -195,7 +195,7 @@ func TestRequestAndAnswerAreStreamed(t *testing.T) {
 	}
 }
 
-func TestRuleWithAccessRequiresATokenOfItsAudience(t *testing.T) {
+func TestRuleWithAccessRequiresItsAudiencesToken(t *testing.T) {
 	origin := httptest.NewServer(echo)
 	defer origin.Close()
 	s, id, address := newTunnel(t, simulator.Options{Dial: origins{"app:80": origin.Listener.Addr().String()}.dial})

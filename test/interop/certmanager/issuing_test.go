@@ -48,7 +48,7 @@ var _ = Describe("cert-manager", func() {
 			HaveExactElements("False Invalid", "True Programmed"))
 	})
 
-	It("uses the Gateway's annotation as the default, and the ListenerSet's annotation first", func() {
+	It("prefers the ListenerSet's annotation to the Gateway's", func() {
 		e := newEnvironment()
 		platform, team := e.namespace("-platform"), e.namespace("-team")
 		createIssuer("", e.id+"-platform")

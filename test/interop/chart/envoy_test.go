@@ -46,12 +46,12 @@ var shopGateway = &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "s
 	}},
 }}
 
-// TestGatewaysOfTheChartsClassAreServedByEnvoy installs the chart, creates a Gateway, and
+// TestEnvoyServesTheChartsGatewayClass installs the chart, creates a Gateway, and
 // changes the data plane in the GatewayClass settings as docs/data-planes.md describes.
 // The Deployments' pods run as processes: two controllers with their ServiceAccount's
 // permissions, and connectors with the real Envoy. The Envoys find the leader through the
 // name in their configuration.
-func TestGatewaysOfTheChartsClassAreServedByEnvoy(t *testing.T) {
+func TestEnvoyServesTheChartsGatewayClass(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("requires the addresses in " + serviceCIDR + ", which belong only to Linux machines")
 	}

@@ -43,7 +43,7 @@ var _ = Describe("the samples", Ordered, func() {
 		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shared.example.com"), withoutListenerSets)
 	})
 
-	It("for external-dns get records for targets, wildcards and routes with two parents", func() {
+	It("for external-dns get records for targets, wildcards and two parents", func() {
 		applySamples("external-dns/*.yaml")
 		Eventually(e.routeAcceptance("HTTPRoute", "team-c/web", "team-c")).Should(Equal(accepted))
 		Eventually(e.routeAcceptance("HTTPRoute", "team-d/all", "team-d")).Should(Equal(accepted))

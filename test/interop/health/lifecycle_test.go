@@ -24,9 +24,9 @@ const configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
 // conditionTools are the tools whose health checks evaluate the Gateway API conditions.
 var conditionTools = []string{argoCD, argoCDLenient, flux}
 
-// TestObjectsBecomeHealthyWithTheFirstPushAndStayHealthy applies the samples and then
+// TestObjectsStayHealthyAfterTheFirstPush applies the samples and then
 // causes events that must not make any object unhealthy.
-func TestObjectsBecomeHealthyWithTheFirstPushAndStayHealthy(t *testing.T) {
+func TestObjectsStayHealthyAfterTheFirstPush(t *testing.T) {
 	e := newEnvironment(t)
 	e.waitForFirstPush()
 	for _, event := range []struct {
