@@ -83,7 +83,7 @@ func TestServerAcceptsOnlyCertificatesOfTunnels(t *testing.T) {
 	own, other := c.tunnel("shared"), c.tunnel("other")
 	c.write(a, own)
 	c.write(a, other)
-	foreign, err := newSigner(c.now)
+	otherAuthority, err := newSigner(c.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestServerAcceptsOnlyCertificatesOfTunnels(t *testing.T) {
 		}
 		return parsed
 	}
-	fromForeign, err := foreign.issueClient(identity, c.now)
+	fromOther, err := otherAuthority.issueClient(identity, c.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestServerAcceptsOnlyCertificatesOfTunnels(t *testing.T) {
 		"of the Tunnel":             {certificate: certificateIn(t, c.files(own)), want: identity},
 		"of another Gateway":        {certificate: certificateIn(t, c.files(other)), want: otherIdentity},
 		"none":                      {wantError: "didn't provide a certificate"},
-		"of another authority":      {certificate: pairOf(fromForeign), wantError: "unknown authority"},
+		"of another authority":      {certificate: pairOf(fromOther), wantError: "unknown authority"},
 		"expired":                   {certificate: pairOf(expired), wantError: "expired"},
 		"of the authority itself":   {certificate: pairOf(active), wantError: "exactly one URI"},
 		"of another cluster ID":     {certificate: issue(func(c *x509.Certificate) { c.URIs = []*url.URL{otherCluster.uri()} }), wantError: `cluster ID "prod-us"`},

@@ -214,8 +214,8 @@ func TestHostnamesOfOthersOnlyConfineAWildcardRoute(t *testing.T) {
 	if routes, _ := result.Usage.Refused(); routes > 0 || result.Usage.Confined != 1 || result.Usage.Repeated != 0 {
 		t.Fatalf("%d routes are refused, %d are confined, and %d rules are repeated for other tenants; want 0, 1 and 0", routes, result.Usage.Confined, result.Usage.Repeated)
 	}
-	foreign := string(c.HTTPRoutes[2].Spec.Hostnames[0])
-	for host, want := range map[string]string{"any.example.com": "team", "own.example.com": "team", foreign: "no room to repeat"} {
+	other := string(c.HTTPRoutes[2].Spec.Hostnames[0])
+	for host, want := range map[string]string{"any.example.com": "team", "own.example.com": "team", other: "no room to repeat"} {
 		if got := namespaceOfAnswer(result.Table, routing.Request{Host: host, Path: "/" + wildcard + "/0"}); !strings.Contains(got, want) {
 			t.Errorf("host %s: the answer is %q, want %q", host, got, want)
 		}
@@ -228,7 +228,7 @@ func TestHostnamesOfOthersOnlyConfineAWildcardRoute(t *testing.T) {
 	}
 	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(640)), RulesPerNamespace: new(int32(32))})
 	result = gateway.Build(c.Snapshot, options)
-	got := namespaceOfAnswer(result.Table, routing.Request{Host: foreign, Path: "/" + wildcard + "/0"})
+	got := namespaceOfAnswer(result.Table, routing.Request{Host: other, Path: "/" + wildcard + "/0"})
 	if got != "team" || result.Usage.Repeated != 320 || result.Usage.Confined != 0 {
 		t.Errorf("below the limit, the answer is %q, and %d rules are repeated for other tenants, want 320", got, result.Usage.Repeated)
 	}

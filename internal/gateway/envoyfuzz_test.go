@@ -132,7 +132,7 @@ func wantSafeMessage(t *testing.T, m proto.Message) {
 	t.Helper()
 	switch m := m.(type) {
 	case *matcherv3.RegexMatcher:
-		if _, err := regexp.Compile(m.Regex); err != nil || isForeign(m.Regex) {
+		if _, err := regexp.Compile(m.Regex); err != nil || isUnsupported(m.Regex) {
 			t.Errorf("expression %q (%v)", m.Regex, err)
 		}
 	case *matcherv3.RegexMatchAndSubstitute:
@@ -151,9 +151,9 @@ func wantSafeMessage(t *testing.T, m proto.Message) {
 	}
 }
 
-// isForeign reports whether Envoy rejects the expression, or evaluates it in another way.
-func isForeign(expression string) bool {
-	return expression == "" || foreignExpression.MatchString(expression) && !literalBackslash.MatchString(expression)
+// isUnsupported reports whether Envoy rejects the expression, or evaluates it in another way.
+func isUnsupported(expression string) bool {
+	return expression == "" || unsupportedExpression.MatchString(expression) && !literalBackslash.MatchString(expression)
 }
 
 func wantHarmlessNames(t *testing.T, names []string) {
@@ -167,7 +167,7 @@ func wantHarmlessNames(t *testing.T, names []string) {
 
 var (
 	// foreignExpression matches expression parts that RE2 rejects, or compares as bytes.
-	foreignExpression = regexp.MustCompile(`[^\x00-\x7f]|\\[pP]\{\^?[a-z]|\\x\{0*[1-9a-fA-F][0-9a-fA-F]{2}`)
+	unsupportedExpression = regexp.MustCompile(`[^\x00-\x7f]|\\[pP]\{\^?[a-z]|\\x\{0*[1-9a-fA-F][0-9a-fA-F]{2}`)
 	// literalBackslash matches what makes such a part harmless.
 	literalBackslash = regexp.MustCompile(`\\\\|\\Q`)
 	controlCharacter = regexp.MustCompile(`[\x00-\x08\x0a-\x1f\x7f]`)

@@ -22,7 +22,7 @@ type hostnameLists struct {
 	// unreliable are the tenants with refused routes. Their matches for every request do
 	// not count as such, because each refusal would expose the wider routes behind it to
 	// another count.
-	unreliable map[limits.Tenant]bool
+	unsettled map[limits.Tenant]bool
 	byName     map[string]*hostnameList
 	byRoute    map[*share][]*hostnameList
 	// borrowed counts, by hostname, the rules for redirects of tenants that answer http
@@ -47,19 +47,19 @@ type hostnameList struct {
 // for every request.
 func (l *limiter) limitHostnames(all shares, groups map[string]*group) {
 	for _, hostname := range sortedHostnames(groups) {
-		unreliable := map[limits.Tenant]bool{}
-		for known := -1; known < len(unreliable); {
-			known = len(unreliable)
-			l.refuseAbove(all, groups[hostname], groups, unreliable)
+		unsettled := map[limits.Tenant]bool{}
+		for known := -1; known < len(unsettled); {
+			known = len(unsettled)
+			l.refuseAbove(all, groups[hostname], groups, unsettled)
 		}
 	}
 }
 
 // refuseAbove refuses routes in a group, and adds their tenants to the unreliable ones.
-func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) {
-	lists := l.newHostnameLists(all, g, groups, unreliable)
-	for _, hostname := range lists.above(hostnameLists.costWithoutForeign) {
-		if lists.costWithoutForeign(hostname) <= l.class.RoutesPerHostname {
+func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, unsettled map[limits.Tenant]bool) {
+	lists := l.newHostnameLists(all, g, groups, unsettled)
+	for _, hostname := range lists.above(hostnameLists.costWithoutOthers) {
+		if lists.costWithoutOthers(hostname) <= l.class.RoutesPerHostname {
 			continue // since a route was refused
 		}
 		routes, amounts := lists.demands(hostname)
@@ -72,7 +72,7 @@ func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, un
 			if verdict != limits.Admitted {
 				routes[i].refused, routes[i].aboveHostname = l.hostnameRoutesProblem(hostname, demands[i].Amount), true
 				lists.remove(routes[i])
-				unreliable[demands[i].Tenant] = true
+				unsettled[demands[i].Tenant] = true
 			}
 		}
 	}
@@ -86,9 +86,9 @@ func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 			if lists.cost(hostname) <= l.class.RoutesPerHostname {
 				continue // since a route was confined
 			}
-			rest := l.class.RoutesPerHostname - lists.costWithoutForeign(hostname)
+			rest := l.class.RoutesPerHostname - lists.costWithoutOthers(hostname)
 			var demands []limits.Demand
-			routes := lists.foreign(hostname)
+			routes := lists.routesForOthers(hostname)
 			for _, s := range routes {
 				demands = append(demands, limits.Demand{Tenant: s.tenant, Amount: lists.group.cost(s.route)})
 			}
@@ -103,22 +103,22 @@ func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 
 // newHostnameLists returns the lists for a group, or none if no hostname can be above the
 // limit.
-func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
+func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*group, unsettled map[limits.Tenant]bool) hostnameLists {
 	if !l.mayExceedHostname(all, g, groups) {
 		return hostnameLists{limiter: l} // most groups
 	}
-	return l.allHostnameLists(all, g, groups, unreliable)
+	return l.allHostnameLists(all, g, groups, unsettled)
 }
 
-func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*group, unreliable map[limits.Tenant]bool) hostnameLists {
-	lists := hostnameLists{g, l, all, unreliable, map[string]*hostnameList{}, map[*share][]*hostnameList{}, l.borrowedRules(all, g, groups)}
+func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*group, unsettled map[limits.Tenant]bool) hostnameLists {
+	lists := hostnameLists{g, l, all, unsettled, map[string]*hostnameList{}, map[*share][]*hostnameList{}, l.borrowedRules(all, g, groups)}
 	for _, route := range g.routes {
 		s := all.of(route)
 		if s.isRefused() || g.cost(route) == 0 {
 			continue // it has no entries
 		}
 		var answered routing.Schemes
-		if !unreliable[s.tenant] {
+		if !unsettled[s.tenant] {
 			answered = g.answered(route)
 		}
 		for hostname := range g.servedHostnames(route, groups) {
@@ -195,13 +195,13 @@ func (x hostnameLists) redirects(hostname string) int {
 
 // isForeign reports whether a tenant's routes for a wider hostname are foreign for the
 // hostname.
-func (x hostnameLists) isForeign(tenant limits.Tenant, hostname string) bool {
+func (x hostnameLists) isForOthers(tenant limits.Tenant, hostname string) bool {
 	_, names := x.byName[hostname].costs[tenant]
 	return !names && tenant != x.limiter.first
 }
 
 // costWithoutForeign counts the rules for a hostname without foreign ones.
-func (x hostnameLists) costWithoutForeign(hostname string) int {
+func (x hostnameLists) costWithoutOthers(hostname string) int {
 	own := x.byName[hostname]
 	cost := own.all + x.redirects(hostname)
 	x.wider(hostname, func(wide *hostnameList) {
@@ -218,7 +218,7 @@ func (x hostnameLists) costWithoutForeign(hostname string) int {
 // cost counts the rules for a hostname.
 func (x hostnameLists) cost(hostname string) int {
 	own := x.byName[hostname]
-	cost := x.costWithoutForeign(hostname)
+	cost := x.costWithoutOthers(hostname)
 	x.wider(hostname, func(wide *hostnameList) {
 		cost += wide.all - wide.allConfined
 		if _, names := own.costs[x.limiter.first]; !names {
@@ -231,12 +231,12 @@ func (x hostnameLists) cost(hostname string) int {
 	return cost
 }
 
-// foreign returns the foreign routes for a hostname that are not confined, the oldest first.
-func (x hostnameLists) foreign(hostname string) []*share {
+// routesForOthers returns the routes for others on a hostname that are not confined, the oldest first.
+func (x hostnameLists) routesForOthers(hostname string) []*share {
 	var routes []*share
 	x.wider(hostname, func(wide *hostnameList) {
 		for _, s := range wide.routes {
-			if !s.isConfined() && x.isForeign(s.tenant, hostname) {
+			if !s.isConfined() && x.isForOthers(s.tenant, hostname) {
 				routes = append(routes, s)
 			}
 		}
@@ -256,7 +256,7 @@ func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 	}
 	x.wider(hostname, func(wide *hostnameList) {
 		for _, s := range wide.routes {
-			if !s.isRefused() && !x.isForeign(s.tenant, hostname) {
+			if !s.isRefused() && !x.isForOthers(s.tenant, hostname) {
 				amounts[s] += x.group.cost(s.route)
 			}
 		}

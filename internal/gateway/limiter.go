@@ -118,10 +118,10 @@ func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares,
 // its share has no refused routes, so its rules count as before.
 func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
 	l.limitHostnames(all, groups) // first, so that the rules of these routes are left to others
-	unreliable := map[limits.Tenant]bool{}
-	for known := -1; known < len(unreliable); {
-		known = len(unreliable)
-		repetitions{limiter: l, shares: all, groups: groups, unreliable: unreliable}.count()
+	unsettled := map[limits.Tenant]bool{}
+	for known := -1; known < len(unsettled); {
+		known = len(unsettled)
+		repetitions{limiter: l, shares: all, groups: groups, unsettled: unsettled}.count()
 		l.allocate(l.instructions(), all, nil)
 		l.allocate(l.rules(), all, nil) // no rule returns 404
 		if known == 0 {
@@ -130,7 +130,7 @@ func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
 		l.limitHostnames(all, groups) // other routes may have been refused or have returned
 		for i := range all {
 			if all[i].isRefused() {
-				unreliable[all[i].tenant] = true
+				unsettled[all[i].tenant] = true
 			}
 		}
 	}

@@ -49,13 +49,13 @@ type repetitions struct {
 	// is then an upper bound: their matches for every request shadow nothing, the Gateway
 	// owner's rules also count for each of their routes with the narrower hostname, and
 	// they are not taken to name hostnames with Access settings.
-	unreliable map[limits.Tenant]bool
+	unsettled map[limits.Tenant]bool
 }
 
 // count sets the fields repeated and foreign of every share.
 func (r repetitions) count() {
 	for i := range r.shares {
-		r.shares[i].repeated, r.shares[i].foreign = 0, 0
+		r.shares[i].repeated, r.shares[i].forOthers = 0, 0
 	}
 	hostnames := map[string][]string{} // with Access settings, by their group's hostname
 	for hostname := range r.limiter.access {
@@ -88,7 +88,7 @@ type rulesOfHostname struct {
 	// first is the oldest route with the hostname, or nil: team-a/shop for a.example.com.
 	// Routes whose tenants are unreliable are in unreliable instead.
 	first      *share
-	unreliable []*share
+	unsettled []*share
 	// platform are the Gateway owner's routes, and platformCost says how many rules one
 	// repetition of all of them counts as: infra/fallback and 3 for *.example.com. others
 	// are the other routes: team-a/wide.
@@ -137,8 +137,8 @@ func (r repetitions) newHostRules(g *group) hostRules {
 // nameFirst records that the route names the hostname. It reports whether the route is
 // sure to do so.
 func (r repetitions) nameFirst(rules *rulesOfHostname, s *share) bool {
-	if r.unreliable[s.tenant] {
-		rules.unreliable = append(rules.unreliable, s)
+	if r.unsettled[s.tenant] {
+		rules.unsettled = append(rules.unsettled, s)
 		return false
 	}
 	rules.setFirst(s, s.tenant == r.limiter.first)
@@ -225,7 +225,7 @@ func (b hostRules) repeatPlatform(own, rules *rulesOfHostname) {
 	case own.first != nil:
 		own.first.repeated += rules.platformCost
 	}
-	for _, s := range own.unreliable {
+	for _, s := range own.unsettled {
 		s.repeated += rules.platformCost
 	}
 }
@@ -268,7 +268,7 @@ func (b hostRules) charge() {
 		for _, s := range rules.others {
 			own, cost := rules.ownLists[s.tenant], b.group.repetitionCost(s.route)
 			s.repeated += (own + rules.unnamedLists) * cost
-			s.foreign += (rules.lists - own) * cost
+			s.forOthers += (rules.lists - own) * cost
 		}
 		for _, s := range rules.platform {
 			s.repeated += rules.platformLists * b.group.repetitionCost(s.route)
@@ -277,7 +277,7 @@ func (b hostRules) charge() {
 }
 
 // foreignRules limits the rules that are repeated for hostnames of other tenants.
-func (l *limiter) foreignRules() limits.Limit {
+func (l *limiter) limitForOthers() limits.Limit {
 	return limits.Limit{Total: l.class.RulesPerTunnel / 2, First: l.first}
 }
 
@@ -292,12 +292,12 @@ func (l *limiter) confine(all shares, groups map[string]*group) {
 	demands := make([]limits.Demand, len(all))
 	for i := range all {
 		if !all[i].isRefused() {
-			demands[i] = limits.Demand{Tenant: all[i].tenant, Amount: all[i].foreign}
+			demands[i] = limits.Demand{Tenant: all[i].tenant, Amount: all[i].forOthers}
 		}
 	}
-	for i, verdict := range l.foreignRules().Allocate(nil, demands).Verdicts {
+	for i, verdict := range l.limitForOthers().Allocate(nil, demands).Verdicts {
 		if verdict != limits.Admitted {
-			all[i].confined = confinedMessage(l.foreignRules().Total)
+			all[i].confined = confinedMessage(l.limitForOthers().Total)
 		}
 	}
 	l.confineAboveHostnames(all, groups)

@@ -22,7 +22,7 @@ func envoyOptions() gateway.Options {
 // With Envoy, every rule that Envoy gets counts, including repeated rules: as one rule,
 // and ten more for each regular expression in a repeated rule.
 func TestRepeatedRulesCount(t *testing.T) {
-	own, foreign := 0, 0
+	own, forOthers := 0, 0
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		s.DataPlane = v1alpha1.DataPlaneEnvoy
 		result := gateway.Build(s, envoyOptions())
@@ -34,7 +34,7 @@ func TestRepeatedRulesCount(t *testing.T) {
 		for _, g := range result.Table.Groups {
 			own -= len(g.Entries)
 		}
-		foreign += result.Usage.Repeated
+		forOthers += result.Usage.Repeated
 		// A route also counts as one rule for each backend. A redirect counts for all
 		// entries that can answer in its place.
 		counted, isExact := result.Usage.Rules+result.Usage.Repeated, !answersInsteadOfOthers(result.Table)
@@ -42,8 +42,8 @@ func TestRepeatedRulesCount(t *testing.T) {
 			t.Errorf("counted %d rules, %d of them for other tenants; Envoy gets %d", counted, result.Usage.Repeated, rules)
 		}
 	})
-	if own == 0 || foreign == 0 {
-		t.Errorf("the clusters do not have every case: %d repeated rules, %d for hostnames of other tenants", own, foreign)
+	if own == 0 || forOthers == 0 {
+		t.Errorf("the clusters do not have every case: %d repeated rules, %d for hostnames of other tenants", own, forOthers)
 	}
 }
 

@@ -18,7 +18,7 @@ type share struct {
 	hostnames, omitted int
 	// repeated counts the rules that are repeated because of the route, and foreign its
 	// own rules that are repeated for hostnames of other tenants; see [repetitions].
-	repeated, foreign int
+	repeated, forOthers int
 	// borrowed counts the rules for the route's redirects that answer http for other
 	// listeners' hostnames.
 	borrowed int

@@ -139,7 +139,7 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 		u.Instructions += tenants[tenant].Instructions
 	}
 	if l.repeats {
-		u.countRepeated(d.shares, l.foreignRules().Total)
+		u.countRepeated(d.shares, l.limitForOthers().Total)
 		u.countHostnames(l, d.shares, groups)
 	}
 	return u
@@ -153,7 +153,7 @@ func (u *Usage) countRepeated(all shares, limit int) {
 		case s.isConfined():
 			u.Confined++
 		default:
-			u.Repeated += s.foreign
+			u.Repeated += s.forOthers
 		}
 	}
 }

@@ -15,13 +15,13 @@ const orphanManifests = `
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
-metadata: {name: foreign, namespace: team}
+metadata: {name: other, namespace: team}
 spec: {parentRef: {name: unmanaged, namespace: infra}, listeners: [{name: a, port: 80, protocol: HTTP}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: orphan, namespace: orphans}
-spec: {parentRefs: [{name: gone}, {name: unmanaged, namespace: infra}, {name: classless, namespace: infra}, {kind: ListenerSet, name: foreign, namespace: team}, {group: "", kind: Service, name: web}]}
+spec: {parentRefs: [{name: gone}, {name: unmanaged, namespace: infra}, {name: classless, namespace: infra}, {kind: ListenerSet, name: other, namespace: team}, {group: "", kind: Service, name: web}]}
 STATUS
 ---
 apiVersion: gateway.networking.k8s.io/v1

@@ -176,9 +176,9 @@ func wantsRules(f *Facts) { f.Desired.DataPlane = rules }
 
 func TestTrafficReachesEnvoyAfterEveryConnectorIsReady(t *testing.T) {
 	podWithoutEnvoy := func(f *Facts) { f.Connectors.WithoutEnvoy, f.Connectors.WithEnvoy = 1, 1 }
-	foreign := connections(time.Second, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0))
+	external := connections(time.Second, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0))
 	surplusFor := func(d time.Duration) change {
-		return combine(foreign, func(f *Facts) { f.Memory.SurplusSince = At(f.Uptime - d) })
+		return combine(external, func(f *Facts) { f.Memory.SurplusSince = At(f.Uptime - d) })
 	}
 	noReplicas := func(f *Facts) {
 		f.Connectors.Desired, f.Connectors.Ready, f.Connectors.Pods, f.Connectors.WithEnvoy, f.Envoys = 0, 0, 0, 0, Envoys{}
