@@ -99,7 +99,7 @@ func podNamespace(file string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the namespace of the pod: %w", err)
+		return "", fmt.Errorf("read the pod's namespace: %w", err)
 	}
 	return strings.TrimSpace(string(namespace)), nil
 }

@@ -110,5 +110,5 @@ func checkCredentials(source credentials.Source) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("no credentials to read the tunnel: set %s, or spec.account in the TunnelConfiguration of the GatewayClass", strings.Join(missing, " and "))
+	return fmt.Errorf("no credentials to read the tunnel: set %s, or spec.account in the GatewayClass's TunnelConfiguration", strings.Join(missing, " and "))
 }

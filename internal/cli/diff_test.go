@@ -265,7 +265,7 @@ func TestPlanWithoutDiffSendsNoRequests(t *testing.T) {
 
 func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 	const missing = "tunnel-gateway: Gateway platform/same: no credentials to read the tunnel: set "
-	const alternative = ", or spec.account in the TunnelConfiguration of the GatewayClass\n"
+	const alternative = ", or spec.account in the GatewayClass's TunnelConfiguration\n"
 	const secret = "---\n{apiVersion: v1, kind: Secret, metadata: {name: cloudflare, namespace: platform}, stringData: {token: token-of-main}}\n"
 	for name, test := range map[string]struct {
 		environment map[string]string

@@ -104,7 +104,7 @@ func mistakes(dir string) map[string]mistake {
 		"empty context":                   {stdin: all, arguments: plan("--context", ""), status: 1, stderr: "--context must not be empty"},
 		"empty Gateway":                   {stdin: all, arguments: plan("--gateway="), status: 1, stderr: "--gateway must not be empty"},
 		"burst without a rate":            {arguments: []string{"controller", "--kube-api-burst=3"}, status: 1, stderr: "--kube-api-burst requires --kube-api-qps"},
-		"no Gateway":                      {arguments: []string{"pause"}, status: 1, stderr: `pause requires the name of a Gateway; see "tunnel-gateway pause --help"`},
+		"no Gateway":                      {arguments: []string{"pause"}, status: 1, stderr: `pause requires a Gateway name; see "tunnel-gateway pause --help"`},
 		"two Gateways":                    {arguments: []string{"resume", "a", "b"}, status: 1, stderr: `resume accepts one Gateway, got 2: "a", "b"; see "tunnel-gateway resume --help"`},
 		"Gateway with two slashes":        {arguments: []string{"reconcile", "gateway/a/b"}, status: 1, stderr: `GATEWAY must be of the form name or namespace/name, got "gateway/a/b"`},
 		"Gateway without a name":          {arguments: []string{"reconcile", "a/"}, status: 1, stderr: `GATEWAY must be of the form name or namespace/name, got "a/"`},

@@ -45,29 +45,29 @@ configuration, token and connections again. reconcile annotates the Tunnel.
 
 If the Gateway is paused, the controller only reads. If the Gateway is gone and its
 Tunnel remains, the controller tries again to delete the tunnel.`},
-	{operation.Pause, "Stop all changes of a Gateway at Cloudflare", `Stops all changes at Cloudflare and to the connectors. The tunnel keeps serving its
-last configuration. With the data plane Envoy, changes of routes still take effect.
+	{operation.Pause, "Stop all changes to a Gateway's tunnel at Cloudflare", `Stops all changes at Cloudflare and to the connectors. The tunnel keeps serving its
+last configuration. With the data plane Envoy, route changes still take effect.
 
-pause annotates the Gateway. The pause is in effect when spec.paused of the Tunnel is
-true.`},
-	{operation.Resume, "Resume a paused Gateway", `Ends a pause. resume removes the annotation of the Gateway. The operation is in effect
-when the Gateway is Programmed, the connectors have rolled out, and no change of the
-data plane is in progress.`},
-	{operation.RotateToken, "Rotate the token of a Gateway's connectors", `Replaces the token with which the connectors of the Gateway authenticate, restarts the
+pause annotates the Gateway. The pause is in effect when the Tunnel's spec.paused
+is true.`},
+	{operation.Resume, "Resume a paused Gateway", `Ends a pause. resume removes the Gateway's annotation. The operation is in effect
+when the Gateway is Programmed, the connectors have rolled out, and no data plane
+change is in progress.`},
+	{operation.RotateToken, "Rotate a Gateway's connector token", `Replaces the token with which the Gateway's connectors authenticate, restarts the
 connectors, and disconnects the connectors that use the old token. rotate-token
 annotates the Tunnel.`},
-	{operation.Wait, "Wait until a Gateway has the data plane of its class", `Waits until the tunnel serves the Gateway with the data plane of its GatewayClass: the
-Gateway is Programmed for its generation, the connectors have rolled out, and no change
-of the data plane is in progress. wait changes nothing. It shows the phase of a change
-of the data plane and what the change waits for.
+	{operation.Wait, "Wait until a Gateway uses its GatewayClass's data plane", `Waits until the tunnel serves the Gateway with its GatewayClass's data plane: the
+Gateway is Programmed for its generation, the connectors have rolled out, and no data
+plane change is in progress. wait changes nothing. It shows the phase of a data plane
+change and what the change waits for.
 
-wait reads the data plane in the TunnelConfiguration of the GatewayClass, so it also
-waits until the controller has processed a change of that field. For other settings,
+wait reads the data plane in the GatewayClass's TunnelConfiguration, so it also
+waits until the controller has processed a change to that field. For other settings,
 use reconcile. The command ends when a user must act, for example because the routes
 exceed the limits of ingress rules.
 
 Exit status:
-  0    the tunnel serves the Gateway with the data plane of its GatewayClass
+  0    the tunnel serves the Gateway with its GatewayClass's data plane
   1    an error occurred, a user must act first, or --timeout has passed
   130  Ctrl-C ended the command`},
 }
@@ -126,7 +126,7 @@ func (o *operationOptions) addFlags(f *pflag.FlagSet) {
 func oneGateway(cmd *cobra.Command, arguments []string) error {
 	switch {
 	case len(arguments) == 0:
-		return withHelp(cmd, fmt.Errorf("%s requires the name of a Gateway", cmd.Name()), "")
+		return withHelp(cmd, fmt.Errorf("%s requires a Gateway name", cmd.Name()), "")
 	case len(arguments) > 1:
 		return withHelp(cmd, fmt.Errorf(`%s accepts one Gateway, got %d: "%s"`, cmd.Name(), len(arguments), strings.Join(arguments, `", "`)), "")
 	}
@@ -213,7 +213,7 @@ func (o *operationOptions) target(argument string) (operation.Target, error) {
 	t.Gateway = types.NamespacedName{Namespace: o.namespace, Name: argument}
 	if o.namespace == "" {
 		if t.Gateway.Namespace, _, err = loaded.Namespace(); err != nil {
-			return t, fmt.Errorf("read the namespace of the context: %w", err)
+			return t, fmt.Errorf("read the context's namespace: %w", err)
 		}
 	}
 	return t, nil

@@ -72,18 +72,18 @@ formats require a Gateway with the data plane Envoy.
 
 With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission
-Cloudflare Tunnel: Read is sufficient. Where the description of a flag ends with a
-name in brackets, the environment variable with this name sets the flag, too.
+Cloudflare Tunnel: Read is sufficient. If a flag's description ends with a name in
+brackets, the environment variable with this name also sets the flag.
 
 Exit status:
   0  success
   1  an error occurred, or a manifest is not valid
   2  --strict: a condition does not have its expected status, a Gateway has a
-     warning, the data plane of a Gateway cannot change as the settings require,
-     another listener claims a hostname of a route, a parent of a route or
+     warning, a Gateway's data plane cannot change as the settings require,
+     another listener claims a route's hostname, a parent of a route or
      ListenerSet does not exist, an object or a manifest has a mistake, or no route
-     answers the request of --why
-  3  --diff: a push would change a tunnel, or the manifests change the routes of Envoy
+     answers the --why request
+  3  --diff: a push would change a tunnel, or the manifests change Envoy routes
   130  Ctrl-C ended the command`
 
 // planCommand returns the command plan. program is the name of the program for the
@@ -228,14 +228,14 @@ func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*stat
 	}
 	if o.namespace == "" {
 		if manifests.Namespace, _, err = clientConfig(o.kubeconfig, o.context).Namespace(); err != nil {
-			return nil, fmt.Errorf("read the namespace of the context: %w", err)
+			return nil, fmt.Errorf("read the context's namespace: %w", err)
 		}
 	}
 	set, err := readInterruptibly(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
 	if err != nil {
 		return nil, err
 	}
-	done := line.Step("checking the CRDs of the cluster")
+	done := line.Step("checking the cluster's CRDs")
 	err = controller.CheckCRDs(cmd.Context(), cluster.Live)
 	done()
 	// Many users have no permission to read CRDs. Listing the objects fails anyway if

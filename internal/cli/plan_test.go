@@ -349,7 +349,7 @@ func TestPlanExplainsARequest(t *testing.T) {
 		t.Errorf("with --strict, status = %d and %d bytes on stdout, want status 2 and the explanation", got.status, len(got.stdout))
 	}
 	withQuery := wantStdout(t, "", arguments("--method", "post", "--header", "X-Version: 2", "--header", "x-version:3")...)
-	if want := "POST team-a.example.com/api/orders?of=today at Gateway platform/shared\n"; !strings.HasPrefix(withQuery, want) {
+	if want := "POST team-a.example.com/api/orders?of=today on Gateway platform/shared\n"; !strings.HasPrefix(withQuery, want) {
 		t.Errorf("the output does not begin with %q:\n%s", want, withQuery)
 	}
 	if got := run(t, "", arguments("--diff")...); got.status != 1 || !strings.Contains(got.stderr, "why") {

@@ -20,7 +20,7 @@ var (
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of tunnel-gateway, Go and the Gateway API, and the images of the connectors and of Envoy",
+		Short: "Print the tunnel-gateway, Go and Gateway API versions, and the connector and Envoy images",
 		Args:  noArguments,
 		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), versionText()) },
 	}

@@ -247,7 +247,7 @@ func (k *Kubernetes) validate() error {
 		errs = append(errs, invalid("kube-api-burst", "must be at least 1, got %d", k.Burst))
 	}
 	if k.LeaderElection && len(validation.IsDNS1123Subdomain(k.LeaderElectionID)) > 0 {
-		errs = append(errs, invalid("leader-election-id", "must be a valid name of a Lease, got %q", k.LeaderElectionID))
+		errs = append(errs, invalid("leader-election-id", "must be a valid Lease name, got %q", k.LeaderElectionID))
 	}
 	errs = append(errs, checkNamespaces("namespaces", k.Namespaces), k.checkCertificates())
 	for _, setting := range []struct{ flag, namespace string }{

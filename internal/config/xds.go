@@ -23,7 +23,7 @@ type XDS struct {
 func (x *XDS) validate() error {
 	var errs []error
 	if len(validation.IsDNS1035Label(x.Service)) > 0 {
-		errs = append(errs, invalid("xds-service", "must be a valid name of a Service, got %q", x.Service))
+		errs = append(errs, invalid("xds-service", "must be a valid Service name, got %q", x.Service))
 	}
 	if !isHostPort(x.BindAddress) {
 		errs = append(errs, invalid("xds-bind-address", "must be of the form host:port, got %q", x.BindAddress))

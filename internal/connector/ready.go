@@ -36,7 +36,7 @@ func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	if d == nil {
 		return Readiness{
 			Status: metav1.ConditionFalse, Reason: conditions.ReasonPending,
-			Message: "The Deployment of the connectors does not exist yet.",
+			Message: "The connector Deployment does not exist yet.",
 			Desired: desiredReplicas(settings),
 		}
 	}

@@ -51,7 +51,7 @@ func TestReadinessFollowsTheDeploymentStatus(t *testing.T) {
 		desired, available int32
 		rolledOut          bool
 	}{
-		{"missing", nil, "False", conditions.ReasonPending, "The Deployment of the connectors does not exist yet.", 2, 0, false},
+		{"missing", nil, "False", conditions.ReasonPending, "The connector Deployment does not exist yet.", 2, 0, false},
 		{"last change not processed", unprocessed, "False", conditions.ReasonPending, "Kubernetes has not processed the last change of Deployment web yet.", 3, 3, false},
 		{"scaled to zero", scaledToZero, "False", conditions.ReasonNoReplicas, "Deployment web is scaled to 0, so the Gateway serves no requests. Increase spec.connector.replicas.", 0, 0, true},
 		{"all available", deploymentOf(3, 3, 3), "True", conditions.ReasonReady, "3 of 3 connectors are available.", 3, 3, true},

@@ -47,8 +47,8 @@ func (h *harness) wantListeners(situation, open, openClosed, protected, protecte
 	h.t.Helper()
 	p := h.xds.last(h.t).Resources
 	for _, c := range []struct{ name, got, want string }{
-		{"the open listener serves", served(p.Open), open}, {"the open listener answers 403 for", closed(p.Open), openClosed},
-		{"the protected listener serves", served(p.Protected), protected}, {"the protected listener answers 403 for", closed(p.Protected), protectedClosed},
+		{"the open listener serves", served(p.Open), open}, {"the open listener returns 403 for", closed(p.Open), openClosed},
+		{"the protected listener serves", served(p.Protected), protected}, {"the protected listener returns 403 for", closed(p.Protected), protectedClosed},
 	} {
 		if c.got != c.want {
 			h.t.Errorf("%s: %s %q, want %q", situation, c.name, c.got, c.want)
@@ -70,7 +70,7 @@ func TestHostnameThatGetsAccessStaysOpenForFiveMinutes(t *testing.T) {
 	}
 	h.reconcileFor(maxOpenOfHostnames)
 	h.wantListeners("after five minutes", "", "a.example.com", "a.example.com", "")
-	if message := h.dataPlaneMessage(); !strings.Contains(message, "answers 403 for a.example.com") {
+	if message := h.dataPlaneMessage(); !strings.Contains(message, "returns 403 for a.example.com") {
 		t.Errorf("after five minutes, DataPlaneReady is %q", message)
 	}
 

@@ -80,7 +80,7 @@ func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error
 // openSource returns the account for a source, opened with the current token.
 func (a *accounts) openSource(ctx context.Context, source credentials.Source) (account, error) {
 	if !source.HasToken() {
-		return account{}, &credentials.TokenError{Reason: "no token is configured; start the controller with --cloudflare-api-token, or name a Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
+		return account{}, &credentials.TokenError{Reason: "no token is configured; start the controller with --cloudflare-api-token, or name a Secret in spec.account of the GatewayClass's TunnelConfiguration"}
 	}
 	last, ok := a.cached(source)
 	switch {

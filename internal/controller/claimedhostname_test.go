@@ -39,7 +39,7 @@ func TestAClaimedHostnameCausesOneEventForEachChange(t *testing.T) {
 	want("the Gateway does not allow the set", 0)
 	allow(gatewayv1.NamespacesFromAll)
 	want("another tenant claims the hostname", 1)
-	const message = `Warning HostnameClaimed Requests for spec.hostnames go to other listeners: "a.example.org" to another ListenerSet. Attach the route to the listener of the hostname, or remove the hostname.`
+	const message = `Warning HostnameClaimed Requests for spec.hostnames go to other listeners: "a.example.org" to another ListenerSet. Attach the route to the listener with the hostname, or remove the hostname.`
 	if len(events) == 1 && events[0] != message {
 		t.Errorf("the event is %q, want %q", events[0], message)
 	}

@@ -103,7 +103,7 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 			continue
 		}
 		if a.limited && !last.limited {
-			log.FromContext(ctx).Info("Envoy does not use all endpoints of a Service, because the clusters of its namespace share a limit",
+			log.FromContext(ctx).Info("Envoy does not use all endpoints of a Service, because the clusters in its namespace share a limit",
 				"service", a.cluster.Service, "port", a.cluster.PortName, "used", a.cluster.Limit)
 		}
 		p.assigned[name], newer[name] = a, a.endpoints

@@ -130,7 +130,7 @@ func (p *publication) clustersOf(service types.NamespacedName) []envoy.Endpoints
 func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error) {
 	var pods corev1.PodList
 	if err := e.reader.List(ctx, &pods, client.InNamespace(e.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the pods of the connectors: %w", err)
+		return nil, fmt.Errorf("list the connector pods: %w", err)
 	}
 	addresses := map[string]bool{}
 	for i := range pods.Items {

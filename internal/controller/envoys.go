@@ -103,7 +103,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	})
 	if err != nil {
 		p.complete(p.resources)
-		log.FromContext(ctx).Error(err, "the configuration of Envoy is not valid; Envoys keep the previous configuration")
+		log.FromContext(ctx).Error(err, "the Envoy configuration is not valid; Envoys keep the previous configuration")
 		return true, nil
 	}
 	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure

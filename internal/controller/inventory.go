@@ -58,7 +58,7 @@ func (i *inventory) Start(ctx context.Context) error {
 		// The manager does not recover from a panic.
 		if err := recovery.Call(ctx, func() error { return i.checkAccounts(ctx) }); err != nil && ctx.Err() == nil {
 			next = min(next, inventoryRetryDelay)
-			log.FromContext(ctx).Info("failed to list the tunnels of the accounts", "cause", err.Error(), "retryAfter", next.String())
+			log.FromContext(ctx).Info("failed to list the accounts' tunnels", "cause", err.Error(), "retryAfter", next.String())
 		}
 	}
 }

@@ -63,7 +63,7 @@ func describeFailure(message string, err error) string {
 // emitRecovery emits an event when the configuration can be read and written again
 // after a failure.
 func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
-	n.emit(g, t, conditions.EventRecovered.IsWarning(), conditions.EventRecovered.String(), "The controller can read and write the configuration of the tunnel again.")
+	n.emit(g, t, conditions.EventRecovered.IsWarning(), conditions.EventRecovered.String(), "The controller can read and write the tunnel configuration again.")
 }
 
 // emitWarning emits a warning about an accepted Gateway.

@@ -87,7 +87,7 @@ func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error
 			return nil, 0, nil // the process is shutting down
 		}
 	}
-	return nil, 0, fmt.Errorf("the lifecycle of the tunnel of %s did not finish within %d steps", r.key, maxSteps)
+	return nil, 0, fmt.Errorf("the tunnel lifecycle of %s did not finish within %d steps", r.key, maxSteps)
 }
 
 // forgetAfterPanic forgets the Gateway's tunnel during a panic, because it is unknown

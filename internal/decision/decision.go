@@ -159,5 +159,5 @@ func (d *Decision) AccountProblem() string {
 	if s := d.Settings(); s == nil || d.options.Account.ForSettings(s).Account != "" {
 		return ""
 	}
-	return "No Cloudflare account is configured. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
+	return "No Cloudflare account is configured. Start the controller with --cloudflare-account-id, or set spec.account in the GatewayClass's TunnelConfiguration."
 }

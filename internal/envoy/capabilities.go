@@ -144,7 +144,7 @@ func (p *parts) addCombinations(rule *gatewayv1.HTTPRouteRule, backends []gatewa
 				p.add(fmt.Sprintf("backendRef filter %s with several backendRefs", f.Type))
 			}
 			if rewritesPath(f) && slices.ContainsFunc(rule.Filters, rewritesPath) {
-				p.add("a path rewrite of the rule and of a backendRef")
+				p.add("path rewrites in both the rule and a backendRef")
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func unsupportedExpression(expression string) string {
 		hex, octal, class := escape[1]+escape[2], escape[3], escape[4]+escape[5]
 		switch {
 		case exceedsASCII(hex, 16), exceedsASCII(octal, 8):
-			return fmt.Sprintf("regular expression %q with the escape %s of a character outside ASCII, which Envoy compares byte by byte", expression, escape[0])
+			return fmt.Sprintf("regular expression %q with the escape %s for a character outside ASCII, which Envoy compares byte by byte", expression, escape[0])
 		case class != "" && !generalCategory.MatchString(class):
 			return fmt.Sprintf("regular expression %q with the Unicode class %s, which is not a general category such as \\p{Lu}", expression, escape[0])
 		}

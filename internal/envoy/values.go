@@ -56,7 +56,7 @@ func modifierProblem(f *gatewayv1.HTTPHeaderFilter) string {
 	check := func(name string) string {
 		key := strings.ToLower(name)
 		if seen[key] {
-			return fmt.Sprintf("several changes of header %s", name)
+			return fmt.Sprintf("several changes to header %s", name)
 		}
 		seen[key] = true
 		return modifierNameProblem(name)

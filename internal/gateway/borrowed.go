@@ -220,7 +220,7 @@ func notFoundInsteadOf(redirect *routing.Entry) routing.Entry {
 
 // actionNoHTTPS answers https requests that a redirect to https matches.
 var actionNoHTTPS = routing.Action{Status: 404, Problem: &routing.Problem{
-	Reason: conditions.ReasonUnsupportedValue.String(), Cause: "a redirect to https does not answer https, and no rule of the HTTPS listener does in its place",
+	Reason: conditions.ReasonUnsupportedValue.String(), Cause: "a redirect to https does not serve https requests, and no rule on the HTTPS listener replaces it",
 }}
 
 // replacesPrefix reports whether the action replaces the path prefix that its match names.

@@ -62,7 +62,7 @@ func (c *ClaimedHostnames) describe(describeListener func(*Listener) string) str
 	for i, listener := range listeners {
 		parts[i] = fmt.Sprintf("%s to %s", describeHostnameList(hostnames[listener], message.MaxSize/2), listener)
 	}
-	return fmt.Sprintf("Requests for spec.hostnames go to other listeners: %s. Attach the route to the listener of the hostname, or remove the hostname.",
+	return fmt.Sprintf("Requests for spec.hostnames go to other listeners: %s. Attach the route to the listener with the hostname, or remove the hostname.",
 		strings.Join(parts, "; "))
 }
 

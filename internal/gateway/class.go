@@ -99,7 +99,7 @@ func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c.check(conditions.TypeAccepted, settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),
 		conditions.ReasonAccepted, "The GatewayClass is accepted.")
 	c.check(conditions.TypeSupportedVersion, bundleProblem(s.BundleVersions),
-		conditions.ReasonSupportedVersion, "The controller supports the installed version of the Gateway API.")
+		conditions.ReasonSupportedVersion, "The controller supports the installed Gateway API version.")
 	return gatewayv1.GatewayClassStatus{Conditions: c.list, SupportedFeatures: supportedFeatures(s, o.ControllerNamespace)}
 }
 
@@ -118,7 +118,7 @@ func bundleProblem(versions map[string]string) *Problem {
 		return nil
 	}
 	return &Problem{Reason: conditions.ReasonUnsupportedVersion, Message: fmt.Sprintf(
-		"The controller does not support the installed version of the Gateway API: %s. Install %s; with other versions, the controller might ignore fields.",
+		"The controller does not support the installed Gateway API version: %s. Install %s; with other versions, the controller might ignore fields.",
 		strings.Join(unsupported, ", "), supportedBundleVersions)}
 }
 

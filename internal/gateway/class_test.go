@@ -73,7 +73,7 @@ func TestClassConditions(t *testing.T) {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.4.1"},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
 			messages: []string{
-				`The controller does not support the installed version of the Gateway API: gateways.gateway.networking.k8s.io has version "v1.4.1". Install v1.5 or v1.6; `,
+				`The controller does not support the installed Gateway API version: gateways.gateway.networking.k8s.io has version "v1.4.1". Install v1.5 or v1.6; `,
 			},
 		},
 		"a newer version": {

@@ -80,7 +80,7 @@ func (p Push) forTenants() Push {
 		// time.
 		return Push{State: PushOutstanding, Message: p.Message}
 	case PushFailed:
-		return Push{State: PushFailed, Message: "The controller cannot update the tunnel, which keeps its last configuration. See the status of the Gateway."}
+		return Push{State: PushFailed, Message: "The controller cannot update the tunnel, which keeps its last configuration. See the Gateway's status."}
 	case pushUnacknowledged:
 		return Push{State: p.State, Message: messageConfigurationPending}
 	default:
@@ -158,7 +158,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	case l.Rejected != nil:
 		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, "The listener is not accepted. See its Accepted condition.")
 	case l.Unresolved != nil:
-		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, "A reference of the listener is not resolved. See its ResolvedRefs condition.")
+		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, "One of the listener's references is not resolved. See its ResolvedRefs condition.")
 	case parent != nil:
 		c.set(conditions.TypeProgrammed, false, conditions.ReasonInvalid, messageGatewayNotAccepted)
 	default:
@@ -184,7 +184,7 @@ func (l *Listener) acceptedMessage() string {
 	if l.sharedPorts == "" {
 		return "The listener is accepted."
 	}
-	return fmt.Sprintf("The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (%s), because a tunnel serves a hostname on all ports.", l.sharedPorts)
+	return fmt.Sprintf("The listener is accepted. It shares its routes with the listeners for the same hostname on other ports (%s), because a tunnel serves a hostname on all ports.", l.sharedPorts)
 }
 
 // describeItems returns the message that lists the items.

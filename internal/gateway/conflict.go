@@ -76,7 +76,7 @@ func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 	}
 	if first := claims.byHostname[l.Hostname()].first; first != nil {
 		return &Problem{Reason: conditions.ReasonPortUnavailable, Message: fmt.Sprintf(
-			"%s is already claimed on port %d by %s, which takes precedence. A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners of the hostname.",
+			"%s is already claimed on port %d by %s, which takes precedence. A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners for the hostname.",
 			describeHostname(l.Hostname()), first.Spec.Port, describeClaimant(first))}
 	}
 	return nil

@@ -126,7 +126,7 @@ func TestConflictingListenersOfOneOwnerAllLose(t *testing.T) {
 			map[string]string{
 				"a": `HostnameConflict: Hostname "x.example.com" on port 80 is already claimed by listener "own" of Gateway infra/shared, which takes precedence. Use another hostname.`,
 				"b": `PortUnavailable: Hostname "x.example.com" is already claimed on port 80 by listener "own" of Gateway infra/shared, which takes precedence. ` +
-					`A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners of the hostname.`,
+					`A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners for the hostname.`,
 			},
 		},
 	} {

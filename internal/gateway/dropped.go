@@ -37,7 +37,7 @@ type DroppedRule struct {
 
 // The reasons why a redirect to https answers no request.
 const (
-	redirectSchemeUnknown = "ingress rules do not know the scheme of a request"
+	redirectSchemeUnknown = "ingress rules do not know a request's scheme"
 	redirectOfHTTPS       = "only HTTPS listeners admit the route here"
 )
 
@@ -57,7 +57,7 @@ type OmittedMatch struct {
 const (
 	wordingMatchOmitted   = "%s is omitted, and its requests go to the next matching rule"
 	wordingMatchesOmitted = "%s are omitted, and their requests go to the next matching rule"
-	wordingRuleFails      = "the rule answers %d (%s)"
+	wordingRuleFails      = "the rule returns %d (%s)"
 	wordingRuleLeftOut    = "the rule is left out because of %s, and its requests go to the next matching rule"
 	// The next two concern request schemes.
 	wordingRedirectLeftOut = "the redirect to https is left out, because %s"
@@ -120,8 +120,8 @@ func describeUnsupportedParts(parts []string, envoySupports bool, size int) stri
 const (
 	remedyEnvoy         = "The platform team can set dataPlane: Envoy"
 	remedyEnvoyCanaries = remedyEnvoy + ", which canary controllers need"
-	remedyAlwaysHTTPS   = "Use Always Use HTTPS of the zone at Cloudflare instead"
-	remedyListener      = "Attach the route to an HTTP listener, or use Always Use HTTPS of the zone at Cloudflare"
+	remedyAlwaysHTTPS   = "Use the zone's Always Use HTTPS setting at Cloudflare instead"
+	remedyListener      = "Attach the route to an HTTP listener, or use the zone's Always Use HTTPS setting at Cloudflare"
 )
 
 // remedy returns the sentence that follows the description of the rules, or an empty

@@ -24,7 +24,7 @@ var expressionValues = slices.Concat(
 // compares bytes, and knows only exact Unicode class names.
 var notBytes = slices.Concat(
 	words(omitted("with the Unicode class"), `\p{greek} \p{Letter} \p{letter} \P{Letter} \p{^Letter} [\p{Letter}] \p{ASCII} \p{Assigned} \p{LC} \p{Cn} \p{any} \p{lu} \p{L_u} \p{digit} \p{Greek} \p{Han} \P{Greek} \p{Kawi} [^\p{Latin}]`),
-	words(omitted("of a character outside ASCII"), `[^\x00-\x{10FFFF}] \x{10FFFF} \x{100} \x{d800} [\x{100}-\x{200}] \x{80} \xe9 \xff [\x80-\xff] \200 \377 \777 \Qa\E\xff`),
+	words(omitted("for a character outside ASCII"), `[^\x00-\x{10FFFF}] \x{10FFFF} \x{100} \x{d800} [\x{100}-\x{200}] \x{80} \xe9 \xff [\x80-\xff] \200 \377 \777 \Qa\E\xff`),
 	words(omitted("with characters outside ASCII"), `[\xf0-ñ] [\360-ñ] é [é] é{3} (?i)é \Qé\E`), each(omitted("with characters outside ASCII"), "\u2028", "\ufffd"),
 	words(served, `\Q\xff\E \\xff \\p{greek} \Q\p{greek}\E\p{Lu} [\\x{100}] \x{7f} \177 \0007`),
 )

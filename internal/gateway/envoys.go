@@ -76,7 +76,7 @@ type Envoys struct {
 
 const (
 	messageAcknowledgementPending = "The tunnel's configuration is in effect. The controller waits until every connected Envoy has acknowledged its configuration."
-	messageEnvoyRejected          = "Envoy rejected the first configuration for this generation of the Gateway. See its tunnelgateway.dev/DataPlaneReady condition."
+	messageEnvoyRejected          = "Envoy rejected the first configuration for this Gateway generation. See the Gateway's tunnelgateway.dev/DataPlaneReady condition."
 )
 
 // pushes returns the attempts that Programmed reports on the Gateway and on its ListenerSets.
@@ -129,7 +129,7 @@ func (r *Result) currentProgrammed() *metav1.Condition {
 func (c *conditionList) setDataPlaneReady(e *Envoys, accepted bool, current []metav1.Condition) {
 	switch {
 	case !accepted:
-		c.keepDataPlaneReady(current, "The Gateway is not accepted, so the controller does not change the configuration of Envoy.")
+		c.keepDataPlaneReady(current, "The Gateway is not accepted, so the controller does not change the Envoy configuration.")
 	case !e.Published:
 		c.keepDataPlaneReady(current, "The controller has not published the configuration to Envoy yet.")
 	case e.Rejected != "":
@@ -140,7 +140,7 @@ func (c *conditionList) setDataPlaneReady(e *Envoys, accepted bool, current []me
 		c.keepDataPlaneReady(current, "The controller waits until Envoy connects.")
 	case e.Connected == 0 && e.Wanted > 0:
 		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonDisconnected, "No Envoy is connected to the controller: running connectors keep serving their last configuration, but changes do not take effect. "+
-			"Check that the pods of the connectors run and can connect to the xDS Service of the controller.")
+			"Check that the connector pods run and can connect to the controller's xDS Service.")
 	case e.Excess != "":
 		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonLimitExceeded, e.Excess)
 	default:
@@ -163,7 +163,7 @@ func (c *conditionList) setAcknowledged(e *Envoys, current []metav1.Condition) {
 	isWaiting := e.Connected > 0 && !e.Acknowledged
 	switch {
 	case e.Late:
-		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonPending, "A connected Envoy has not acknowledged the last configuration within five seconds. Check the pods of the connectors.")
+		c.set(conditions.TypeDataPlaneReady, false, conditions.ReasonPending, "A connected Envoy has not acknowledged the last configuration within five seconds. Check the connector pods.")
 	case isWaiting && !e.Access.exists() && conditions.TypeDataPlaneReady.IsTrue(current):
 		c.keepDataPlaneReady(current, "") // an Envoy has just connected, or the listeners have changed
 	case isWaiting:
@@ -219,21 +219,21 @@ type PendingAccess struct {
 func (p *PendingAccess) exists() bool { return len(p.Hostnames)+len(p.Kept)+len(p.Closed) > 0 }
 
 func (p *PendingAccess) describe() string {
-	change := "A change of Access"
+	change := "A change to Access settings"
 	if len(p.Hostnames) > 0 {
-		change = "The change of Access for " + listHostnames(p.Hostnames)
+		change = "The change to Access settings for " + listHostnames(p.Hostnames)
 	}
 	text := change + " is not in effect yet, because Cloudflare has not acknowledged it."
 	kept := listHostnames(p.Kept) + " without Access for at most five minutes"
 	switch {
 	case len(p.Kept) > 0 && len(p.Closed) > 0:
-		return fmt.Sprintf("%s Until then, Envoy answers 403 for %s, and serves %s.", text, listHostnames(p.Closed), kept)
+		return fmt.Sprintf("%s Until then, Envoy returns 403 for %s, and serves %s.", text, listHostnames(p.Closed), kept)
 	case len(p.Kept) > 0:
-		return fmt.Sprintf("%s Until then, Envoy serves %s, and then answers 403.", text, kept)
+		return fmt.Sprintf("%s Until then, Envoy serves %s, and then returns 403.", text, kept)
 	case len(p.Closed) > 0:
-		return fmt.Sprintf("%s Until then, Envoy answers 403 for %s.", text, listHostnames(p.Closed))
+		return fmt.Sprintf("%s Until then, Envoy returns 403 for %s.", text, listHostnames(p.Closed))
 	default:
-		return text + " The previous Access stays in effect until then."
+		return text + " The previous Access settings stay in effect until then."
 	}
 }
 

@@ -76,7 +76,7 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 		"unknown":                      {envoys: readyEnvoys(disconnected, unknown), want: "False Pending", message: "waits until Envoy connects", keeps: true},
 		"unknown, and scaled to zero":  {envoys: readyEnvoys(disconnected, unknown, scaledToZero), want: "False Pending", message: "waits until Envoy connects", keeps: true},
 		"disconnected":                 {envoys: readyEnvoys(disconnected), want: "False Disconnected", message: "keep serving their last configuration"},
-		"disconnected, after a change": {envoys: readyEnvoys(disconnected, accessPending(1)), want: "False Disconnected", message: "Check that the pods"},
+		"disconnected, after a change": {envoys: readyEnvoys(disconnected, accessPending(1)), want: "False Disconnected", message: "Check that the connector pods"},
 		"disconnected, with an earlier acknowledgement": {
 			envoys: readyEnvoys(func(e state) { e.Connected = 0 }), want: "False Disconnected", message: "changes do not take effect",
 		},
@@ -90,7 +90,7 @@ func TestDataPlaneReadyFollowsTheStateOfEnvoy(t *testing.T) {
 		"late":                               {envoys: readyEnvoys(late), want: "False Pending", message: "within five seconds"},
 		"late, and not acknowledged":         {envoys: readyEnvoys(unacknowledged, late), want: "False Pending", message: "within five seconds"},
 		"not acknowledged, with a change":    {envoys: readyEnvoys(unacknowledged, accessPending(1)), want: "False Pending", message: "every connected Envoy"},
-		"Access waits":                       {envoys: readyEnvoys(accessPending(2)), want: "False Pending", message: "for 0.example.com, 1.example.com is not in effect yet, because Cloudflare has not acknowledged it. The previous Access stays in effect until then."},
+		"Access waits":                       {envoys: readyEnvoys(accessPending(2)), want: "False Pending", message: "for 0.example.com, 1.example.com is not in effect yet, because Cloudflare has not acknowledged it. The previous Access settings stay in effect until then."},
 		"Access of the listed hostnames":     {envoys: readyEnvoys(accessPending(5)), want: "False Pending", message: "3.example.com, 4.example.com is not in effect yet"},
 		"Access of many hostnames waits":     {envoys: readyEnvoys(accessPending(9)), want: "False Pending", message: "4.example.com, and 4 more is not in effect yet"},
 		"changing to Envoy":                  {envoys: readyEnvoys(starting), want: "False Pending", message: "Pod a is not ready."},

@@ -90,7 +90,7 @@ var headerFields = []routeField{
 		),
 	},
 	{"request remove case", filtered("type: RequestHeaderModifier, requestHeaderModifier: {remove: VALUE}"), slices.Concat(
-		each(refused("several changes of header X-A"), []any{"x-a", "X-A"}), each(api, []any{"x-a", "x-a"}), each(served, []any{}, []any{"a", "b"}),
+		each(refused("several changes to header X-A"), []any{"x-a", "X-A"}), each(api, []any{"x-a", "x-a"}), each(served, []any{}, []any{"a", "b"}),
 	)},
 	{
 		"response set name", filtered("type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: VALUE, value: v}]}"),
@@ -104,9 +104,9 @@ var headerFields = []routeField{
 	{"request add value", filtered("type: RequestHeaderModifier, requestHeaderModifier: {add: [{name: x-a, value: VALUE}]}"), headerValues},
 	{"response add value", filtered("type: ResponseHeaderModifier, responseHeaderModifier: {add: [{name: x-a, value: VALUE}]}"), headerValues},
 	{"set and add", filtered("type: RequestHeaderModifier, requestHeaderModifier: VALUE"), slices.Concat(
-		each(refused("several changes of header X-A"), map[string]any{"set": []any{nameAndValue("x-a")}, "add": []any{nameAndValue("X-A")}}),
-		each(refused("several changes of header X-A"), map[string]any{"set": []any{nameAndValue("x-a"), nameAndValue("X-A")}}),
-		each(refused("several changes of header x-a"), map[string]any{"set": []any{nameAndValue("x-a")}, "remove": []any{"x-a"}}),
+		each(refused("several changes to header X-A"), map[string]any{"set": []any{nameAndValue("x-a")}, "add": []any{nameAndValue("X-A")}}),
+		each(refused("several changes to header X-A"), map[string]any{"set": []any{nameAndValue("x-a"), nameAndValue("X-A")}}),
+		each(refused("several changes to header x-a"), map[string]any{"set": []any{nameAndValue("x-a")}, "remove": []any{"x-a"}}),
 		each(api, map[string]any{"set": []any{nameAndValue("x-a"), nameAndValue("x-a")}}),
 		each(served, map[string]any{"set": []any{nameAndValue("x-a")}, "add": []any{nameAndValue("x-b")}, "remove": []any{"x-c"}}, map[string]any{}),
 	)},
@@ -263,7 +263,7 @@ var backendFields = []routeField{
 	{
 		"rewrites of rule and backendRef", "HTTPRoute rules: [{filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: VALUE}}}], " +
 			"backendRefs: [{name: web, port: 80, filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /b}}}]}]}]",
-		words(refused("a path rewrite of the rule and of a backendRef"), "/a"),
+		words(refused("path rewrites in both the rule and a backendRef"), "/a"),
 	},
 	{"protocol", "HTTPRoute rules: [{backendRefs: [{name: VALUE, port: 80}]}]", words(served, "web tls h2c")},
 	{"gRPC protocol", "GRPCRoute rules: [{backendRefs: [{name: VALUE, port: 80}]}]", words(served, "web tls h2c")},

@@ -22,7 +22,7 @@ func TestExcessCountsTheRulesOfAllRoutes(t *testing.T) {
 		"within the limits":     {v1alpha1.Limits{}, 3, 3, ""},
 		"above the default":     {v1alpha1.Limits{}, 110, 0, "needs 1100 ingress rules, but limits.rulesPerTunnel of the GatewayClass is 1000"},
 		"above another default": {v1alpha1.Limits{RulesPerTunnel: new(int32(20_000)), RulesPerNamespace: new(int32(500))}, 110, 0, ""},
-		"rules that answer 404": {v1alpha1.Limits{RulesPerTunnel: new(int32(20))}, 0, 30, "With ingress rules, objects of the Gateway exceed limits of the GatewayClass (routes: 0, listeners: 10)"},
+		"rules that return 404": {v1alpha1.Limits{RulesPerTunnel: new(int32(20))}, 0, 30, "With ingress rules, objects of the Gateway exceed limits of the GatewayClass (routes: 0, listeners: 10)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTenantCluster(0)

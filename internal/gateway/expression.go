@@ -71,7 +71,7 @@ func (e expressions) translate(expression string) (enclosed string, size int, er
 	}
 	size = expressionSize(parsed)
 	if size > maxExpressionSize {
-		return "", 0, fmt.Errorf("regular expression of %d instructions, the limit is %d", size, maxExpressionSize)
+		return "", 0, fmt.Errorf("regular expression with %d instructions, the limit is %d", size, maxExpressionSize)
 	}
 	for _, end := range []string{")", `\E)`} {
 		enclosed = "(?:" + expression + end

@@ -13,12 +13,12 @@ import (
 // of every refused object at each change.
 
 func (l *limiter) expressionsLengthProblem(route *Route, amount int, v limits.Verdict) *Problem {
-	return l.shared(route, v, fmt.Sprintf("The regular expressions of the route have a total length of %d", amount),
+	return l.shared(route, v, fmt.Sprintf("The route's regular expressions have a total length of %d", amount),
 		maxExpressionsLengthPerTenant, maxExpressionsLengthPerTable, "Use fewer or shorter expressions.")
 }
 
 func (l *limiter) instructionsProblem(route *Route, amount int, v limits.Verdict) *Problem {
-	return l.shared(route, v, fmt.Sprintf("The regular expressions in the rules of the route have %d instructions", amount),
+	return l.shared(route, v, fmt.Sprintf("The regular expressions in the route's rules have %d instructions", amount),
 		maxInstructionsPerTenant, maxInstructionsPerTable, "Use fewer or shorter expressions.")
 }
 
@@ -92,6 +92,6 @@ func (l *limiter) notFoundProblem(namespace string, rules int) *Problem {
 		limit += fmt.Sprintf(", and limits.rulesPerNamespace is %d", l.class.RulesPerNamespace)
 	}
 	return &Problem{Reason: conditions.ReasonLimitExceeded, Message: fmt.Sprintf(
-		"The hostname of the listener needs %s, more than is left for %s on this Gateway (%s). Remove listeners, or ask the platform team to raise the limit.",
+		"The listener's hostname needs %s, more than is left for %s on this Gateway (%s). Remove listeners, or ask the platform team to raise the limit.",
 		l.countRules(rules), l.tenants.describe(namespace), limit)}
 }

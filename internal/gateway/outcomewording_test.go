@@ -32,21 +32,21 @@ func TestEachDroppedRuleOutcomeHasItsWording(t *testing.T) {
 			gatewayv1.HTTPRouteRule{Matches: matches(method, path, header)},
 			"match 0 (not supported: method), match 2 (not supported: headers) are omitted, and their requests go to the next matching rule",
 		},
-		"the rule answers 500": {
+		"the rule returns 500": {
 			gatewayv1.HTTPRouteRule{Matches: matches(path), Filters: filters},
-			"the rule answers 500 (not supported: filter RequestHeaderModifier)",
+			"the rule returns 500 (not supported: filter RequestHeaderModifier)",
 		},
 		"the rule is left out": {
 			gatewayv1.HTTPRouteRule{Matches: matches(header, method)},
 			"the rule is left out because of match 0 (not supported: headers), match 1 (not supported: method), and its requests go to the next matching rule",
 		},
-		"a match is omitted and the rule answers 500": {
+		"a match is omitted and the rule returns 500": {
 			gatewayv1.HTTPRouteRule{Matches: matches(path, header), Filters: filters},
-			"match 1 (not supported: headers) is omitted, and its requests go to the next matching rule; for the other matches, the rule answers 500 (not supported: filter RequestHeaderModifier)",
+			"match 1 (not supported: headers) is omitted, and its requests go to the next matching rule; for the other matches, the rule returns 500 (not supported: filter RequestHeaderModifier)",
 		},
 		"the rule is left out and has an unsupported action": {
 			gatewayv1.HTTPRouteRule{Matches: matches(header), Filters: filters},
-			"the rule is left out because of match 0 (not supported: headers), and its requests go to the next matching rule; if you fix the match, the rule answers 500 (not supported: filter RequestHeaderModifier)",
+			"the rule is left out because of match 0 (not supported: headers), and its requests go to the next matching rule; if you fix the match, the rule returns 500 (not supported: filter RequestHeaderModifier)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

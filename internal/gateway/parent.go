@@ -194,7 +194,7 @@ func (r *Route) unsupportedProblem(dropped []DroppedRule) *Problem {
 	if !slices.ContainsFunc(dropped, func(d DroppedRule) bool { return !d.hasIncompatibleFilters() }) {
 		reason = conditions.ReasonIncompatibleFilters
 	}
-	const first = "The controller serves no rule of the route as written. "
+	const first = "The controller serves none of the route's rules as written. "
 	return &Problem{Reason: reason, Message: first + describeDropped(r.messageSize-len(first), dropped...)}
 }
 
@@ -243,7 +243,7 @@ func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
 
 func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 	return routeProblem(conditions.ReasonNoMatchingListenerHostname,
-		"No hostname of the route (%s) intersects with the hostname of a listener: %s. Change spec.hostnames, or add a listener.", route.describeHostnames(route.messageSize/3), describeListeners(permitted, route.messageSize/3))
+		"None of the route's hostnames (%s) intersects with a listener hostname: %s. Change spec.hostnames, or add a listener.", route.describeHostnames(route.messageSize/3), describeListeners(permitted, route.messageSize/3))
 }
 
 func routeKindConflict(l *Listener) *Problem {

@@ -176,7 +176,7 @@ func (r *Result) acceptedWarnings() string {
 	}
 	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
 		warnings += " " + describeItems(message.List{
-			Before: "The connectors do not get the following labels and annotations of spec.infrastructure, " +
+			Before: "The connectors do not get the following labels and annotations from spec.infrastructure, " +
 				"because connector.allowedMetadataPrefixes of the GatewayClass does not list their prefixes: ",
 			After: ".", MaxSize: message.MaxSize / 2,
 		}, dropped)

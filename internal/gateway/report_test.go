@@ -149,7 +149,7 @@ func TestProgrammedFollowsThePush(t *testing.T) {
 				}
 				// The message for tenants refers to the Gateway's status.
 				tenant := place == "ListenerSet" || strings.HasPrefix(place, "entry ")
-				if tenant != strings.Contains(message, "See the status of the Gateway.") || !tenant && message != test.push.Message {
+				if tenant != strings.Contains(message, "See the Gateway's status.") || !tenant && message != test.push.Message {
 					t.Errorf("%s has the message %q", place, message)
 				}
 			}
@@ -283,13 +283,13 @@ func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 		"a listener": {func(*gateway.Snapshot) {}, "listener own", "The listener is accepted."},
 		"a listener that shares its hostname with another port": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, httpListener("second", "own.example.com", 8080))
-		}, "listener own", "The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (8080), because a tunnel serves a hostname on all ports."},
+		}, "listener own", "The listener is accepted. It shares its routes with the listeners for the same hostname on other ports (8080), because a tunnel serves a hostname on all ports."},
 		"the listener on the other port": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, httpListener("second", "own.example.com", 8080))
-		}, "listener second", "The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (80), because a tunnel serves a hostname on all ports."},
+		}, "listener second", "The listener is accepted. It shares its routes with the listeners for the same hostname on other ports (80), because a tunnel serves a hostname on all ports."},
 		"a listener that shares its hostname with several ports": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, httpListener("second", "own.example.com", 8080), httpListener("third", "own.example.com", 8443))
-		}, "listener own", "The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (8080, 8443), because a tunnel serves a hostname on all ports."},
+		}, "listener own", "The listener is accepted. It shares its routes with the listeners for the same hostname on other ports (8080, 8443), because a tunnel serves a hostname on all ports."},
 		"a listener that shares its hostname with rejected listeners": {func(s *gateway.Snapshot) {
 			secure := httpListener("secure", "own.example.com", 8443)
 			secure.Protocol = gatewayv1.HTTPSProtocolType

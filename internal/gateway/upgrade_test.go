@@ -12,7 +12,7 @@ import (
 // The condition messages from the version before the reason EnvoyRejected.
 const (
 	oldNotAccepted = "The Gateway is not accepted, so the controller does not change the tunnel."
-	oldRejected    = "Envoy rejected the first configuration for this generation of the Gateway. See its tunnelgateway.dev/DataPlaneReady condition."
+	oldRejected    = "Envoy rejected the first configuration for this Gateway generation. See the Gateway's tunnelgateway.dev/DataPlaneReady condition."
 )
 
 // After an upgrade, the controller first reports statuses while it knows neither the tunnel nor

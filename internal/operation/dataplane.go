@@ -23,7 +23,7 @@ func (f objects) asSettings() effect {
 	case e.done == "":
 		return e
 	case f.changeCondition() == nil:
-		return effect{outstanding: "the controller has not reported the data plane of the Tunnel yet"}
+		return effect{outstanding: "the controller has not reported the Tunnel's data plane yet"}
 	case paused:
 		e.done += ", and the Gateway is paused"
 	}

@@ -69,11 +69,11 @@ func waitRows() []effectRow {
 		{"the end of a change to ingress rules", Wait, all(removing), effect{outstanding: "changing the data plane to IngressRules, phase RemovingEnvoy: 1 pod is left"}},
 		{"another change before the end of a change", Wait, all(removing, wantsEnvoy), effect{outstanding: notBegun + "Envoy yet; changing the data plane to IngressRules, phase RemovingEnvoy: 1 pod is left"}},
 		{"a condition from before the last change of the spec", Wait, all(wantsEnvoy, adding, specChanged), effect{outstanding: "changing the data plane to Envoy, phase AddingEnvoy"}},
-		{"a data plane that the controller has not reported", Wait, all(func(f *objects) { f.tunnel.Status.Conditions = f.tunnel.Status.Conditions[:3] }), effect{outstanding: "the controller has not reported the data plane of the Tunnel yet"}},
+		{"a data plane that the controller has not reported", Wait, all(func(f *objects) { f.tunnel.Status.Conditions = f.tunnel.Status.Conditions[:3] }), effect{outstanding: "the controller has not reported the Tunnel's data plane yet"}},
 		{"a configuration that is contested during a change", Wait, all(wantsEnvoy, adding, notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
 		{"a token that cannot be rotated during a change", Wait, all(wantsEnvoy, adding, notReady("RotationBlocked", "It is blocked.")), effect{outstanding: addingText}},
 		{"a problem that prevents a change from beginning", Wait, all(wantsEnvoy, notApplied, notReady("Contested", "It is contested.")), effect{refused: "It is contested"}},
-		{"a Gateway with a new generation that is waited for", Wait, all(gatewayChanged), effect{outstanding: "the controller has not processed the last change of the Gateway yet"}},
+		{"a Gateway with a new generation that is waited for", Wait, all(gatewayChanged), effect{outstanding: "the controller has not processed the last change to the Gateway yet"}},
 		{"a Gateway that is not accepted and is waited for", Wait, all(wantsEnvoy, gatewayIs("Accepted", "False", "No.")), effect{refused: "the Gateway is not Accepted: No"}},
 		{"a class that is not accepted", Wait, all(func(f *objects) { f.class.problem = "GatewayClass a is not accepted: No" }), effect{refused: "GatewayClass a is not accepted: No"}},
 		{"a paused Gateway", Wait, all(pauseRequested, paused, notReady("Paused", "It is paused.")), effect{done: byRules + ", and the Gateway is paused"}},
@@ -85,9 +85,9 @@ func waitRows() []effectRow {
 		{"a Tunnel that has recorded nothing", Wait, all(servedBy(""), wantsEnvoy, notApplied, func(f *objects) { f.tunnel.Status.Conditions = nil }), effect{outstanding: "the configuration is not in effect yet"}},
 		{"a Gateway that was deleted while it is waited for", Wait, all(gatewayGone), effect{lost: "the Gateway was deleted"}},
 
-		{"a reconcile during a change of the data plane", Reconcile, all(adding), effect{outstanding: addingText}},
-		{"a resume during a change of the data plane", Resume, all(adding), effect{outstanding: addingText}},
-		{"a rotation during a change of the data plane", RotateToken, all(adding), effect{outstanding: addingText}},
+		{"a reconcile during a data plane change", Reconcile, all(adding), effect{outstanding: addingText}},
+		{"a resume during a data plane change", Resume, all(adding), effect{outstanding: addingText}},
+		{"a rotation during a data plane change", RotateToken, all(adding), effect{outstanding: addingText}},
 		{"a reconcile with ingress rules above the limits", Reconcile, limited, effect{refused: sentence(excess)}},
 	}
 }

@@ -29,7 +29,7 @@ func (e effect) final() bool { return e.outstanding == "" }
 
 const (
 	notProcessed = "the controller has not processed the request yet"
-	noTunnelText = "the Gateway is Programmed, but the namespace of the controller contains no Tunnel for it; set --controller-namespace if the controller runs in another namespace"
+	noTunnelText = "the Gateway is Programmed, but the controller's namespace contains no Tunnel for it; set --controller-namespace if the controller runs in another namespace"
 	pausedHint   = "the Gateway is paused, so the controller changes nothing; resume it"
 )
 
@@ -173,7 +173,7 @@ func (f objects) serving(done string) effect {
 	notReady := cmp.Or(f.falseCondition(conditions.TypeProgrammed), f.dataPlane())
 	switch {
 	case !f.gatewayObserved():
-		return effect{outstanding: "the controller has not processed the last change of the Gateway yet"}
+		return effect{outstanding: "the controller has not processed the last change to the Gateway yet"}
 	case accepted != "":
 		return effect{refused: accepted}
 	case f.applied() && f.rolledOut() && notReady == "" && f.change() == "":

@@ -102,7 +102,7 @@ func effectRows() []effectRow {
 	const (
 		annotationChanged = "another client changed the annotation tunnelgateway.dev/paused of the Gateway"
 		annotationGone    = "the Tunnel was created again, or another client removed its annotation "
-		notObserved       = "the controller has not processed the last change of the Gateway yet"
+		notObserved       = "the controller has not processed the last change to the Gateway yet"
 	)
 	const inEffect, applied = ": the configuration is in effect, connectors ready: 2/2", "the configuration is in effect"
 	return []effectRow{

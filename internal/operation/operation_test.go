@@ -332,7 +332,7 @@ var symptoms = []string{
 	"not found; did you mean", "not found; Gateways of this controller:", "has no Tunnel in namespace", "; set --controller-name", "is forbidden: User", notProcessed,
 	"the Gateway is not Accepted: ", "the Gateway is not Programmed: ", "is paused, so its token cannot be rotated", "the controller changes nothing; resume it",
 	"the controller has not begun to change the data plane", "changing the data plane to ",
-	"the request stays in effect", "the controller has not processed the last change of the Gateway yet", "another client changed the annotation", "another client removed its annotation",
+	"the request stays in effect", "the controller has not processed the last change to the Gateway yet", "another client changed the annotation", "another client removed its annotation",
 }
 
 func TestCommandsPageHasTheWordsOfTheMessages(t *testing.T) {

@@ -54,15 +54,15 @@ func (i *inspection) noteChange(c *v1alpha1.DataPlaneChange) {
 	var note string
 	switch {
 	case i.facts.Desired != nil && c.To != i.facts.Desired.DataPlane:
-		note = fmt.Sprintf("The settings ask for %s again, so the controller reverses the change of the data plane to %s.", i.facts.Desired.DataPlane, c.To)
+		note = fmt.Sprintf("The settings ask for %s again, so the controller reverses the data plane change to %s.", i.facts.Desired.DataPlane, c.To)
 	case c.Phase == v1alpha1.DataPlaneAddingEnvoy:
 		note = "The data plane changes to Envoy. First, the controller adds Envoy to the connectors, while the ingress rules serve the Gateway."
 	case c.Phase == v1alpha1.DataPlaneRemovingEnvoy:
 		note = "Once the ingress rules serve the Gateway, the controller removes Envoy from the connectors."
 	case c.To == v1alpha1.DataPlaneEnvoy:
-		note = "When every connector has Envoy, the controller replaces the configuration of the tunnel, and Envoy serves the Gateway."
+		note = "When every connector has Envoy, the controller replaces the tunnel configuration, and Envoy serves the Gateway."
 	default:
-		note = "The data plane changes to ingress rules. First, the controller replaces the configuration of the tunnel."
+		note = "The data plane changes to ingress rules. First, the controller replaces the tunnel configuration."
 	}
 	i.notes = append(i.notes, note)
 }

@@ -113,7 +113,7 @@ func (g *Gateway) writeChange(out io.Writer, style Style) {
 	case c.Message != "":
 		g.writeProblem(out, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	case c.Recorded != nil && c.Recorded.To != c.To:
-		g.writeRemark(out, fmt.Sprintf("The controller reverses the change of the data plane to %s, because the settings ask for %s.", c.Recorded.To, c.To))
+		g.writeRemark(out, fmt.Sprintf("The controller reverses the data plane change to %s, because the settings ask for %s.", c.Recorded.To, c.To))
 	case c.progress != "":
 		g.writeRemark(out, fmt.Sprintf("The data plane changes to %s: %s", c.To, c.progress))
 	}

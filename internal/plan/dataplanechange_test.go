@@ -88,7 +88,7 @@ func TestPlanOfIngressRulesAboveTheLimits(t *testing.T) {
 	c.SetConfiguration(c.id, *planOf(t, changingManifests(t, "Envoy", ""), routes).Gateways[0].Config)
 	p := planOf(t, changingManifests(t, "IngressRules", "dataPlane: Envoy, tunnelID: "+string(c.id)), routes)
 	const message = "The Gateway needs 2563 ingress rules, but limits.rulesPerTunnel of the GatewayClass is 1000. Envoy keeps serving until you remove routes or raise the limit."
-	for wide, last := range map[bool]string{false: "\n5 more; --wide lists them\n", true: "\n+ HTTPRoute infra/timeout at Gateway infra/g: UnsupportedValue: "} {
+	for wide, last := range map[bool]string{false: "\n5 more; --wide lists them\n", true: "\n+ HTTPRoute infra/timeout on Gateway infra/g: UnsupportedValue: "} {
 		var out bytes.Buffer
 		if err := p.WriteTable(&out, plan.Style{Wide: wide}); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func TestDiffComparesWithTheEndOfADataPlaneChange(t *testing.T) {
 	if !strings.Contains(d.Unified, "+- service: http://127.0.0.1:10080") || !strings.Contains(d.Unified, "-- hostname: old.example.com") || strings.Contains(d.Unified, "both.example.com") {
 		t.Errorf("the difference is\n%s", d.Unified)
 	}
-	if !slices.Contains(d.Notes, "An external change replaced the configuration of the tunnel.") || len(d.Notes) != 3 {
+	if !slices.Contains(d.Notes, "An external change replaced the tunnel configuration.") || len(d.Notes) != 3 {
 		t.Errorf("notes %q, want both phases and the external change", d.Notes)
 	}
 	for _, call := range c.Calls() {

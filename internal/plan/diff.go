@@ -129,7 +129,7 @@ func (c *remoteConfiguration) header() string {
 func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, error) {
 	if f := i.facts; f.Options.ClusterID == "" && f.Object.Status.TunnelID == "" && f.Object.Spec.Existing == nil {
 		i.notes = append(i.notes, "The manifests contain no Tunnel object, so the tunnel counts as new. "+
-			"Add --context to compare with the tunnel of a cluster, or --cluster-id to find the tunnel by its name.")
+			"Add --context to compare with a cluster's tunnel, or --cluster-id to find the tunnel by its name.")
 		return &remoteConfiguration{}, nil
 	}
 	step, err := i.run(ctx)
@@ -158,7 +158,7 @@ func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, erro
 // reasons that prevent the controller from replacing it.
 func (i *inspection) noteOutcome(last tunnel.Step, o tunnel.Outcome) {
 	if last.ExternalChange != 0 {
-		i.notes = append(i.notes, "An external change replaced the configuration of the tunnel.")
+		i.notes = append(i.notes, "An external change replaced the tunnel configuration.")
 	}
 	if o.State == tunnel.OutcomeFailed {
 		i.notes = append(i.notes, o.Message)

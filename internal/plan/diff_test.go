@@ -20,7 +20,7 @@ func TestCompareWithTheTunnel(t *testing.T) {
 	c := newAccount(t)
 	change, id := fmt.Sprintf(change, c.id), string(c.id)
 	const (
-		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to let the controller replace it."
+		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the GatewayClass's TunnelConfiguration to let the controller replace it."
 		contested = " 3 times within 10 minutes, so the controller has stopped writing it. Stop the other writer, then pause the Gateway and resume it."
 		keeps     = " selects a different tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."
 	)
@@ -33,7 +33,7 @@ func TestCompareWithTheTunnel(t *testing.T) {
 		"a difference":  {gatewayFor("new.example.com", "") + c.recorded(), change},
 		"a difference from the configuration that the controller wrote": {gatewayFor("new.example.com", "") + c.written(c.hash), change},
 		"an external change": {gatewayFor("new.example.com", "") + c.written("sha256:other"),
-			note("An external change replaced the configuration of the tunnel.") + change},
+			note("An external change replaced the tunnel configuration.") + change},
 		"no tunnel": {gatewayFor("new.example.com", "") + kubeSystem,
 			note("The tunnel does not exist yet. The controller creates it with the name "+tunnel.DefaultClusterID("cluster", string(options.ControllerName))+".infra.g.") + addition},
 		"a Tunnel object without a tunnel ID":                        {gatewayFor("new.example.com", "") + tunnelObject(""), found + change},
@@ -41,7 +41,7 @@ func TestCompareWithTheTunnel(t *testing.T) {
 		"a missing recorded tunnel and a tunnel with its name":       {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: "+string(goneTunnel)), found + change},
 		"an unanswered request to create the tunnel":                 {gatewayFor("new.example.com", "") + tunnelObject("creating: true"), found + change},
 		"an unanswered request to delete the tunnel":                 {gatewayFor("new.example.com", "") + tunnelObject("deleting: true, tunnelID: "+id), change},
-		"manifests without a cluster":                                {gatewayFor("new.example.com", ""), note("The manifests contain no Tunnel object, so the tunnel counts as new. Add --context to compare with the tunnel of a cluster, or --cluster-id to find the tunnel by its name.") + addition},
+		"manifests without a cluster":                                {gatewayFor("new.example.com", ""), note("The manifests contain no Tunnel object, so the tunnel counts as new. Add --context to compare with a cluster's tunnel, or --cluster-id to find the tunnel by its name.") + addition},
 		"manifests without a cluster, with a Tunnel object":          {gatewayFor("new.example.com", "") + strings.TrimSuffix(c.recorded(), kubeSystem), change},
 		"manifests without a cluster, with a tunnel to adopt":        {gatewayWithTunnelSettings("old.example.com", existing(c.id)), same},
 		"paused, with a difference":                                  {gatewayFor("new.example.com", paused) + c.recorded(), note(tunnel.PausedMessage) + change},

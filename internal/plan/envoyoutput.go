@@ -148,6 +148,6 @@ func (p *Plan) WriteEnvoyWarnings(w io.Writer, style Style) {
 		terminal.Printf(w, "warning: no clusterIP in the manifests of these Services, so Envoy looks up their DNS names: %s\n", style.abbreviate(services))
 	}
 	if services := p.envoy.unready; len(services) > 0 {
-		terminal.Printf(w, "warning: no endpoints in the EndpointSlices of these Services, so Envoy answers requests for them with 503: %s\n", style.abbreviate(services))
+		terminal.Printf(w, "warning: no endpoints in the EndpointSlices of these Services, so Envoy returns 503 for requests to them: %s\n", style.abbreviate(services))
 	}
 }

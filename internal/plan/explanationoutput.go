@@ -52,7 +52,7 @@ func (e *Explanation) writeDetached(out io.Writer, style Style) {
 }
 
 func (t *Trace) write(out *columns, request routing.Request, style Style) {
-	terminal.Printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
+	terminal.Printf(out, "%s on Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.Problem != "" {
 		terminal.Printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, t.Problem)
 	}
@@ -75,7 +75,7 @@ func (t *Trace) write(out *columns, request routing.Request, style Style) {
 		if i == 0 {
 			fmt.Fprintln(out, "Routes and matches that are not served:")
 		}
-		terminal.Printf(out, "  %s at %s: %s: %s"+problemMark+"\n", u.Route, u.Parent, u.Reason, u.Message)
+		terminal.Printf(out, "  %s on %s: %s: %s"+problemMark+"\n", u.Route, u.Parent, u.Reason, u.Message)
 	}
 	t.writeOthers(out, style)
 }
@@ -87,7 +87,7 @@ func (t *Trace) writeOthers(out io.Writer, style Style) {
 	for i, o := range t.Others {
 		switch {
 		case i == 0:
-			fmt.Fprintln(out, "Routes of these listeners that match other requests:")
+			fmt.Fprintln(out, "Routes on these listeners that match other requests:")
 		case i == limit && !style.Wide:
 			terminal.Printf(out, "  and %d more\n", len(t.Others)-limit)
 			return
@@ -132,7 +132,7 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	case a == nil:
 		return
 	case a.Entry == nil:
-		terminal.Printf(out, "Answered with the status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, t.unmatched()))
+		terminal.Printf(out, "Answered with status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, t.unmatched()))
 		return
 	case a.Location != "":
 		terminal.Printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)
@@ -175,7 +175,7 @@ func (t *Trace) unmatched() string {
 	if len(t.Listeners) == 0 {
 		return "no listener matches the host in this form"
 	}
-	return "no route of these listeners matches the request"
+	return "no route on these listeners matches the request"
 }
 
 func writeChanges(out io.Writer, indent string, changes []string) {

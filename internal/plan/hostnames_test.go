@@ -19,8 +19,8 @@ func TestPlanShowsHostnamesThatAreNotPermitted(t *testing.T) {
 	}
 	out = printed(t, buildPlan(t, read(t, "", "../gateway/testdata/hostname-not-permitted-route.in.yaml"), now))
 	for _, want := range []string{
-		`HTTPRoute team-a/partly at Gateway infra/shared: not under every hostname: it may not use "www.team-b.example.com"`,
-		"HTTPRoute team-a/without-hostnames at Gateway infra/shared: HostnameNotPermitted: ",
+		`HTTPRoute team-a/partly on Gateway infra/shared: not under every hostname: it may not use "www.team-b.example.com"`,
+		"HTTPRoute team-a/without-hostnames on Gateway infra/shared: HostnameNotPermitted: ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan does not contain %q:\n%s", want, out)

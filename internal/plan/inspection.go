@@ -55,7 +55,7 @@ func (i *inspection) run(ctx context.Context) (tunnel.Step, error) {
 			return step, nil
 		}
 	}
-	return tunnel.Step{}, fmt.Errorf("the inspection of the tunnel did not end within %d steps", maxSteps)
+	return tunnel.Step{}, fmt.Errorf("the tunnel inspection did not end within %d steps", maxSteps)
 }
 
 // record applies a step that changes the Tunnel object, in memory.

@@ -45,7 +45,7 @@ func newOutcome(entry *routing.Entry, request routing.Request, clusterDomain str
 	action := entry.Action
 	o := Outcome{Status: action.Status}
 	if p := action.Problem; p != nil {
-		o.Failure = fmt.Sprintf("%s: the rule answers %d (%s).", p.Reason, action.Status, p.Cause)
+		o.Failure = fmt.Sprintf("%s: the rule returns %d (%s).", p.Reason, action.Status, p.Cause)
 	}
 	switch {
 	case action.Redirect != nil:

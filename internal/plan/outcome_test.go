@@ -25,7 +25,7 @@ func TestOutcomeDescribesEveryAction(t *testing.T) {
 		"no entry": {nil, Outcome{Status: 404}},
 		"a status": {
 			&routing.Action{Status: 500, Problem: &routing.Problem{Reason: "BackendNotFound", Cause: "no backendRefs"}},
-			Outcome{Status: 500, Failure: "BackendNotFound: the rule answers 500 (no backendRefs)."},
+			Outcome{Status: 500, Failure: "BackendNotFound: the rule returns 500 (no backendRefs)."},
 		},
 		"a redirect": {
 			&routing.Action{Redirect: &routing.Redirect{Status: 301, Path: &routing.PathChange{Prefix: true, Value: "/new"}}, Response: add},

@@ -41,7 +41,7 @@ const (
 func TestARedirectLoopIsReportedOnce(t *testing.T) {
 	p := planOf(t, loopGateway, webRoute("one", "[a.example.com]", "["+certainLoop+", "+possibleLoop+"]"))
 	wantLines(t, table(t, p), []string{
-		`HTTPRoute team/one at Gateway infra/shared: RedirectLoop: The route redirects requests to their own URL, so visitors get too many redirects: rule 0 match 0 ("a.example.com"). Change the redirect or the match.`,
+		`HTTPRoute team/one on Gateway infra/shared: RedirectLoop: The route redirects requests to their own URL, so visitors get too many redirects: rule 0 match 0 ("a.example.com"). Change the redirect or the match.`,
 	}, nil)
 	if p.Healthy() {
 		t.Error("the plan is healthy")

@@ -16,7 +16,7 @@ import (
 func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
 	for _, problem := range parentProblems(route) {
-		terminal.Printf(out, "%s at %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
+		terminal.Printf(out, "%s on %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
 	}
 	for _, text := range droppedRules(route) {
 		terminal.Printf(out, "%s: %s"+problemMark+"\n", name, text)

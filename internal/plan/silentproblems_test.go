@@ -72,8 +72,8 @@ func TestAHostnameThatAnotherListenerClaimsIsReported(t *testing.T) {
 	p := planOf(t, wildcardGateway, shopSet, webService,
 		webRoute("one", `[a.example.com, c.example.com]`, webRule), webRoute("two", `["*.b.example.com"]`, webRule))
 	wantLines(t, table(t, p), []string{
-		`HTTPRoute team/one: HostnameClaimed: Requests for spec.hostnames go to other listeners: "a.example.com" to listener "exact" of ListenerSet shop/shop. Attach the route to the listener of the hostname, or remove the hostname.`,
-		`HTTPRoute team/two: HostnameClaimed: Requests for spec.hostnames go to other listeners: "*.b.example.com" to listener "deep" of ListenerSet shop/shop. Attach the route to the listener of the hostname, or remove the hostname.`,
+		`HTTPRoute team/one: HostnameClaimed: Requests for spec.hostnames go to other listeners: "a.example.com" to listener "exact" of ListenerSet shop/shop. Attach the route to the listener with the hostname, or remove the hostname.`,
+		`HTTPRoute team/two: HostnameClaimed: Requests for spec.hostnames go to other listeners: "*.b.example.com" to listener "deep" of ListenerSet shop/shop. Attach the route to the listener with the hostname, or remove the hostname.`,
 	}, []string{`"c.example.com" to`})
 	if p.Healthy() {
 		t.Errorf("the plan is healthy")

@@ -57,7 +57,7 @@ func (g *Gateway) servesTable() bool {
 // ensureDiff sets the Diff of a Gateway whose tunnel could not be compared.
 func (g *Gateway) ensureDiff() {
 	if g.Diff == nil {
-		g.Diff = &Diff{Notes: []string{"plan did not compare the configuration of the tunnel."}, notCompared: true}
+		g.Diff = &Diff{Notes: []string{"plan did not compare the tunnel configuration."}, notCompared: true}
 	}
 }
 

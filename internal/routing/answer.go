@@ -67,9 +67,9 @@ func (g *Group) explain(answer, e *Entry) string {
 	case answer.InsteadOf == e.InsteadOf:
 		return explain(answer, e)
 	case answer.InsteadOf.Route != nil:
-		return "an HTTPS listener answers first, in the place of a redirect to https"
+		return "an HTTPS listener answers first, instead of a redirect to https"
 	default:
-		return "it only answers in the place of a redirect to https that comes later"
+		return "it only answers instead of a redirect to https that comes later"
 	}
 }
 
@@ -85,7 +85,7 @@ func (g *Group) borrows(e *Entry) bool {
 
 func explainScheme(e *Entry) string { return "it only answers requests with " + string(e.Scheme) }
 
-const explanationConfined = "a route of another namespace names a narrower hostname, and the Gateway has no room to repeat the rule there"
+const explanationConfined = "a route in another namespace names a narrower hostname, and the Gateway has no room to repeat the rule there"
 
 // confinement returns a function that reports whether an entry that covers the host does
 // not apply to it, because of a confined route.

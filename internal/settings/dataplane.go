@@ -38,7 +38,7 @@ func (s *Settings) checkDataPlane() string {
 		return ""
 	}
 	if s.Spec.Connector != nil && !ptr.Deref(s.Spec.Connector.Enabled, true) {
-		return "spec.connector.enabled is false, but dataPlane Envoy requires the connectors of the controller. Set enabled to true, or dataPlane to IngressRules."
+		return "spec.connector.enabled is false, but dataPlane Envoy requires the controller's connectors. Set enabled to true, or dataPlane to IngressRules."
 	}
 	violation := cmp.Or(s.checkEnvoyCPU(), checkEnvoyFields("spec.originRequest", s.Spec.OriginRequest))
 	for _, level := range [][]v1alpha1.ListenerConfiguration{s.Listeners.Class, s.Listeners.Gateway} {

@@ -73,15 +73,15 @@ var classFields = []classField{
 		},
 		"it permits replacing a configuration that the controller did not write",
 	},
-	{"connector.image", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
-	{"connector.envoy", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Envoy != nil }), "its image receives all requests of the Gateway"},
+	{"connector.image", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the tunnel token"},
+	{"connector.envoy", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Envoy != nil }), "its image receives all of the Gateway's requests"},
 	{
 		"connector.metrics", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Metrics != nil }),
-		"it determines which pods can read the configuration of the tunnel",
+		"it determines which pods can read the tunnel configuration",
 	},
 	{
 		"connector.metricsFrom", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.MetricsFrom) > 0 }),
-		"it determines which pods can read the configuration of the tunnel",
+		"it determines which pods can read the tunnel configuration",
 	},
 	{
 		"connector.allowedMetadataPrefixes", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
@@ -142,12 +142,12 @@ func checkClassOnly(gateway *spec) string {
 
 // classOnly returns the message about a field that only a GatewayClass can set.
 func classOnly(path, reason string) string {
-	return fmt.Sprintf("%s belongs only in the TunnelConfiguration of a GatewayClass, because %s. Remove the field.", path, reason)
+	return fmt.Sprintf("%s belongs only in a GatewayClass's TunnelConfiguration, because %s. Remove the field.", path, reason)
 }
 
 // checkCAPool rejects caPool in every originRequest on a Gateway.
 func checkCAPool(gateway *spec) string {
-	const reason = "it names a file in the container of cloudflared, which reads it completely"
+	const reason = "it names a file in the cloudflared container, which reads it completely"
 	if gateway.OriginRequest != nil && gateway.OriginRequest.CAPool != nil {
 		return classOnly("spec.originRequest.caPool", reason)
 	}
@@ -269,5 +269,5 @@ func (c *class) checkDeletion(merged *Settings) string {
 	if merged.ExistingTunnel() == "" || merged.DeletionPolicy() != v1alpha1.DeletionPolicyDelete || byClass {
 		return ""
 	}
-	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, but only the TunnelConfiguration of a GatewayClass may set this value for an adopted tunnel. Remove the field, or ask the platform team to set it in %s.", c.settingsLocation())
+	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, but only a GatewayClass's TunnelConfiguration may set this value for an adopted tunnel. Remove the field, or ask the platform team to set it in %s.", c.settingsLocation())
 }

@@ -201,7 +201,7 @@ func TestGatewayCannotSetClassFields(t *testing.T) {
 	for _, field := range classFields {
 		t.Run(field.name, func(t *testing.T) {
 			_, problem := resolve(&spec{AllowedGatewayFields: all}, fieldValues[field.name])
-			wantProblem(t, "set by the Gateway", problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: spec.`+field.name+" belongs only in the TunnelConfiguration of a GatewayClass, because ", "Remove the field.")
+			wantProblem(t, "set by the Gateway", problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: spec.`+field.name+" belongs only in a GatewayClass's TunnelConfiguration, because ", "Remove the field.")
 			class := fieldValues[field.name]
 			if _, problem := resolve(&class, spec{}); problem != nil {
 				t.Errorf("set by the class: got problem %+v, want none", problem)
@@ -228,7 +228,7 @@ func TestGatewayCannotNameFilesOfConnectors(t *testing.T) {
 		} {
 			for name, class := range map[string]*spec{"no settings": nil, "every field": {AllowedGatewayFields: all}} {
 				_, problem := resolve(class, gateway)
-				wantProblem(t, name, problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `+path+" belongs only in the TunnelConfiguration of a GatewayClass, because ", "Remove the field.")
+				wantProblem(t, name, problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `+path+" belongs only in a GatewayClass's TunnelConfiguration, because ", "Remove the field.")
 			}
 			if _, problem := resolve(&gateway, spec{}); problem != nil {
 				t.Errorf("%s of the class: got problem %+v, want none", path, problem)
@@ -340,7 +340,7 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 		},
 		"the class deletes the tunnel":        {class: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
 		"both levels delete the tunnel":       {class: tunnel("", nil, remove), gateway: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
-		"only the Gateway deletes the tunnel": {gateway: tunnel(existingTunnelID, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but only the TunnelConfiguration of a GatewayClass may set this value for an adopted tunnel."},
+		"only the Gateway deletes the tunnel": {gateway: tunnel(existingTunnelID, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but only a GatewayClass's TunnelConfiguration may set this value for an adopted tunnel."},
 		"the Gateway deletes the tunnel of the class": {
 			class: tunnel(existingTunnelID, nil, ""), gateway: tunnel("", nil, remove), message: "set it in TunnelConfiguration platform/defaults.",
 		},

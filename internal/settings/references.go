@@ -64,7 +64,7 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 	name, ok := ClassParameters(class)
 	switch {
 	case !ok && isTunnelConfiguration(ref.Group, ref.Kind):
-		return invalid("spec.parametersRef names %s %q without a namespace. Set namespace to the namespace of the object.", ref.Kind, ref.Name)
+		return invalid("spec.parametersRef names %s %q without a namespace. Set namespace to the object's namespace.", ref.Kind, ref.Name)
 	case !ok:
 		return unsupportedParameters("spec.parametersRef", ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:

@@ -69,7 +69,7 @@ func Resolve(in Input) (*Settings, *Problem) {
 		Metadata:  allowedMetadata(in.Gateway.Spec.Infrastructure, c.metadataPrefixes()),
 	}
 	if violation := merged.violation(); violation != "" {
-		return nil, invalid("The settings of GatewayClass %s and of the Gateway are not valid together: %s", c.name, violation)
+		return nil, invalid("The settings of GatewayClass %s and the Gateway are not valid together: %s", c.name, violation)
 	}
 	if violation := c.checkDeletion(merged); violation != "" {
 		return nil, invalidGatewayConfiguration(in.GatewayConfiguration, violation)

@@ -205,7 +205,7 @@ func TestMergedSettingsAreValidated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.class.AllowedGatewayFields = gatewayFields
 			wantInvalid(t, inputOf(configuration("platform", "defaults", test.class), configuration("infra", "own", test.gateway)),
-				"The settings of GatewayClass tunnel and of the Gateway are not valid together: ", test.message)
+				"The settings of GatewayClass tunnel and the Gateway are not valid together: ", test.message)
 		})
 	}
 }

@@ -146,7 +146,7 @@ func takeOver(f Facts, next *Step) Step {
 		return Step{}
 	case !f.Object.Spec.Existing.Takeover:
 		return f.waitForUser(problem(conditions.ReasonTakeoverRequired, "Tunnel %s has a configuration that this controller did not write. "+
-			"Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to let the controller replace it.", id))
+			"Set tunnel.existing.takeover in the GatewayClass's TunnelConfiguration to let the controller replace it.", id))
 	default:
 		next.Event = newEvent(conditions.EventTakenOver, "The controller replaces the configuration of tunnel %s, because tunnel.existing.takeover permits it.", id)
 		return Step{}

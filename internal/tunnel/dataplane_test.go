@@ -44,7 +44,7 @@ func TestDataPlaneIsRecordedBeforeTheTunnelIsUsed(t *testing.T) {
 			combine(notRecordedDataPlane, wantsEnvoy, status(func(s *v1alpha1.TunnelStatus) { s.TunnelID = "" })), want{Action: Record, Record: "dataPlane=IngressRules"},
 		},
 		{
-			"a Tunnel that served without a recorded data plane records it also while its settings are not valid",
+			"a Tunnel that served without a recorded data plane records it even while its settings are not valid",
 			combine(notRecordedDataPlane, invalidSettings), want{Action: Record, Record: "dataPlane=IngressRules"},
 		},
 		{"a Tunnel that was restored without status records the data plane of the settings", combine(onlyUID, wantsEnvoy, restarted), want{Action: Record, Record: "dataPlane=Envoy"}},

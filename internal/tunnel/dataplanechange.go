@@ -34,10 +34,10 @@ func (f Facts) dataPlaneChange() *DataPlaneChange {
 	}
 	switch {
 	case f.Desired == nil:
-		c.Message = "The change of the data plane continues when the settings of the Gateway are valid."
+		c.Message = "The data plane change continues when the Gateway's settings are valid."
 		return c
 	case f.Object.Spec.Paused:
-		c.Message = "The change of the data plane continues when the Gateway is no longer paused."
+		c.Message = "The data plane change continues when the Gateway is no longer paused."
 		return c
 	}
 	p := f.changeProgress()

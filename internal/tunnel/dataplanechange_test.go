@@ -36,7 +36,7 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 		{"a change that the limits prevent", combine(serves(envoy), selects(rules), excess), notBegun(rules, conditions.ReasonLimitExceeded), "limits.rulesPerTunnel is 1,000. Envoy keeps serving"},
 		{"a Gateway that is not accepted", combine(selects(envoy), notAccepted), notBegun(envoy, conditions.ReasonDataPlaneChanging), "begins when the Gateway is accepted"},
 		{"a change of a Gateway that is not accepted", combine(added, notAccepted), addingEnvoy, "continues when the Gateway is accepted"},
-		{"settings that are not valid", combine(added, invalidSettings), addingEnvoy, "settings of the Gateway are valid"},
+		{"settings that are not valid", combine(added, invalidSettings), addingEnvoy, "Gateway's settings are valid"},
 		{"connectors without Envoy", combine(added, func(f *Facts) { f.Connectors.Current = false }), addingEnvoy, "adds Envoy to the connectors"},
 		{"a pod that is not ready", combine(added, notReady), addingEnvoy, "Pod x is not ready: 0/3 nodes are available. The ingress rules serve the Gateway"},
 		{"a rollout", combine(added, func(f *Facts) { f.Connectors.WithoutEnvoy = 1 }), addingEnvoy, "2 of 2 connectors are available, remaining pods without Envoy: 1."},
@@ -57,14 +57,14 @@ func TestChangeStatesWhatItWaitsFor(t *testing.T) {
 			"a failed list of the connectors", combine(added, connections(time.Minute), failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
 			addingEnvoy, "It failed. Retrying in 8s.",
 		},
-		{"a configuration that is written", combine(changing(envoy, switching), everyPodHasEnvoy), toEnvoy, "replaces the configuration"},
+		{"a configuration that is written", combine(changing(envoy, switching), everyPodHasEnvoy), toEnvoy, "replaces the tunnel configuration"},
 		{
 			"a configuration that cannot be written", combine(changing(envoy, switching), everyPodHasEnvoy, failing(TrackConfiguration, conditions.ReasonCloudflareUnavailable, 4*time.Second)),
 			toEnvoy, "It failed. Retrying in 8s.",
 		},
 		{
 			"a late write", combine(serves(envoy), changing(rules, switching), switched, unconfirmed(time.Second)),
-			in(rules, switching, conditions.ReasonDataPlaneChanging), "earlier write",
+			in(rules, switching, conditions.ReasonDataPlaneChanging), "earlier configuration write",
 		},
 		{
 			"a pod with Envoy", combine(changing(rules, removing), func(f *Facts) { f.Connectors.WithEnvoy = 1 }),

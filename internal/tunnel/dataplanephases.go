@@ -57,7 +57,7 @@ func (f Facts) beginChange() progress {
 	case recorded == wanted:
 		return progress{}
 	case f.Desired.Configuration == nil:
-		return progress{message: "The change of the data plane begins when the Gateway is accepted."}
+		return progress{message: "The data plane change begins when the Gateway is accepted."}
 	case f.isOutdated():
 		return f.waitForBuild()
 	case wanted == v1alpha1.DataPlaneEnvoy:
@@ -106,11 +106,11 @@ func (f Facts) recordChange(inEffect v1alpha1.DataPlane, change *v1alpha1.DataPl
 
 // messageChangeBegun is the DataPlaneApplied message until the Facts contain what a new
 // change waits for.
-const messageChangeBegun = "The change of the data plane has begun."
+const messageChangeBegun = "The data plane change has begun."
 
 // reversed returns the event that the controller reverses the change.
 func (f Facts) reversed() *Event {
-	return newEvent(conditions.EventDataPlaneReversed, "The controller reverses the change of the data plane of Tunnel %s to %s.", f.Object.Name, f.Object.Status.DataPlaneChange.To)
+	return newEvent(conditions.EventDataPlaneReversed, "The controller reverses the data plane change of Tunnel %s to %s.", f.Object.Name, f.Object.Status.DataPlaneChange.To)
 }
 
 // completed returns the event that a change has ended.
@@ -124,7 +124,7 @@ func (f Facts) addEnvoy() progress {
 	case f.Desired.DataPlane != v1alpha1.DataPlaneEnvoy:
 		return progress{step: f.startPhase(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneRemovingEnvoy, f.reversed())}
 	case f.Desired.Configuration == nil:
-		return progress{message: "The change of the data plane continues when the Gateway is accepted."}
+		return progress{message: "The data plane change continues when the Gateway is accepted."}
 	case f.isOutdated():
 		return f.waitForBuild()
 	}

@@ -65,7 +65,7 @@ func untilAcknowledged(f Facts) progress {
 	case e.Connected == 0 && f.Connectors.Desired > 0:
 		return waiting(rolloutInterval, "The ingress rules keep serving until an Envoy is connected to the controller.")
 	case e.Connected > 0 && !e.Acknowledged && e.Late:
-		return waiting(rolloutInterval, "A connected Envoy does not acknowledge the configuration, so the ingress rules keep serving. Check the pods of the connectors.")
+		return waiting(rolloutInterval, "A connected Envoy does not acknowledge the configuration, so the ingress rules keep serving. Check the connector pods.")
 	case e.Connected > 0 && !e.Acknowledged:
 		p := waiting(acknowledgementInterval, "The ingress rules keep serving until every connected Envoy has acknowledged the configuration.")
 		if step := f.awaitEnvoys(); step.Action != "" {
@@ -82,7 +82,7 @@ func untilNoSurplus(f Facts) progress {
 	switch surplus, remaining := f.surplus(); {
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		step := f.attemptCall(TrackTunnel, Step{Action: ListConnections})
-		message := "The controller lists the connectors of the tunnel."
+		message := "The controller lists the tunnel's connectors."
 		if step.Problem != nil {
 			message = f.withRetryTime(step.Problem).Message
 		}

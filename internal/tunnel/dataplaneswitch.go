@@ -9,7 +9,7 @@ import (
 func (f Facts) switchConfiguration() progress {
 	switch {
 	case f.Desired.Configuration == nil:
-		return progress{message: "The change of the data plane continues when the Gateway is accepted."}
+		return progress{message: "The data plane change continues when the Gateway is accepted."}
 	case f.isOutdated():
 		return f.waitForBuild()
 	case f.switchReversed():
@@ -60,7 +60,7 @@ func (f Facts) isRemote(hash string) bool {
 
 // waitForWrite waits until the rule applyConfiguration has written the configuration.
 func (f Facts) waitForWrite() progress {
-	message := "The controller replaces the configuration of the tunnel."
+	message := "The controller replaces the tunnel configuration."
 	if step := applyConfiguration(f); step.Ends() && step.Problem != nil {
 		message = f.withRetryTime(step.Problem).Message
 	}
@@ -73,7 +73,7 @@ func (f Facts) untilConfirmed() progress {
 	if f.Memory.Remote.Configuration.Confirmed {
 		return progress{}
 	}
-	p := progress{message: "The controller waits until Cloudflare can no longer apply an earlier write of the configuration."}
+	p := progress{message: "The controller waits until Cloudflare can no longer apply an earlier configuration write."}
 	if late := f.Memory.LateWrites; late.pending(f.Uptime) {
 		p.step = waitFor(late.Settled.at - f.Uptime)
 	} else {

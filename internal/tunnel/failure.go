@@ -139,10 +139,10 @@ func apiProblem(err error) *Problem {
 			"Migrate it to remote management in the Cloudflare dashboard.")
 	case errors.Is(err, provider.ErrConnected):
 		return problem(conditions.ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it. "+
-			"Stop those connectors, or set spec.deletionPolicy of the Tunnel to Retain.")
+			"Stop those connectors, or set the Tunnel's spec.deletionPolicy to Retain.")
 	case errors.Is(err, provider.ErrRoutes):
 		return problem(conditions.ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare does not delete it. "+
-			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")
+			"Remove the routes in the Cloudflare dashboard, or set the Tunnel's spec.deletionPolicy to Retain.")
 	default:
 		return nil
 	}
@@ -150,19 +150,19 @@ func apiProblem(err error) *Problem {
 
 // attempts describes what the actions attempt, as the clause after "failed to".
 var attempts = map[Action]string{
-	Record:            "record the state of the tunnel",
+	Record:            "record the tunnel state",
 	Claim:             "write the Tunnel object",
 	ReadTunnel:        "read the tunnel",
 	FindByName:        "find the tunnel",
 	Create:            "create the tunnel",
-	ReadConfiguration: "read the configuration of the tunnel",
-	Configure:         "write the configuration of the tunnel",
-	ReadToken:         "read the token of the tunnel",
-	RotateToken:       "rotate the token of the tunnel",
+	ReadConfiguration: "read the tunnel configuration",
+	Configure:         "write the tunnel configuration",
+	ReadToken:         "read the tunnel token",
+	RotateToken:       "rotate the tunnel token",
 	RunConnectors:     "reconcile the connectors",
 	StopConnectors:    "stop the connectors",
 	WithdrawStatuses:  "remove status entries",
-	ListConnections:   "list the connectors of the tunnel",
+	ListConnections:   "list the tunnel's connectors",
 	Disconnect:        "disconnect a connector",
 	Delete:            "delete the tunnel",
 	DeleteObject:      "delete the Tunnel object",

@@ -123,7 +123,7 @@ func (m *model) verdictDataPlane(a int, f Facts) string {
 	applied := conditions.TypeTunnelDataPlaneApplied.IsTrue(status.Conditions)
 	switch {
 	case complete != applied:
-		return fmt.Sprintf("the change of the data plane is complete: %t, but DataPlaneApplied is %t", complete, applied)
+		return fmt.Sprintf("the data plane change is complete: %t, but DataPlaneApplied is %t", complete, applied)
 	case !complete && !m.rolloutBlocked(a) && !m.justified(a, conditions.ReasonLimitExceeded) && !m.justified(a, conditions.ReasonDataPlaneBlocked):
 		return fmt.Sprintf("the data plane is %s, the settings ask for %s, and the change is %+v", status.DataPlane, f.Desired.DataPlane, status.DataPlaneChange)
 	}
@@ -134,7 +134,7 @@ func (m *model) verdictDataPlane(a int, f Facts) string {
 // while a change waits.
 func (m *model) verdictBlocked(a int, f Facts) string {
 	if t := m.recordedTunnel(a); t != nil && configurationHashes[t.configuration] != f.Desired.Hash {
-		return fmt.Sprintf("the change of the data plane waits, and the configuration of %s is not in effect", m.actors[a].object.Status.DataPlane)
+		return fmt.Sprintf("the data plane change waits, and the configuration of %s is not in effect", m.actors[a].object.Status.DataPlane)
 	}
 	return m.verdictDataPlane(a, f)
 }

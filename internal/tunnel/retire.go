@@ -30,7 +30,7 @@ func waitForGateway(f Facts) Step {
 	}
 	w := waitFor(unknownRetry)
 	w.Problem = problem(conditions.ReasonGatewayUnknown, "The controller cannot determine whether Gateway %s exists, so its tunnel keeps serving. "+
-		"Check the controller's permissions, the CRDs of the Gateway API and the GatewayClass.", f.Name)
+		"Check the controller's permissions, the Gateway API CRDs and the GatewayClass.", f.Name)
 	if since := f.Memory.MissingSince; since.IsSet() {
 		w = waitFor(f.retirementDelay() - since.Since(f.Uptime))
 		w.Problem = problem(conditions.ReasonGatewayMissing, "Gateway %s is gone. Its tunnel keeps serving for %s in case the Gateway is created again.", f.Name, f.retirementDelay())

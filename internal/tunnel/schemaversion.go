@@ -34,7 +34,7 @@ func (f Facts) versionProblem() *Problem {
 		return nil
 	}
 	return problem(conditions.ReasonNewerVersion, "A newer version of the controller serves Tunnel %s (schema version %d; this version supports %d), so this version changes neither the tunnel nor its connectors. "+
-		"Run the newer version again, or ask an administrator to set status.schemaVersion of the Tunnel to %d if this version may serve the Gateway by its own rules.",
+		"Run the newer version again, or ask an administrator to set the Tunnel's status.schemaVersion to %d if this version may serve the Gateway by its own rules.",
 		f.Object.Name, f.Object.Status.SchemaVersion, SchemaVersion, SchemaVersion)
 }
 

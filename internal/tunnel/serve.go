@@ -186,7 +186,7 @@ func (f Facts) credentialsProblem() *Problem {
 		return problem(conditions.ReasonCredentialsMissing, "%s", f.Credentials.Message)
 	case CredentialsWrongAccount:
 		return problem(conditions.ReasonWrongAccount, "The tunnel is in account %s, but the controller's API token belongs to another account. "+
-			"Set spec.account in the TunnelConfiguration of the GatewayClass to a Secret with a token for the tunnel's account.", f.Object.Spec.AccountID)
+			"Set spec.account in the GatewayClass's TunnelConfiguration to a Secret with a token for the tunnel's account.", f.Object.Spec.AccountID)
 	default:
 		return problem(conditions.ReasonKubernetesUnavailable, "Failed to %s.", strings.TrimSuffix(f.Credentials.Message, "."))
 	}

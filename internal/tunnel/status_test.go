@@ -117,9 +117,9 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			"settings that are not applied do not affect ConfigurationApplied",
 			otherAccount, served("False SettingsNotApplied", applied), "The setting account ",
 		},
-		{"a change of the data plane that waits is not a problem", changing(envoy, adding), served("True Serving", applied), ""},
+		{"a data plane change that waits is not a problem", changing(envoy, adding), served("True Serving", applied), ""},
 		{
-			"a change of the data plane that is blocked requires a user",
+			"a data plane change that is blocked requires a user",
 			combine(changing(envoy, adding), everyPodHasEnvoy, func(f *Facts) { f.Envoys.Rejected = "bad route" }), served("False DataPlaneBlocked", applied), "rejected",
 		},
 		{"ingress rules above their limits require a user", combine(serves(envoy), selects(rules), excess), served("False LimitExceeded", applied), "1,200"},

@@ -38,7 +38,7 @@ func ensureToken(f Facts) Step {
 		return blocked(problem(conditions.ReasonObjectTaken, "%s", Sentence(ObjectTaken(f.Object, "Secret", secret).Error())))
 	case TokenUnknown:
 		w := waitFor(minBackoff)
-		w.Problem = problem(conditions.ReasonTokenFailed, "Failed to read Secret %s/%s with the token of the tunnel. Check the controller's permissions.", f.Object.Namespace, ConnectorName(f.Name))
+		w.Problem = problem(conditions.ReasonTokenFailed, "Failed to read Secret %s/%s with the tunnel token. Check the controller's permissions.", f.Object.Namespace, ConnectorName(f.Name))
 		return w
 	case TokenPresent:
 		if !f.tokenReadDue() {
@@ -152,7 +152,7 @@ func (f Facts) rotationBlocked() Step {
 	surplus, remaining := f.surplus()
 	switch {
 	case f.Desired == nil:
-		cause = "the settings of the Gateway are not valid; fix them"
+		cause = "the Gateway's settings are not valid; fix them"
 	case !f.Desired.RunConnectors:
 		cause = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):

@@ -136,7 +136,7 @@ func (s *Server) admit(conn net.Conn, raw *arrival, info credentials.TLSInfo) (*
 	c := &connection{Conn: conn, raw: raw, identity: identity, expiry: info.State.PeerCertificates[0].NotAfter, server: s, idleSince: now}
 	if !s.isAllowed(c, now) {
 		s.options.Logger.Info("refused a client whose Tunnel does not exist or whose certificate has expired", "gateway", identity.Gateway, "tunnel", identity.Tunnel)
-		return nil, errors.New("the Tunnel of the certificate does not exist, or the certificate has expired")
+		return nil, errors.New("the certificate's Tunnel does not exist, or the certificate has expired")
 	}
 	c.gateway = s.ensureGateway(identity.Gateway)
 	return c, s.count(c)

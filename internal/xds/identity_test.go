@@ -22,7 +22,7 @@ func TestRefusedClients(t *testing.T) {
 		certificates func(t *testing.T, b *bed) []tls.Certificate
 	}{
 		{"no certificate", func(*testing.T, *bed) []tls.Certificate { return nil }},
-		{"a foreign certificate authority", func(t *testing.T, _ *bed) []tls.Certificate {
+		{"another certificate authority", func(t *testing.T, _ *bed) []tls.Certificate {
 			return []tls.Certificate{newCA(t).client(t, shared, sharedTunnel, time.Hour)}
 		}},
 		{"an expired certificate", func(t *testing.T, b *bed) []tls.Certificate {

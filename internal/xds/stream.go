@@ -67,7 +67,7 @@ func (st *stream) notify() {
 	}
 }
 
-var errNotCurrent = status.Error(codes.PermissionDenied, "the Tunnel of the certificate does not exist")
+var errNotCurrent = status.Error(codes.PermissionDenied, "the certificate's Tunnel does not exist")
 
 type discoveryStream = grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 

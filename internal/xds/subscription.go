@@ -62,7 +62,7 @@ func (s *subscription) start(k kind, r *discoveryv3.DeltaDiscoveryRequest) error
 	}
 	for name, version := range r.InitialResourceVersions {
 		if len(name) > maxNameSize || len(version) > maxVersionSize {
-			return status.Error(codes.InvalidArgument, "the name or the version of a resource is too long")
+			return status.Error(codes.InvalidArgument, "a resource name or version is too long")
 		}
 		s.held[name] = version
 	}
@@ -82,7 +82,7 @@ func (s *subscription) update(r *discoveryv3.DeltaDiscoveryRequest, isFirst bool
 			continue
 		}
 		if len(name) > maxNameSize {
-			return status.Error(codes.InvalidArgument, "the name of a resource is too long")
+			return status.Error(codes.InvalidArgument, "a resource name is too long")
 		}
 		s.names[name] = struct{}{}
 		if !isFirst {

@@ -35,7 +35,7 @@ func (v *visitor) visit(ctx context.Context, hostname string) (string, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answered %d: %.200s", hostname, response.StatusCode, body)
+		err = fmt.Errorf("%s returned %d: %.200s", hostname, response.StatusCode, body)
 	}
 	return string(body), err
 }

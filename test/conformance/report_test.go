@@ -115,7 +115,7 @@ const testsHead = `<!-- Written by make conformance ARGS=-update from test/confo
 # Conformance test results
 
 This page lists every test of the Gateway API conformance suite v1.6.3 and its result with each [data plane](../data-planes.md).
-[Conformance](README.md) describes how the tests are run. When a rule of a route answers 500 or a match is omitted, the conditions of the route
+[Conformance](README.md) describes how the tests are run. When a rule returns 500 or a match is omitted, the route's conditions
 report it.
 `
 

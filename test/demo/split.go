@@ -171,7 +171,7 @@ func (d *demo) count(ctx context.Context, requests int, header http.Header) (map
 		}
 		backend, _, ok := strings.Cut(body, " answers ")
 		if status != http.StatusOK || !ok {
-			return nil, fmt.Errorf("%s answered %d %q", envoyHostname, status, body)
+			return nil, fmt.Errorf("%s returned %d %q", envoyHostname, status, body)
 		}
 		counts[backend]++
 	}

@@ -65,7 +65,7 @@ func getTable(ctx context.Context, config *rest.Config, path string) (*metav1.Ta
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the API server answered %s", response.Status)
+		return nil, fmt.Errorf("the API server returned %s", response.Status)
 	}
 	table := &metav1.Table{}
 	return table, json.NewDecoder(response.Body).Decode(table)

@@ -39,7 +39,7 @@ var ruleSections = []struct {
 	{"3", "Conflicts", []string{"one-hostname-one-owner", "certificate-unresolved-keeps-claim"}},
 	{"4", "Other listener conditions", nil},
 	{"5", "Status of Gateways and ListenerSets", nil},
-	{"6", "Routes", []string{"route-hostname-intersection", "match-omitted-falls-through", "action-answers-500"}},
+	{"6", "Routes", []string{"route-hostname-intersection", "match-omitted-falls-through", "action-returns-500"}},
 	{"7", "Ingress rules", []string{"order-path-types", "isolation-404-terminator"}},
 	{"envoy", "Routes with the data plane Envoy", nil},
 	{"settings", "Settings in the GatewayClass and the Gateway", nil},

@@ -50,7 +50,7 @@ func parse(arguments []string) (settings, error) {
 	flags.StringVar(&s.options.AccountID, "account", "", "the `ID` of the only account that exists (default: every account exists)")
 	flags.StringVar(&s.options.Token, "token", "", "the API `token` that the API accepts (default: any)")
 	flags.BoolVar(&s.options.AcceptInvalid, "accept-invalid", false,
-		"store configurations that the connector rejects, instead of answering 400")
+		"store configurations that the connector rejects, instead of returning 400")
 	flags.Func("origin", "the real address of an origin, as `host:port=address`; may be repeated (default: the origin's own address)",
 		func(value string) error {
 			origin, address, ok := strings.Cut(value, "=")

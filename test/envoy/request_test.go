@@ -258,7 +258,7 @@ func compareWithAnswer(table *routing.Table, r request, o outcome, protected boo
 	case entry.Action.Forward != nil:
 		return compareForward(entry.Action.Forward, o)
 	default:
-		return differs(o.status == entry.Action.Status, "an entry answers %d", entry.Action.Status)
+		return differs(o.status == entry.Action.Status, "an entry returns %d", entry.Action.Status)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-var _ = Describe("under load, a change of the data plane", underLoad, func() {
+var _ = Describe("under load, a data plane change", underLoad, func() {
 	It("loses no request, and waits for an unschedulable pod", func(ctx SpecContext) {
 		env := newFaultEnvironment(0, nil)
 		env.changeClass(func(c *v1alpha1.TunnelConfigurationSpec) { c.DataPlane = ptr.To(v1alpha1.DataPlaneIngressRules) })

@@ -288,7 +288,7 @@ var _ = Describe("gRPC with the data plane Envoy", withEnvoy, Ordered, ContinueO
 		}
 	})
 
-	DescribeTable("answers with a status of gRPC", func(ctx SpecContext, host, method string, code codes.Code) {
+	DescribeTable("returns a gRPC status", func(ctx SpecContext, host, method string, code codes.Code) {
 		failing := env.dialEdge(host)
 		Eventually(func() codes.Code { return status.Code(call(ctx, failing, method)) }).Should(Equal(code))
 	},

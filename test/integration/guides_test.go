@@ -76,7 +76,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		Eventually(func() map[string]int { return g.count(100) }).Should(Equal(map[string]int{"200 blue": 100}))
 	})
 
-	It("answers 504 after a timeout, and lets streams continue", func() {
+	It("returns 504 after a timeout, and lets streams continue", func() {
 		g := env.readGuide("timeouts.md", id)
 		const work = 3 * time.Second // in the backend
 		canceled := make(chan string, 10)

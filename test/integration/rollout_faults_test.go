@@ -100,7 +100,7 @@ func (env *faultEnvironment) evict(ctx context.Context, pod corev1.Pod) {
 // changeDataPlanes changes the data plane to Envoy and back.
 func changeDataPlanes(_ context.Context, env *faultEnvironment) {
 	for _, to := range []v1alpha1.DataPlane{v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneIngressRules} {
-		env.expectReplaced("with a lag, a change of the data plane to "+string(to), env.connectorPods(), func() {
+		env.expectReplaced("with a lag, a data plane change to "+string(to), env.connectorPods(), func() {
 			env.changeDataPlane(to)
 			Eventually(env.dataPlane).Should(Equal(string(to) + ", DataPlaneApplied True Applied"))
 		})

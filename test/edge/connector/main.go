@@ -69,7 +69,7 @@ func checkReady(ctx context.Context, metrics string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", request.URL, response.Status)
+		return fmt.Errorf("%s returned %s", request.URL, response.Status)
 	}
 	return nil
 }

@@ -245,7 +245,7 @@ func TestInvalidConfigurationIsRejectedOrIgnored(t *testing.T) {
 			t.Errorf("stored %s, version %d, want the invalid configuration and version 2", configuration, version)
 		}
 		if status, _ := get(t, address, "a", "/"); status != 201 {
-			t.Errorf("the connector answered %d, want 201 from its previous configuration", status)
+			t.Errorf("the connector returned %d, want 201 from its previous configuration", status)
 		}
 		s.Connect(id, 1)
 		if got := c.connectors(t, id); got[0].ConfigVersion != 1 {

@@ -382,7 +382,7 @@ func (e *environment) keepsServingAfterUninstall(t *testing.T, r *runningControl
 		}
 	}
 	if got := e.answer(e.tunnelName(t, sharedGateway), "team-a.example.com"); got != "web.team-a" {
-		t.Errorf("the tunnel answers %s after the uninstall, want web.team-a", got)
+		t.Errorf("the tunnel returns %s after the uninstall, want web.team-a", got)
 	}
 
 	e.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", e.values()+","+settingsValues+",certificates.validate=false")

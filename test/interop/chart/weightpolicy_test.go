@@ -34,7 +34,7 @@ func weightedRoute(namespace, name string, weights ...int32) *gatewayv1.HTTPRout
 }
 
 func (c *policyCluster) rejectsSeveralWeights(t *testing.T) {
-	const refused = "ingress rules would answer its requests with 500"
+	const refused = "ingress rules would return 500 for its requests"
 	bound, earlier := newNamespace("bound"), weightedRoute("bound", "earlier", 90, 10)
 	c.create(t, newNamespace("free"), bound, earlier)
 	bound.Labels = ingressRulesLabels

@@ -73,7 +73,7 @@ var _ = Describe("external-dns creates no record for", func() {
 })
 
 var _ = Describe("external-dns creates a record for", func() {
-	It("a conflicted listener of a Gateway, whose hostname answers 404", func() {
+	It("a conflicted listener of a Gateway, whose hostname returns 404", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("good", "good.ZONE"),
 			`{name: http, port: 8080, protocol: HTTP, hostname: bad.ZONE}`,
@@ -87,7 +87,7 @@ var _ = Describe("external-dns creates a record for", func() {
 		Expect(e.responseCode("bad.ZONE")).To(Equal(http.StatusNotFound))
 	})
 
-	It("a listener without a valid certificate, whose hostname answers 404", func() {
+	It("a listener without a valid certificate, whose hostname returns 404", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
 			listenerSet("TEAM/set", listener("web", "web.ZONE"),
@@ -99,7 +99,7 @@ var _ = Describe("external-dns creates a record for", func() {
 		Expect(e.responseCode("tls.ZONE")).To(Equal(http.StatusNotFound))
 	})
 
-	It("the hostname in an annotation of a route, which answers 404", func() {
+	It("the hostname in an annotation of a route, which returns 404", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("all", "*.all.ZONE")) + route("PLATFORM/all", sharedGateway, "a.all.ZONE"))
 		e.annotate("HTTPRoute", "PLATFORM/all", "external-dns.kubernetes.io/hostname", "b.all.ZONE")
@@ -108,7 +108,7 @@ var _ = Describe("external-dns creates a record for", func() {
 		Expect(e.responseCode("b.all.ZONE")).To(Equal(http.StatusNotFound))
 	})
 
-	It("a route whose backend does not exist, whose hostname answers 500", func() {
+	It("a route whose backend does not exist, whose hostname returns 500", func() {
 		e := newEnvironment()
 		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + header("HTTPRoute", "PLATFORM/home") +
 			"spec: {parentRefs: [" + sharedGateway + "], rules: [{backendRefs: [{name: none, port: 80}]}]}")
