@@ -154,8 +154,8 @@ lint: tools ## Check the formatting and run the linters
 	done
 
 .PHONY: verify
-verify: lint ## Run lint, and check terms, generated files, documentation, workflows, go.mod files, dead code and vulnerabilities
-	@echo "==> checking for retired terms"
+verify: lint ## Run lint, and check texts, generated files, documentation, workflows, go.mod files, dead code and vulnerabilities
+	@echo "==> checking the words, code blocks, tables and lengths of texts"
 	@go run ./test/wordlist
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// list is the content of words.yaml.
 type list struct {
 	Terms []*term  `json:"terms"`
 	Allow []permit `json:"allow"`
@@ -33,20 +34,8 @@ func (p permit) covers(path string) bool {
 	return path == p.Path || strings.HasPrefix(path, p.Path+"/")
 }
 
-// betweenWords matches a space, and a line break in a comment.
+// betweenWords matches a space, and the end of a line in a comment.
 const betweenWords = `[\s#]+`
-
-// finding is a retired term in a file.
-type finding struct {
-	path string
-	line int
-	text string
-	use  string
-}
-
-func (f finding) String() string {
-	return fmt.Sprintf("%s:%d: %q is retired; use: %s", f.path, f.line, f.text, f.use)
-}
 
 // parseList reads a list and compiles its terms.
 func parseList(content []byte) (*list, error) {
@@ -82,7 +71,18 @@ func (l *list) skips(path string) bool {
 	return false
 }
 
-// check returns the retired terms in a file's texts, in order.
+// checkAll returns the retired terms in all files.
+func (l *list) checkAll(files []file) []finding {
+	var findings []finding
+	for _, f := range files {
+		if !l.skips(f.path) {
+			findings = append(findings, l.check(f.path, textsOf(f.path, f.content))...)
+		}
+	}
+	return findings
+}
+
+// check returns the retired terms in the texts of a file, in their order.
 func (l *list) check(path string, texts []text) []finding {
 	var findings []finding
 	for _, t := range texts {
@@ -91,14 +91,14 @@ func (l *list) check(path string, texts []text) []finding {
 			for _, at := range term.expression.FindAllStringIndex(checked, -1) {
 				line := t.line + strings.Count(checked[:at[0]], "\n")
 				found := strings.Join(strings.Fields(strings.ReplaceAll(checked[at[0]:at[1]], "#", " ")), " ")
-				findings = append(findings, finding{path, line, found, term.Use})
+				findings = append(findings, finding{path, line, fmt.Sprintf("%q is retired; use: %s", found, term.Use)})
 			}
 		}
 	}
 	return findings
 }
 
-// withoutAllowed removes the allowed parts from a text.
+// withoutAllowed removes the allowed parts of a text.
 func (l *list) withoutAllowed(path, text string) string {
 	for _, p := range l.Allow {
 		if p.Text != "" && p.covers(path) {

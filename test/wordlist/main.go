@@ -1,6 +1,7 @@
 // Command wordlist reports terms that the project no longer uses, in Go comments,
-// identifiers and strings, and in every line of its other text files. It exits
-// with status 1 when it finds one. The list is words.yaml.
+// identifiers and strings, and in every line of its other text files. The list is
+// words.yaml. It also checks the project's other rules for texts, each in a file named
+// after the rule. It exits with status 1 when it finds a fault.
 //
 // Usage:
 //
@@ -37,23 +38,46 @@ func main() {
 	}
 }
 
+// file is a text of the repository.
+type file struct {
+	path    string
+	content []byte
+}
+
+// checks are the rules for texts. Each reports the faults in all files.
+var checks = []func([]file) []finding{
+	checkCodeBlocks,
+	checkCommandNames,
+	checkTableCells,
+	checkPageLengths,
+}
+
 // run checks the files in root that git tracks or would add.
 func run(root string) ([]finding, error) {
 	list, err := parseList(words)
 	if err != nil {
 		return nil, err
 	}
+	files, err := readFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	findings := list.checkAll(files)
+	for _, check := range checks {
+		findings = append(findings, check(files)...)
+	}
+	return findings, nil
+}
+
+func readFiles(root string) ([]file, error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
 	command.Dir = root
 	out, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list files in %s: %w", root, err)
 	}
-	var findings []finding
+	var files []file
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		if list.skips(path) {
-			continue
-		}
 		content, err := os.ReadFile(filepath.Join(root, path)) // #nosec G304 G703 -- a file of the repository
 		if os.IsNotExist(err) {
 			continue // deleted, and not committed yet
@@ -61,7 +85,7 @@ func run(root string) ([]finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		findings = append(findings, list.check(path, textsOf(path, content))...)
+		files = append(files, file{path, content})
 	}
-	return findings, nil
+	return files, nil
 }
