@@ -56,7 +56,7 @@ func TestRoutesOfAHostnameAreLimited(t *testing.T) {
 	c.addHeaderRoutes("team", "shop.example.com", 300)
 	result := gateway.Build(c.Snapshot, envoyOptions())
 	if _, most := largestHost(result.Table); most > 1000 || most < 1000-64 {
-		t.Errorf("the hostname has %d routes of Envoy, want about the limit of 1,000", most)
+		t.Errorf("the hostname has %d Envoy routes, want about the limit of 1,000", most)
 	}
 	oldest, youngest := result.Routes[0].Parents[0].Rejected, result.Routes[299].Parents[0].Rejected
 	if oldest != nil || youngest == nil || youngest.Reason != conditions.ReasonLimitExceeded || !strings.Contains(youngest.Message, "limits.routesPerHostname") {
@@ -126,7 +126,7 @@ func TestTheRoutesOfAHostnameAreShared(t *testing.T) {
 				t.Errorf("refused and confined routes of the team and of the attacker: %v, want %v", got, test.want)
 			}
 			if hostname, most := largestHost(result.Table); most > 1000 {
-				t.Errorf("%s has %d routes of Envoy", hostname, most)
+				t.Errorf("%s has %d Envoy routes", hostname, most)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestRulesThatAreNoLongerShadowedCount(t *testing.T) {
 	}
 	setLimits(c.Snapshot, v1alpha1.Limits{RoutesPerHostname: new(int32(9 * 64))})
 	if hostname, most := largestHost(gateway.Build(c.Snapshot, envoyOptions()).Table); most > 9*64 {
-		t.Errorf("%s has %d routes of Envoy, want at most %d", hostname, most, 9*64)
+		t.Errorf("%s has %d Envoy routes, want at most %d", hostname, most, 9*64)
 	}
 }
 
@@ -162,7 +162,7 @@ func checkHostnames(t *testing.T, s *gateway.Snapshot, limit int32) (refused, co
 	}
 	hostname, most := largestHost(result.Table)
 	if most > int(limit) || result.Usage.PerHostname != most {
-		t.Errorf("hostname %q has %d routes of Envoy of %d, and the usage is %d (%s)", hostname, most, limit, result.Usage.PerHostname, result.Usage.Hostname)
+		t.Errorf("hostname %q has %d Envoy routes of %d, and the usage is %d (%s)", hostname, most, limit, result.Usage.PerHostname, result.Usage.Hostname)
 	}
 	for _, route := range result.Routes {
 		for i := range route.Parents {

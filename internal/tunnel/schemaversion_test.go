@@ -63,7 +63,7 @@ func TestNewerVersionIsRecordedFirst(t *testing.T) {
 		},
 		{"before the spec is written", combine(olderVersion, withOtherSpec), recorded},
 		{"before connectors are written", combine(olderVersion, func(f *Facts) { f.Connectors.Current = false }), recorded},
-		{"while the Gateway is paused, because the routes of Envoys change", combine(olderVersion, paused), recorded},
+		{"while the Gateway is paused, because Envoy routes change", combine(olderVersion, paused), recorded},
 		{"while the state of the Gateway is unknown", combine(olderVersion, gatewayIs(GatewayUnknown)), recorded},
 		{"before the tunnel of a Gateway that is gone is read", combine(olderVersion, retiring(func(f *Facts) { f.Memory.Remote = Remote{} })), recorded},
 		{"together with another record", combine(olderVersion, otherUID), want{Action: Record, Record: "gatewayUID=uid-2 schemaVersion=2"}},

@@ -252,7 +252,7 @@ var alertCases = map[string]struct {
 	"a change to ingress rules could not begin for nine minutes": {record: func(s *prometheusServer) {
 		s.recordDataPlaneLimit(s.now.Minute()%10 != 0)
 	}},
-	"a paused change of the data plane": {record: func(s *prometheusServer) {
+	"a paused data plane change": {record: func(s *prometheusServer) {
 		s.recordDataPlaneChange(startTime, true)
 	}},
 	"the data plane has changed": {record: func(s *prometheusServer) {
