@@ -114,9 +114,11 @@ type Connector struct {
 	// +kubebuilder:validation:MaxProperties=64
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Tolerations are the taints that connectors tolerate. If the GatewayClass and the
-	// Gateway both set tolerations, one list replaces the other; the controller does not
-	// merge them. Default: none.
+	// Tolerations let connectors run on nodes with matching taints, for example nodes
+	// reserved for ingress. They do not keep connectors off other nodes; for that, also
+	// set nodeSelector or affinity. If the GatewayClass and the Gateway both set
+	// tolerations, mergingMode decides which list applies; the controller does not merge
+	// the lists. Default: none.
 	//
 	// +optional
 	// +listType=atomic
