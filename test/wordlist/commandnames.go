@@ -17,8 +17,8 @@ var userCommand = regexp.MustCompile(`([\w.-]+ )?([\w./-]*)\btunnel-gateway (pla
 var builtProgram = regexp.MustCompile(`(?:^|[^\w/])(install )?bin/(tunnel-gateway|kubectl-tunnel_gateway)\b`)
 
 // checkCommandNames reports commands that a page for users does not run as the kubectl
-// plugin, and programs of a clone outside the contributors' pages. A yaml block is a copy
-// of a file, for example of a workflow that installs the program under another name.
+// plugin, and programs in a clone outside pages for contributors. A yaml block copies a
+// file, for example a workflow that installs the program under another name.
 func checkCommandNames(files []file) []finding {
 	var findings []finding
 	for _, p := range pagesOf(files) {

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// finding is a fault in a file. line is 0 if the finding is about the whole file.
+// finding is a fault in a file, or in the whole file if line is 0.
 type finding struct {
 	path    string
 	line    int

@@ -50,6 +50,8 @@ var checks = []func([]file) []finding{
 	checkCommandNames,
 	checkTableCells,
 	checkPageLengths,
+	checkDensity,
+	checkTestNames,
 }
 
 // run checks the files in root that git tracks or would add.

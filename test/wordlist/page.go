@@ -26,11 +26,11 @@ type page struct {
 	lines []pageLine
 }
 
-// pageLine is a line of a page outside comments.
+// pageLine is a line outside HTML comments.
 type pageLine struct {
 	number int
 	text   string
-	// language is the language of the line's code block, such as "sh".
+	// language is what the fence around the line names, such as "sh".
 	language string
 	// isCode and isTable report whether the line belongs to a code block or a table, and
 	// opens whether it begins a code block.
@@ -40,8 +40,8 @@ type pageLine struct {
 // htmlComment matches a comment, which no reader sees.
 var htmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
 
-// pagesOf returns the hand-written pages among the files, without the introductions
-// that a generator copies to its page.
+// pagesOf returns the hand-written pages among the files, without introductions that a
+// generator copies to its page.
 func pagesOf(files []file) []page {
 	var pages []page
 	for _, f := range files {

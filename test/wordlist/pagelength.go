@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// maxPageWords is the maximum number of words outside code on all hand-written pages
-// together. The changelog does not count, because it grows with each release.
+// maxPageWords limits the words outside code on all hand-written pages together. The
+// changelog does not count, because it grows with each release.
 const maxPageWords = 55_000
 
-// pageLimit is the maximum number of words on a page outside code.
+// pageLimit limits the words outside code on a page.
 type pageLimit struct {
 	words int
 	// tables reports whether the words in tables count.
 	tables bool
 }
 
-// pageLimits are the limits of pages that readers should finish in one sitting.
+// pageLimits are for pages that readers should finish in one sitting.
 var pageLimits = map[string]pageLimit{
 	"README.md":                           {700, false},
 	"docs/cloudflare-plans-and-limits.md": {600, false},

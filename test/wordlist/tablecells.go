@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxCellWords is the length above which a table cell should be prose.
+// maxCellWords limits a table cell; a longer one should be prose.
 const maxCellWords = 30
 
 // referencePages are hand-written pages for looking things up, whose tables can have
@@ -16,7 +16,7 @@ var referencePages = []string{"docs/cloudflare-plans-and-limits.md", "docs/limit
 
 var (
 	codeSpan = regexp.MustCompile("`[^`]*`")
-	// linkTarget matches the part of a link that readers do not see.
+	// linkTarget matches the part that readers do not see.
 	linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
 )
 
@@ -41,8 +41,7 @@ func checkTableCells(files []file) []finding {
 	return findings
 }
 
-// tableCells returns the visible texts of a table's row. A code span is one word for
-// each of its words.
+// tableCells returns the texts that readers see in a row.
 func tableCells(row string) []string {
 	row = codeSpan.ReplaceAllStringFunc(row, func(code string) string { return strings.ReplaceAll(code, "|", "") })
 	row = strings.ReplaceAll(linkTarget.ReplaceAllString(row, "]"), `\|`, "")
