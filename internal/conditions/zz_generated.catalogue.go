@@ -178,7 +178,7 @@ var Problems = []Problem{
 	{ReasonConnectorsFailed, "The controller could not write the objects of the connectors.", false},
 	{ReasonTokenFailed, "The controller could not read the token of the tunnel from Cloudflare or write it to its Secret.", false},
 	{ReasonRotationBlocked, "The controller cannot rotate the token now.", true},
-	{ReasonLimitExceeded, "The settings ask for ingress rules, but the routes exceed the limits of ingress rules. The change of the data plane does not begin, and Envoy keeps serving.", true},
+	{ReasonLimitExceeded, "The settings ask for ingress rules, but the routes exceed the limits of ingress rules. The data plane change does not begin, and Envoy keeps serving.", true},
 	{ReasonDataPlaneBlocked, "The data plane cannot change to Envoy: connectors that this controller does not run are connected to the tunnel, or Envoy rejects the configuration. The ingress rules keep serving.", true},
 	{ReasonKubernetesUnavailable, "The Kubernetes API server rejected a request or did not respond.", false},
 	{ReasonFailed, "A step failed.", false},

@@ -32,7 +32,7 @@ func PodProblem(pod *corev1.Pod) string {
 	return fmt.Sprintf("Pod %s is not ready: %s.", pod.Name, strings.TrimSuffix(cause, "."))
 }
 
-// podCause returns why the pod is not ready, or "" if its status does not contain the
+// podCause returns why the pod is not ready, or "" if its status does not give the
 // cause. The text does not change while the cause remains.
 func podCause(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {

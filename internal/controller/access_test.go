@@ -204,7 +204,7 @@ func TestNewLeaderClosesHostnameWhoseRuleIsOutstanding(t *testing.T) {
 			t.Errorf("publication %d serves %q on the open listener", i, got)
 		}
 	}
-	h.wantListeners("after a change of the leader", "", "a.example.com", "a.example.com", "")
+	h.wantListeners("after the leader changed", "", "a.example.com", "a.example.com", "")
 }
 
 // A new leader that cannot read the configuration keeps serving the hostnames whose

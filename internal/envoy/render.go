@@ -27,7 +27,7 @@ type Resources struct {
 	// kept are the routes that a hostname with the placement [Kept] had when its Access changed.
 	// A route that it has lost since then returns 403.
 	kept map[string][]*routev3.Route
-	// closed are the hostnames that the open listener answers with 403.
+	// closed are the hostnames for which the open listener returns 403.
 	closed map[string]bool
 }
 

@@ -71,7 +71,7 @@ func place(host *routev3.VirtualHost, s Serving) *routev3.VirtualHost {
 }
 
 // keep returns the host with the routes that it had before and still has. Where either
-// list has a route that comes first and that the other list lacks, that route answers
+// list has a route that comes first and that the other list lacks, that route returns
 // 403. A request is therefore forwarded only if the same route answers it in both lists.
 // keep also returns the routes before, in which the lost routes return 403: they do not
 // come back.
@@ -136,7 +136,7 @@ func (r *Resources) openRoutes() map[string][]*routev3.Route {
 	return routes
 }
 
-// Close returns the resources with hostnames that the open listener answers with 403. The
+// Close returns the resources with hostnames for which the open listener returns 403. The
 // hostname of the virtual host for all other requests is "*".
 func (r *Resources) Close(names []string) *Resources {
 	closed := *r
@@ -154,7 +154,7 @@ func (r *Resources) Close(names []string) *Resources {
 }
 
 // IsOpen reports, by hostname, whether the open listener has routes for the hostname that
-// do not all answer 403.
+// do not all return 403.
 func (r *Resources) IsOpen() map[string]bool {
 	open := make(map[string]bool, len(r.Open.VirtualHosts))
 	for _, host := range r.Open.VirtualHosts {

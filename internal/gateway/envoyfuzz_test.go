@@ -166,7 +166,7 @@ func wantHarmlessNames(t *testing.T, names []string) {
 }
 
 var (
-	// foreignExpression matches expression parts that RE2 rejects, or compares as bytes.
+	// unsupportedExpression matches expression parts that RE2 rejects, or compares as bytes.
 	unsupportedExpression = regexp.MustCompile(`[^\x00-\x7f]|\\[pP]\{\^?[a-z]|\\x\{0*[1-9a-fA-F][0-9a-fA-F]{2}`)
 	// literalBackslash matches what makes such a part harmless.
 	literalBackslash = regexp.MustCompile(`\\\\|\\Q`)

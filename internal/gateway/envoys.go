@@ -212,7 +212,7 @@ type PendingAccess struct {
 	// Hostnames are, sorted, the rule hostnames that Cloudflare does not have yet.
 	Hostnames []string
 	// Kept are, in order, the hostnames that Envoy still serves without their Access
-	// settings, and Closed the hostnames that it answers with 403.
+	// settings, and Closed the hostnames for which it returns 403.
 	Kept, Closed []string
 }
 

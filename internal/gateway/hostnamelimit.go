@@ -13,18 +13,18 @@ import (
 // for wider hostnames up to the first match for every request.
 //
 // A tenant's route for *.example.com is also in the list for b.example.com. If only other
-// tenants name b.example.com, the route is foreign there: it costs no tenant a route, and
-// is confined if there is no room for it.
+// tenants name b.example.com, the route is there for others: it costs no tenant a route,
+// and is confined if there is no room for it.
 type hostnameLists struct {
 	group   *group
 	limiter *limiter
 	shares  shares
-	// unreliable are the tenants with refused routes. Their matches for every request do
+	// unsettled are the tenants with refused routes. Their matches for every request do
 	// not count as such, because each refusal would expose the wider routes behind it to
 	// another count.
 	unsettled map[limits.Tenant]bool
-	byName     map[string]*hostnameList
-	byRoute    map[*share][]*hostnameList
+	byName    map[string]*hostnameList
+	byRoute   map[*share][]*hostnameList
 	// borrowed counts, by hostname, the rules for redirects of tenants that answer http
 	// first.
 	borrowed map[string]int
@@ -55,7 +55,7 @@ func (l *limiter) limitHostnames(all shares, groups map[string]*group) {
 	}
 }
 
-// refuseAbove refuses routes in a group, and adds their tenants to the unreliable ones.
+// refuseAbove refuses routes in a group, and adds their tenants to the unsettled ones.
 func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, unsettled map[limits.Tenant]bool) {
 	lists := l.newHostnameLists(all, g, groups, unsettled)
 	for _, hostname := range lists.above(hostnameLists.costWithoutOthers) {
@@ -78,7 +78,7 @@ func (l *limiter) refuseAbove(all shares, g *group, groups map[string]*group, un
 	}
 }
 
-// confineAboveHostnames confines the foreign routes for hostnames above the limit.
+// confineAboveHostnames confines routes for others on hostnames above the limit.
 func (l *limiter) confineAboveHostnames(all shares, groups map[string]*group) {
 	for _, name := range sortedHostnames(groups) {
 		lists := l.newHostnameLists(all, groups[name], groups, nil)
@@ -193,14 +193,14 @@ func (x hostnameLists) redirects(hostname string) int {
 	return rules
 }
 
-// isForeign reports whether a tenant's routes for a wider hostname are foreign for the
-// hostname.
+// isForOthers reports whether a tenant's routes for a wider hostname are repeated on the
+// hostname for other tenants.
 func (x hostnameLists) isForOthers(tenant limits.Tenant, hostname string) bool {
 	_, names := x.byName[hostname].costs[tenant]
 	return !names && tenant != x.limiter.first
 }
 
-// costWithoutForeign counts the rules for a hostname without foreign ones.
+// costWithoutOthers counts the rules for a hostname without routes for others.
 func (x hostnameLists) costWithoutOthers(hostname string) int {
 	own := x.byName[hostname]
 	cost := own.all + x.redirects(hostname)
@@ -245,7 +245,7 @@ func (x hostnameLists) routesForOthers(hostname string) []*share {
 	return routes
 }
 
-// demands returns the routes for a hostname that are not foreign, the oldest first, and
+// demands returns the routes for a hostname, without routes for others, the oldest first, and
 // how many rules each has.
 func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 	amounts := map[*share]int{}

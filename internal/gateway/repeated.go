@@ -45,14 +45,14 @@ type repetitions struct {
 	limiter *limiter
 	shares  shares
 	groups  map[string]*group
-	// unreliable are the tenants whose routes may be refused after the count. The count
+	// unsettled are the tenants whose routes may be refused after the count. The count
 	// is then an upper bound: their matches for every request shadow nothing, the Gateway
 	// owner's rules also count for each of their routes with the narrower hostname, and
 	// they are not taken to name hostnames with Access settings.
 	unsettled map[limits.Tenant]bool
 }
 
-// count sets the fields repeated and foreign of every share.
+// count sets repeated and forOthers on every share.
 func (r repetitions) count() {
 	for i := range r.shares {
 		r.shares[i].repeated, r.shares[i].forOthers = 0, 0
@@ -86,8 +86,8 @@ type hostRules struct {
 
 type rulesOfHostname struct {
 	// first is the oldest route with the hostname, or nil: team-a/shop for a.example.com.
-	// Routes whose tenants are unreliable are in unreliable instead.
-	first      *share
+	// Routes whose tenants are unsettled are in unsettled instead.
+	first     *share
 	unsettled []*share
 	// platform are the Gateway owner's routes, and platformCost says how many rules one
 	// repetition of all of them counts as: infra/fallback and 3 for *.example.com. others
@@ -259,7 +259,7 @@ func (r *rulesOfHostname) addList(tenants []limits.Tenant) {
 }
 
 // charge adds the repeated rules to their own routes: in the example, 2 to repeated and 2
-// to foreign for team-a/wide.
+// to forOthers for team-a/wide.
 func (b hostRules) charge() {
 	for _, rules := range b.byHostname {
 		if rules.lists+rules.unnamedLists == 0 {
@@ -276,7 +276,7 @@ func (b hostRules) charge() {
 	}
 }
 
-// foreignRules limits the rules that are repeated for hostnames of other tenants.
+// limitForOthers limits the rules that are repeated for hostnames of other tenants.
 func (l *limiter) limitForOthers() limits.Limit {
 	return limits.Limit{Total: l.class.RulesPerTunnel / 2, First: l.first}
 }

@@ -16,7 +16,7 @@ type share struct {
 	// the rules that it does not need there because of their scheme. It is negative if
 	// the route needs more.
 	hostnames, omitted int
-	// repeated counts the rules that are repeated because of the route, and foreign its
+	// repeated counts the rules that are repeated because of the route, and forOthers its
 	// own rules that are repeated for hostnames of other tenants; see [repetitions].
 	repeated, forOthers int
 	// borrowed counts the rules for the route's redirects that answer http for other

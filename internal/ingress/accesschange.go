@@ -53,7 +53,7 @@ type AccessChanges struct {
 type Exposure struct {
 	envoy.Transition
 	// Kept are the protected hostnames that the open listener still serves, and Closed
-	// the hostnames that it answers with 403, in order.
+	// the hostnames for which it returns 403, in order.
 	Kept, Closed []string
 	// Until is the uptime at which the next kept hostname closes; 0 if there is none.
 	Until time.Duration

@@ -105,7 +105,7 @@ func (c *cluster) changeClass(t *testing.T, change func(*v1alpha1.TunnelConfigur
 	}
 }
 
-func TestWaitFollowsAChangeOfTheDataPlane(t *testing.T) {
+func TestWaitFollowsADataPlaneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clusterWith()
 		c.changeClass(t, func(s *v1alpha1.TunnelConfigurationSpec) { s.DataPlane = new(envoy) })

@@ -18,7 +18,7 @@ func envoyManifests(t *testing.T, oldnew ...string) string {
 
 // With Envoy, a diff shows the routing table, because the tunnel's configuration does
 // not contain the routes.
-func TestDiffShowsTheRoutesOfEnvoy(t *testing.T) {
+func TestDiffShowsEnvoyRoutes(t *testing.T) {
 	unchanged, withIngressRules := envoyManifests(t), envoyManifests(t, "dataPlane: Envoy", "dataPlane: IngressRules")
 	const (
 		headers = "--- routes of Gateway infra/web in the cluster\n+++ routes of Gateway infra/web with the manifests\n"

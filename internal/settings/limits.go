@@ -12,7 +12,7 @@ import (
 const (
 	defaultTunnelsPerNamespace   = 10
 	defaultRulesPerTunnel        = 1000
-	defaultRoutesOfEnvoy         = 20_000
+	defaultEnvoyRoutes           = 20_000
 	defaultRoutesPerHostname     = 1000
 	defaultListenersPerNamespace = 64
 	defaultUpdateBurst           = 20
@@ -76,7 +76,7 @@ func newLimits(set *v1alpha1.Limits, plane v1alpha1.DataPlane) Limits {
 	spec := ptr.Deref(set, v1alpha1.Limits{})
 	rules := int32(defaultRulesPerTunnel)
 	if plane == v1alpha1.DataPlaneEnvoy {
-		rules = defaultRoutesOfEnvoy
+		rules = defaultEnvoyRoutes
 	}
 	updates := ptr.Deref(spec.ConfigurationUpdates, v1alpha1.ConfigurationUpdates{})
 	return Limits{

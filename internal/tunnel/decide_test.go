@@ -98,7 +98,7 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 			want{Action: Wait, Wait: 4 * time.Second, Problem: conditions.ReasonConnectorsFailed},
 		},
 		{
-			"the deletion waits for the pods of the connectors",
+			"the deletion waits for connector pods",
 			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), want{Action: Wait, Wait: 2 * time.Second, Problem: conditions.ReasonConnectorsStopping},
 		},
 		{

@@ -68,9 +68,9 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 		{"a contested configuration requires a user", combine(external, status(contested)), notInEffect(conditions.ReasonContested), "pause the Gateway"},
 		{"the desired configuration of a contested Tunnel is in effect", status(contested), inEffect, ""},
 
-		{"a different account in the settings is not applied, and the message names the account", otherAccount, notInEffect(conditions.ReasonSettingsNotApplied), "The setting account "},
+		{"a different account in the settings is not applied, but named", otherAccount, notInEffect(conditions.ReasonSettingsNotApplied), "The setting account "},
 		{
-			"an existing tunnel in the settings is not applied, and the message names the setting",
+			"an existing tunnel in the settings is not applied, but named",
 			func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherTunnelID} }, notInEffect(conditions.ReasonSettingsNotApplied), "The setting tunnel.existing ",
 		},
 		{
@@ -106,7 +106,7 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 		},
 		{"a Gateway that returns during the deletion is not programmed after a restart", combine(status(deleting), restarted), notInEffect(conditions.ReasonDeletionPending), ""},
 		{
-			"a Gateway whose settings do not agree with the retiring Tunnel waits until the Tunnel is gone",
+			"a Gateway waits until a retiring Tunnel with other settings is gone",
 			combine(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }), notInEffect(conditions.ReasonDeletionPending), "",
 		},
 		{
@@ -148,7 +148,7 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 
 		{"while the credentials are missing, the configuration stays in effect", credentials(CredentialsMissing), inEffect, ""},
 		{"while the credentials are missing, a restart does not change the reported state", combine(restarted, credentials(CredentialsMissing)), pending, "api-token not found"},
-		{"while the credentials are for another account, a restart does not change the reported state", combine(restarted, credentials(CredentialsWrongAccount)), pending, "another account"},
+		{"a restart with another account's credentials does not change the reported state", combine(restarted, credentials(CredentialsWrongAccount)), pending, "another account"},
 		{
 			"while the credentials are missing, a new configuration is not in effect",
 			combine(routesChanged, credentials(CredentialsMissing)), notInEffect(conditions.ReasonCredentialsMissing), "api-token not found",

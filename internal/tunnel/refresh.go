@@ -61,7 +61,7 @@ func (f Facts) refreshDelay() (time.Duration, bool) {
 }
 
 // startRefresh returns the Memory after a reconcile was requested. It ends all backoffs
-// except those that rate limits demand, and makes the tunnel, the configuration, the
+// except for rate limits, and makes the tunnel, the configuration, the
 // token and the connectors due to be read. Requests that Cloudflare may still apply are
 // remembered.
 func (m Memory) startRefresh(f Facts) Memory {

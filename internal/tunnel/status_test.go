@@ -182,7 +182,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 
 		{
-			"a Tunnel whose Gateway is missing keeps its phase until the retirement delay has passed",
+			"a Tunnel without its Gateway keeps its phase until the retirement delay",
 			gatewayGone(time.Second), statusSummary{v1alpha1.TunnelServing, "False GatewayMissing", accepted, "", running}, "Gateway infra/shared is gone",
 		},
 		{
@@ -220,7 +220,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			retiring(credentials(CredentialsMissing)), statusSummary{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "", ""}, "api-token",
 		},
 		{
-			"a Gateway that was deleted while paused blocks the deletion, and the message describes what to do",
+			"a Gateway that was deleted while paused blocks the deletion with instructions",
 			combine(gatewayGone(time.Minute), recordedPaused), statusSummary{v1alpha1.TunnelBlocked, "False Paused", accepted, "", running}, "Set spec.paused of Tunnel infra.shared to false",
 		},
 		{"a retained Tunnel is ready", retiring(withRetain), stopped(v1alpha1.TunnelRetained, "True Retained"), "Delete the Tunnel object"},

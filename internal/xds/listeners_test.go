@@ -138,7 +138,7 @@ func TestEnvoyWithStaticListenersIsServed(t *testing.T) {
 }
 
 // A client that reconnects gets only the listeners that differ from what it has, and
-// loses those that no longer exist.
+// loses listeners that no longer exist.
 func TestReconnectResendsNoListener(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		b.publish(t, publication(1, "v1", "a"))

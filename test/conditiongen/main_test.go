@@ -44,8 +44,7 @@ func TestConditionsPageLinksLeadToAnchors(t *testing.T) {
 	}
 }
 
-// anchors returns the anchors of a page: those of its headings and those that
-// are written in HTML.
+// anchors returns a page's anchors, from headings and from HTML.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, match := range htmlAnchor.FindAllStringSubmatch(page, -1) {

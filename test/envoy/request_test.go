@@ -70,7 +70,7 @@ func (r request) text() string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\n%s\r\n\r\n%s", r.method, r.target, strings.Join(lines, "\r\n"), r.body)
 }
 
-// sent returns the request's headers, and those that the connector adds. If a row has a
+// sent returns the request's headers with the headers that the connector adds. If a row has a
 // scheme, the request has it as the visitor's scheme.
 func (r request) sent() []string {
 	added := connectorHeaders

@@ -48,7 +48,7 @@ type Load struct {
 type Result struct {
 	// Duration is how long the load has run.
 	Duration time.Duration
-	// Requests counts all requests except those that open WebSockets and streams.
+	// Requests counts all requests that open no WebSocket and no stream.
 	Requests int
 	// Failed counts the requests that did not get their whole response with status 200.
 	Failed int

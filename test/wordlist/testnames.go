@@ -12,7 +12,7 @@ import (
 
 // maxTestNameWords limits the names that tests and subtests have. A test with several
 // facts in its name needs subtests instead.
-const maxTestNameWords = 12
+const maxTestNameWords = 14
 
 // testFunctions are functions from testing and Ginkgo whose first argument is a name.
 var testFunctions = []string{"Run", "It", "Entry", "Describe", "Context", "When", "DescribeTable"}
@@ -88,7 +88,7 @@ func rowNames(table *ast.CompositeLit) []testName {
 	var names []testName
 	switch t := table.Type.(type) {
 	case *ast.MapType:
-		if _, imported := t.Value.(*ast.SelectorExpr); imported {
+		if _, imported := t.Value.(*ast.SelectorExpr); imported || isIdent(t.Value, "error") {
 			return nil // usually inputs by their expected message
 		}
 		for _, row := range table.Elts {
@@ -107,6 +107,11 @@ func rowNames(table *ast.CompositeLit) []testName {
 		}
 	}
 	return names
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	ident, ok := e.(*ast.Ident)
+	return ok && ident.Name == name
 }
 
 func firstFieldIsName(e ast.Expr) bool {

@@ -34,8 +34,8 @@ type Options struct {
 	// Dial connects to an origin. network is "tcp", and address is the "host:port" in the
 	// rule's service. Nil selects a plain [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// DialConnector connects to an origin on a loopback address, which is in the pod of
-	// the connector that carries the request. connector is the pod's host name, which the
+	// DialConnector connects to an origin on a loopback address, which is in the
+	// connector pod that carries the request. connector is the pod's host name, which the
 	// connector sent to [Server.Edge]. For requests to all origins, the data path selects
 	// in turn from the connectors that sent a host name, and returns 530 if none is
 	// connected. Nil selects Dial, which needs no connectors.

@@ -48,7 +48,7 @@ func TestEnvoyAlertsWithARealController(t *testing.T) {
 	first = b.connect("shared", false)
 	b.await("data_plane_ready", "shared", 1)
 	s.last(b, 10)
-	s.wantAlerts("after a change of the leader")
+	s.wantAlerts("after the leader changed")
 
 	first.rejectsRoutes.Store(true)
 	b.setPath("shared", "/rejected")
