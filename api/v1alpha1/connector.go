@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// MaxReplicas is the maximum number of connectors of a tunnel. Cloudflare sets
-// this limit.
+// MaxReplicas is the maximum number of connectors per tunnel. Cloudflare sets this
+// limit.
 const MaxReplicas = 25
 
 // DefaultReplicas is the number of connectors when both [Connector.Replicas] and
 // [Connector.Autoscaling] are unset.
 const DefaultReplicas = 2
 
-// Connector configures the connectors of a Gateway: a Deployment of cloudflared
-// in the controller's namespace.
+// Connector configures a Gateway's connectors: a cloudflared Deployment in the
+// controller's namespace.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="connector has both replicas and autoscaling: set only one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.claims)",message="connector.resources has claims, which are not supported: set only limits and requests"
@@ -36,16 +36,15 @@ type Connector struct {
 	// +kubebuilder:validation:Maximum=25
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Autoscaling makes a HorizontalPodAutoscaler set the number of connectors.
-	// Default: no autoscaling.
+	// Autoscaling makes a HorizontalPodAutoscaler scale the connectors. Default: no
+	// autoscaling.
 	//
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// Image is the container image of cloudflared. Default: the official image, in
-	// the version that the controller was tested with. Only the TunnelConfiguration
-	// of a GatewayClass may set it, because the container receives the token of the
-	// tunnel.
+	// Image is the cloudflared container image. Default: the official image, in the
+	// version that the controller was tested with. Only a GatewayClass's
+	// TunnelConfiguration may set it, because the container receives the tunnel token.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
@@ -53,7 +52,7 @@ type Connector struct {
 	Image *string `json:"image,omitempty"`
 
 	// Envoy configures the Envoy proxy beside each connector. It has no effect with
-	// dataPlane IngressRules. Only the TunnelConfiguration of a GatewayClass may set it.
+	// dataPlane IngressRules. Only a GatewayClass's TunnelConfiguration may set it.
 	//
 	// +optional
 	Envoy *EnvoyProxy `json:"envoy,omitempty"`
@@ -66,41 +65,41 @@ type Connector struct {
 	// +optional
 	Protocol *Protocol `json:"protocol,omitempty"`
 
-	// EdgeIPVersion is the version of the IP addresses of Cloudflare's edge to which a
-	// connector connects. Auto uses the version that the resolver of the pod prefers, and
-	// falls back to the other one. Default: Auto.
+	// EdgeIPVersion is the IP version with which a connector connects to Cloudflare's
+	// edge. Auto uses the version that the pod's resolver prefers, and falls back to
+	// the other version. Default: Auto.
 	//
 	// +optional
 	EdgeIPVersion *EdgeIPVersion `json:"edgeIPVersion,omitempty"`
 
-	// LogLevel is the minimum severity of the messages that a connector and the Envoy
-	// beside it log. Default: info.
+	// LogLevel is the minimum severity for log messages from a connector and the Envoy
+	// beside it. Default: info.
 	//
 	// +optional
 	LogLevel *LogLevel `json:"logLevel,omitempty"`
 
 	// Metrics determines where a connector serves its metrics port. Pod serves it on
-	// the address of the pod. Loopback serves it on 127.0.0.1 in the pod, so that no
-	// other pod can connect, even if the network plugin does not enforce
-	// NetworkPolicies; the kubelet then runs the probes in the container, and Envoy
-	// serves no metrics. Default: Pod. Only the TunnelConfiguration of a GatewayClass may set it.
+	// the pod's address. Loopback serves it on 127.0.0.1 in the pod, so that no other
+	// pod can connect, even if the network plugin does not enforce NetworkPolicies; the
+	// kubelet then runs the probes in the container, and Envoy serves no metrics.
+	// Default: Pod. Only a GatewayClass's TunnelConfiguration may set it.
 	//
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
 
-	// MetricsFrom selects the pods that may connect to the metrics port of the
-	// connectors and, with dataPlane Envoy, to the metrics of Envoy. The port of the
-	// connectors serves not only metrics but also the configuration of the tunnel and
-	// profiles. The restriction requires a network plugin that enforces NetworkPolicies.
-	// metricsFrom must be empty if metrics is Loopback. Default: none, so that no pod may
-	// connect. Only the TunnelConfiguration of a GatewayClass may set it.
+	// MetricsFrom selects the pods that may connect to the connector metrics port and,
+	// with dataPlane Envoy, to the Envoy metrics. The connector metrics port serves not
+	// only metrics but also the tunnel configuration and profiles. The restriction
+	// requires a network plugin that enforces NetworkPolicies. metricsFrom must be
+	// empty if metrics is Loopback. Default: none, so that no pod may connect. Only a
+	// GatewayClass's TunnelConfiguration may set it.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	MetricsFrom []MetricsPeer `json:"metricsFrom,omitempty"`
 
-	// Resources are the resource requests and limits of a connector. Default: a
+	// Resources are the resource requests and limits for each connector. Default: a
 	// request for 128Mi of memory, unless resources sets a request or a limit for
 	// memory, and no limit.
 	//
@@ -142,8 +141,8 @@ type Connector struct {
 	// +kubebuilder:validation:MaxItems=16
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// PodAnnotations are annotations of the connector pods, in addition to the
-	// annotations in spec.infrastructure of the Gateway. Default: none.
+	// PodAnnotations are annotations for the connector pods, in addition to the
+	// annotations in the Gateway's spec.infrastructure. Default: none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
@@ -151,8 +150,8 @@ type Connector struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('tunnelgateway.dev/') && !key.startsWith('gateway.networking.k8s.io/'))",message="podAnnotations has a key with the prefix tunnelgateway.dev/ or gateway.networking.k8s.io/, which only the controller sets: remove it"
 	PodAnnotations map[string]AnnotationValue `json:"podAnnotations,omitempty"`
 
-	// PodLabels are labels of the connector pods, in addition to the labels in
-	// spec.infrastructure of the Gateway. Default: none.
+	// PodLabels are labels for the connector pods, in addition to the labels in the
+	// Gateway's spec.infrastructure. Default: none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
@@ -160,12 +159,12 @@ type Connector struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('tunnelgateway.dev/') && !key.startsWith('gateway.networking.k8s.io/'))",message="podLabels has a key with the prefix tunnelgateway.dev/ or gateway.networking.k8s.io/, which only the controller sets: remove it"
 	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
 
-	// AllowedMetadataPrefixes lists the key prefixes of the labels and annotations
-	// that the controller copies from spec.infrastructure of a Gateway to the
-	// connectors. The prefix of the key example.com/team is example.com. Prefixes
-	// that belong to Kubernetes or to this controller are not valid. Default: none, so
-	// that the controller copies nothing. Only the TunnelConfiguration of a GatewayClass may
-	// set it.
+	// AllowedMetadataPrefixes lists key prefixes. The controller copies labels and
+	// annotations with these prefixes from a Gateway's spec.infrastructure to the
+	// connectors. For example, the key example.com/team has the prefix example.com.
+	// Prefixes that belong to Kubernetes or to this controller are not valid. Default:
+	// none, so that the controller copies nothing. Only a GatewayClass's
+	// TunnelConfiguration may set it.
 	//
 	// +optional
 	// +listType=set
@@ -175,15 +174,15 @@ type Connector struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !['tunnelgateway.dev', 'kubernetes.io', 'k8s.io', 'gateway.networking.k8s.io'].exists(r, p == r || p.endsWith('.' + r)))",message="allowedMetadataPrefixes has tunnelgateway.dev, kubernetes.io, k8s.io, gateway.networking.k8s.io or a subdomain of one of them: remove it"
 	AllowedMetadataPrefixes []string `json:"allowedMetadataPrefixes,omitempty"`
 
-	// TokenRotation is the interval at which the controller rotates the token of
-	// the tunnel. The minimum is 24h. Default: no rotation.
+	// TokenRotation is the interval at which the controller rotates the tunnel token.
+	// The minimum is 24h. Default: no rotation.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) >= duration('24h')",message="must be at least 24h"
 	TokenRotation *Duration `json:"tokenRotation,omitempty"`
 
-	// ReadyDelay is the time after the start of a connector before its readiness is
-	// checked. Cloudflare's edge takes up to ten seconds until it sends requests to a new
+	// ReadyDelay is the time from a connector's start to its first readiness check.
+	// Cloudflare's edge takes up to ten seconds until it sends requests to a new
 	// connector, and Kubernetes stops earlier connectors as soon as new ones are ready.
 	// The maximum is 2m. Default: 15s.
 	//
@@ -191,10 +190,10 @@ type Connector struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) <= duration('2m')",message="must be at most 2m"
 	ReadyDelay *Delay `json:"readyDelay,omitempty"`
 
-	// GracePeriod is the time for which a terminating connector serves requests that are
-	// in flight or still arrive. Cloudflare's edge sends requests to a terminating
-	// connector for up to ten seconds, so a shorter time can lose requests. The maximum is
-	// 3m, which is the limit of cloudflared. Default: 30s.
+	// GracePeriod is the time for which a terminating connector serves requests that
+	// are in flight or still arrive. Cloudflare's edge sends requests to a terminating
+	// connector for up to ten seconds, so a shorter time can lose requests. The maximum
+	// is 3m, which is cloudflared's limit. Default: 30s.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) <= duration('3m')",message="must be at most 3m, which is the limit of cloudflared"
@@ -212,8 +211,8 @@ type Connector struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.claims)",message="connector.envoy.resources has claims, which are not supported: set only limits and requests"
 type EnvoyProxy struct {
-	// Image is the container image of Envoy. Default: the official image without a
-	// shell, in the version that the controller was tested with.
+	// Image is the Envoy container image. Default: the official image without a shell,
+	// in the version that the controller was tested with.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
@@ -227,9 +226,9 @@ type EnvoyProxy struct {
 	// +kubebuilder:validation:Maximum=64
 	Concurrency *int32 `json:"concurrency,omitempty"`
 
-	// Resources are the resource requests and limits of an Envoy. With dataPlane Envoy,
-	// connector.autoscaling requires a request for cpu here too, because a
-	// HorizontalPodAutoscaler considers all containers of a pod. Default: a request for
+	// Resources are the resource requests and limits for each Envoy. With dataPlane
+	// Envoy, connector.autoscaling requires a request for cpu here too, because a
+	// HorizontalPodAutoscaler considers all containers in a pod. Default: a request for
 	// 128Mi of memory, unless resources sets a request or a limit for memory, and no
 	// limit.
 	//
@@ -243,19 +242,18 @@ type EnvoyProxy struct {
 type Metrics string
 
 const (
-	// MetricsPod serves the metrics port on the address of the pod. It is the
-	// default.
+	// MetricsPod serves the metrics port on the pod's address. It is the default.
 	MetricsPod Metrics = "Pod"
 	// MetricsLoopback serves the metrics port on 127.0.0.1 in the pod.
 	MetricsLoopback Metrics = "Loopback"
 )
 
-// MetricsPeer selects pods, like an entry of from in a NetworkPolicy. If it has both
-// selectors, both must match.
+// MetricsPeer selects pods, like an entry in a NetworkPolicy's from list. If it has
+// both selectors, both must match.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.namespaceSelector) || has(self.podSelector)",message="an entry of metricsFrom is empty: set namespaceSelector, podSelector or both, or remove the entry"
 type MetricsPeer struct {
-	// NamespaceSelector selects the namespaces of the pods. An empty selector
+	// NamespaceSelector selects the namespaces that contain the pods. An empty selector
 	// selects all namespaces. Default: the controller's namespace.
 	//
 	// +optional
@@ -267,30 +265,30 @@ type MetricsPeer struct {
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 }
 
-// Autoscaling makes a HorizontalPodAutoscaler set the number of connectors.
+// Autoscaling makes a HorizontalPodAutoscaler scale the connectors.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is greater than maxReplicas: lower minReplicas or raise maxReplicas"
 type Autoscaling struct {
-	// MinReplicas is the minimum number of connectors. Default: 2, or maxReplicas
-	// if that is lower.
+	// MinReplicas is the minimum number of connectors. Default: 2, or maxReplicas if
+	// that is lower.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=25
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the maximum number of connectors. Cloudflare limits a tunnel
-	// to 25 connectors. Default: 25.
+	// MaxReplicas is the maximum number of connectors. Cloudflare limits a tunnel to 25
+	// connectors. Default: 25.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=25
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// TargetCPUUtilizationPercentage is the target average CPU utilization of the
-	// connectors, in percent of their CPU request. It requires a request for cpu in
-	// connector.resources, and with dataPlane Envoy also in connector.envoy.resources.
-	// Default: 80.
+	// TargetCPUUtilizationPercentage is the target for the connectors' average CPU
+	// utilization, as a percentage of their CPU request. It requires a request for cpu
+	// in connector.resources, and with dataPlane Envoy also in
+	// connector.envoy.resources. Default: 80.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -303,15 +301,15 @@ type Autoscaling struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="podDisruptionBudget must have either minAvailable or maxUnavailable, but not both"
 type PodDisruptionBudget struct {
-	// MinAvailable is the number or the percentage of connectors that must remain
+	// MinAvailable is the number or percentage of connectors that must remain
 	// available, for example 1 or "50%".
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="must be a non-negative number, or a percentage from \"0%\" to \"100%\""
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
-	// MaxUnavailable is the number or the percentage of connectors that may be
-	// unavailable, for example 1 or "50%".
+	// MaxUnavailable is the number or percentage of connectors that may be unavailable,
+	// for example 1 or "50%".
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="must be a non-negative number, or a percentage from \"0%\" to \"100%\""
@@ -333,7 +331,7 @@ const (
 	ProtocolQUIC Protocol = "quic"
 )
 
-// EdgeIPVersion is a version of the IP addresses of Cloudflare's edge.
+// EdgeIPVersion is the IP version for connections to Cloudflare's edge.
 //
 // +kubebuilder:validation:Enum=Auto;"4";"6"
 type EdgeIPVersion string
@@ -348,7 +346,7 @@ const (
 	EdgeIPVersion6 EdgeIPVersion = "6"
 )
 
-// LogLevel is a minimum severity of log messages.
+// LogLevel is the minimum severity for log messages.
 //
 // +kubebuilder:validation:Enum=debug;info;warn;error;fatal
 type LogLevel string
@@ -366,12 +364,12 @@ const (
 	LogLevelFatal LogLevel = "fatal"
 )
 
-// AnnotationValue is the value of an annotation.
+// AnnotationValue is an annotation value.
 //
 // +kubebuilder:validation:MaxLength=4096
 type AnnotationValue string
 
-// LabelValue is the value of a label.
+// LabelValue is a label value.
 //
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:XValidation:rule="self.matches('^(([0-9A-Za-z][0-9A-Za-z_.-]*)?[0-9A-Za-z])?$')",message="must be a label value: up to 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or a digit"
