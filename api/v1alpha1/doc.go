@@ -1,13 +1,13 @@
-// Package v1alpha1 contains the types of the API group tunnelgateway.dev, which
+// Package v1alpha1 contains the API types in the group tunnelgateway.dev, which
 // describe the infrastructure behind a Gateway's listeners. Only types, their
 // validation and their registration belong here. Package settings merges two
 // TunnelConfigurations.
 //
-// Markers define the validation: the schema and the CEL rules of the
-// CustomResourceDefinitions. Only the key of a list has a default in the schema.
-// Other fields must stay unset, because the settings of the GatewayClass and the
-// Gateway are merged before defaults are applied. A default in a comment is the
-// value of a field that is unset after merging.
+// Markers define the validation: the schema and the CEL rules in the
+// CustomResourceDefinitions. Only list keys have defaults in the schema. Other fields
+// must stay unset, because the controller merges the settings from the GatewayClass and
+// the Gateway before it applies defaults. A default in a comment applies if a field is
+// unset after merging.
 //
 // +kubebuilder:object:generate=true
 // +groupName=tunnelgateway.dev
