@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of the types in this package.
+// GroupName is the API group for the types in this package.
 const GroupName = "tunnelgateway.dev"
 
-// BundleVersionAnnotation is the annotation of a CustomResourceDefinition with the
-// release that contains it: a semantic version with the prefix v. The markers of
-// the types set it. A test compares it with the version of the chart.
+// BundleVersionAnnotation on a CustomResourceDefinition is the release that contains
+// it: a semantic version with the prefix v. Markers on the types set it. A test
+// compares it with the chart version.
 const BundleVersionAnnotation = "tunnelgateway.dev/bundle-version"
 
 var (
-	// GroupVersion is the API group and version of the types in this package.
+	// GroupVersion is the API group and version for the types in this package.
 	GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
