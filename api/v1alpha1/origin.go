@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// OriginRequest configures how a connector connects to a backend. The fields and
-// their defaults are the same as in cloudflared's originRequest. A field that is
-// not set for a listener has the value of the tunnel.
+// OriginRequest configures how a connector connects to a backend. The fields and their
+// defaults are the same as in cloudflared's originRequest. A listener inherits the
+// tunnel's value for each field that it does not set.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.matchSNItoHost) && self.matchSNItoHost && has(self.http2Origin) && self.http2Origin)",message="originRequest has both matchSNItoHost and http2Origin: cloudflared cannot use HTTP/2 to the backend with matchSNItoHost, so set one of them to false"
 type OriginRequest struct {
@@ -47,67 +47,65 @@ type OriginRequest struct {
 	// +optional
 	NoHappyEyeballs *bool `json:"noHappyEyeballs,omitempty"`
 
-	// MatchSNIToHost makes the server name (SNI) of the TLS handshake with the
-	// backend equal to the host of the request. It disables http2Origin. Default:
-	// false.
+	// MatchSNIToHost makes connectors send the request's host as the server name (SNI)
+	// in the TLS handshake with the backend. It disables http2Origin. Default: false.
 	//
 	// +optional
 	MatchSNIToHost *bool `json:"matchSNItoHost,omitempty"`
 
-	// NoTLSVerify disables the verification of the backend's certificate. Default:
-	// false.
+	// NoTLSVerify disables certificate verification for the backend. Default: false.
 	//
 	// +optional
 	NoTLSVerify *bool `json:"noTLSVerify,omitempty"`
 
-	// DisableChunkedEncoding disables chunked transfer encoding of requests to the
+	// DisableChunkedEncoding disables chunked transfer encoding for requests to the
 	// backend. Some WSGI servers require it. Default: false.
 	//
 	// +optional
 	DisableChunkedEncoding *bool `json:"disableChunkedEncoding,omitempty"`
 
-	// HTTP2Origin makes connectors use HTTP/2 to a backend with TLS. The rules of
+	// HTTP2Origin makes connectors use HTTP/2 to a backend with TLS. Rules from
 	// GRPCRoutes always use HTTP/2, because gRPC requires it. Default: false.
 	//
 	// +optional
 	HTTP2Origin *bool `json:"http2Origin,omitempty"`
 
-	// HTTPHostHeader is the Host header that the backend receives. Default: the
-	// empty string, which keeps the Host header of the request.
+	// HTTPHostHeader is the Host header that the backend receives. Default: the empty
+	// string, which keeps the request's Host header.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=259
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:\\\\[\\\\]-]*$')",message="must be a host with an optional port, such as internal.example.com:8443"
 	HTTPHostHeader *string `json:"httpHostHeader,omitempty"`
 
-	// OriginServerName is the name that the backend's certificate must be valid
-	// for. Connectors also send it as the server name (SNI). Default: the empty
-	// string, which means the hostname of the backend.
+	// OriginServerName is the name for which the backend certificate must be valid.
+	// Connectors also send it as the server name (SNI). Default: the empty string,
+	// which means the backend hostname.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?([.][0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?)*)?$')",message="must be a hostname without a port, such as internal.example.com"
 	OriginServerName *string `json:"originServerName,omitempty"`
 
-	// CAPool is the absolute path, in the connector's container, of the file with
-	// the certificate authorities that verify backends. Only the TunnelConfiguration
-	// of a GatewayClass may set it, because connectors read the whole file. Default:
-	// the empty string, which means the certificate authorities of the container's
-	// system.
+	// CAPool is the absolute path, in the connector's container, to a file with the
+	// certificate authorities that verify backends. Only a GatewayClass's
+	// TunnelConfiguration may set it, because connectors read the whole file. Default:
+	// the empty string, which means the system certificate authorities in the
+	// container.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('/')",message="must be an absolute path in the connector's container, such as /etc/backend-ca/ca.crt"
 	CAPool *string `json:"caPool,omitempty"`
 
-	// ProxyType is the type of the proxy that a connector runs for TCP: socks for
-	// SOCKS5, or the empty string for a regular proxy. Default: the empty string.
+	// ProxyType is the kind of proxy that a connector runs for TCP: socks for SOCKS5,
+	// or the empty string for a regular proxy. Default: the empty string.
 	//
 	// +optional
 	ProxyType *ProxyType `json:"proxyType,omitempty"`
 }
 
-// ProxyType is a type of proxy.
+// ProxyType is the kind of proxy that a connector runs for TCP.
 //
 // +kubebuilder:validation:Enum="";socks
 type ProxyType string
@@ -123,15 +121,15 @@ const (
 // seconds, for example 30s or 1m30s. cloudflared rejects a configuration with
 // fractions of a second.
 //
-// It is a string, so that the controller can decode every stored object, also an object
-// from before a change of the validation.
+// It is a string, so that the controller can decode every stored object, even an object
+// from before the validation changed.
 //
 // +kubebuilder:validation:MaxLength=18
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}[hms]){1,3}$') && duration(self) > duration('0s')",message="must be a positive number of whole seconds, written in hours, minutes and seconds, such as 30s or 1m30s"
 type Duration string
 
-// Seconds returns the duration in seconds. It returns an error if the duration is
-// not valid, which the validation of the CustomResourceDefinition prevents.
+// Seconds returns the duration in seconds. It returns an error if the duration is not
+// valid, which the CustomResourceDefinition's validation prevents.
 func (d Duration) Seconds() (int64, error) {
 	seconds, err := Delay(d).Seconds()
 	if err == nil && seconds == 0 {
@@ -146,8 +144,8 @@ func (d Duration) Seconds() (int64, error) {
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}[hms]){1,3}$')",message="must be a number of whole seconds, written in hours, minutes and seconds, such as 0s, 15s or 1m30s"
 type Delay string
 
-// Seconds returns the delay in seconds. It returns an error if the delay is not valid, which
-// the validation of the CustomResourceDefinition prevents.
+// Seconds returns the delay in seconds. It returns an error if the delay is not valid,
+// which the CustomResourceDefinition's validation prevents.
 func (d Delay) Seconds() (int64, error) {
 	parsed, err := time.ParseDuration(string(d))
 	if err != nil {
