@@ -4,10 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Tunnel represents the Cloudflare tunnel of one Gateway. The controller creates
-// it in the controller's namespace, to record the resources that it manages at
-// Cloudflare and to report the state of the tunnel. The controller ignores
-// Tunnels in other namespaces.
+// Tunnel represents one Gateway's Cloudflare tunnel. The controller creates it in the
+// controller's namespace, to record the resources that it manages at Cloudflare and to
+// report the tunnel's state. The controller ignores Tunnels in other namespaces.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,15 +27,15 @@ type Tunnel struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state of the tunnel. The controller writes it. Once the
-	// Gateway is gone, an administrator can change deletionPolicy and paused.
+	// Spec is the desired state. The controller writes it. Once the Gateway is gone, an
+	// administrator can change deletionPolicy and paused.
 	//
 	// +required
 	Spec TunnelSpec `json:"spec,omitzero"`
 
-	// Status is the observed state of the tunnel, and the record of the resources
-	// that the controller manages at Cloudflare. The API server keeps fields that it
-	// does not know, which a newer version of the controller has written.
+	// Status is the observed state, and records the resources that the controller
+	// manages at Cloudflare. The API server keeps fields that it does not know, which a
+	// newer controller version has written.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -53,10 +52,10 @@ type TunnelList struct {
 	Items []Tunnel `json:"items"`
 }
 
-// TunnelSpec is the desired state of a tunnel. The fields gateway,
-// controllerName, clusterUID, accountID, name and existing identify the tunnel
-// and are immutable, except existing.takeover. To switch a Gateway to another
-// tunnel, an administrator deletes the Tunnel object.
+// TunnelSpec is a tunnel's desired state. The fields gateway, controllerName,
+// clusterUID, accountID, name and existing identify the tunnel and are immutable,
+// except existing.takeover. To switch a Gateway to another tunnel, an administrator
+// deletes the Tunnel object.
 //
 // +kubebuilder:validation:XValidation:rule="self.gateway == oldSelf.gateway && self.controllerName == oldSelf.controllerName && self.clusterUID == oldSelf.clusterUID && self.accountID == oldSelf.accountID && self.name == oldSelf.name",message="gateway, controllerName, clusterUID, accountID and name cannot be changed: delete the Tunnel to switch its Gateway to another tunnel"
 // +kubebuilder:validation:XValidation:rule="has(self.existing) == has(oldSelf.existing) && (!has(self.existing) || self.existing.id == oldSelf.existing.id)",message="existing cannot be added, removed or given another id: delete the Tunnel to switch its Gateway to another tunnel"
@@ -66,32 +65,32 @@ type TunnelSpec struct {
 	// +required
 	Gateway GatewayReference `json:"gateway,omitzero"`
 
-	// ControllerName is the name of the controller that manages the tunnel.
+	// ControllerName names the controller that manages the tunnel.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ControllerName string `json:"controllerName"`
 
-	// ClusterUID is the UID of the namespace kube-system of the cluster that
-	// manages the tunnel. The controller does not manage a Tunnel with the UID of
-	// another cluster, for example after the restore of a backup. The phase of such a
-	// Tunnel is Blocked.
+	// ClusterUID identifies the cluster that manages the tunnel: it is the UID of the
+	// namespace kube-system. The controller does not manage a Tunnel with another
+	// cluster's UID, for example after a backup was restored. Such a Tunnel is in the
+	// phase Blocked.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	ClusterUID string `json:"clusterUID"`
 
-	// AccountID is the ID of the Cloudflare account that owns the tunnel.
+	// AccountID identifies the Cloudflare account that owns the tunnel.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	AccountID string `json:"accountID"`
 
-	// Name is the name of the tunnel at Cloudflare. The controller uses it to find
-	// the tunnel. An adopted tunnel keeps its own name.
+	// Name is the tunnel name at Cloudflare. The controller uses it to find the tunnel.
+	// An adopted tunnel keeps its own name.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -111,9 +110,9 @@ type TunnelSpec struct {
 	// +required
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy"`
 
-	// Credentials refers to the Secret with the API token, in the namespace of the
-	// Tunnel. Default: the token in the controller's configuration, which is valid
-	// only for the controller's own account.
+	// Credentials refers to the Secret with the API token, in the Tunnel's namespace.
+	// Default: the token in the controller's configuration, which is valid only for the
+	// controller's own account.
 	//
 	// +optional
 	Credentials *SecretKeyReference `json:"credentials,omitempty"`
@@ -126,14 +125,14 @@ type TunnelSpec struct {
 
 // GatewayReference refers to a Gateway.
 type GatewayReference struct {
-	// Namespace is the namespace of the Gateway.
+	// Namespace is the Gateway namespace.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
 
-	// Name is the name of the Gateway.
+	// Name is the Gateway name.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -143,38 +142,38 @@ type GatewayReference struct {
 
 // AdoptedTunnel identifies a tunnel that the controller did not create.
 type AdoptedTunnel struct {
-	// ID is the ID of the tunnel.
+	// ID is the tunnel ID.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=36
 	ID string `json:"id"`
 
-	// Takeover permits the controller to replace a configuration of the tunnel
-	// that the controller did not write. Default: false.
+	// Takeover permits the controller to replace a tunnel configuration that it did not
+	// write. Default: false.
 	//
 	// +optional
 	Takeover bool `json:"takeover,omitempty"`
 }
 
-// TunnelStatus is the observed state of a tunnel, and the record of the resources
-// that the controller manages at Cloudflare.
+// TunnelStatus is a tunnel's observed state, and records the resources that the
+// controller manages at Cloudflare.
 type TunnelStatus struct {
-	// SchemaVersion is the version of the schema by which the controller records and
-	// serves the tunnel. A controller that does not support the version changes
-	// neither the tunnel nor its connectors. See docs/upgrade.md, "Roll back".
+	// SchemaVersion is the schema version by which the controller records and serves
+	// the tunnel. A controller that does not support the version changes neither the
+	// tunnel nor its connectors. See docs/upgrade.md, "Roll back".
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SchemaVersion int32 `json:"schemaVersion,omitempty"`
 
-	// TunnelID is the ID of the tunnel at Cloudflare.
+	// TunnelID is the tunnel ID at Cloudflare.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=36
 	TunnelID string `json:"tunnelID,omitempty"`
 
-	// GatewayUID is the UID of the Gateway that the tunnel served last.
+	// GatewayUID identifies the Gateway that the tunnel served last.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -219,14 +218,14 @@ type TunnelStatus struct {
 	HTTP2 bool `json:"http2,omitempty"`
 
 	// DataPlane is the data plane that serves the Gateway. The controller records the
-	// data plane of the settings before it uses the tunnel. A Tunnel with a tunnelID and
-	// without a dataPlane has ingress rules.
+	// data plane in the settings before it uses the tunnel. A Tunnel with a tunnelID
+	// and without a dataPlane has ingress rules.
 	//
 	// +optional
 	DataPlane DataPlane `json:"dataPlane,omitempty"`
 
-	// DataPlaneChange is the change of the data plane in progress. The
-	// DataPlaneApplied condition describes what the change waits for.
+	// DataPlaneChange is the data plane change in progress. The DataPlaneApplied
+	// condition describes what the change waits for.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -239,14 +238,14 @@ type TunnelStatus struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Configuration ConfigurationRecord `json:"configuration,omitzero"`
 
-	// Token is the state of the token that the connectors use.
+	// Token reports on the token that the connectors use.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Token TokenStatus `json:"token,omitzero"`
 
-	// Reconciled is the last value of the annotation tunnelgateway.dev/reconcile that
-	// the controller has handled. After a new value, the controller ends its backoffs
+	// Reconciled is the last value that the controller has handled for the annotation
+	// tunnelgateway.dev/reconcile. After a new value, the controller ends its backoffs
 	// and reads the configuration, the token and the connections again. It sets
 	// reconciled, together with the conditions, when the desired configuration is in
 	// effect, or when the conditions report that a user must act.
@@ -255,7 +254,7 @@ type TunnelStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Reconciled string `json:"reconciled,omitempty"`
 
-	// Connectors is the state of the connectors.
+	// Connectors reports how many connectors are desired and ready.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -266,19 +265,19 @@ type TunnelStatus struct {
 	// +optional
 	Hostnames *int32 `json:"hostnames,omitempty"`
 
-	// Phase summarizes the state of the tunnel.
+	// Phase summarizes the tunnel's state.
 	//
 	// +optional
 	Phase TunnelPhase `json:"phase,omitempty"`
 
-	// Gateway is the namespace/name of the Gateway, for the output of kubectl get.
+	// Gateway is the Gateway's namespace/name, for kubectl get.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	Gateway string `json:"gateway,omitempty"`
 
-	// Conditions describe the state of the tunnel. Their types are Ready,
-	// CredentialsValid, ConfigurationApplied, ConnectorsReady and DataPlaneApplied.
+	// Conditions describe the tunnel's state. Their types are Ready, CredentialsValid,
+	// ConfigurationApplied, ConnectorsReady and DataPlaneApplied.
 	//
 	// +optional
 	// +listType=map
@@ -304,36 +303,37 @@ type ConfigurationRecord struct {
 	Previous string `json:"previous,omitempty"`
 
 	// Late is the hash of an earlier configuration that may still take effect, because
-	// Cloudflare had not answered its write request when the controller sent the last one.
+	// Cloudflare had not responded to its write request when the controller sent the
+	// last request.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Late string `json:"late,omitempty"`
 }
 
-// TokenStatus is the state of the token that the connectors use.
+// TokenStatus reports on the token that the connectors use.
 type TokenStatus struct {
-	// Requested is the value of the annotation tunnelgateway.dev/rotate-token of
-	// the last rotation, or of the rotation in progress.
+	// Requested is the value that the annotation tunnelgateway.dev/rotate-token had for
+	// the last rotation, or for the rotation in progress.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Requested string `json:"requested,omitempty"`
 
-	// RotatedAt is the time of the last rotation, or the time when the controller
-	// first read the token.
+	// RotatedAt is when the last rotation happened, or when the controller first read
+	// the token.
 	//
 	// +optional
 	RotatedAt *metav1.Time `json:"rotatedAt,omitempty"`
 
-	// Phase is the phase of a rotation of the token. It is empty when no rotation
-	// is in progress.
+	// Phase is the phase of a token rotation. It is empty when no rotation is in
+	// progress.
 	//
 	// +optional
 	Phase TokenPhase `json:"phase,omitempty"`
 }
 
-// TokenPhase is the phase of a rotation of the token.
+// TokenPhase is a phase in a token rotation.
 //
 // +kubebuilder:validation:Enum=Rotating;Rolling;Disconnecting
 type TokenPhase string
@@ -348,26 +348,26 @@ const (
 	TokenDisconnecting TokenPhase = "Disconnecting"
 )
 
-// ConnectorsStatus is the state of the connectors.
+// ConnectorsStatus counts a tunnel's connectors.
 type ConnectorsStatus struct {
 	// Desired is the desired number of connectors.
 	//
 	// +optional
 	Desired int32 `json:"desired,omitempty"`
 
-	// Ready is the number of connectors that are connected to Cloudflare.
+	// Ready counts the connectors that are connected to Cloudflare.
 	//
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
 
-	// Summary is ready/desired, for the output of kubectl get.
+	// Summary is ready/desired, for kubectl get.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Summary string `json:"summary,omitempty"`
 }
 
-// TunnelPhase summarizes the state of a tunnel.
+// TunnelPhase summarizes a tunnel's state.
 //
 // +kubebuilder:validation:Enum=Claiming;Locating;Configuring;Serving;Retiring;Deleting;Retained;Blocked
 type TunnelPhase string
@@ -383,8 +383,8 @@ const (
 	TunnelConfiguring TunnelPhase = "Configuring"
 	// TunnelServing means that the tunnel serves the Gateway.
 	TunnelServing TunnelPhase = "Serving"
-	// TunnelRetiring means that the Gateway is gone and the controller prepares the
-	// deletion of the tunnel.
+	// TunnelRetiring means that the Gateway is gone and the controller prepares to
+	// delete the tunnel.
 	TunnelRetiring TunnelPhase = "Retiring"
 	// TunnelDeleting means that the controller deletes the tunnel at Cloudflare.
 	TunnelDeleting TunnelPhase = "Deleting"
