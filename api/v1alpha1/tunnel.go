@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Connectors",type=string,JSONPath=`.status.connectors.summary`,description="Ready and desired connectors"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="The phase of the tunnel's lifecycle"
 // +kubebuilder:printcolumn:name="Data Plane",type=string,priority=1,JSONPath=`.status.dataPlane`,description="The data plane that serves the Gateway"
-// +kubebuilder:printcolumn:name="Change",type=string,priority=1,JSONPath=`.status.dataPlaneChange.phase`,description="The phase of a change of the data plane"
+// +kubebuilder:printcolumn:name="Change",type=string,priority=1,JSONPath=`.status.dataPlaneChange.phase`,description="Data plane change phase"
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the Ready condition"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
