@@ -1,5 +1,5 @@
-// Package config defines the configuration of the controller. The controller reads
-// it from flags and the environment, validates it once, and never changes it.
+// Package config defines the controller's configuration. The controller reads it from
+// flags and the environment, validates it once, and never changes it.
 package config
 
 import (
@@ -18,7 +18,7 @@ import (
 
 //go:generate go run ../../test/docgen flags
 
-// Config is the configuration of the controller.
+// Config is the controller's whole configuration.
 type Config struct {
 	Cloudflare Cloudflare
 	Gateway    Gateway
@@ -27,8 +27,8 @@ type Config struct {
 	Serving    Serving
 }
 
-// Cloudflare configures the default account: the account of Gateways whose
-// GatewayClass does not set one in a TunnelConfiguration.
+// Cloudflare configures the default account. A Gateway uses it if its GatewayClass does
+// not set one in a TunnelConfiguration.
 type Cloudflare struct {
 	AccountID string
 	// APIToken is the API token. Only one of APIToken and APITokenSecret may be
@@ -37,44 +37,42 @@ type Cloudflare struct {
 	// APITokenSecret is the "namespace/name" of a Secret with the API token. For the
 	// controller, the Secret must be in the controller's namespace.
 	APITokenSecret string
-	// BaseURL is the URL of the Cloudflare API; the public API when empty.
+	// BaseURL is the Cloudflare API's URL; the public API when empty.
 	BaseURL string
 }
 
 // Gateway configures how the controller serves Gateways.
 type Gateway struct {
-	// ControllerName is the spec.controllerName of the GatewayClasses that the
-	// controller manages.
+	// ControllerName selects the GatewayClasses that the controller manages, by their
+	// spec.controllerName.
 	ControllerName string
-	// ClusterID is the prefix of tunnel names. When it is empty, the controller
-	// derives it from the UID of the namespace kube-system and ControllerName.
+	// ClusterID prefixes tunnel names. When it is empty, the controller derives it from
+	// the kube-system namespace UID and ControllerName.
 	ClusterID string
-	// ClusterDomain is the DNS domain of the cluster, without a trailing dot.
+	// ClusterDomain is the cluster's DNS domain, without a trailing dot.
 	ClusterDomain string
-	// RetirementDelay is the time that a Gateway must be gone before its tunnel
-	// retires.
+	// RetirementDelay is how long a Gateway must be gone before its tunnel retires.
 	RetirementDelay time.Duration
-	// DriftInterval is the interval at which the controller reads the configuration
-	// of a tunnel to detect drift.
+	// DriftInterval is how often the controller reads a tunnel's configuration to detect
+	// drift.
 	DriftInterval time.Duration
-	// InventoryInterval is the interval at which the controller lists the tunnels
-	// of an account.
+	// InventoryInterval is how often the controller lists an account's tunnels.
 	InventoryInterval time.Duration
-	// Workers is the maximum number of concurrent reconciles of Gateways.
+	// Workers limits how many Gateways are reconciled concurrently.
 	Workers int
 }
 
 // Kubernetes configures the connection to the API server, the namespaces and
 // leader election.
 type Kubernetes struct {
-	// Kubeconfig is the path of a kubeconfig file.
+	// Kubeconfig is the path to a kubeconfig file.
 	Kubeconfig string
-	// QPS and Burst limit the requests to the API server per second: on average,
-	// and in a burst. A QPS of 0 means no limit.
+	// QPS and Burst limit the requests to the API server per second: on average, and in a
+	// burst. QPS 0 means no limit.
 	QPS   float32
 	Burst int
-	// ControllerNamespace is the namespace of the objects that the controller
-	// creates. When it is empty, [Config.Complete] sets it.
+	// ControllerNamespace is where the controller creates objects. When it is empty,
+	// [Config.Complete] sets it.
 	ControllerNamespace string
 	// Namespaces are the namespaces whose objects the controller serves; all
 	// namespaces when empty.
@@ -88,30 +86,30 @@ type Kubernetes struct {
 
 	LeaderElection   bool
 	LeaderElectionID string
-	// LeaderElectionNamespace is the namespace of the Lease. When it is empty,
-	// [Config.Complete] sets it.
+	// LeaderElectionNamespace is where the Lease is. When it is empty, [Config.Complete]
+	// sets it.
 	LeaderElectionNamespace string
 }
 
-// Serving configures the endpoints of the controller, its traces and its log.
+// Serving configures the controller's endpoints, traces and log.
 type Serving struct {
-	// MetricsAddress and HealthAddress are of the form host:port; "0" disables the
+	// MetricsAddress and HealthAddress have the form host:port; "0" disables the
 	// endpoint.
 	MetricsAddress string
 	HealthAddress  string
 	// Pprof enables profiles on the metrics address.
 	Pprof bool
-	// TracingEndpoint is the URL of the OpenTelemetry collector that receives
-	// traces; no traces are sent when it is empty.
+	// TracingEndpoint is the URL to which the controller sends OpenTelemetry traces;
+	// empty disables them.
 	TracingEndpoint string
 	LogLevel        string
 	LogFormat       string
 }
 
-// LogLevels are the levels of the log.
+// LogLevels are the values that LogLevel can have.
 var LogLevels = []string{"debug", "info", "warn", "error"}
 
-// LogFormats are the formats of the log.
+// LogFormats are the values that LogFormat can have.
 var LogFormats = []string{"json", "console"}
 
 // Validate returns all errors in the configuration. Each error names the flag and
@@ -160,8 +158,8 @@ func (c *Cloudflare) HasDefaultAccount() bool {
 	return c.AccountID != "" || c.APIToken != "" || c.APITokenSecret != ""
 }
 
-// checkTokenSource validates that at most one source of the API token is set, and
-// the form of APITokenSecret.
+// checkTokenSource validates that APIToken and APITokenSecret are not both set, and that
+// APITokenSecret has the form namespace/name.
 func (c *Cloudflare) checkTokenSource() error {
 	switch {
 	case c.APIToken != "" && c.APITokenSecret != "":
@@ -176,11 +174,11 @@ func (c *Cloudflare) checkTokenSource() error {
 	return nil
 }
 
-// controllerNamePattern is the pattern of GatewayClass.spec.controllerName in the
-// Gateway API.
+// controllerNamePattern is how the Gateway API validates
+// GatewayClass.spec.controllerName.
 var controllerNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
 
-// CheckControllerName validates the name of a controller.
+// CheckControllerName validates a controller name, for example example.com/tunnels.
 func CheckControllerName(name string) error {
 	if !controllerNamePattern.MatchString(name) {
 		return fmt.Errorf("must be of the form domain/path, got %q", name)
@@ -188,7 +186,7 @@ func CheckControllerName(name string) error {
 	return nil
 }
 
-// CheckClusterDomain validates the DNS domain of a cluster.
+// CheckClusterDomain validates a cluster's DNS domain.
 func CheckClusterDomain(domain string) error {
 	if len(validation.IsDNS1123Subdomain(domain)) > 0 {
 		return fmt.Errorf("must be a DNS name without a leading or trailing dot, got %q", domain)
@@ -204,7 +202,7 @@ func CheckClusterID(id string) error {
 	return nil
 }
 
-// CheckNamespace validates the name of a namespace.
+// CheckNamespace validates a namespace name.
 func CheckNamespace(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("must be a valid namespace name, got %q", name)
@@ -263,7 +261,6 @@ func (k *Kubernetes) validate() error {
 	return errors.Join(errs...)
 }
 
-// checkNamespaces validates the namespaces of a flag.
 func checkNamespaces(flag string, namespaces []string) error {
 	var errs []error
 	for _, namespace := range namespaces {
@@ -289,8 +286,8 @@ func (k *Kubernetes) checkCertificates() error {
 	return errors.Join(errs...)
 }
 
-// Complete sets the defaults of ControllerNamespace and LeaderElectionNamespace.
-// podNamespace is the namespace of the controller's pod, or "" outside a cluster.
+// Complete sets the default ControllerNamespace and LeaderElectionNamespace. podNamespace
+// is the controller pod's namespace, or "" outside a cluster.
 //
 // It returns an error if there is no default, or if the Secret with the API token
 // is not in the controller's namespace.
@@ -338,7 +335,7 @@ func (s *Serving) checkPprof() error {
 	return nil
 }
 
-// checkEndpoint validates that endpoint is empty or of the form http://host:port or
+// checkEndpoint validates that endpoint is empty or has the form http://host:port or
 // https://host:port.
 func checkEndpoint(flag, endpoint string) error {
 	if endpoint == "" {
@@ -352,8 +349,8 @@ func checkEndpoint(flag, endpoint string) error {
 	return nil
 }
 
-// checkAddress validates that address is of the form host:port, or "0", which
-// disables the endpoint.
+// checkAddress validates that address has the form host:port, or is "0", which disables
+// the endpoint.
 func checkAddress(flag, address string) error {
 	if address == "0" || isHostPort(address) {
 		return nil
@@ -361,7 +358,7 @@ func checkAddress(flag, address string) error {
 	return invalid(flag, "must be of the form host:port, or 0 to disable it, got %q", address)
 }
 
-// isHostPort reports whether address is of the form host:port. The host can be empty.
+// isHostPort reports whether address has the form host:port. The host can be empty.
 func isHostPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
@@ -384,8 +381,8 @@ func missing(flag, advice string) error {
 	return fmt.Errorf("%s is missing: %s", flagAndVariable(flag), advice)
 }
 
-// invalid returns the error about the value of a flag. The format describes the
-// requirement, as in "must be at least 1".
+// invalid returns the error about a flag's value. The format describes the requirement,
+// as in "must be at least 1".
 func invalid(flag, format string, args ...any) error {
 	return fmt.Errorf("%s "+format, append([]any{flagAndVariable(flag)}, args...)...)
 }

@@ -21,7 +21,7 @@ const token = "s3cr3t-t0ken"
 // required are variables for a default account with an API token.
 var required = map[string]string{"CLOUDFLARE_ACCOUNT_ID": "account", "CLOUDFLARE_API_TOKEN": token}
 
-// parse returns the configuration of flags and environment variables.
+// parse returns the configuration that flags and environment variables set.
 func parse(t *testing.T, environment map[string]string, arguments ...string) (*config.Config, error) {
 	t.Helper()
 	c := &config.Config{}
@@ -177,7 +177,7 @@ func TestVariablesSetFlagsThatAreNotGiven(t *testing.T) {
 	}
 }
 
-// message returns the text of err, or "" for nil.
+// message returns the error text, or "" for nil.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -354,8 +354,8 @@ func TestValidateCertificateNamespaces(t *testing.T) {
 }
 
 func TestCompleteSetsTheNamespaces(t *testing.T) {
-	// The default of both namespaces is the namespace of the controller's pod. Outside
-	// a cluster, --controller-namespace is required.
+	// Both namespaces default to the controller pod's namespace. Outside a cluster,
+	// --controller-namespace is required.
 	for name, test := range map[string]struct {
 		arguments          []string
 		pod                string

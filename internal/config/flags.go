@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Group is a set of flags with a common heading in the help text.
+// Group is a set of flags under one heading in the help text.
 type Group struct {
 	Title string
 	Flags *pflag.FlagSet
@@ -27,9 +27,8 @@ func (c *Config) Flags() []Group {
 	}
 }
 
-// Flags returns the flags that set c. permission is the permission of the category
-// "Cloudflare Tunnel" that the API token requires: Edit, or Read for a command that
-// changes nothing.
+// Flags returns the flags that set c. permission is what the API token needs in the
+// category "Cloudflare Tunnel": Edit, or Read for a command that changes nothing.
 func (c *Cloudflare) Flags(permission string) Group {
 	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
 	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "`ID` of the default account, for Gateways whose GatewayClass sets no account in its TunnelConfiguration")
@@ -53,15 +52,14 @@ func (g *Gateway) flags() *pflag.FlagSet {
 	return f
 }
 
-// Defaults of flags that several commands have.
+// Defaults for flags that several commands have.
 const (
 	DefaultControllerName = "tunnelgateway.dev/controller"
 	DefaultClusterDomain  = "cluster.local"
-	// DefaultControllerNamespace is the default namespace of the controller for the
-	// command plan. The installation guide uses the same namespace.
+	// DefaultControllerNamespace is where the command plan expects the controller by
+	// default. The installation guide uses the same namespace.
 	DefaultControllerNamespace = "tunnel-gateway"
-	// DefaultClassName is the conventional name of a GatewayClass of this
-	// controller.
+	// DefaultClassName is the name that the documentation gives the GatewayClass.
 	DefaultClassName = "cloudflare-tunnel"
 )
 
@@ -99,9 +97,9 @@ func (s *Serving) flags() *pflag.FlagSet {
 	return f
 }
 
-// EnvName returns the environment variable of a flag, for example
-// TUNNEL_GATEWAY_CLUSTER_ID for "cluster-id". The variables for Cloudflare have the
-// same names as in Cloudflare's tools.
+// EnvName returns the environment variable for a flag, for example
+// TUNNEL_GATEWAY_CLUSTER_ID for "cluster-id". The variables for Cloudflare have the same
+// names as in Cloudflare's tools.
 func EnvName(flag string) string {
 	name := strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 	if strings.HasPrefix(name, "CLOUDFLARE_") || name == "KUBECONFIG" {

@@ -19,14 +19,14 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText hides the secret from JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// secretValue is the value of a flag that is never printed.
+// secretValue is a flag value that is never printed.
 type secretValue Secret
 
 // String implements pflag.Value.
 func (s *secretValue) String() string { return Secret(*s).String() }
 
-// Set implements pflag.Value. It removes white space at both ends, such as the line
-// end of a file.
+// Set implements pflag.Value. It removes white space at both ends, such as a file's last
+// line break.
 func (s *secretValue) Set(value string) error {
 	*s = secretValue(strings.TrimSpace(value))
 	return nil

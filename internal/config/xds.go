@@ -10,13 +10,13 @@ import (
 // XDS configures how the Envoys beside connectors get their configuration from the
 // controller.
 type XDS struct {
-	// Service is the name of the Service, in the controller's namespace, through which
-	// Envoys connect to the controller.
+	// Service names the Service, in the controller's namespace, through which Envoys
+	// connect to the controller.
 	Service string
 	// BindAddress is the host:port on which the leader serves the configuration. The
 	// host can be empty.
 	BindAddress string
-	// PodIP is the address of the controller's pod, or the zero value outside a cluster.
+	// PodIP is the controller pod's address, or the zero value outside a cluster.
 	PodIP netip.Addr
 }
 

@@ -12,33 +12,34 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
 
-// Gateway contains the values of a Gateway's gauges after a reconcile.
+// Gateway contains a Gateway's gauge values after a reconcile.
 type Gateway struct {
 	Programmed, Paused bool
-	// PausedSince is the beginning of the pause; zero if the Gateway is not paused.
+	// PausedSince is when the pause began; zero if the Gateway is not paused.
 	PausedSince time.Time
 	// Throttled reports whether a change waits for limits.configurationUpdates.
 	Throttled bool
-	// Rules is the number of ingress rules in the tunnel's configuration; nil if the
+	// Rules counts the ingress rules in the tunnel's configuration; nil if the
 	// configuration is unknown.
 	Rules        *int
 	Listeners    map[ListenerState]int
 	ListenerSets map[ListenerSetState]int
 	Routes       map[RouteState]int
-	// Limits has the usage of each limit that applies; nil if the limits are unknown.
+	// Limits has the usage for each limit that applies; nil if the limits are unknown.
 	Limits map[limits.Name]LimitUsage
-	// AboveLimit has the numbers of objects above a limit.
+	// AboveLimit counts objects above a limit, by kind.
 	AboveLimit map[LimitedKind]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
-	// DataPlane is the state of the DataPlaneReady condition; nil if the condition does not exist.
+	// DataPlane comes from the DataPlaneReady condition; nil if the condition does not
+	// exist.
 	DataPlane *DataPlane
-	// DataPlaneChangeStart is the start of the change of the data plane in progress; zero if
-	// there is none.
+	// DataPlaneChangeStart is when the data plane change in progress started; zero if
+	// none is in progress.
 	DataPlaneChangeStart time.Time
 }
 
-// DataPlane is the state that the DataPlaneReady condition of a Gateway reports.
+// DataPlane is the state that a Gateway's DataPlaneReady condition reports.
 type DataPlane struct {
 	// Ready reports whether Envoy has the configuration, and Rejected whether the
 	// configuration is not valid.
@@ -48,17 +49,18 @@ type DataPlane struct {
 	LimitExceeded bool
 }
 
-// LimitUsage is how much of a limit is used.
+// LimitUsage is a limit and how much is used.
 type LimitUsage struct{ Used, Limit int }
 
-// Connectors contains the readiness and the numbers of a Gateway's connectors.
+// Connectors counts a Gateway's connectors and says whether they are ready.
 type Connectors struct {
 	Ready              bool
 	Desired, Available int
 }
 
-// gatewayGauges are the gauges of a Gateway, in the order of their documentation. Each
-// gauge emits one value, or one value per value of its own label.
+// gatewayGauges are the gauges that each Gateway has, in the order in which
+// docs/metrics.md lists them. Each gauge emits one value, or one per value that its own
+// label can have.
 var gatewayGauges = []struct {
 	Metric
 	emit func(Gateway, emitFunc)
@@ -122,7 +124,7 @@ var missingGateway = gauge("gateway_missing_timestamp_seconds", "seconds",
 var unwrittenStatuses = gauge("unwritten_statuses", "statuses",
 	"Statuses of the Gateway and of its ListenerSets and routes that the controller could not write and retries. Absent if there are none.")
 
-// gauges returns the definitions of all gauges of a Gateway.
+// gauges returns the definitions in gatewayGauges.
 func gauges() []Metric {
 	all := make([]Metric, len(gatewayGauges), len(gatewayGauges)+3)
 	for i := range gatewayGauges {
@@ -131,7 +133,7 @@ func gauges() []Metric {
 	return append(all, oldestChange, missingGateway, unwrittenStatuses)
 }
 
-// emitFunc emits a value of a gauge with the value of the gauge's own label, if any.
+// emitFunc emits a gauge value, with the value for the gauge's own label, if any.
 type emitFunc func(value float64, label ...string)
 
 // emitCounts emits a value for every state, including zeros.
@@ -178,21 +180,20 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// gatewayCollector is a [prometheus.Collector] of the gauges of Gateways.
+// gatewayCollector is a [prometheus.Collector] for gatewayGauges.
 type gatewayCollector struct {
 	mu sync.Mutex
 	// gateways contains the Gateways that have series. The value is nil while the
-	// gauges of the Gateway are unknown.
+	// Gateway's gauges are unknown.
 	gateways map[types.NamespacedName]*Gateway
-	// oldestChanges contains the times of the oldest changes that have not been
-	// pushed.
+	// oldestChanges contains when each Gateway's oldest unpushed change happened.
 	oldestChanges map[types.NamespacedName]time.Time
-	// missing contains the times since when the Gateways of Tunnels have been gone.
+	// missing contains since when a Gateway with a Tunnel has been gone.
 	missing map[types.NamespacedName]time.Time
-	// sources contains the namespaces with a series of configuration changes.
+	// sources contains the namespaces with a configuration_changes_total series.
 	sources map[types.NamespacedName]map[string]bool
-	// unwritten contains the numbers of statuses that could not be written. A Gateway
-	// without such statuses has no entry.
+	// unwritten counts statuses that could not be written. A Gateway without such
+	// statuses has no entry.
 	unwritten map[types.NamespacedName]int
 }
 
@@ -232,7 +233,7 @@ func (s *gatewayCollector) Collect(all chan<- prometheus.Metric) {
 	}
 }
 
-// desc returns the Prometheus description of the metric.
+// desc describes the metric to Prometheus.
 func (m Metric) desc() *prometheus.Desc {
 	return prometheus.NewDesc(m.Name, m.Help, m.LabelNames(), nil)
 }
@@ -249,7 +250,7 @@ func (m *Metrics) SetGateway(name types.NamespacedName, g Gateway) {
 	m.collector.gateways[name] = &g
 }
 
-// ClearGateway removes the gauges of a Gateway whose state is unknown. It keeps the
+// ClearGateway removes a Gateway's gauges while its state is unknown. It keeps the
 // counters.
 func (m *Metrics) ClearGateway(name types.NamespacedName) {
 	m.collector.mu.Lock()
@@ -259,8 +260,8 @@ func (m *Metrics) ClearGateway(name types.NamespacedName) {
 	}
 }
 
-// SetOldestChange sets the time of the Gateway's oldest change that has not been pushed.
-// The zero time means that no change is pending.
+// SetOldestChange sets when the Gateway's oldest unpushed change happened. The zero time
+// means that no change is pending.
 func (m *Metrics) SetOldestChange(name types.NamespacedName, since time.Time) {
 	m.collector.mu.Lock()
 	defer m.collector.mu.Unlock()
@@ -269,8 +270,8 @@ func (m *Metrics) SetOldestChange(name types.NamespacedName, since time.Time) {
 	}
 }
 
-// SetGatewayMissing sets the time since when the Gateway of a Tunnel has been gone. The
-// zero time means that the Gateway exists or its tunnel is retained.
+// SetGatewayMissing sets since when a Tunnel's Gateway has been gone. The zero time means
+// that the Gateway exists or its tunnel is retained.
 func (m *Metrics) SetGatewayMissing(name types.NamespacedName, since time.Time) {
 	m.collector.mu.Lock()
 	defer m.collector.mu.Unlock()
@@ -279,9 +280,9 @@ func (m *Metrics) SetGatewayMissing(name types.NamespacedName, since time.Time) 
 	}
 }
 
-// SetUnwrittenStatuses sets the number of statuses that the controller could not write for
-// the Gateway. It also applies to a Gateway that is gone: its entries must be removed
-// from the statuses of routes.
+// SetUnwrittenStatuses sets how many statuses the controller could not write for the
+// Gateway. It also applies to a Gateway that is gone: the controller must remove its
+// entries from route statuses.
 func (m *Metrics) SetUnwrittenStatuses(name types.NamespacedName, count int) {
 	m.collector.mu.Lock()
 	defer m.collector.mu.Unlock()
@@ -298,22 +299,22 @@ func (m *Metrics) RecordPush(name types.NamespacedName, bytes int) {
 	m.pushedBytes.WithLabelValues(name.Namespace, name.Name).Add(float64(bytes))
 }
 
-// RecordConfigurationChange counts a write of the configuration of the Gateway's tunnel to
-// which changed objects in the namespace contributed.
+// RecordConfigurationChange counts a write to the tunnel's configuration to which changed
+// objects in the namespace contributed.
 func (m *Metrics) RecordConfigurationChange(name types.NamespacedName, namespace string) {
 	m.ensureGateway(name)
 	m.configurationChanges.WithLabelValues(name.Namespace, name.Name, m.collector.sourceNamespace(name, namespace)).Inc()
 }
 
-// maxSourceNamespaces is the maximum number of series for the namespaces of one Gateway,
-// so that namespaces that come and go do not add series without end.
+// maxSourceNamespaces limits the namespace series per Gateway, so that namespaces that
+// come and go do not add series without end.
 const maxSourceNamespaces = 100
 
 // otherNamespaces stands for the namespaces above maxSourceNamespaces. No namespace has
 // this name.
 const otherNamespaces = "_other"
 
-// sourceNamespace returns the namespace as the value of a label.
+// sourceNamespace returns the namespace as a label value.
 func (s *gatewayCollector) sourceNamespace(name types.NamespacedName, namespace string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,7 +337,7 @@ func (m *Metrics) ObserveChangeToPush(duration time.Duration) {
 	m.changeToPush.WithLabelValues().Observe(duration.Seconds())
 }
 
-// RecordDriftRepair counts an external change of the tunnel's configuration that the
+// RecordDriftRepair counts an external change to the tunnel's configuration that the
 // controller reverted.
 func (m *Metrics) RecordDriftRepair(name types.NamespacedName) {
 	m.ensureGateway(name)
@@ -350,14 +351,14 @@ func (m *Metrics) RecordDriftContested(name types.NamespacedName) {
 	m.driftFights.WithLabelValues(name.Namespace, name.Name).Inc()
 }
 
-// RecordError counts a failed step of a Gateway's reconcile by its reason.
+// RecordError counts a failed step in a Gateway's reconcile by its reason.
 func (m *Metrics) RecordError(name types.NamespacedName, reason conditions.Reason) {
 	m.ensureGateway(name)
 	m.errors.WithLabelValues(name.Namespace, name.Name, reason.String()).Inc()
 }
 
-// DeleteGateway deletes all series of the Gateway, except the number of unwritten
-// statuses: the Gateway's entries in the statuses of routes may still have to be removed.
+// DeleteGateway deletes all series for the Gateway, except unwritten statuses: the
+// controller may still have to remove the Gateway's entries from route statuses.
 func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 	m.collector.mu.Lock()
 	_, exists := m.collector.gateways[name]
@@ -375,7 +376,7 @@ func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 	}
 }
 
-// ensureGateway creates the counters of a new Gateway with the value zero.
+// ensureGateway creates the counters for a new Gateway with the value zero.
 func (m *Metrics) ensureGateway(name types.NamespacedName) {
 	m.collector.mu.Lock()
 	_, exists := m.collector.gateways[name]

@@ -1,7 +1,7 @@
-// Package metrics defines and records the controller's Prometheus metrics. The list
-// [All] contains the definition of every metric; docs/metrics.md is generated from it.
-// [Metrics.Meter] wraps a provider to record its calls. The controller records the
-// metrics of a Gateway after every reconcile, for example with [Metrics.SetGateway].
+// Package metrics defines and records the controller's Prometheus metrics. [All] defines
+// every metric; docs/metrics.md is generated from it. [Metrics.Meter] wraps a provider to
+// record its calls. After every reconcile, the controller records the Gateway's metrics,
+// for example with [Metrics.SetGateway].
 //
 // The package neither reads Kubernetes objects nor logs.
 package metrics
@@ -15,21 +15,21 @@ import (
 
 //go:generate go run ../../test/docgen metrics
 
-// Type is the kind of a metric.
+// Type is a Prometheus metric type.
 type Type string
 
-// The types of metrics.
+// Metric types.
 const (
 	Counter   Type = "counter"
 	Gauge     Type = "gauge"
 	Histogram Type = "histogram"
 )
 
-// Metric is the definition of a metric.
+// Metric defines a metric.
 type Metric struct {
 	Name string
 	Type Type
-	// Unit is the unit of the value.
+	// Unit is what the value counts or measures, for example "seconds".
 	Unit   string
 	Labels []Label
 	Help   string
@@ -37,7 +37,7 @@ type Metric struct {
 	Buckets []float64
 }
 
-// LabelNames returns the names of the labels in order.
+// LabelNames returns the label names in order.
 func (m Metric) LabelNames() []string {
 	names := make([]string, len(m.Labels))
 	for i, label := range m.Labels {
@@ -51,7 +51,7 @@ func (m Metric) hasFirstLabel(first Label) bool {
 	return len(m.Labels) > 0 && m.Labels[0].Name == first.Name
 }
 
-// namePrefix is the prefix of every metric name.
+// namePrefix starts every metric name.
 const namePrefix = "tunnel_gateway_"
 
 func counter(name, unit, help string, labels ...Label) Metric {
@@ -62,21 +62,21 @@ func histogram(name, help string, buckets []float64, labels ...Label) Metric {
 	return Metric{Name: namePrefix + name, Type: Histogram, Unit: "seconds", Labels: labels, Help: help, Buckets: buckets}
 }
 
-// gatewayCounter defines a counter with the labels of a Gateway and additional labels.
+// gatewayCounter defines a counter that has the Gateway labels and additional labels.
 func gatewayCounter(name, unit, help string, labels ...Label) Metric {
 	return counter(name, unit, help, append([]Label{labelNamespace, labelGateway}, labels...)...)
 }
 
-// gauge defines a gauge with the labels of a Gateway and additional labels.
+// gauge defines a gauge that has the Gateway labels and additional labels.
 func gauge(name, unit, help string, labels ...Label) Metric {
 	m := gatewayCounter(name, unit, help, labels...)
 	m.Type = Gauge
 	return m
 }
 
-// The definitions of counters, histograms and account gauges; [gatewayGauges] defines the
-// gauges of Gateways. The bucket of 330 seconds includes waits for a rate limit, because
-// Cloudflare blocks requests for five minutes.
+// Counters, histograms and account gauges; [gatewayGauges] defines the Gateway gauges.
+// The 330-second bucket includes waits for a rate limit, because Cloudflare blocks
+// requests for five minutes.
 var (
 	providerCalls = counter("provider_calls_total", "calls",
 		"Provider calls. Each call makes one or more Cloudflare API requests, including retries.",
@@ -109,8 +109,8 @@ var (
 		"Tunnels of this installation without a Tunnel object in the last two inventories.")
 )
 
-// The definitions of the metrics of the Envoys and of the server of their configuration.
-// The buckets reach the 60 seconds after which the server ends a stream.
+// Metrics about Envoys and the xDS server. The buckets reach 60 seconds, after which the
+// server ends a stream.
 var (
 	connectedEnvoys = gauge("connected_envoys", "Envoys",
 		"Envoys beside the Gateway's connectors that have a stream to the controller. Absent if no Envoy has connected and the controller has no configuration for them.")
@@ -125,12 +125,12 @@ var (
 		Help: "Unix time at which a certificate expires. The controller and the Envoys authenticate each other with these certificates. Absent without Envoys."}
 )
 
-// accountGauge defines a gauge of an account.
+// accountGauge defines a gauge that has the account label.
 func accountGauge(name, unit, help string) Metric {
 	return Metric{Name: namePrefix + name, Type: Gauge, Unit: unit, Labels: []Label{labelAccount}, Help: help}
 }
 
-// All contains the definitions of all metrics in the order of their documentation.
+// All defines all metrics, in the order in which docs/metrics.md lists them.
 var All = append(gauges(),
 	changeToPush, pushes, pushedBytes, configurationChanges, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait,
 	connectedEnvoys, xdsPushes, xdsRejections, xdsAcknowledgement, certificateExpiry)
@@ -152,7 +152,7 @@ type Metrics struct {
 	collector *gatewayCollector
 }
 
-// vector contains the series of a counter or histogram.
+// vector creates and deletes the series that a counter or histogram exports.
 type vector struct {
 	Metric
 	create         func(values ...string)
@@ -191,14 +191,14 @@ func gaugeVec(registry prometheus.Registerer, d Metric) *prometheus.GaugeVec {
 	return v
 }
 
-// SetAccount sets the number of tunnels in an account, and the number of orphaned tunnels
-// of this installation among them.
+// SetAccount sets how many tunnels an account has, and how many of them are orphaned
+// tunnels from this installation.
 func (m *Metrics) SetAccount(account string, tunnels, orphans int) {
 	m.accountTunnels.WithLabelValues(account).Set(float64(tunnels))
 	m.orphanedTunnels.WithLabelValues(account).Set(float64(orphans))
 }
 
-// DeleteAccount deletes the metrics of an account that the controller no longer uses.
+// DeleteAccount deletes the metrics about an account that the controller no longer uses.
 func (m *Metrics) DeleteAccount(account string) {
 	m.accountTunnels.DeleteLabelValues(account)
 	m.orphanedTunnels.DeleteLabelValues(account)
@@ -213,7 +213,7 @@ func (m *Metrics) histogram(registry prometheus.Registerer, d Metric) *prometheu
 }
 
 // createAll creates all series whose first labels have the given values, with every
-// possible value of the other labels. Prometheus detects the first increment of a counter
+// possible value for the other labels. Prometheus detects a counter's first increment
 // only if the series existed before with the value zero.
 func (c vector) createAll(values ...string) {
 	if len(values) == len(c.Labels) {

@@ -22,7 +22,7 @@ import (
 
 var sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
-// recordGateway records all metrics of a Gateway.
+// recordGateway records every Gateway metric.
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.SetGateway(name, metrics.Gateway{
@@ -52,7 +52,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	m.ObserveAcknowledgement(metrics.XDSRoutes, 20*time.Millisecond)
 }
 
-// recordAccount records the result of an inventory.
+// recordAccount records an inventory.
 func recordAccount(m *metrics.Metrics) { m.SetAccount("west", 11, 2) }
 
 // recordCertificates records when certificates expire.
@@ -69,8 +69,8 @@ func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	return families
 }
 
-// samples returns the values of all series that are not zero, by the name and labels of
-// the series. For a histogram it returns the count and the sum.
+// samples returns all nonzero values by series name and labels. For a histogram it
+// returns the count and the sum.
 func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -98,7 +98,8 @@ func labelText(metric *dto.Metric) string {
 }
 
 func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
-	// The exported metrics follow the naming rules of Prometheus and match their definitions.
+	// The exported metrics follow the Prometheus naming rules and match their
+	// definitions.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	recordGateway(m, sharedGateway)
@@ -138,7 +139,7 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 }
 
 func TestUnitsMatchTheMetricNames(t *testing.T) {
-	// A unit in the name of a metric matches its definition.
+	// A unit in a metric name matches its definition.
 	for _, m := range metrics.All {
 		if strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") || strings.Contains(m.Name, "bytes") != (m.Unit == "bytes") {
 			t.Errorf("the unit of %s is %s", m.Name, m.Unit)
@@ -175,7 +176,7 @@ func TestLabelsAreDocumented(t *testing.T) {
 }
 
 func TestLabelValuesAreDocumented(t *testing.T) {
-	// Every exported label value is part of its label's definition.
+	// The label's definition lists every exported value.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	recordGateway(m, sharedGateway)
@@ -257,7 +258,8 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 }
 
 func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
-	// DeleteGateway deletes all series of the Gateway, including zeros, and no other series.
+	// DeleteGateway deletes all series for the Gateway, including zeros, and no other
+	// series.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	sameName := types.NamespacedName{Namespace: "elsewhere", Name: "shared"}
@@ -276,7 +278,7 @@ func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	}
 }
 
-// seriesOf returns the names and labels of all series.
+// seriesOf returns every series as its name and labels.
 func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	var all []string
@@ -326,7 +328,7 @@ func TestAccountMetricsHaveTheRecordedValues(t *testing.T) {
 }
 
 func TestGatewaysAreRecordedConcurrently(t *testing.T) {
-	// Metrics of several Gateways can be recorded concurrently.
+	// Several Gateways can be recorded concurrently.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	done := make(chan struct{})
@@ -350,8 +352,8 @@ func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 }
 
 func TestMissingGatewayMetricExistsUntilItIsCleared(t *testing.T) {
-	// The series of a missing Gateway exists until the time is cleared or the Gateway's series
-	// are deleted.
+	// The series for a missing Gateway exists until the time is cleared or DeleteGateway
+	// runs.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetGatewayMissing(sharedGateway, time.Unix(2500, 0))
@@ -386,7 +388,7 @@ func TestCertificateExpiryExistsWhileThereIsACertificate(t *testing.T) {
 }
 
 func TestEveryReasonIsALabelValue(t *testing.T) {
-	// Every reason in the catalogue of problems is a value of the label.
+	// Every reason in the problem catalogue is a label value.
 	i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == "tunnel_gateway_reconcile_errors_total" })
 	last := metrics.All[i].Labels[len(metrics.All[i].Labels)-1]
 	var got, want []string

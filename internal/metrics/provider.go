@@ -8,10 +8,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Result is the result of a provider call.
+// Result says how a provider call ended.
 type Result string
 
-// The results of provider calls.
+// Provider call results.
 const (
 	ResultSuccess        Result = "success"
 	ResultNotFound       Result = "not_found"
@@ -28,7 +28,7 @@ const (
 	ResultError          Result = "error"
 )
 
-// The values of the label "wait": where a call waits for the API request budget.
+// Values for the label "wait": where a call waits for the API request budget.
 const (
 	waitCall  = "call"
 	waitQueue = "queue"
@@ -138,7 +138,7 @@ func (p *meteredProvider) DeleteTunnel(ctx context.Context, id provider.TunnelID
 	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.provider.DeleteTunnel(ctx, id) })
 }
 
-// call executes and records a call. It does not observe the duration of a rate-limited or
+// call executes and records a call. It observes no duration for a rate-limited or
 // deferred call, because such a call is not executed.
 func (p *meteredProvider) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
 	m, priority := p.metrics, priorityName(provider.PriorityOf(ctx))
@@ -158,14 +158,14 @@ func (p *meteredProvider) call(ctx context.Context, operation Operation, method 
 	return err
 }
 
-// priorityName returns the label value of a priority. The label values have the same
-// order as the priorities.
+// priorityName returns the label value for a priority. Values and priorities have the
+// same order.
 func priorityName(p provider.Priority) string {
 	return labelPriority.Values[min(max(int(p), 0), len(labelPriority.Values)-1)].Name
 }
 
-// ResultOf returns the result of a call from its error. It returns [ResultError] for an
-// error that package provider does not define.
+// ResultOf derives a call's result from its error. It returns [ResultError] for an error
+// that package provider does not define.
 func ResultOf(err error) Result {
 	_, unavailable := errors.AsType[*provider.UnavailableError](err)
 	_, invalid := errors.AsType[*provider.InvalidError](err)

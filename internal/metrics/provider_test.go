@@ -97,7 +97,7 @@ func TestEveryCallIsCountedByOperationAndResult(t *testing.T) {
 				if got := values["tunnel_gateway_provider_calls_total{account=west,operation="+method.name+",result="+result+"}"]; got != 1 {
 					t.Errorf("%v calls were counted, want 1; all series: %v", got, values)
 				}
-				// The duration of a call that was not executed is not observed.
+				// A call that was not executed has no duration.
 				want := 1.0
 				if result == "rate_limited" || result == "deferred" {
 					want = 0
@@ -130,7 +130,7 @@ func TestBudgetWaitsAreObserved(t *testing.T) {
 	ctx := t.Context()
 	_, _ = m.Meter(&waitingProvider{waits: []time.Duration{time.Second, 2 * time.Second}}, "west").Tunnels(ctx)
 	_, _ = m.Meter(&waitingProvider{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
-	// A rate limit of the API is not a wait for the budget.
+	// An API rate limit is not a wait for the budget.
 	_, _ = m.Meter(&waitingProvider{err: &provider.RateLimitedError{RetryAfter: time.Hour}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
 	got := samples(t, registry)
 	for name := range got {

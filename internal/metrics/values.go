@@ -7,10 +7,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
 
-// Operation is the operation of a provider call.
+// Operation says what a provider call does.
 type Operation string
 
-// The operations of provider calls.
+// Provider operations.
 const (
 	FindTunnel         Operation = "find_tunnel"
 	ReadTunnel         Operation = "read_tunnel"
@@ -25,10 +25,10 @@ const (
 	DeleteTunnel       Operation = "delete_tunnel"
 )
 
-// ListenerState is the state of a listener, derived from its conditions.
+// ListenerState summarizes a listener's conditions.
 type ListenerState string
 
-// The states of listeners.
+// Listener states.
 const (
 	ListenerProgrammed ListenerState = "programmed"
 	ListenerPending    ListenerState = "pending"
@@ -37,21 +37,21 @@ const (
 	ListenerRejected   ListenerState = "rejected"
 )
 
-// ListenerSetState is the state of a ListenerSet, derived from its conditions.
+// ListenerSetState summarizes the conditions on a ListenerSet.
 type ListenerSetState string
 
-// The states of ListenerSets.
+// ListenerSet states.
 const (
 	ListenerSetProgrammed ListenerSetState = "programmed"
 	ListenerSetPending    ListenerSetState = "pending"
 	ListenerSetRejected   ListenerSetState = "rejected"
 )
 
-// RouteState is the state of a route, derived from its conditions for all its parents at
-// one Gateway.
+// RouteState summarizes a route's conditions for all its parents that belong to one
+// Gateway.
 type RouteState string
 
-// The states of routes.
+// Route states.
 const (
 	RouteAccepted         RouteState = "accepted"
 	RoutePartiallyInvalid RouteState = "partially_invalid"
@@ -59,19 +59,19 @@ const (
 	RouteRejected         RouteState = "rejected"
 )
 
-// LimitedKind is the kind of the objects that a limit can reject.
+// LimitedKind is an object kind that a limit can reject.
 type LimitedKind string
 
-// The kinds of objects.
+// Limited kinds.
 const (
 	LimitedRoute    LimitedKind = "route"
 	LimitedListener LimitedKind = "listener"
 )
 
-// XDSResources are the resources in a response of the xDS server.
+// XDSResources is the resource type in an xDS response.
 type XDSResources string
 
-// The types of resources.
+// xDS resource types.
 const (
 	XDSClusters  XDSResources = "clusters"
 	XDSEndpoints XDSResources = "endpoints"
@@ -79,7 +79,7 @@ const (
 	XDSRoutes    XDSResources = "routes"
 )
 
-// Label is a label of a metric.
+// Label is a metric label.
 type Label struct {
 	Name string
 	// Help describes the label.
@@ -88,11 +88,11 @@ type Label struct {
 	Values []Value
 }
 
-// Value is a value of a label and its description.
+// Value is a label value and its description.
 type Value struct{ Name, Help string }
 
-// The labels. They must not have the name of a label that Prometheus adds to scraped
-// targets, such as "namespace", because Prometheus would rename them.
+// The labels. Prometheus adds labels such as "namespace" to scraped targets and would
+// rename a metric label with the same name.
 var (
 	labelNamespace = Label{Name: "gateway_namespace", Help: "the namespace of the Gateway"}
 	labelGateway   = Label{Name: "gateway", Help: "the name of the Gateway"}
@@ -174,7 +174,7 @@ var (
 	labelReason = Label{Name: "reason", Help: "the reason of the failure, as in the conditions", Values: reasons()}
 )
 
-// describedLimits are the limits in the order of their series, and their descriptions.
+// describedLimits are the limits and their descriptions, in series order.
 var describedLimits = []struct {
 	name limits.Name
 	help string
@@ -197,7 +197,7 @@ func limitValues() []Value {
 	return values
 }
 
-// reasons returns the reasons in the catalogue of problems as label values.
+// reasons returns the reasons in the problem catalogue as label values.
 func reasons() []Value {
 	var values []Value
 	for _, entry := range conditions.Problems {

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// catalogue is the content of catalogue.yaml.
+// catalogue is what catalogue.yaml contains.
 type catalogue struct {
-	// Types are the types of the conditions of objects of the Gateway API, and TunnelTypes
-	// those of a Tunnel.
+	// Types are the condition types on Gateway API objects, and TunnelTypes the condition
+	// types on a Tunnel.
 	Types       []typeEntry    `json:"types"`
 	TunnelTypes []typeEntry    `json:"tunnelTypes"`
 	Kinds       []kindEntry    `json:"kinds"`
@@ -20,45 +20,45 @@ type catalogue struct {
 	Events      eventSection   `json:"events"`
 }
 
-// typeEntry describes a type of condition.
+// typeEntry describes a condition type.
 type typeEntry struct {
 	Name string `json:"name"`
 	// Expected is the status without a problem; "" means True.
 	Expected string `json:"expected"`
-	// Event is whether a change of the condition causes an event, and Optional whether the
-	// controller removes a condition that it no longer reports.
+	// Event is whether the controller emits an event when the condition changes, and
+	// Optional whether it removes a condition that it no longer reports.
 	Event    bool `json:"event"`
 	Optional bool `json:"optional"`
 }
 
-// kindEntry describes the conditions of an object, or of a part of an object.
+// kindEntry describes the conditions on an object or on a part, such as a listener.
 type kindEntry struct {
 	Kind  string `json:"kind"`
 	Title string `json:"title"`
-	// Short is the prefix of the headings of the conditions. Other pages link to
-	// these headings.
+	// Short starts the condition headings. Other pages link to these headings.
 	Short string `json:"short"`
-	// Variable is the name of the variable with the types of the kind; "" if the code needs
+	// Variable names the variable with the kind's condition types; "" if the code needs
 	// none.
 	Variable string `json:"variable"`
 	Intro    string `json:"intro"`
-	// NotGolden explains why no golden case has a reason of the kind; "" if cases have them.
+	// NotGolden explains why no golden case has a reason for the kind; "" if cases have
+	// them.
 	NotGolden  string           `json:"notGolden"`
 	Conditions []conditionEntry `json:"conditions"`
 }
 
-// conditionEntry describes a type of condition of a kind.
+// conditionEntry describes a condition type on one kind.
 type conditionEntry struct {
 	Type    string        `json:"type"`
 	About   string        `json:"about"`
 	Reasons []reasonEntry `json:"reasons"`
-	// Problems states which problems of a tunnel are also reasons of the condition;
-	// "" if none is.
+	// Problems states which tunnel problems are also reasons for the condition; "" if
+	// none is.
 	Problems string `json:"problems"`
 }
 
-// reasonEntry describes a status and reason of a condition. A reason without meaning and
-// remedy has those of the problem.
+// reasonEntry describes a status and reason that a condition can have. A reason without
+// meaning and remedy takes them from the problem.
 type reasonEntry struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
@@ -73,13 +73,13 @@ type reasonEntry struct {
 	SetBy string `json:"setBy"`
 }
 
-// problemSection describes the problems of tunnels.
+// problemSection describes the tunnel problems.
 type problemSection struct {
 	Intro string         `json:"intro"`
 	Rows  []problemEntry `json:"rows"`
 }
 
-// problemEntry describes a problem of a tunnel.
+// problemEntry describes one tunnel problem.
 type problemEntry struct {
 	Reason         string `json:"reason"`
 	RequiresAction bool   `json:"requiresAction"`
@@ -100,7 +100,7 @@ type eventEntry struct {
 	// Type is Normal or Warning.
 	Type   string `json:"type"`
 	Reason string `json:"reason"`
-	// Object is the kind of the object that has the event.
+	// Object is the kind that has the event.
 	Object  string `json:"object"`
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy"`
@@ -108,7 +108,7 @@ type eventEntry struct {
 	See string `json:"see"`
 }
 
-// reasonKey identifies a reason of a condition.
+// reasonKey identifies one reason for one condition.
 type reasonKey struct{ kind, condition, status, reason string }
 
 func (k reasonKey) String() string {
@@ -180,8 +180,8 @@ func checkEntry(name, reason, meaning, remedy string) error {
 	}
 }
 
-// checkTypes returns an error for each condition whose type is not in the list of types, and
-// for each type of the list that no kind has.
+// checkTypes returns an error for each condition whose type is not listed, and for each
+// listed type that no kind has.
 func (c *catalogue) checkTypes() error {
 	var errs []error
 	unused := map[string]bool{}
@@ -210,7 +210,7 @@ func (c *catalogue) checkTypes() error {
 	return errors.Join(errs...)
 }
 
-// reasons returns the reasons of all conditions.
+// reasons returns the reasons for all conditions.
 func (c *catalogue) reasons() map[reasonKey]reasonEntry {
 	all := map[reasonKey]reasonEntry{}
 	for _, k := range c.Kinds {

@@ -33,8 +33,8 @@ func (c *catalogue) compareGolden(golden map[reasonKey]string) error {
 	return errors.Join(errs...)
 }
 
-// checkTests returns an error for each reason whose test file does not contain
-// it. The directory is the root of the repository.
+// checkTests returns an error for each reason whose test file does not contain it. The
+// directory is the repository root.
 func (c *catalogue) checkTests(directory string) error {
 	var errs []error
 	for key, text := range c.reasons() {

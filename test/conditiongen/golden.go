@@ -9,22 +9,20 @@ import (
 )
 
 var (
-	// goldenObject matches the line that begins an object of a golden status.
+	// goldenObject matches the line that begins an object in a golden status.
 	goldenObject = regexp.MustCompile(`^(Gateway|ListenerSet|HTTPRoute|GRPCRoute)\b.*:$`)
-	// goldenListener matches the line that begins a listener of an object.
+	// goldenListener matches the line that begins a listener in an object.
 	goldenListener = regexp.MustCompile(`^  listener .*:$`)
 	// goldenCondition matches a condition: type, status and reason.
 	goldenCondition = regexp.MustCompile(`^ +([A-Za-z./]+): "(True|False|Unknown) ([A-Za-z]+)`)
 )
 
-// objectKinds maps the kinds of the objects in a golden status to the kinds of
-// the texts.
+// objectKinds maps object kinds in a golden status to kinds in the catalogue.
 var objectKinds = map[string]string{
 	"Gateway": "Gateway", "ListenerSet": "ListenerSet", "HTTPRoute": "Route", "GRPCRoute": "Route",
 }
 
-// listenerKinds maps the kind of an object to the kind of its listeners in the
-// texts.
+// listenerKinds maps an object kind to its listener kind in the catalogue.
 var listenerKinds = map[string]string{"Gateway": "Gateway listener", "ListenerSet": "ListenerSet entry"}
 
 // readGoldenStatuses returns the reasons in the files that match the pattern,
@@ -47,7 +45,7 @@ func readGoldenStatuses(pattern string) (map[reasonKey]string, error) {
 	return all, nil
 }
 
-// parseGoldenStatus returns the reasons of the conditions in a golden status.
+// parseGoldenStatus returns the condition reasons in a golden status.
 func parseGoldenStatus(content string) map[reasonKey]bool {
 	all := map[reasonKey]bool{}
 	object, kind := "", ""

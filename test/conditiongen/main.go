@@ -1,9 +1,9 @@
 // Command conditiongen writes the variables of package conditions, and the page that
-// describes every condition and event, from catalogue.yaml of the package. go generate runs
-// it from the directory of the package.
+// describes every condition and event, from the package's catalogue.yaml. go generate
+// runs it from the package directory.
 //
-// It imports no package of the product, so that it also runs while the code uses a reason
-// that is in the catalogue, but has no variable yet.
+// It imports no product package, so that it runs even while the code uses a reason that
+// is in the catalogue but has no variable yet.
 package main
 
 import (
@@ -12,14 +12,14 @@ import (
 	"os"
 )
 
-// The files of the command, relative to package conditions.
+// Paths are relative to package conditions.
 const (
 	catalogueFile = "catalogue.yaml"
 	variablesFile = "zz_generated.catalogue.go"
 	pageFile      = root + "/docs/conditions.md"
-	// goldenStatuses are the statuses of the golden cases.
+	// goldenStatuses are the expected statuses in all golden cases.
 	goldenStatuses = "../gateway/testdata/*.status.golden.yaml"
-	// root is the root of the repository.
+	// root is the repository root.
 	root = "../.."
 )
 

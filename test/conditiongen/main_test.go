@@ -44,7 +44,7 @@ func TestConditionsPageLinksLeadToAnchors(t *testing.T) {
 	}
 }
 
-// anchors returns a page's anchors, from headings and from HTML.
+// anchors returns the anchors on a page: from its headings, and anchors written in HTML.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, match := range htmlAnchor.FindAllStringSubmatch(page, -1) {
@@ -69,7 +69,7 @@ func wantError(t *testing.T, err error, text string) {
 	}
 }
 
-// entries is a catalogue with one entry of each section.
+// entries is a catalogue with one entry in each section.
 const entries = `
 types: [{name: example.org/Fine, event: true, optional: true}]
 tunnelTypes: [{name: Fine, expected: "False"}]

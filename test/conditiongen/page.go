@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
-// The headings that other parts of the page link to.
+// The headings that other parts on the page link to.
 const (
 	problemsHeading = "Tunnel problems"
 	eventsHeading   = "Events"
@@ -19,7 +19,7 @@ const (
 //go:embed conditions.head.md
 var conditionsHead string
 
-// page returns the text that follows the head of the page.
+// page returns the text after the hand-written head.
 func (c *catalogue) page() string {
 	var b strings.Builder
 	b.WriteString("\n## By reason\n\n" + c.reasonIndex().String())
@@ -98,7 +98,7 @@ func (c *conditionEntry) write(b *strings.Builder, heading string) {
 	fmt.Fprintf(b, "%s\n\n%s", markdown.Wrap(c.About), t)
 }
 
-// heading returns the heading of a condition: its type without the domain.
+// heading returns a condition's heading: its type without the domain.
 func (k *kindEntry) heading(conditionType string) string {
 	return k.Short + " " + short(conditionType)
 }

@@ -14,7 +14,7 @@ import (
 //go:embed variables.go.tmpl
 var variablesTemplate string
 
-// variables returns the Go file with the variables of the catalogue.
+// variables returns the Go file that declares the catalogue's variables.
 func (c *catalogue) variables() ([]byte, error) {
 	reasons := map[string]bool{}
 	for key, r := range c.reasons() {
@@ -44,7 +44,7 @@ func (c *catalogue) variables() ([]byte, error) {
 	return formatted, nil
 }
 
-// typePrefix returns the prefix of the variables with the types of a kind.
+// typePrefix returns the prefix that a kind's condition type variables share.
 func typePrefix(kind string) string {
 	if kind == "Tunnel" {
 		return "TypeTunnel"
@@ -52,7 +52,7 @@ func typePrefix(kind string) string {
 	return "Type"
 }
 
-// short returns a type of condition without its domain.
+// short returns a condition type without its domain.
 func short(conditionType string) string {
 	return conditionType[strings.LastIndex(conditionType, "/")+1:]
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// examplePlaceholder is the line of a head that the example replaces.
+// examplePlaceholder is the line that the example replaces in a head.
 const examplePlaceholder = "{{example}}\n"
 
 var (
@@ -22,16 +22,15 @@ var (
 	tunnelHead string
 )
 
-// fieldsPage describes a page with the fields of a kind.
+// fieldsPage describes a page that documents one kind's fields.
 type fieldsPage struct {
 	name, head string
-	// definition is the file of the CustomResourceDefinition, relative to package
-	// crd.
+	// definition is the CustomResourceDefinition file, relative to package crd.
 	definition string
 	// fields are the top-level fields that the page documents.
 	fields []string
-	// kubernetesTypes maps the path of a field to the Kubernetes type of its value.
-	// The page does not document the fields of these types.
+	// kubernetesTypes maps a field path to its Kubernetes type. The page does not
+	// document the fields in these types.
 	kubernetesTypes map[string]string
 }
 
@@ -58,8 +57,8 @@ var (
 	}
 )
 
-// fieldsPages returns the pages with the fields of the custom resources. It reads
-// the files of package crd in the current directory.
+// fieldsPages returns the pages that document custom resource fields. It reads package
+// crd's files in the current directory.
 func fieldsPages() ([]page, error) {
 	var pages []page
 	for _, p := range []fieldsPage{configurationPage, tunnelPage} {
@@ -76,8 +75,8 @@ func fieldsPages() ([]page, error) {
 	return pages, nil
 }
 
-// readSchema returns the schema of the only version of a
-// CustomResourceDefinition.
+// readSchema returns the schema from a CustomResourceDefinition, which must have exactly
+// one version.
 func readSchema(file string) (*schema, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

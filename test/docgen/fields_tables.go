@@ -12,10 +12,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
-// schema is the schema of a field.
+// schema describes a field.
 type schema = apiextensionsv1.JSONSchemaProps
 
-// objectSchema is an object that gets a table of its fields.
+// objectSchema is an object whose fields get a table.
 type objectSchema struct {
 	path   string
 	schema schema
@@ -27,14 +27,13 @@ type fieldWriter struct {
 	text strings.Builder
 	// objects are the objects that have a table or wait for their table.
 	objects []objectSchema
-	// kubernetesTypes are the Kubernetes types of the fields that the writer has not
-	// visited, by path.
+	// kubernetesTypes are the Kubernetes types by field path, without the fields that the
+	// writer has visited.
 	kubernetesTypes map[string]string
 }
 
-// fieldTables returns a table for each of the fields of a kind, and for the
-// objects in them. It returns an error if a path of kubernetesTypes does not
-// exist.
+// fieldTables returns a table for each of a kind's fields, and for the objects in them.
+// It returns an error if a path of kubernetesTypes does not exist.
 func fieldTables(kind *schema, fields []string, kubernetesTypes map[string]string) (string, error) {
 	w := &fieldWriter{kubernetesTypes: maps.Clone(kubernetesTypes)}
 	for _, name := range fields {
@@ -50,7 +49,7 @@ func fieldTables(kind *schema, fields []string, kubernetesTypes map[string]strin
 	return w.text.String(), nil
 }
 
-// writeObject writes the table of an object and queues the objects in it.
+// writeObject writes an object's table and queues the objects in it.
 func (w *fieldWriter) writeObject(o objectSchema) {
 	fmt.Fprintf(&w.text, "\n## %s\n\n", markdown.Code(o.path))
 	for _, rule := range o.schema.XValidations {
@@ -72,8 +71,8 @@ func (w *fieldWriter) writeObject(o objectSchema) {
 	w.text.WriteString(t.String())
 }
 
-// listElement returns the path and the schema of the elements of a list. It
-// returns its arguments if the field is not a list.
+// listElement returns the path and the schema for a list's elements. It returns its
+// arguments if the field is not a list.
 func listElement(path string, field schema) (string, schema) {
 	if field.Type == "array" {
 		return path + "[]", *field.Items.Schema
@@ -81,7 +80,7 @@ func listElement(path string, field schema) (string, schema) {
 	return path, field
 }
 
-// listOf returns the type of a list whose elements have the given type.
+// listOf returns the type for a list whose elements have the given type.
 func listOf(kind string, element schema) string {
 	if kind == element.Type {
 		kind += "s"
@@ -89,8 +88,8 @@ func listOf(kind string, element schema) string {
 	return "list of " + kind
 }
 
-// typeOf returns the type of a field or of the elements of a list. An object of
-// this project gets its own table, unless an equal object already has a table.
+// typeOf returns the type that a field or a list's elements have. An object that this
+// project defines gets its own table, unless an equal object already has a table.
 func (w *fieldWriter) typeOf(path string, element schema) string {
 	if name, found := w.kubernetesTypes[path]; found {
 		delete(w.kubernetesTypes, path)

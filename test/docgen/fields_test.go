@@ -56,8 +56,8 @@ func TestEveryFieldsPageHasAHeadAndTables(t *testing.T) {
 	}
 }
 
-// connectorSchema returns a schema with the fields of Kubernetes types that the
-// page about TunnelConfigurations has.
+// connectorSchema returns a schema whose fields include the Kubernetes types on the page
+// about TunnelConfigurations.
 func connectorSchema() schema {
 	connector := schema{Type: "object", Properties: map[string]schema{
 		"many": {Type: "integer", Minimum: ptr.To(0.0), Maximum: ptr.To(25.0)},

@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/docgen/markdown"
 )
 
-// validation returns the rules for a value. The rules for an object are not part
-// of it; they are above the table of the object.
+// validation returns the rules for a value. It excludes the rules for an object, which
+// are above the object's table.
 func validation(field, element schema) string {
 	var rules []string
 	if len(element.Enum) > 0 {
@@ -34,7 +34,7 @@ func validation(field, element schema) string {
 	return strings.Join(rules, "; ")
 }
 
-// bound returns the rule for the minimum or maximum of a number, if it has one.
+// bound returns the rule for a number's minimum or maximum, if it has one.
 func bound(text string, value *float64) []string {
 	if value == nil {
 		return nil
@@ -42,7 +42,7 @@ func bound(text string, value *float64) []string {
 	return []string{text + strconv.FormatFloat(*value, 'f', -1, 64)}
 }
 
-// limit returns the rule for the size of a value, if it has one.
+// limit returns the rule for a value's size, if it has one.
 func limit(format string, size *int64) []string {
 	if size == nil {
 		return nil
@@ -50,7 +50,7 @@ func limit(format string, size *int64) []string {
 	return []string{fmt.Sprintf(format, *size)}
 }
 
-// enumValues lists the values of an enumeration.
+// enumValues lists the permitted values.
 func enumValues(enum []apiextensionsv1.JSON) string {
 	texts := make([]string, len(enum))
 	for i, value := range enum {
@@ -63,8 +63,8 @@ func enumValues(enum []apiextensionsv1.JSON) string {
 	return strings.Join(texts, ", ")
 }
 
-// ruleMessages returns the messages of the CEL rules of a value, or of the values
-// of a map.
+// ruleMessages returns the messages from the CEL rules for a value, or for a map's
+// values.
 func ruleMessages(value schema) []string {
 	rules := value.XValidations
 	if value.AdditionalProperties != nil {

@@ -14,13 +14,13 @@ import (
 //go:embed flags.head.md
 var flagsHead string
 
-// flagsPages returns the page with the flags of the controller.
+// flagsPages returns the page that documents the controller's flags.
 func flagsPages() ([]page, error) {
 	var c config.Config
 	return []page{{"flags.md", flagsHead + flagTables(c.Flags())}}, nil
 }
 
-// flagTables returns a table for each group of flags.
+// flagTables returns a table for each flag group.
 func flagTables(groups []config.Group) string {
 	var b strings.Builder
 	for _, group := range groups {
@@ -31,7 +31,7 @@ func flagTables(groups []config.Group) string {
 	return b.String()
 }
 
-// defaultInUsage matches a default that the usage of a flag states.
+// defaultInUsage matches a default that a flag's usage states.
 var defaultInUsage = regexp.MustCompile(` \(default ([^)]+)\)$`)
 
 func flagRow(f *pflag.Flag) []string {

@@ -3,9 +3,9 @@
 //
 //	go run ../../test/docgen fields|flags|metrics|rules
 //
-// go generate runs it from the package that the page describes, because some
-// generators read files of that package. A generator adds only the head of a
-// page and its tables; the texts of the tables come from the code.
+// go generate runs it from the package that the page describes, because some generators
+// read files from that package. A generator adds only a page's head and its tables; the
+// table texts come from the code.
 package main
 
 import (
@@ -18,21 +18,20 @@ import (
 )
 
 const (
-	// root is the root of the repository, relative to the packages that run docgen.
+	// root is the repository root, relative to the packages that run docgen.
 	root = "../.."
-	// docs is the directory of the pages.
+	// docs is where the pages are.
 	docs = root + "/docs"
 )
 
 // page is a generated page.
 type page struct {
-	// name is the name of the file in docs.
+	// name is the file name in docs.
 	name string
 	text string
 }
 
-// generators returns the function that generates the pages, for each argument of
-// the command.
+// generators maps each command argument to the function that generates the pages.
 func generators() map[string]func() ([]page, error) {
 	return map[string]func() ([]page, error){
 		"fields":  fieldsPages,

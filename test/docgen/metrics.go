@@ -12,13 +12,13 @@ import (
 //go:embed metrics.head.md
 var metricsHead string
 
-// metricsPages returns the page with the metrics of the controller.
+// metricsPages returns the page that documents the controller's metrics.
 func metricsPages() ([]page, error) {
 	return []page{{"metrics.md", metricsHead + metricTables(metrics.All)}}, nil
 }
 
-// metricTables returns a table of the metrics, and a table for each label that
-// has a fixed set of values.
+// metricTables returns a table with all metrics, and a table for each label with fixed
+// values.
 func metricTables(all []metrics.Metric) string {
 	t := markdown.NewTable("Name", "Type", "Labels", "Unit", "Meaning")
 	var labels strings.Builder
@@ -41,7 +41,7 @@ func labelNames(m metrics.Metric) string {
 	return strings.Join(names, " ")
 }
 
-// bucketRange returns a sentence with the range of a histogram's buckets.
+// bucketRange returns a sentence with a histogram's lowest and highest bucket.
 func bucketRange(m metrics.Metric) string {
 	if len(m.Buckets) == 0 {
 		return ""
@@ -49,7 +49,7 @@ func bucketRange(m metrics.Metric) string {
 	return fmt.Sprintf(" Buckets from %v to %v.", m.Buckets[0], m.Buckets[len(m.Buckets)-1])
 }
 
-// labelTable returns a table of the values of a label.
+// labelTable returns a table with a label's values.
 func labelTable(m metrics.Metric, label metrics.Label) string {
 	t := markdown.NewTable("Value", "Meaning")
 	for _, value := range label.Values {

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// caseInputs are the manifests of the golden cases, relative to package gateway.
+	// caseInputs are the golden cases' manifests, relative to package gateway.
 	caseInputs = "testdata/*.in.yaml"
-	// gatewayDirectory is the directory of package gateway, relative to the page.
+	// gatewayDirectory is where package gateway is, relative to the page.
 	gatewayDirectory = "../internal/gateway/"
 )
 
 //go:embed rules.head.md
 var rulesHead string
 
-// ruleSections are the sections of the page in their order. A golden case names
-// its section by the key. The page shows what plan prints for each of the examples,
-// which are names of golden cases.
+// ruleSections are the sections on the page, in order. A golden case names its section by
+// the key. The page shows what plan prints for each of the examples, which are golden
+// case names.
 var ruleSections = []struct {
 	key, title string
 	examples   []string
@@ -46,11 +46,11 @@ var ruleSections = []struct {
 	{"seed", "Examples from other projects, as written and completed", nil},
 }
 
-// caseHeader matches the first line of a golden case: the section and the rule.
+// caseHeader matches the first line in a golden case: the section and the rule.
 var caseHeader = regexp.MustCompile(`^# rule: (\S+) (.+)$`)
 
-// rulesPages returns the page that lists the golden case of each rule. It reads
-// the files of package gateway in the current directory.
+// rulesPages returns the page that lists each rule with its golden case. It reads package
+// gateway's files in the current directory.
 func rulesPages() ([]page, error) {
 	files, err := filepath.Glob(caseInputs)
 	if err != nil || len(files) == 0 {
@@ -116,7 +116,7 @@ func planExample(file string) (string, error) {
 	return fmt.Sprintf("\n```sh\nbin/tunnel-gateway plan -f internal/gateway/%s\n```\n\n```text\n%s```\n", file, &out), nil
 }
 
-// firstLine returns the first line of a file without white space around it.
+// firstLine returns a file's first line without white space around it.
 func firstLine(file string) (string, error) {
 	opened, err := os.Open(file)
 	if err != nil {

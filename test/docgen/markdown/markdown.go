@@ -1,4 +1,4 @@
-// Package markdown formats texts and tables as Markdown, for the generators of pages.
+// Package markdown formats texts and tables as Markdown, for the page generators.
 package markdown
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// lineWidth is the maximum length of a line of prose, in bytes.
+// lineWidth is the maximum line length in prose, in bytes.
 const lineWidth = 120
 
 var (
@@ -27,7 +27,7 @@ func Escape(text string) string {
 // oneLine replaces line breaks and repeated spaces with one space.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Cell converts Markdown to the content of a table cell.
+// Cell converts Markdown to table cell content.
 func Cell(markdown string) string { return strings.ReplaceAll(oneLine(markdown), "|", `\|`) }
 
 // Code formats text as code.
@@ -50,14 +50,13 @@ func (t *Table) Add(cells ...string) {
 	t.text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// String returns the lines of the table.
+// String returns the table as Markdown lines.
 func (t *Table) String() string { return t.text.String() }
 
-// notInAnchor matches the characters that GitHub omits from the anchor of a
-// heading.
+// notInAnchor matches the characters that GitHub omits from a heading's anchor.
 var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
-// Link returns a link to a heading of the same page.
+// Link returns a link to a heading on the same page.
 func Link(heading string) string { return "[" + heading + "](#" + Anchor(heading) + ")" }
 
 // Anchor returns the anchor that GitHub gives to a heading.
@@ -65,8 +64,7 @@ func Anchor(heading string) string {
 	return strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// Wrap breaks each paragraph of a text into lines. A paragraph is one line of the
-// text.
+// Wrap breaks each paragraph into lines. A paragraph is one line in the given text.
 func Wrap(text string) string {
 	paragraphs := strings.Split(text, "\n")
 	for i, paragraph := range paragraphs {
