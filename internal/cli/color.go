@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// colorMode is a value of --color.
+// colorMode is a --color value.
 type colorMode string
 
 var colorModes = []string{"auto", "always", "never"}

@@ -33,8 +33,8 @@ func (o *planOptions) checkCombination(isSet func(flag string) bool) error {
 	return errors.Join(errs...)
 }
 
-// mayBeDirectory reports whether a path of --filename is a directory. A path that cannot
-// be read results in another error.
+// mayBeDirectory reports whether a --filename path is a directory. A path that cannot be
+// read results in another error.
 func mayBeDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return path != "-" && (err != nil || info.IsDir())

@@ -13,27 +13,25 @@ import (
 // completionTimeout limits the time that a completion waits for the cluster.
 const completionTimeout = 2 * time.Second
 
-// registerCompletion registers the function that completes the values of a flag. The
-// function must ignore errors, because a shell would print them into the command
-// line.
+// registerCompletion registers the function that completes a flag's values. The function
+// must ignore errors, because a shell would print them into the command line.
 func registerCompletion(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that does not exist
 }
 
-// unquoteUsages removes the quotes that mark the name of a flag's value. The help
-// text does not print them, but a completion would.
+// unquoteUsages removes the quotes that mark a flag's value name. The help text does not
+// print them, but a completion would.
 func unquoteUsages(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { _, flag.Usage = pflag.UnquoteUsage(flag) })
 	}
 }
 
-// completeContexts completes the contexts of the kubeconfig.
 func (o *planOptions) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return contextNames(o.kubeconfig)
 }
 
-// contextNames returns the contexts of the kubeconfig.
+// contextNames returns the contexts in the kubeconfig.
 func contextNames(kubeconfig string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	raw, err := clientConfig(kubeconfig, "").RawConfig()
 	if err != nil {
@@ -42,7 +40,7 @@ func contextNames(kubeconfig string) ([]cobra.Completion, cobra.ShellCompDirecti
 	return slices.Sorted(maps.Keys(raw.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeGateways completes the Gateways of the cluster, if plan reads a cluster.
+// completeGateways completes the Gateways in the cluster, if plan reads a cluster.
 func (o *planOptions) completeGateways(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if !o.readsCluster() {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -29,8 +29,8 @@ contexts: [{name: staging, context: {cluster: c, user: u}}, {name: production, c
 current-context: staging
 `
 
-// completions returns the completions of the last argument, with the directive for
-// the shell.
+// completions returns how the last argument can be completed, with the directive for the
+// shell.
 func completions(t *testing.T, arguments ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -98,7 +98,7 @@ func TestCompletionOfGatewaysIgnoresErrors(t *testing.T) {
 }
 
 func TestPluginPrintsItsCommand(t *testing.T) {
-	// As a plugin of kubectl, the program prints the command that runs the plugin.
+	// As a kubectl plugin, the program prints the command that runs the plugin.
 	withoutCluster(t)
 	for _, file := range []string{"/usr/local/bin/kubectl-tunnel_gateway", "kubectl-tunnel_gateway.exe"} {
 		for name, test := range map[string]struct {
@@ -129,7 +129,7 @@ func TestPluginPrintsItsCommand(t *testing.T) {
 }
 
 func TestCompletionOfFlagsHasNoQuotes(t *testing.T) {
-	// The quotes that mark the name of a value in the help are not for a shell.
+	// The quotes that mark a value name in the help are not for a shell.
 	withoutCluster(t)
 	if got := completions(t, "plan", "--"); strings.Contains(got, "`") || !strings.Contains(got, "--gateway\tshow only the Gateway namespace/name\n") {
 		t.Errorf("completions =\n%s", got)

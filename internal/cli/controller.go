@@ -88,11 +88,11 @@ its variable.`,
 	return cmd
 }
 
-// podNamespaceFile is the file with the namespace of a pod.
+// podNamespaceFile contains the pod's namespace.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// podNamespace returns the namespace of the controller's pod from file, or ""
-// outside a cluster.
+// podNamespace reads the controller pod's namespace from file. It returns "" outside a
+// cluster.
 func podNamespace(file string) (string, error) {
 	namespace, err := os.ReadFile(file) // #nosec G304 -- a fixed path, except in tests
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err := controller.CheckCRDs(ctx, live); err != nil {
 		return err
 	}
-	// The cache of the manager requires the namespaces.
+	// The manager's cache requires the namespaces.
 	namespaces, err := controller.FindNamespaces(ctx, live, logger, c.Kubernetes.Namespaces)
 	if err != nil {
 		return err
@@ -167,8 +167,8 @@ func readsAllSecrets(k config.Kubernetes) bool {
 	return k.ValidateCertificates && len(k.CertificateNamespaces) == 0 && len(k.Namespaces) == 0
 }
 
-// secretNamespaces returns the namespaces in which certificates are validated, if
-// these are not all namespaces. served are the existing namespaces of --namespaces.
+// secretNamespaces returns the namespaces in which certificates are validated, if these
+// are not all namespaces. served are the --namespaces that exist.
 func secretNamespaces(k config.Kubernetes, served []string) []string {
 	switch {
 	case !k.ValidateCertificates:
@@ -181,14 +181,14 @@ func secretNamespaces(k config.Kubernetes, served []string) []string {
 	return slices.DeleteFunc(slices.Clone(k.CertificateNamespaces), func(namespace string) bool { return !slices.Contains(served, namespace) })
 }
 
-// runUntilNamespacesChange runs the manager until the context ends or one of the
-// watched namespaces is created or deleted. A change is not an error: the process
-// exits, and its pod restarts it.
+// runUntilNamespacesChange runs the manager until the context ends or a watched namespace
+// is created or deleted. A change is not an error: the process exits, and its pod
+// restarts it.
 func runUntilNamespacesChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The watches are not runnables of the manager, because runnables start only after
-	// the cache has synced. It never syncs if the controller cannot read a namespace.
+	// The watches are not manager runnables, because runnables start only after the cache
+	// has synced. It never syncs if the controller cannot read a namespace.
 	for _, namespaces := range watched {
 		go func() {
 			if err := namespaces.Watch(ctx, m.GetCache(), r.Synced); err != nil {
@@ -203,7 +203,7 @@ func runUntilNamespacesChange(ctx context.Context, m manager.Manager, r *control
 	return err
 }
 
-// controllerOptions returns the options of the reconcilers.
+// controllerOptions returns the options for the reconcilers.
 func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
 	var accounts cloudflare.Client
 	return controller.Options{
@@ -239,8 +239,8 @@ func flushTraces(logger logr.Logger, flush func() error) {
 	}
 }
 
-// defaultCredentials returns the credentials of the default account. A validated
-// configuration has at most one source of the API token.
+// defaultCredentials returns the credentials for the default account. A validated
+// configuration has at most one API token source.
 func defaultCredentials(c config.Cloudflare) credentials.Default {
 	namespace, name, _ := strings.Cut(c.APITokenSecret, "/")
 	return credentials.Default{
@@ -248,12 +248,12 @@ func defaultCredentials(c config.Cloudflare) credentials.Default {
 	}
 }
 
-// gracePeriod is the time that the manager waits for running reconciles before it
-// exits. It is shorter than the default termination grace period of a pod, 30
-// seconds, so that enough time remains to release the Lease and to send traces.
+// gracePeriod is how long the manager waits for running reconciles before it exits. It is
+// shorter than a pod's default termination grace period, 30 seconds, so that enough time
+// remains to release the Lease and to send traces.
 const gracePeriod = 20 * time.Second
 
-// newManager returns the manager of the controller.
+// newManager returns the manager that runs the reconcilers.
 func newManager(kube *rest.Config, c *config.Config, scope controller.Scope, readiness *controller.Readiness, logger logr.Logger) (manager.Manager, error) {
 	m, err := ctrl.NewManager(kube, manager.Options{
 		Scheme:                        controller.Scheme(),
@@ -277,7 +277,7 @@ func newManager(kube *rest.Config, c *config.Config, scope controller.Scope, rea
 	return m, m.AddHealthzCheck("ping", healthz.Ping)
 }
 
-// metricsOptions returns the options of the metrics server.
+// metricsOptions returns the options for the metrics server.
 func metricsOptions(s config.Serving) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: s.MetricsAddress}
 	if s.Pprof {
@@ -292,8 +292,7 @@ func metricsOptions(s config.Serving) metricsserver.Options {
 	return o
 }
 
-// clusterUID returns the UID of the namespace kube-system, which identifies the
-// cluster.
+// clusterUID returns the kube-system namespace UID, which identifies the cluster.
 func clusterUID(ctx context.Context, live client.Reader) (string, error) {
 	var namespace corev1.Namespace
 	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &namespace); err != nil {
@@ -302,7 +301,7 @@ func clusterUID(ctx context.Context, live client.Reader) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// newLogger returns the logger of the controller.
+// newLogger returns the controller's logger.
 func newLogger(s config.Serving) (logr.Logger, error) {
 	c := zap.NewProductionConfig()
 	if s.LogFormat == "console" {

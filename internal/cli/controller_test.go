@@ -53,7 +53,7 @@ func TestAccountsWithOneTokenShareTheRateLimit(t *testing.T) {
 	defer api.Close()
 	c := &config.Config{Cloudflare: config.Cloudflare{BaseURL: api.URL}}
 	o := controllerOptions(c, "cluster", metrics.New(prometheus.NewRegistry()), noop.NewTracerProvider().Tracer(""))
-	// The first account is opened again, as after a change of its Secret.
+	// The first account is opened again, as after its Secret changes.
 	for _, account := range []string{"first", "second", "first"} {
 		p, err := o.Open(account, "token")
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
 
-// diffOptions are the flags of plan --diff.
+// diffOptions are the flags for plan --diff.
 type diffOptions struct {
 	enabled    bool
 	cloudflare config.Cloudflare
@@ -43,7 +43,7 @@ func (o *diffOptions) load() error {
 	return errors.Join(config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
 }
 
-// account returns the default account. Only the flags of --diff set it.
+// account returns the default account. Only flags for --diff set it.
 func (o *diffOptions) account() credentials.Default {
 	if !o.enabled {
 		return credentials.Default{}
@@ -77,7 +77,7 @@ func (o *diffOptions) openAccounts(objects client.Reader) plan.OpenAccount {
 	}
 }
 
-// open returns the provider of an account.
+// open returns the provider for an account.
 func (o *diffOptions) open(ctx context.Context, accounts *cloudflare.Client, source credentials.Source, objects client.Reader) (provider.Provider, error) {
 	if err := checkCredentials(source); err != nil {
 		return nil, err

@@ -19,18 +19,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// edge simulates Cloudflare with the tunnels of testdata/diff.in.yaml.
+// edge simulates Cloudflare with the tunnels in testdata/diff.in.yaml.
 type edge struct {
 	*simulator.Server
 	url string
-	// ids are the IDs of the tunnels by name.
+	// ids are the tunnel IDs by name.
 	ids map[string]string
-	// mainToken and tenantToken are the tokens of the accounts main and tenant. They
-	// are unique for each test, so that each test has its own request budget.
+	// mainToken and tenantToken are the tokens for the accounts main and tenant. They are
+	// unique for each test, so that each test has its own request budget.
 	mainToken, tenantToken string
 
 	mu sync.Mutex
-	// usedTokens are the tokens of all requests by account.
+	// usedTokens are the tokens in all requests, by account.
 	usedTokens map[string]map[string]bool
 	// rejecting makes the edge reject every token with a response that contains it.
 	rejecting bool
@@ -94,9 +94,9 @@ func (e *edge) createTunnel(t *testing.T, account, name, configuration string) {
 	e.ids[name] = string(tunnel.ID)
 }
 
-// manifests returns testdata/diff.in.yaml with the IDs and tokens of the edge. If
-// gateways are specified, it contains only these Gateways and the routes and Tunnels
-// that refer to them.
+// manifests returns testdata/diff.in.yaml with the edge's IDs and tokens. If gateways are
+// specified, it contains only these Gateways and the routes and Tunnels that refer to
+// them.
 func (e *edge) manifests(t *testing.T, gateways ...string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/diff.in.yaml")
@@ -126,7 +126,7 @@ func (e *edge) replacer() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// withoutIDs replaces the IDs of the tunnels by placeholders.
+// withoutIDs replaces tunnel IDs with placeholders.
 func (e *edge) withoutIDs(text string) string {
 	for name, id := range e.ids {
 		text = strings.ReplaceAll(text, id, "ID-OF-"+strings.ToUpper(name))
@@ -152,8 +152,7 @@ func wantGolden(t *testing.T, path, got string) {
 	}
 }
 
-// wantStatus checks the status and stderr of a command, and that its output contains
-// no token.
+// wantStatus checks a command's status and stderr, and that its output contains no token.
 func (e *edge) wantStatus(t *testing.T, got outcome, status int, stderr string) {
 	t.Helper()
 	if got.status != status || got.stderr != stderr {
@@ -331,8 +330,8 @@ func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 }
 
 func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
-	// Without a Tunnel and a cluster ID, the name of a Gateway's tunnel is not known, so
-	// plan reads nothing at Cloudflare.
+	// Without a Tunnel and a cluster ID, plan does not know the tunnel name and reads
+	// nothing from Cloudflare.
 	e := newEdge(t)
 	t.Setenv("CLOUDFLARE_ACCOUNT_ID", "")
 	t.Setenv("CLOUDFLARE_API_TOKEN", "")

@@ -30,7 +30,7 @@ func encodeYAML(value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// YAML does not permit all characters of JSON.
+	// YAML does not permit all characters that JSON permits.
 	if text, err = yaml.JSONToYAML(terminal.EscapeYAML(text)); err != nil || !hasUnprintable(string(text)) {
 		return text, err
 	}

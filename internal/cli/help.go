@@ -9,11 +9,11 @@ import (
 	"golang.org/x/term"
 )
 
-// helpWidth is the width of the help if it is not printed on a terminal.
+// helpWidth is the help's width if it is not printed on a terminal.
 const helpWidth = 100
 
-// terminalWidth returns the number of columns of the terminal that w writes to, or 0 if w
-// is not a terminal.
+// terminalWidth returns how many columns the terminal behind w has, or 0 if w is not a
+// terminal.
 func terminalWidth(w io.Writer) int {
 	file := fileOf(w)
 	if file == nil {
@@ -26,8 +26,7 @@ func terminalWidth(w io.Writer) int {
 	return width
 }
 
-// wrapHelp makes the help of all commands wrap at the width of the terminal that out
-// writes to.
+// wrapHelp makes help for all commands wrap at the terminal width.
 func wrapHelp(root *cobra.Command, out io.Writer) {
 	printHelp := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, arguments []string) {
@@ -43,12 +42,12 @@ func wrapHelp(root *cobra.Command, out io.Writer) {
 	})
 }
 
-// minTextWidth is the minimum width of a column with text. If the column is narrower, the
+// minTextWidth is the minimum width for a text column. If the column is narrower, the
 // text begins on the next line.
 const minTextWidth = 24
 
-// wrap joins the lines of each paragraph, and breaks the result between words into lines
-// of the given width.
+// wrap joins the lines in each paragraph, and breaks the result between words into lines
+// that fit the width.
 func wrap(text string, width int) string {
 	var b strings.Builder
 	for _, line := range joinParagraphs(text) {
@@ -75,8 +74,9 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// joinParagraphs returns the lines of text. It joins a line with the previous one if it
-// begins in the column of its text. Lines that end with a colon are headings.
+// joinParagraphs returns the lines of text. It joins a line with the previous line if it
+// is indented to the column in which the previous text begins. Lines that end with a
+// colon are headings.
 func joinParagraphs(text string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -91,12 +91,12 @@ func joinParagraphs(text string) []string {
 	return lines
 }
 
-// indentation returns the number of spaces at the beginning of a line.
+// indentation counts the spaces at the beginning of a line.
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// textColumn returns the column in which the text of a line begins: after a name and at
-// least two spaces, or at the beginning of a line without indentation. It returns -1 for
-// an indented line without a name, such as an example.
+// textColumn returns the column in which a line's text begins: after a name and at least
+// two spaces, or at the beginning of a line without indentation. It returns -1 for an
+// indented line without a name, such as an example.
 func textColumn(line string) int {
 	indent := indentation(line)
 	gap := strings.Index(line[indent:], "  ")

@@ -9,18 +9,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The descriptions of flags that select a cluster and a controller.
+// Descriptions for flags that select a cluster and a controller.
 const (
 	kubeconfigUsage     = "path of a kubeconfig `file` (default the file of $KUBECONFIG, otherwise ~/.kube/config, otherwise the cluster that the command runs in)"
 	contextUsage        = "`name` of a context in the kubeconfig (default the current context)"
 	controllerNameUsage = "spec.controllerName of the controller's GatewayClasses, as `domain/path`"
 )
 
-// clientConfig returns the configuration of the client that kubectl would use. files
-// is a list of kubeconfigs in the format of $KUBECONFIG. If it is empty, the
-// kubeconfigs of $KUBECONFIG apply, otherwise ~/.kube/config, otherwise the service
-// account of the pod. context is a context of the kubeconfig, or "" for the current
-// one.
+// clientConfig returns the client configuration that kubectl would use. files is a list
+// of kubeconfigs in the format that $KUBECONFIG has. If it is empty, $KUBECONFIG applies,
+// otherwise ~/.kube/config, otherwise the pod's service account. context is a context in
+// the kubeconfig, or "" for the current context.
 func clientConfig(files, context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	switch files := filepath.SplitList(files); len(files) {
@@ -33,11 +32,11 @@ func clientConfig(files, context string) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 }
 
-// errNoCluster replaces the error of clientcmd, which does not name --kubeconfig.
+// errNoCluster replaces the clientcmd error, which does not name --kubeconfig.
 var errNoCluster = errors.New("no API server found in $KUBECONFIG, ~/.kube/config or a pod's service account; set --kubeconfig")
 
-// restConfig returns the configuration of a client. qps and burst limit its requests
-// per second: on average, and in a burst. A qps of 0 means no limit.
+// restConfig returns a client configuration. qps and burst limit its requests per second:
+// on average, and in a burst. qps 0 means no limit.
 func restConfig(config clientcmd.ClientConfig, qps float32, burst int) (*rest.Config, error) {
 	c, err := config.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {

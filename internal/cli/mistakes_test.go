@@ -21,7 +21,7 @@ spec:
   listeners: [{name: a, hostname: a.example.com, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: pending}]}}]
 `
 
-// mistake is a command with a mistake of a user.
+// mistake is a command that contains a user's mistake.
 type mistake struct {
 	stdin     string
 	arguments []string
@@ -161,7 +161,7 @@ func TestAnInterruptedCommandExitsWithStatus130(t *testing.T) {
 	}
 }
 
-// symptoms are the parts of messages that the pages explain.
+// symptoms are the message parts that the pages explain.
 var symptoms = []string{
 	"does not exist in gateway.networking.k8s.io; did you mean", "does not exist; did you mean", "is not served; did you mean", "no route answers",
 	"the input is empty", "the file is empty", "contains no object", "without quotes as a boolean",
@@ -170,7 +170,7 @@ var symptoms = []string{
 	"spec.parentRefs is empty", "is not in the manifests", " does not exist", "has no effect with the value", "which permits nothing",
 }
 
-// readPages returns the text of pages of the documentation, without line breaks.
+// readPages returns the text on documentation pages, without line breaks.
 func readPages(t *testing.T, names ...string) string {
 	t.Helper()
 	var text strings.Builder

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// platformManifest is a Gateway with a ListenerSet, and a route of each, in two
-// namespaces.
+// platformManifest is a Gateway, a ListenerSet, and a route for each, in two namespaces.
 const platformManifest = `apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: shared, namespace: infra, annotations: {tunnelgateway.dev/paused: "false"}}
@@ -50,7 +49,7 @@ kind: TunnelConfiguration
 metadata: {name: settings, namespace: infra}
 `
 
-// objectMistakes returns changes of platformManifest, each with the message about it.
+// objectMistakes returns changes to platformManifest, each with the message about it.
 func objectMistakes() map[string]struct{ old, changed, message string } {
 	const (
 		routeRef, setRef, teamRef = "{group: gateway.networking.k8s.io, kind: Gateway, name: shared}", "{group: gateway.networking.k8s.io, kind: Gateway, name: shared, namespace: infra}", "{kind: ListenerSet, name: team-set}"

@@ -20,10 +20,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// defaultTimeout is the default of --timeout.
+// defaultTimeout is the default for --timeout.
 const defaultTimeout = 5 * time.Minute
 
-// operationOptions are the flags of the commands that request an operation, and of wait.
+// operationOptions are the flags that wait and the commands that request an operation
+// share.
 type operationOptions struct {
 	operation           operation.Operation
 	namespace           string
@@ -35,7 +36,7 @@ type operationOptions struct {
 	timeout             time.Duration
 }
 
-// operationTexts are the descriptions of the operations.
+// operationTexts describe the operations.
 var operationTexts = []struct {
 	operation   operation.Operation
 	short, long string
@@ -72,7 +73,7 @@ Exit status:
   130  Ctrl-C ended the command`},
 }
 
-// operationHelp is the end of the long description of each operation that is requested.
+// operationHelp ends the long description for each command that requests an operation.
 const operationHelp = `
 
 The command waits until the operation is in effect, and shows what is outstanding. If it
@@ -83,8 +84,8 @@ Exit status:
   1    an error occurred, a user must act first, or --timeout has passed
   130  Ctrl-C ended the command`
 
-// operationCommands returns the commands that request an operation, and wait. program is the
-// name of the program for the examples.
+// operationCommands returns the commands that request an operation, and wait. program is
+// the program name in the examples.
 func operationCommands(program string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, text := range operationTexts {
@@ -181,7 +182,7 @@ func (o *operationOptions) validate(isSet func(flag string) bool) error {
 	return errors.Join(errs...)
 }
 
-// checkArgument returns an error if the argument is not the name of a Gateway.
+// checkArgument returns an error if the argument is not a valid Gateway name.
 func (o *operationOptions) checkArgument(argument string) error {
 	namespace, name, qualified := strings.Cut(argument, "/")
 	switch {
@@ -219,8 +220,8 @@ func (o *operationOptions) target(argument string) (operation.Target, error) {
 	return t, nil
 }
 
-// completeGateway completes the argument: the Gateways of the cluster, or of the namespace
-// of --namespace.
+// completeGateway completes the argument: the Gateways in the cluster, or in the
+// --namespace namespace.
 func (o *operationOptions) completeGateway(cmd *cobra.Command, arguments []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(arguments) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -8,9 +8,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// output is a standard stream of a command. It escapes unprintable characters, so that no text
-// controls the terminal, whichever manifest, file or server it comes from. Messages escape line
-// breaks themselves, with [terminal.Printf].
+// output is a command's standard stream. It escapes unprintable characters, so that no
+// text controls the terminal, whichever manifest, file or server it comes from. Messages
+// escape line breaks themselves, with [terminal.Printf].
 type output struct {
 	stream io.Writer
 	// sequences are the escape sequences that the command itself prints.
@@ -25,7 +25,7 @@ func (o output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// withColors returns the stream with the colors of the command.
+// withColors returns the stream with the command's own colors.
 func withColors(w io.Writer) io.Writer {
 	return output{stream: streamOf(w), sequences: terminal.Colors()}
 }
@@ -44,15 +44,15 @@ func fileOf(w io.Writer) *os.File {
 	return file
 }
 
-// printError prints an error. Each of its lines begins with the name of the program.
+// printError prints an error. Each line begins with the program name.
 func printError(w io.Writer, program string, err error) {
 	for _, line := range errorLines(err) {
 		terminal.Printf(w, "%s: %s\n", program, line)
 	}
 }
 
-// errorLines returns the text of each error that err joins. A line break in any other error may
-// come from a manifest.
+// errorLines returns the text for each error that err joins. A line break in any other
+// error may come from a manifest.
 func errorLines(err error) []string {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

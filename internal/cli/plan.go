@@ -27,7 +27,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// planOptions are the flags of the command plan.
 type planOptions struct {
 	paths               []string
 	namespace           string
@@ -50,7 +49,6 @@ type planOptions struct {
 	diff                diffOptions
 }
 
-// planHelp is the long description of the command plan.
 const planHelp = `Shows what the controller would do: the effective hostname table of each Gateway,
 the ingress rules of its tunnel, and the status of every object after a
 successful push. plan changes neither the cluster nor Cloudflare. If the settings
@@ -86,8 +84,7 @@ Exit status:
   3  --diff: a push would change a tunnel, or the manifests change Envoy routes
   130  Ctrl-C ended the command`
 
-// planCommand returns the command plan. program is the name of the program for the
-// examples.
+// planCommand returns the command plan. program is the program name in the examples.
 func planCommand(program string) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
@@ -247,8 +244,8 @@ func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*stat
 }
 
 // readInterruptibly calls read, which reads manifests, and returns its result or the
-// error of the context. A read from a pipe cannot be canceled, so read may continue
-// after the context ends.
+// context's error. A read from a pipe cannot be canceled, so read may continue after the
+// context ends.
 func readInterruptibly[T any](ctx context.Context, line *progress.Line, read func() (T, error)) (T, error) {
 	defer line.Step("reading the manifests")()
 	type result struct {
@@ -269,8 +266,8 @@ func readInterruptibly[T any](ctx context.Context, line *progress.Line, read fun
 	}
 }
 
-// cluster returns the cluster that the flags select. It calls step before each step
-// of reading the cluster.
+// cluster returns the cluster that the flags select. It calls step before each step that
+// reads the cluster.
 func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 0, 0)
 	if err != nil {
@@ -297,7 +294,7 @@ func (o *planOptions) buildPlan(ctx context.Context, source *state.Source, line 
 	return result, result.Select(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// options returns the settings of the controller that the flags set.
+// options returns the controller settings that the flags set.
 func (o *planOptions) options() plan.Options {
 	return plan.Options{
 		Options: gateway.Options{
@@ -307,8 +304,8 @@ func (o *planOptions) options() plan.Options {
 	}
 }
 
-// compareTables compares the routing tables that Envoy serves with those of the cluster
-// without the manifests.
+// compareTables compares the routing tables that Envoy serves with the tables for the
+// cluster without the manifests.
 func (o *planOptions) compareTables(ctx context.Context, result *plan.Plan, source *state.Source, line *progress.Line) error {
 	if !result.UsesEnvoy() {
 		return nil
@@ -350,8 +347,8 @@ func warnSource(w io.Writer, source *state.Source) {
 	}
 }
 
-// warnPlan prints the remarks and problems that are part of the table, but not of
-// the selected output. It reports whether no route answers the request of --why.
+// warnPlan prints the remarks and problems that the table contains, but not the selected
+// output. It reports whether no route answers the request of --why.
 func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 	if table := o.output == "table" && o.why == "" && !o.diff.enabled; !table {
 		result.WriteMistakes(w, "warning: ", plan.Style{Wide: o.wide})

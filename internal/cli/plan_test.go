@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const samples = "../../config/samples"
 
-// outcome is the result of a command.
+// outcome is what a command returned and printed.
 type outcome struct {
 	status         int
 	stdout, stderr string
@@ -38,7 +38,7 @@ func run(t *testing.T, stdin string, arguments ...string) outcome {
 }
 
 // wantStdout executes a command that must succeed, and returns its standard output.
-// stderr may contain only the skipped subdirectories of the samples.
+// stderr may mention only the subdirectories that plan skips in the samples.
 func wantStdout(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
 	got := run(t, stdin, arguments...)
@@ -49,7 +49,7 @@ func wantStdout(t *testing.T, stdin string, arguments ...string) string {
 	return got.stdout
 }
 
-// TestPlanMatchesGoldenFiles compares the plan of the samples with
+// TestPlanMatchesGoldenFiles compares the plan for the samples with
 // testdata/samples.golden.*.
 func TestPlanMatchesGoldenFiles(t *testing.T) {
 	for file, format := range map[string]string{"samples.golden.json": "json", "samples.golden.txt": "table"} {
@@ -96,8 +96,7 @@ metadata: {name: web}
 spec: {ports: [{port: 80}]}
 `
 
-// tunnelManifest is the Tunnel of the Gateway, in a namespace other than the
-// default.
+// tunnelManifest is the Gateway's Tunnel, in a namespace other than the default.
 const tunnelManifest = `---
 apiVersion: tunnelgateway.dev/v1alpha1
 kind: Tunnel
@@ -225,7 +224,7 @@ func TestPlanStrictExitsWithStatus2ForAnUnexpectedCondition(t *testing.T) {
 	}
 }
 
-// withoutCluster hides the clusters of the machine that runs the tests.
+// withoutCluster hides the clusters that the local kubeconfig contains.
 func withoutCluster(t *testing.T) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -330,8 +329,8 @@ func TestPlanReportsAFailedWrite(t *testing.T) {
 }
 
 func TestPlanExplainsARequest(t *testing.T) {
-	// --why prints the explanation of a request instead of the plan, in every format.
-	// The exit status still depends on the plan.
+	// --why explains a request instead of printing the plan, in every format. The exit
+	// status still depends on the plan.
 	const request = "https://team-a.example.com:8443/api/orders?of=today"
 	arguments := func(flags ...string) []string {
 		return append([]string{"plan", "-f", "../../config/samples", "--why", request}, flags...)
@@ -365,8 +364,8 @@ func TestPlanExplainsARequest(t *testing.T) {
 }
 
 func TestPlanReportsObjectsWithoutTheirGateway(t *testing.T) {
-	// Without their Gateway, the objects of a team get no status. --strict must not
-	// succeed then.
+	// Without their Gateway, a team's objects get no status. --strict must not succeed
+	// then.
 	const (
 		mistake = "HTTPRoute default/web: Gateway default/shared is not in the manifests. Add --context to combine the manifests with a cluster.\n"
 		encoded = "- message: Gateway default/shared is not in the manifests. Add --context to combine\n    the manifests with a cluster.\n" +

@@ -14,7 +14,7 @@ import (
 
 var errEmptyValue = errors.New("must not be empty")
 
-// noManifests rejects arguments, which are usually the names of manifests.
+// noManifests rejects arguments, which are usually manifest names.
 func noManifests(cmd *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
 		return fmt.Errorf("plan accepts no arguments, got %q; specify manifests with -f. See %s", arguments[0], helpOf(cmd))
@@ -22,8 +22,8 @@ func noManifests(cmd *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// explainPlanFlagError explains an error about the flags of plan. It adds a hint about
-// the namespace flags of kubectl, which plan does not have.
+// explainPlanFlagError explains an error about plan flags. It adds a hint about kubectl's
+// namespace flags, which plan does not have.
 func explainPlanFlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && slices.Contains([]string{"n", "A", "all-namespaces"}, unknown.GetSpecifiedName()) {

@@ -10,11 +10,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// printFunc prints a plan, its differences, or the explanation of a request.
+// printFunc prints a plan, its differences, or an explanation for a request.
 type printFunc func(io.Writer, *plan.Plan) error
 
 // printer returns the function that prints what the flags select: the plan, its
-// differences, or the explanation of a request. stdout is the destination of the output.
+// differences, or an explanation for a request.
 func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	style := o.style(stdout)
 	switch o.output {
@@ -38,12 +38,12 @@ func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	return formatPrinter(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
 }
 
-// style returns the style of text that is printed to stdout.
+// style returns how text on stdout is styled.
 func (o *planOptions) style(stdout io.Writer) plan.Style {
 	return plan.Style{Color: o.color.enabled(stdout), Width: terminalWidth(stdout), Wide: o.wide}
 }
 
-// colored returns stdout, with the colors of the command if --color enables them.
+// colored returns stdout, with colors if --color enables them.
 func (o *planOptions) colored(stdout io.Writer) io.Writer {
 	if o.color.enabled(stdout) {
 		return withColors(stdout)
@@ -71,16 +71,16 @@ func (o *planOptions) request() (routing.Request, error) {
 	return request, nil
 }
 
-// The formats that print the configuration of Envoy instead of the plan.
+// The formats that print the Envoy configuration instead of the plan.
 const (
 	formatEnvoy       = "envoy"
 	formatEnvoyRoutes = "envoy-routes"
 )
 
-// planFormats are the values of --output.
+// planFormats are the values that --output accepts.
 var planFormats = []string{"table", "yaml", "json", formatEnvoy, formatEnvoyRoutes}
 
-// printsEnvoy reports whether the output is the configuration of Envoy.
+// printsEnvoy reports whether the output is the Envoy configuration.
 func (o *planOptions) printsEnvoy() bool {
 	return o.output == formatEnvoy || o.output == formatEnvoyRoutes
 }

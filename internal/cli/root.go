@@ -1,6 +1,5 @@
-// Package cli contains the commands of the tunnel-gateway binary. It translates
-// arguments into calls of other packages, and their results into output and an exit
-// status.
+// Package cli contains the tunnel-gateway commands. It translates arguments into calls to
+// other packages, and their results into output and an exit status.
 package cli
 
 import (
@@ -30,21 +29,21 @@ const (
 // errUnexpectedCondition results in exitUnexpectedCondition.
 var errUnexpectedCondition = errors.New("a condition does not have its expected status, or a Gateway has a warning")
 
-// errInterrupted results in exitInterrupted. It replaces the error of a command that a
+// errInterrupted results in exitInterrupted. It replaces the error from a command that a
 // signal ended.
 var errInterrupted = errors.New("interrupted")
 
 // errChanges results in exitChanges.
 var errChanges = errors.New("a push would change a tunnel")
 
-// Streams are the standard streams of a command.
+// Streams are a command's standard streams.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Run executes a command and returns the exit status. args are the arguments of the
-// process, beginning with the name of the program.
+// Run executes a command and returns the exit status. args are the process arguments,
+// beginning with the program name.
 func Run(ctx context.Context, args []string, s Streams) int {
 	s.Out, s.Err = output{stream: s.Out}, output{stream: s.Err}
 	root := rootCommand(filepath.Base(args[0]), s.Out)
@@ -65,8 +64,8 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	return status
 }
 
-// rootCommand returns the command that runs the other commands. name is the file name of
-// the program, and out the destination of the help.
+// rootCommand returns the command that runs the other commands. name is the program's
+// file name, and out receives the help.
 func rootCommand(name string, out io.Writer) *cobra.Command {
 	program := displayName(name)
 	root := &cobra.Command{
@@ -94,7 +93,7 @@ func rootCommand(name string, out io.Writer) *cobra.Command {
 	return root
 }
 
-// exitStatus returns the exit status for the result of a command.
+// exitStatus returns the exit status for a command that returned err.
 func exitStatus(err error) int {
 	switch {
 	case err == nil:

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// problemGateway has a listener for the routes of every namespace, and one with an
-// unsupported kind of route.
+// problemGateway has a listener that accepts routes from every namespace, and a listener
+// with an unsupported route kind.
 const problemGateway = `apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: shared, namespace: infra}
@@ -20,7 +20,7 @@ KINDS---
 {apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}]}}
 `
 
-// problemRoute has the rules of a route for the hostname.
+// problemRoute returns an HTTPRoute with the rules for the hostname.
 func problemRoute(name, hostname, rules string) string {
 	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: " + name + ", namespace: team}\n" +
 		"spec:\n  parentRefs: [{name: shared, namespace: infra}]\n  hostnames: [" + hostname + "]\n  rules: " + rules + "\n"
@@ -31,7 +31,7 @@ type routeProblem struct {
 	manifests string
 	// healthy reports whether plan --strict succeeds.
 	healthy bool
-	// words are the texts of the table that the pages explain.
+	// words are the texts in the table that the pages explain.
 	words []string
 }
 

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// control is text that clears the screen, sets colors and the title of the terminal, moves the
-// cursor, reverses the direction of text and forges a line.
+// control is text that clears the screen, sets colors and the terminal title, moves the
+// cursor, reverses the text direction and forges a line.
 const control = "\x1b[2J\x1b[31m\x1b]0;t\a\u009b2J\u202e\u2066\b\r\x7f\t\x00\nforged"
 
 // colors removes the escape sequences that commands use for colors.
@@ -47,8 +47,8 @@ var decoders = map[string]func([]byte, any) error{
 	"yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
 }
 
-// problemOf returns how the output of the command controls the terminal, or "". Only the standard
-// output of a command with --color always may contain colors.
+// problemOf returns how the command's output controls the terminal, or "". Only standard
+// output may contain colors, with --color always.
 func problemOf(o outcome, arguments []string) string {
 	if slices.Contains(arguments, "always") {
 		o.stdout = colors.Replace(o.stdout)
@@ -128,10 +128,10 @@ func places(path string, value any, set func(any)) []place {
 	return nil
 }
 
-// manifests are objects of a manifest.
+// manifests are the objects in a manifest.
 type manifests []any
 
-// readHostile returns the objects of testdata/hostile.in.yaml.
+// readHostile returns the objects in testdata/hostile.in.yaml.
 func readHostile(t *testing.T, edit func(string) string) manifests {
 	t.Helper()
 	text, err := os.ReadFile("testdata/hostile.in.yaml")
@@ -149,7 +149,7 @@ func readHostile(t *testing.T, edit func(string) string) manifests {
 	return objects
 }
 
-// text returns the objects as a sequence of JSON values.
+// text returns the objects as consecutive JSON values.
 func (m manifests) text(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -167,7 +167,7 @@ var selects = regexp.MustCompile(`^document \d+\.(kind|apiVersion)$|gatewayClass
 // names matches the fields that refer to other objects.
 var names = regexp.MustCompile(`(name|namespace)$`)
 
-// hostileCommands are the arguments of plan with each format and each question.
+// hostileCommands are arguments for plan with each format and each question.
 var hostileCommands = [][]string{
 	{"-o", "table", "--wide", "--strict"},
 	{"--color", "always"},
@@ -204,8 +204,9 @@ func (f *findings) changeEach(t *testing.T, objects manifests) (accepted []place
 	return accepted
 }
 
-// TestNoTextControlsTheTerminal makes each string and each key of a manifest hostile, first alone,
-// which mostly results in an error, and then together with all others that plan accepts.
+// TestNoTextControlsTheTerminal makes each string and each key in a manifest hostile,
+// first alone, which mostly results in an error, and then together with all others that
+// plan accepts.
 func TestNoTextControlsTheTerminal(t *testing.T) {
 	e := newEdge(t)
 	e.SetConfiguration(e.ids["changed"], json.RawMessage(`{"ingress":[{"service":"http_status:404"}],"unknown":`+strconv.QuoteToASCII("a\u202e\nforged")+`}`))
@@ -268,7 +269,7 @@ func TestFormatsForEnvoyKeepHostileValues(t *testing.T) {
 	found.check(t)
 }
 
-// Documents that are not valid, and the names of files and directories, do not control the terminal.
+// Invalid YAML, and file and directory names, do not control the terminal.
 func TestNoFileControlsTheTerminal(t *testing.T) {
 	var found findings
 	for name, text := range map[string]string{

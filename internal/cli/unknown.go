@@ -10,11 +10,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
-// helpOf returns the command that prints the help of cmd, in quotes.
+// helpOf returns the command that prints help for cmd, in quotes.
 func helpOf(cmd *cobra.Command) string { return fmt.Sprintf("%q", cmd.CommandPath()+" --help") }
 
 // withHelp adds to an error the suggestion, unless it is empty, and the command that
-// prints the help of cmd.
+// prints help for cmd.
 func withHelp(cmd *cobra.Command, err error, suggestion string) error {
 	if suggestion == "" {
 		return fmt.Errorf("%w; see %s", err, helpOf(cmd))
@@ -22,7 +22,7 @@ func withHelp(cmd *cobra.Command, err error, suggestion string) error {
 	return fmt.Errorf("%w, did you mean %s? See %s", err, suggestion, helpOf(cmd))
 }
 
-// explainFlagError explains an error about the flags of a command.
+// explainFlagError explains an error about a command's flags.
 func explainFlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -37,7 +37,6 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 	return withHelp(cmd, err, closest)
 }
 
-// noArguments rejects arguments of a command.
 func noArguments(cmd *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
 		return withHelp(cmd, fmt.Errorf("%s accepts no arguments, got %q", cmd.Name(), arguments[0]), "")
@@ -45,7 +44,7 @@ func noArguments(cmd *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// onlyCommands rejects the arguments of a command that only runs its subcommands.
+// onlyCommands rejects arguments to a command that only runs its subcommands.
 func onlyCommands(cmd *cobra.Command, arguments []string) error {
 	if len(arguments) == 0 {
 		return nil
@@ -61,8 +60,8 @@ func onlyCommands(cmd *cobra.Command, arguments []string) error {
 	return withHelp(cmd, fmt.Errorf("unknown command %q for %q", arguments[0], cmd.CommandPath()), closest)
 }
 
-// rejectUnknownCommands makes the commands of cobra fail for an unknown command. By
-// default, they print a help text and succeed.
+// rejectUnknownCommands makes cobra's commands fail for an unknown command. By default,
+// they print a help text and succeed.
 func rejectUnknownCommands(cmd *cobra.Command) {
 	switch cmd.Name() {
 	case "completion":

@@ -26,7 +26,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionText returns the output of the command version and of --version.
+// versionText returns what the command version and --version print.
 func versionText() string {
 	return fmt.Sprintf("tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\nconnectors %s\nenvoy %s\n",
 		version, commit, runtime.Version(), consts.BundleVersion, connector.DefaultImage(), connector.DefaultEnvoyImage())

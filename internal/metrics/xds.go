@@ -42,8 +42,8 @@ func (m *Metrics) ObserveAcknowledgement(resources XDSResources, duration time.D
 	m.xdsAcknowledgement.WithLabelValues(string(resources)).Observe(duration.Seconds())
 }
 
-// SetCertificateExpiry sets when the first Envoy certificate and the certificate
-// authority expire. The zero time means that the certificate does not exist.
+// SetCertificateExpiry sets when the certificate authority expires, and when the first
+// Envoy certificate does. The zero time means that the certificate does not exist.
 func (m *Metrics) SetCertificateExpiry(envoy, authority time.Time) {
 	for certificate, expiry := range map[string]time.Time{certificateEnvoy: envoy, certificateAuthority: authority} {
 		if expiry.IsZero() {
