@@ -11,7 +11,7 @@ import (
 
 // Descriptions for flags that select a cluster and a controller.
 const (
-	kubeconfigUsage     = "path of a kubeconfig `file` (default the file of $KUBECONFIG, otherwise ~/.kube/config, otherwise the cluster that the command runs in)"
+	kubeconfigUsage     = "path to a kubeconfig `file` (default $KUBECONFIG, otherwise ~/.kube/config, otherwise the cluster that the command runs in)"
 	contextUsage        = "`name` of a context in the kubeconfig (default the current context)"
 	controllerNameUsage = "spec.controllerName of the controller's GatewayClasses, as `domain/path`"
 )

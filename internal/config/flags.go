@@ -31,24 +31,24 @@ func (c *Config) Flags() []Group {
 // category "Cloudflare Tunnel": Edit, or Read for a command that changes nothing.
 func (c *Cloudflare) Flags(permission string) Group {
 	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
-	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "`ID` of the default account, for Gateways whose GatewayClass sets no account in its TunnelConfiguration")
+	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "default account `ID`, for Gateways whose GatewayClass sets no account in its TunnelConfiguration")
 	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
-		"API `token` of the default account, with the permission Cloudflare Tunnel: "+permission+"; prefer the environment variable, because other users of the machine can see flags")
+		"API `token` for the default account, with the permission Cloudflare Tunnel: "+permission+"; prefer the environment variable, because other users on the machine can see flags")
 	f.StringVar(&c.APITokenSecret, "cloudflare-api-token-secret", "",
-		"`namespace/name` of the Secret with the API token under the key token, in the controller's namespace; alternative to --cloudflare-api-token; a changed token takes effect without a restart")
-	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", "`URL` of the Cloudflare API including its version, for a proxy or a simulator (default the public API)")
+		"`namespace/name` for the Secret that contains the API token under the key token, in the controller's namespace; alternative to --cloudflare-api-token; a changed token takes effect without a restart")
+	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", "Cloudflare API `URL` including the version, for a proxy or a simulator (default the public API)")
 	return Group{"Cloudflare", f}
 }
 
 func (g *Gateway) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
-	f.StringVar(&g.ControllerName, "controller-name", DefaultControllerName, "spec.controllerName of the GatewayClasses that this controller manages, as `domain/path`")
-	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` of this installation, the prefix of all its tunnel names; set a unique ID so that a rebuilt cluster finds its tunnels (default a hash of the UID of the namespace kube-system and the controller name)")
-	f.StringVar(&g.ClusterDomain, "cluster-domain", DefaultClusterDomain, "DNS `domain` of the cluster")
-	f.DurationVar(&g.RetirementDelay, "retirement-delay", 30*time.Second, "time that a Gateway must be gone before the controller deletes its tunnel; a Gateway that returns within this time keeps its address")
-	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "interval at which the controller reads the configuration of each tunnel to detect external changes; at least 10s")
-	f.DurationVar(&g.InventoryInterval, "inventory-interval", time.Hour, "interval at which the controller lists the tunnels of each account to detect deleted tunnels, replaced tokens and tunnels without a Tunnel object; at least 10s")
-	f.IntVar(&g.Workers, "workers", 4, "maximum number of Gateways that the controller reconciles at the same time")
+	f.StringVar(&g.ControllerName, "controller-name", DefaultControllerName, "spec.controllerName in the GatewayClasses that this controller manages, as `domain/path`")
+	f.StringVar(&g.ClusterID, "cluster-id", "", "installation `ID`, with which all tunnel names begin; set a unique ID so that a rebuilt cluster finds its tunnels (default a hash over the kube-system namespace UID and the controller name)")
+	f.StringVar(&g.ClusterDomain, "cluster-domain", DefaultClusterDomain, "DNS `domain` that the cluster uses")
+	f.DurationVar(&g.RetirementDelay, "retirement-delay", 30*time.Second, "how long a Gateway must be gone before the controller deletes its tunnel; a Gateway that returns within this time keeps its address")
+	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "interval at which the controller reads each tunnel's configuration to detect external changes; at least 10s")
+	f.DurationVar(&g.InventoryInterval, "inventory-interval", time.Hour, "interval at which the controller lists the tunnels in each account to detect deleted tunnels, replaced tokens and tunnels without a Tunnel object; at least 10s")
+	f.IntVar(&g.Workers, "workers", 4, "maximum number of concurrent Gateway reconciles")
 	return f
 }
 
@@ -65,24 +65,24 @@ const (
 
 func (k *Kubernetes) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("kubernetes", pflag.ContinueOnError)
-	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "path of a kubeconfig `file` (default ~/.kube/config, otherwise the cluster that the controller runs in)")
-	f.Float32Var(&k.QPS, "kube-api-qps", 0, "maximum average number of requests per second to the API server; 0 means no limit, because the API server limits its clients itself with API Priority and Fairness")
-	f.IntVar(&k.Burst, "kube-api-burst", 200, "maximum number of requests to the API server in a burst, if --kube-api-qps limits them")
-	f.StringVar(&k.ControllerNamespace, "controller-namespace", "", "`namespace` in which the controller creates Tunnels, connectors and their Secrets, and the only one in which a TunnelConfiguration may set an account and API token; set it if you run the controller outside a cluster (default the namespace of the controller's pod; required outside a cluster)")
-	f.StringSliceVar(&k.Namespaces, "namespaces", nil, "comma-separated `names` of the namespaces whose objects the controller serves; it ignores all other namespaces (default all)")
+	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "path to a kubeconfig `file` (default ~/.kube/config, otherwise the cluster that the controller runs in)")
+	f.Float32Var(&k.QPS, "kube-api-qps", 0, "maximum average requests per second to the API server; 0 means no limit, because the API server limits its clients itself with API Priority and Fairness")
+	f.IntVar(&k.Burst, "kube-api-burst", 200, "maximum requests to the API server in a burst, if --kube-api-qps limits them")
+	f.StringVar(&k.ControllerNamespace, "controller-namespace", "", "`namespace` in which the controller creates Tunnels, connectors and their Secrets, and the only namespace in which a TunnelConfiguration may set an account and API token; set it if you run the controller outside a cluster (default the controller pod's namespace; required outside a cluster)")
+	f.StringSliceVar(&k.Namespaces, "namespaces", nil, "namespaces whose objects the controller serves, as comma-separated `names`; it ignores all other namespaces (default all)")
 	f.BoolVar(&k.ValidateCertificates, "validate-certificates", true, "read and validate the certificates that listeners refer to, which requires the permission to read Secrets; otherwise the listeners' conditions name the certificates that are not validated")
-	f.StringSliceVar(&k.CertificateNamespaces, "certificate-namespaces", nil, "comma-separated `names` of the namespaces in which the controller reads and validates certificates (default all, or those of --namespaces)")
-	f.BoolVar(&k.LeaderElection, "leader-election", true, "elect a leader, so that only one of several replicas is active")
-	f.StringVar(&k.LeaderElectionID, "leader-election-id", "tunnel-gateway.tunnelgateway.dev", "`name` of the Lease for leader election")
-	f.StringVar(&k.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the Lease for leader election (default the value of --controller-namespace)")
+	f.StringSliceVar(&k.CertificateNamespaces, "certificate-namespaces", nil, "namespaces in which the controller reads and validates certificates, as comma-separated `names` (default all that the controller serves)")
+	f.BoolVar(&k.LeaderElection, "leader-election", true, "elect a leader, so that only one replica is active")
+	f.StringVar(&k.LeaderElectionID, "leader-election-id", "tunnel-gateway.tunnelgateway.dev", "Lease `name` for leader election")
+	f.StringVar(&k.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` that contains the leader election Lease (default the --controller-namespace)")
 	return f
 }
 
 func (x *XDS) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("xds", pflag.ContinueOnError)
-	f.StringVar(&x.Service, "xds-service", "tunnel-gateway-xds", "`name` of the headless Service in the controller's namespace through which Envoys connect to port 18000 of the controller; the Secret with their certificate authority has this name and the suffix -ca")
-	f.StringVar(&x.BindAddress, "xds-bind-address", ":18000", "`address` on which the leader serves the configuration of Envoys, as host:port")
-	f.TextVar(&x.PodIP, "pod-ip", netip.Addr{}, "IP `address` of the controller's pod; if it is an IPv6 address, Envoys accept probes and scrapes on IPv6 addresses too (default none; the chart sets it)")
+	f.StringVar(&x.Service, "xds-service", "tunnel-gateway-xds", "`name` of the headless Service in the controller's namespace through which Envoys connect to controller port 18000; the Secret with their certificate authority has this name and the suffix -ca")
+	f.StringVar(&x.BindAddress, "xds-bind-address", ":18000", "`address` on which the leader serves the Envoy configuration, as host:port")
+	f.TextVar(&x.PodIP, "pod-ip", netip.Addr{}, "controller pod's IP `address`; if it is an IPv6 address, Envoys accept probes and scrapes on IPv6 addresses too (default none; the chart sets it)")
 	return f
 }
 
@@ -91,9 +91,9 @@ func (s *Serving) flags() *pflag.FlagSet {
 	f.StringVar(&s.MetricsAddress, "metrics-address", ":8080", "`address` for /metrics, as host:port; 0 disables it")
 	f.StringVar(&s.HealthAddress, "health-address", ":8081", "`address` for /healthz and /readyz, as host:port; 0 disables it")
 	f.BoolVar(&s.Pprof, "pprof", false, "serve profiles under /debug/pprof/ on the metrics address, without authentication")
-	f.StringVar(&s.TracingEndpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector that receives a trace of each reconcile, by OTLP over gRPC: http://host:4317, or https://host:4317 for TLS (default none)")
-	f.StringVar(&s.LogLevel, "log-level", "info", "minimum `level` of log messages: "+strings.Join(LogLevels, ", "))
-	f.StringVar(&s.LogFormat, "log-format", "json", "`format` of the log: "+strings.Join(LogFormats, ", "))
+	f.StringVar(&s.TracingEndpoint, "tracing-endpoint", "", "OpenTelemetry collector `URL` that receives a trace for each reconcile, by OTLP over gRPC: http://host:4317, or https://host:4317 for TLS (default none)")
+	f.StringVar(&s.LogLevel, "log-level", "info", "minimum log `level`: "+strings.Join(LogLevels, ", "))
+	f.StringVar(&s.LogFormat, "log-format", "json", "log `format`: "+strings.Join(LogFormats, ", "))
 	return f
 }
 

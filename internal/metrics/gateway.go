@@ -75,23 +75,23 @@ var gatewayGauges = []struct {
 				emit(float64(g.PausedSince.Unix()))
 			}
 		}},
-	{gauge("configuration_throttled", "1 or 0", "Whether a change of the tunnel's configuration waits, because there were more changes than limits.configurationUpdates permits."),
+	{gauge("configuration_throttled", "1 or 0", "Whether a change to the tunnel's configuration waits, because there were more changes than limits.configurationUpdates permits."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Throttled)) }},
-	{gauge("rules", "rules", "Ingress rules in the configuration of the Gateway's tunnel, as last read or written."),
+	{gauge("rules", "rules", "Ingress rules in the tunnel's configuration, as last read or written."),
 		func(g Gateway, emit emitFunc) {
 			if g.Rules != nil {
 				emit(float64(*g.Rules))
 			}
 		}},
-	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets that it allows.", labelListenerState),
+	{gauge("listeners", "listeners", "Listeners in the Gateway and in the ListenerSets that it allows.", labelListenerState),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerState, g.Listeners) }},
 	{gauge("listener_sets", "ListenerSets", "ListenerSets whose parentRef names the Gateway.", labelListenerSetState),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerSetState, g.ListenerSets) }},
 	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes whose parentRefs name the Gateway or its ListenerSets.", labelRouteState),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelRouteState, g.Routes) }},
-	{gauge("limit_used", "objects", "Usage of a limit of the Gateway's class. Absent while the settings of the Gateway are not valid.", labelLimit),
+	{gauge("limit_used", "objects", "Objects that count toward a limit on the Gateway. Absent while the Gateway's settings are not valid.", labelLimit),
 		limitGauge(func(u LimitUsage) int { return u.Used })},
-	{gauge("limit", "objects", "The value of a limit of the Gateway's class. Absent while the settings of the Gateway are not valid.", labelLimit),
+	{gauge("limit", "objects", "The limit that applies to the Gateway. Absent while the Gateway's settings are not valid.", labelLimit),
 		limitGauge(func(u LimitUsage) int { return u.Limit })},
 	{gauge("above_limit", "objects", "Objects that the controller does not accept, because they are above a limit.", labelKind),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelKind, g.AboveLimit) }},
@@ -99,9 +99,9 @@ var gatewayGauges = []struct {
 		dataPlaneGauge(func(d DataPlane) bool { return d.Ready })},
 	{gauge("data_plane_rejected", "1 or 0", "Whether the Gateway's current configuration for Envoy is not valid: an Envoy has rejected it, or the controller has not sent it because it is not valid. Absent with ingress rules, except during a change to Envoy."),
 		dataPlaneGauge(func(d DataPlane) bool { return d.Rejected })},
-	{gauge("data_plane_limit_exceeded", "1 or 0", "Whether the settings ask for ingress rules, but the change from Envoy cannot begin, because the Gateway's routes exceed the limits of ingress rules. Absent with ingress rules, except during a change to Envoy."),
+	{gauge("data_plane_limit_exceeded", "1 or 0", "Whether the settings ask for ingress rules, but the change from Envoy cannot begin, because the Gateway's routes exceed the limits for ingress rules. Absent with ingress rules, except during a change to Envoy."),
 		dataPlaneGauge(func(d DataPlane) bool { return d.LimitExceeded })},
-	{gauge("tunnel_data_plane_change_start_time_seconds", "seconds", "Unix time at which the change of the data plane in progress began, as recorded in the Tunnel's status.dataPlaneChange. Absent if no change is in progress."),
+	{gauge("tunnel_data_plane_change_start_time_seconds", "seconds", "Unix time at which the data plane change in progress began, as recorded in the Tunnel's status.dataPlaneChange. Absent if no change is in progress."),
 		func(g Gateway, emit emitFunc) {
 			if !g.DataPlaneChangeStart.IsZero() {
 				emit(float64(g.DataPlaneChangeStart.Unix()))
@@ -111,7 +111,7 @@ var gatewayGauges = []struct {
 		connectorGauge(func(c Connectors) float64 { return boolValue(c.Ready) })},
 	{gauge("connectors_wanted", "connectors", "Desired replicas of the Gateway's connector Deployment. While the Deployment is missing, 1 if it should exist and 0 otherwise. Absent if the controller runs no connectors for the Gateway."),
 		connectorGauge(func(c Connectors) float64 { return float64(c.Desired) })},
-	{gauge("connectors_available", "connectors", "Connectors of the Gateway that are connected to Cloudflare's edge. Absent if the controller runs no connectors for the Gateway."),
+	{gauge("connectors_available", "connectors", "The Gateway's connectors that are connected to Cloudflare's edge. Absent if the controller runs no connectors for the Gateway."),
 		connectorGauge(func(c Connectors) float64 { return float64(c.Available) })},
 }
 
@@ -119,10 +119,10 @@ var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
 	"Unix time at which the controller observed the oldest change that it has not pushed. Absent if no change is pending, or if the changes wait for user action.")
 
 var missingGateway = gauge("gateway_missing_timestamp_seconds", "seconds",
-	"Unix time at which the controller found that the Gateway of a Tunnel is gone. Absent while the Gateway exists and if the tunnel is retained.")
+	"Unix time at which the controller found that the Tunnel's Gateway is gone. Absent while the Gateway exists and if the tunnel is retained.")
 
 var unwrittenStatuses = gauge("unwritten_statuses", "statuses",
-	"Statuses of the Gateway and of its ListenerSets and routes that the controller could not write and retries. Absent if there are none.")
+	"Statuses that the controller could not write and retries, on the Gateway and its ListenerSets and routes. Absent if there are none.")
 
 // gauges returns the definitions in gatewayGauges.
 func gauges() []Metric {

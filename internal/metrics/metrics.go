@@ -82,31 +82,31 @@ var (
 		"Provider calls. Each call makes one or more Cloudflare API requests, including retries.",
 		labelAccount, labelOperation, labelResult)
 	callDuration = histogram("provider_call_duration_seconds",
-		"Duration of provider calls, including waits and retries. Excludes calls with the result rate_limited or deferred.",
+		"How long provider calls take, including waits and retries. Excludes calls with the result rate_limited or deferred.",
 		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}, labelAccount, labelOperation)
 	budgetWait = histogram("rate_budget_wait_seconds",
 		"Time that calls wait for the API request budget.",
 		[]float64{0.1, 0.5, 1, 2, 5, 15, 60, 120, 330, 900}, labelAccount, labelPriority, labelWait)
 	changeToPush = histogram("change_to_push_seconds",
-		"Time from the first observed change of an object to the end of its push, including failed attempts and waits.",
+		"Time from when the controller first observes a changed object until the change is pushed, including failed attempts and waits.",
 		[]float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 330, 600, 1800, 3600})
 	pushes = gatewayCounter("pushes_total", "configurations",
 		"Configurations written to the Gateway's tunnel. At each write, the connectors drop their connections to the backends.")
 	pushedBytes = gatewayCounter("pushed_bytes_total", "bytes",
-		"JSON size of the configurations written to the Gateway's tunnel, without fields that the controller does not manage.")
+		"JSON bytes in the configurations written to the Gateway's tunnel, without fields that the controller does not manage.")
 	configurationChanges = gatewayCounter("configuration_changes_total", "writes",
-		"Writes of the configuration of the Gateway's tunnel, including failed writes, to which changed objects in the namespace contributed. The first write after a start of the controller can be missing.",
+		"Writes to the tunnel's configuration, including failed writes, to which changed objects in the namespace contributed. The first write after the controller starts can be missing.",
 		labelSourceNamespace)
 	driftRepairs = gatewayCounter("drift_repairs_total", "repairs",
 		"External changes to the tunnel's configuration that the controller reverted.")
 	driftFights = gatewayCounter("drift_fights_total", "occurrences",
-		"Number of times that the controller stopped writing the tunnel's configuration because of repeated external changes.")
+		"How often the controller stopped writing the tunnel's configuration because of repeated external changes.")
 	reconcileErrors = gatewayCounter("reconcile_errors_total", "errors",
-		"Failed steps of the Gateway's reconciles.", labelReason)
+		"Failed steps in the Gateway's reconciles.", labelReason)
 	accountTunnels = accountGauge("account_tunnels", "tunnels",
 		"All tunnels in the account at the last inventory. An account can have at most 1,000 tunnels.")
 	orphanedTunnels = accountGauge("orphaned_tunnels", "tunnels",
-		"Tunnels of this installation without a Tunnel object in the last two inventories.")
+		"Tunnels from this installation that had no Tunnel object in the last two inventories.")
 )
 
 // Metrics about Envoys and the xDS server. The buckets reach 60 seconds, after which the
@@ -115,9 +115,9 @@ var (
 	connectedEnvoys = gauge("connected_envoys", "Envoys",
 		"Envoys beside the Gateway's connectors that have a stream to the controller. Absent if no Envoy has connected and the controller has no configuration for them.")
 	xdsPushes = gatewayCounter("xds_pushes_total", "responses",
-		"Responses with changed or removed resources that the controller sent to an Envoy of the Gateway.", labelXDSResources)
+		"Responses with changed or removed resources that the controller sent to one of the Gateway's Envoys.", labelXDSResources)
 	xdsRejections = gatewayCounter("xds_rejections_total", "responses",
-		"Responses that an Envoy of the Gateway rejected. A rejection is a bug in the controller.", labelXDSResources)
+		"Responses that one of the Gateway's Envoys rejected. A rejection is a bug in the controller.", labelXDSResources)
 	xdsAcknowledgement = histogram("xds_acknowledgement_seconds",
 		"Time from sending resources to an Envoy until it has acknowledged them. Excludes rejections.",
 		[]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60}, labelXDSResources)

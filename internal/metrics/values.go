@@ -94,32 +94,32 @@ type Value struct{ Name, Help string }
 // The labels. Prometheus adds labels such as "namespace" to scraped targets and would
 // rename a metric label with the same name.
 var (
-	labelNamespace = Label{Name: "gateway_namespace", Help: "the namespace of the Gateway"}
-	labelGateway   = Label{Name: "gateway", Help: "the name of the Gateway"}
+	labelNamespace = Label{Name: "gateway_namespace", Help: "the Gateway's namespace"}
+	labelGateway   = Label{Name: "gateway", Help: "the Gateway's name"}
 
-	labelSourceNamespace = Label{Name: "source_namespace", Help: "the namespace of the changed routes or listeners, or _other for all namespaces after the first 100 of a Gateway"}
+	labelSourceNamespace = Label{Name: "source_namespace", Help: "the namespace in which routes or listeners changed, or _other for all namespaces after a Gateway's first 100"}
 
-	labelAccount   = Label{Name: "account", Help: "the ID of the Cloudflare account"}
-	labelOperation = Label{Name: "operation", Help: "the operation of the call", Values: []Value{
+	labelAccount   = Label{Name: "account", Help: "the Cloudflare account ID"}
+	labelOperation = Label{Name: "operation", Help: "what the call does", Values: []Value{
 		{string(FindTunnel), "find a tunnel by its name"},
 		{string(ReadTunnel), "read a tunnel by its ID"},
-		{string(ListTunnels), "list all tunnels of an account"},
+		{string(ListTunnels), "list all tunnels in an account"},
 		{string(CreateTunnel), "create a tunnel"},
 		{string(ReadConfiguration), "read a tunnel's configuration"},
 		{string(WriteConfiguration), "write a tunnel's configuration (a push)"},
 		{string(ReadToken), "read a tunnel's token"},
 		{string(RotateToken), "replace a tunnel's token"},
-		{string(ListConnections), "list the connectors of a tunnel"},
-		{string(Disconnect), "remove the connections of one connector"},
+		{string(ListConnections), "list a tunnel's connectors"},
+		{string(Disconnect), "remove one connector's connections"},
 		{string(DeleteTunnel), "delete a tunnel"},
 	}}
-	labelResult = Label{Name: "result", Help: "the result of the call", Values: []Value{
+	labelResult = Label{Name: "result", Help: "how the call ended", Values: []Value{
 		{string(ResultSuccess), "the call succeeded"},
 		{string(ResultNotFound), "the tunnel does not exist; this can be the expected result"},
 		{string(ResultUnauthorized), "the Cloudflare API rejected the token"},
 		{string(ResultRateLimited), "the Cloudflare API returned status 429, or the controller waits after such a response"},
 		{string(ResultDeferred), "the API request budget is exhausted; the controller sent no request and retries the call at its slot"},
-		{string(ResultUnavailable), "connection failure, timeout, or a status of 500 or higher"},
+		{string(ResultUnavailable), "connection failure, timeout, or status 500 or higher"},
 		{string(ResultInvalid), "the configuration is not valid for the Cloudflare API or the connector"},
 		{string(ResultNameExists), "a tunnel with the same name exists"},
 		{string(ResultConnected), "the tunnel cannot be deleted because it has connections"},
@@ -128,9 +128,9 @@ var (
 		{string(ResultCanceled), "the controller canceled the call, or its time limit expired"},
 		{string(ResultError), "any other error"},
 	}}
-	labelPriority = Label{Name: "priority", Help: "the purpose of the call; calls receive the request budget in this order", Values: []Value{
+	labelPriority = Label{Name: "priority", Help: "why the controller makes the call; calls receive the request budget in this order", Values: []Value{
 		{"change", "a change in the cluster"},
-		{"deletion", "the deletion of a tunnel"},
+		{"deletion", "deleting a tunnel"},
 		{"start", "reading the configuration after a start"},
 		{"drift", "periodic drift checks and inventories"},
 	}}
@@ -157,21 +157,21 @@ var (
 		{string(RouteRejected), "not accepted by the Gateway or a ListenerSet"},
 	}}
 	labelLimit = Label{Name: "limit", Help: "the limit", Values: limitValues()}
-	labelKind  = Label{Name: "kind", Help: "the kind of the objects", Values: []Value{
+	labelKind  = Label{Name: "kind", Help: "the object kind", Values: []Value{
 		{string(LimitedRoute), "HTTPRoutes and GRPCRoutes"},
-		{string(LimitedListener), "listeners of ListenerSets"},
+		{string(LimitedListener), "listeners in ListenerSets"},
 	}}
-	labelXDSResources = Label{Name: "resources", Help: "the type of the resources", Values: []Value{
+	labelXDSResources = Label{Name: "resources", Help: "the xDS resource type", Values: []Value{
 		{string(XDSClusters), "clusters, without their endpoints"},
-		{string(XDSEndpoints), "the endpoints of clusters that follow EndpointSlices"},
+		{string(XDSEndpoints), "the endpoints for clusters that follow EndpointSlices"},
 		{string(XDSListeners), "the listeners for requests, and the listener for probes and metrics"},
-		{string(XDSRoutes), "the routes of the two listeners for requests"},
+		{string(XDSRoutes), "the routes for the two request listeners"},
 	}}
 	labelCertificate = Label{Name: "certificate", Help: "the certificate", Values: []Value{
-		{certificateEnvoy, "the client certificate of an Envoy that expires first"},
+		{certificateEnvoy, "the Envoy client certificate that expires first"},
 		{certificateAuthority, "the certificate authority that signs certificates"},
 	}}
-	labelReason = Label{Name: "reason", Help: "the reason of the failure, as in the conditions", Values: reasons()}
+	labelReason = Label{Name: "reason", Help: "why the step failed, as in the conditions", Values: reasons()}
 )
 
 // describedLimits are the limits and their descriptions, in series order.
@@ -179,13 +179,13 @@ var describedLimits = []struct {
 	name limits.Name
 	help string
 }{
-	{limits.RulesPerTunnel, "limits.rulesPerTunnel: the ingress rules of the Gateway"},
-	{limits.RulesPerNamespace, "limits.rulesPerNamespace, if it is set: the ingress rules of the tenant that has the most"},
-	{limits.RoutesPerHostname, "with Envoy, limits.routesPerHostname: the routes of Envoy for the hostname that has the most"},
-	{limits.ListenersPerNamespace, "limits.listenersPerNamespace: the listeners of the tenant that has the most"},
-	{limits.ExpressionsPerNamespace, "the instructions of the regular expressions of the tenant that has the most"},
-	{limits.ExpressionsPerTunnel, "the instructions of all regular expressions of the Gateway"},
-	{limits.RepeatedPerTunnel, "with Envoy: the rules of wildcards that are repeated for hostnames of other tenants"},
+	{limits.RulesPerTunnel, "limits.rulesPerTunnel: the Gateway's ingress rules"},
+	{limits.RulesPerNamespace, "limits.rulesPerNamespace, if it is set: ingress rules for the tenant that has the most"},
+	{limits.RoutesPerHostname, "with Envoy, limits.routesPerHostname: Envoy routes for the hostname that has the most"},
+	{limits.ListenersPerNamespace, "limits.listenersPerNamespace: listeners for the tenant that has the most"},
+	{limits.ExpressionsPerNamespace, "instructions in regular expressions for the tenant that has the most"},
+	{limits.ExpressionsPerTunnel, "instructions in all the Gateway's regular expressions"},
+	{limits.RepeatedPerTunnel, "with Envoy: wildcard rules that are repeated for other tenants' hostnames"},
 }
 
 // limitValues returns the limits as label values.

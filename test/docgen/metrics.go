@@ -55,5 +55,5 @@ func labelTable(m metrics.Metric, label metrics.Label) string {
 	for _, value := range label.Values {
 		t.Add(markdown.Code(value.Name), markdown.Escape(value.Help))
 	}
-	return fmt.Sprintf("\n%s of %s: %s.\n\n%s", markdown.Code(label.Name), markdown.Code(m.Name), label.Help, t)
+	return fmt.Sprintf("\n%s on %s: %s.\n\n%s", markdown.Code(label.Name), markdown.Code(m.Name), label.Help, t)
 }

@@ -24,7 +24,7 @@ func TestMetricTablesListMetricsAndLabelValues(t *testing.T) {
 
 ## Labels
 
-` + "`result` of `calls_total`" + `: the outcome.
+` + "`result` on `calls_total`" + `: the outcome.
 
 | Value | Meaning |
 |---|---|
