@@ -35,7 +35,7 @@ type DroppedRule struct {
 	AfterHTTPS bool
 }
 
-// The reasons why a redirect to https answers no request.
+// Why a redirect to https never applies.
 const (
 	redirectSchemeUnknown = "ingress rules do not know a request's scheme"
 	redirectOfHTTPS       = "only HTTPS listeners admit the route here"

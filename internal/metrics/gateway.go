@@ -69,7 +69,7 @@ var gatewayGauges = []struct {
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Programmed)) }},
 	{gauge("gateway_paused", "1 or 0", "Whether the annotation tunnelgateway.dev/paused pauses the Gateway."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Paused)) }},
-	{gauge("gateway_paused_since_timestamp_seconds", "seconds", "Unix time since which the Gateway is paused, as recorded in the Tunnel's status.pausedSince. Absent if the Gateway is not paused, or has no Tunnel."),
+	{gauge("gateway_paused_since_timestamp_seconds", "seconds", "Unix time at which the Gateway was paused, as recorded in the Tunnel's status.pausedSince. Absent if the Gateway is not paused, or has no Tunnel."),
 		func(g Gateway, emit emitFunc) {
 			if !g.PausedSince.IsZero() {
 				emit(float64(g.PausedSince.Unix()))

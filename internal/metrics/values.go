@@ -180,10 +180,10 @@ var describedLimits = []struct {
 	help string
 }{
 	{limits.RulesPerTunnel, "limits.rulesPerTunnel: the Gateway's ingress rules"},
-	{limits.RulesPerNamespace, "limits.rulesPerNamespace, if it is set: ingress rules for the tenant that has the most"},
-	{limits.RoutesPerHostname, "with Envoy, limits.routesPerHostname: Envoy routes for the hostname that has the most"},
-	{limits.ListenersPerNamespace, "limits.listenersPerNamespace: listeners for the tenant that has the most"},
-	{limits.ExpressionsPerNamespace, "instructions in regular expressions for the tenant that has the most"},
+	{limits.RulesPerNamespace, "limits.rulesPerNamespace, if it is set: ingress rules of the tenant with the most rules"},
+	{limits.RoutesPerHostname, "with Envoy, limits.routesPerHostname: Envoy routes of the hostname with the most routes"},
+	{limits.ListenersPerNamespace, "limits.listenersPerNamespace: listeners of the tenant with the most listeners"},
+	{limits.ExpressionsPerNamespace, "regular expression instructions of the tenant with the most instructions"},
 	{limits.ExpressionsPerTunnel, "instructions in all the Gateway's regular expressions"},
 	{limits.RepeatedPerTunnel, "with Envoy: wildcard rules that are repeated for other tenants' hostnames"},
 }
