@@ -59,7 +59,8 @@ const (
 	// DefaultControllerNamespace is where the command plan expects the controller by
 	// default. The installation guide uses the same namespace.
 	DefaultControllerNamespace = "tunnel-gateway"
-	// DefaultClassName is the name that the documentation gives the GatewayClass.
+	// DefaultClassName names the GatewayClass that plan assumes if it reads no cluster and
+	// the manifests contain none. The documentation uses the same name.
 	DefaultClassName = "cloudflare-tunnel"
 )
 

@@ -50,7 +50,7 @@ func TestGolden(t *testing.T) {
 }
 
 // withoutBootstrap removes the Envoy configuration, which
-// TestConfigurationOfEnvoyDependsOnTheSettings compares.
+// TestConfigurationOfEnvoyContainsNoListener compares.
 func withoutBootstrap(manifests []byte) []byte {
 	return regexp.MustCompile(`(--config-yaml\n *- ).*`).ReplaceAll(manifests, []byte("$1(the bootstrap)"))
 }

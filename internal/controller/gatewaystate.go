@@ -17,9 +17,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// gatewayReader determines from the API server whether a Gateway exists. The state is
-// unknown unless the API server itself confirms it: a response from a proxy, a missing
-// permission or a kind that is not served must not cause a tunnel to be deleted.
+// gatewayReader determines from the API server whether a Gateway exists and belongs to
+// this controller. That is unknown unless the API server itself confirms it: a response
+// from a proxy, a missing permission or a kind that is not served must not cause a tunnel
+// to be deleted.
 type gatewayReader struct {
 	live           client.Reader
 	controllerName gatewayv1.GatewayController

@@ -85,10 +85,10 @@ type address struct {
 
 // Assign returns endpoints for the clusters of one Service from its EndpointSlices: the
 // ready endpoints, or, when none is ready, the endpoints that still serve while they
-// terminate. limited are the clusters whose limit cuts them off: they get the first
-// endpoints from the first EndpointSlices by name. isReserved reports canonical addresses
-// that no Service may lead to, such as the addresses of the connector pods: the Service
-// owner can write its EndpointSlices.
+// terminate. limited are the clusters that do not get all of these because of their
+// limit: they get the first endpoints from the first EndpointSlices by name. isReserved
+// reports canonical addresses that no Service may lead to, such as the addresses of the
+// connector pods: the Service owner can write its EndpointSlices.
 //
 // How many addresses are read depends on the cluster limits, and not on the
 // EndpointSlices.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxConnections is the circuit breaker for each cluster. By default, Envoy would
-	// refuse requests for a busy hostname above 1,024; the connectors have no such limit.
+	// maxConnections is the circuit breaker for each cluster. With Envoy's default, 1,024,
+	// a busy hostname would have refused requests; the connectors have no such limit.
 	maxConnections = 100_000
 	// maxHeadersKiB and maxHeaders limit request and response headers.
 	maxHeadersKiB = 128

@@ -180,7 +180,8 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// gatewayCollector is a [prometheus.Collector] for gatewayGauges.
+// gatewayCollector is a [prometheus.Collector] for gatewayGauges, oldestChange,
+// missingGateway and unwrittenStatuses.
 type gatewayCollector struct {
 	mu sync.Mutex
 	// gateways contains the Gateways that have series. The value is nil while the

@@ -34,12 +34,12 @@ type retainer interface {
 	Retain(key Key, names []types.NamespacedName)
 }
 
-// maxInspections is how many Secrets one load inspects at the same time, and how many
-// the process parses at the same time.
+// maxInspections limits how many Secrets one load inspects at the same time, and how
+// many the process parses at the same time.
 const maxInspections = 4
 
-// inspections limits how many Secrets the whole process parses: each takes up to 100 ms
-// CPU time, and the workers load several Gateways at the same time.
+// inspections limits how many Secrets the whole process parses at the same time: each
+// takes up to 100 ms CPU time, and the workers load several Gateways at once.
 var inspections = inspector{semaphore.NewWeighted(maxInspections), gateway.InspectCertificate}
 
 // inspector inspects a limited number of Secrets at the same time.

@@ -244,8 +244,8 @@ func (s *session) begin() {
 	}
 }
 
-// endpoints sends changed endpoints. They wait only until the previous endpoints are
-// acknowledged.
+// endpoints sends changed endpoints. They wait until the previous endpoints are
+// acknowledged and the pause after them has passed, and for nothing else.
 func (s *session) endpoints(now time.Time) step {
 	sub := &s.types[endpoints]
 	if !sub.isStarted || len(sub.outstanding) > 0 {
