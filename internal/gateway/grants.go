@@ -34,7 +34,7 @@ func newGrants(objects []*gatewayv1beta1.ReferenceGrant) grants {
 }
 
 // referrer identifies the objects that a grant permits: the Gateways, the ListenerSets or
-// the routes with one kind in a namespace. A grant for one kind does not apply to another
+// the routes of one kind in a namespace. A grant for one kind does not apply to another
 // kind.
 type referrer struct {
 	kind, namespace string

@@ -231,7 +231,8 @@ func (x hostnameLists) cost(hostname string) int {
 	return cost
 }
 
-// routesForOthers returns the routes for others on a hostname that are not confined, the oldest first.
+// routesForOthers returns the routes for others on a hostname that are not confined, the
+// oldest first.
 func (x hostnameLists) routesForOthers(hostname string) []*share {
 	var routes []*share
 	x.wider(hostname, func(wide *hostnameList) {

@@ -5,7 +5,7 @@ import "github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 // attachedKinds has the hostnames of the routes attached to a listener, by route kind.
 type attachedKinds map[string]hostnameIndex
 
-// hasConflictingKind reports whether a route with another kind is already attached to the
+// hasConflictingKind reports whether a route of another kind is already attached to the
 // listener with an intersecting hostname: "If a Route (A) of type HTTPRoute or GRPCRoute
 // is attached to a Listener and that listener already has another Route (B) of the other
 // type attached and the intersection of the hostnames of A and B is non-empty, then the

@@ -91,8 +91,8 @@ type Label struct {
 // Value is a label value and its description.
 type Value struct{ Name, Help string }
 
-// The labels. Prometheus adds labels such as "namespace" to scraped targets and would
-// rename a metric label with the same name.
+// The labels. No label may be named like a label that Prometheus adds to scraped targets,
+// such as "namespace", because Prometheus would rename it.
 var (
 	labelNamespace = Label{Name: "gateway_namespace", Help: "the Gateway's namespace"}
 	labelGateway   = Label{Name: "gateway", Help: "the Gateway's name"}

@@ -154,7 +154,7 @@ type HeaderChanges struct {
 // Header is a request or response header.
 type Header struct{ Name, Value string }
 
-// Rewrite changes the host of a request and path.
+// Rewrite changes the host and the path of a request.
 type Rewrite struct {
 	// Hostname replaces the host, or is empty.
 	Hostname string

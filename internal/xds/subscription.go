@@ -49,6 +49,7 @@ type response struct {
 	snapshot *snapshot
 	added    []*resource
 	removed  []string
+	// previous has the versions before the response.
 	previous map[string]string
 }
 
