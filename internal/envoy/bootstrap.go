@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// PortOpen and PortProtected are the two listener ports for requests, on the loopback
-	// address.
-	PortOpen      = 10080
+	// PortOpen is for all hostnames without Access settings. Like PortProtected, it is on
+	// the loopback address.
+	PortOpen = 10080
+	// PortProtected is for hostnames with Access settings.
 	PortProtected = 10081
 	// PortReady serves /ready, and also /stats/prometheus unless only the loopback address
 	// serves metrics.

@@ -25,6 +25,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
+// Snapshot is everything that can affect one Gateway. Build does not change it.
 type Snapshot struct {
 	// Now is when the decision is made.
 	Now     time.Time

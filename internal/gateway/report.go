@@ -61,6 +61,7 @@ func defaultListenerSetStatus(generation int64) gatewayv1.ListenerSetStatus {
 	return status
 }
 
+// ListenerSetStatus names a ListenerSet and has its new status.
 type ListenerSetStatus struct {
 	types.NamespacedName
 	Status gatewayv1.ListenerSetStatus

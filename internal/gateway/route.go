@@ -112,6 +112,7 @@ func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec,
 	}
 }
 
+// Kinds of supported routes.
 const (
 	KindHTTPRoute = routing.KindHTTPRoute
 	KindGRPCRoute = routing.KindGRPCRoute

@@ -8,6 +8,7 @@ import (
 // Name names a limit: a field in spec.limits, or a fixed limit.
 type Name string
 
+// Limits on a Gateway and on its tenants.
 const (
 	RulesPerTunnel          Name = "rulesPerTunnel"
 	RulesPerNamespace       Name = "rulesPerNamespace"

@@ -66,6 +66,7 @@ type indexed struct {
 	answered Schemes
 }
 
+// Index prepares the entries for lookups by hostname.
 func (g *Group) Index() Index {
 	x := Index{group: g, byHostname: map[string]*indexed{}, redirects: map[string][]int{}}
 	for i := range g.Redirects {

@@ -6,6 +6,7 @@ import "strings"
 // X-Forwarded-Proto, or empty for both schemes.
 type Scheme string
 
+// The schemes that visitors can use.
 const (
 	SchemeHTTP  Scheme = "http"
 	SchemeHTTPS Scheme = "https"

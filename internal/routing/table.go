@@ -118,6 +118,7 @@ type Route struct {
 	Confined bool
 }
 
+// Kinds of supported routes.
 const (
 	KindHTTPRoute = "HTTPRoute"
 	KindGRPCRoute = "GRPCRoute"

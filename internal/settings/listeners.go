@@ -35,6 +35,7 @@ type listenerKey struct{ protocolPort, hostname string }
 // order of precedence.
 type OriginRequests [2]map[listenerKey]*v1alpha1.OriginRequest
 
+// OriginRequests indexes the entries with an originRequest.
 func (l Listeners) OriginRequests() OriginRequests {
 	first, second := l.Class, l.Gateway
 	if l.PreferGateway {

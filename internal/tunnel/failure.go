@@ -149,7 +149,7 @@ func apiProblem(err error) *Problem {
 }
 
 // attempts describes what the actions attempt, as the clause after "failed to".
-var attempts = map[Action]string{
+var attempts = map[Action]string{ //nolint:gosec // G101: it contains no credentials
 	Record:            "record the tunnel state",
 	Claim:             "write the Tunnel object",
 	ReadTunnel:        "read the tunnel",
