@@ -20,8 +20,8 @@ export TOOL := go tool -modfile=test/tools/go.mod
 CHART := test/interop/chart
 # The race detector needs a C compiler. `make test RACE=` runs without it.
 RACE ?= -race
-# Packages in internal without goroutines, in which the race detector finds nothing and
-# multiplies the time.
+# Pure packages of .golangci.yml. They start no goroutine, so the race detector finds nothing
+# in them and multiplies the time.
 SEQUENTIAL := connector|credentials|decision|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel
 # The packages that `make test` tests, for example TEST=./internal/gateway.
 TEST ?= ./...
@@ -155,7 +155,7 @@ lint: tools ## Check the formatting and run the linters
 
 .PHONY: verify
 verify: lint ## Run lint, and check texts, generated files, documentation, workflows, go.mod files, dead code and vulnerabilities
-	@echo "==> checking the words, code blocks, tables and lengths of texts"
+	@echo "==> checking the words, commands, tables and lengths of texts"
 	@go run ./test/wordlist
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"

@@ -9,10 +9,9 @@ import (
 func TestCommandsOnThePagesAreValid(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
-		for _, block := range slices.Concat(page.Blocks("console"), page.Blocks("")) {
-			if strings.HasPrefix(block, "$ ") {
-				t.Errorf("%s: put the command into a sh block, and its output into a text block:\n%s", page.Path, block)
-			}
+		sessions := slices.DeleteFunc(page.Blocks(""), func(block string) bool { return !strings.HasPrefix(block, "$ ") })
+		for _, block := range append(sessions, page.Blocks("console")...) {
+			t.Errorf("%s: put the command into a sh block, and its output into a text block:\n%s", page.Path, block)
 		}
 		functions := map[string]bool{}
 		for _, block := range page.Blocks("sh") {

@@ -19,11 +19,7 @@ const (
 // minDensityWords excludes texts that are too short to judge.
 const minDensityWords = 300
 
-var (
-	word = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
-	// ofWord matches the word that the density counts.
-	ofWord = regexp.MustCompile(`(?i)^of$`)
-)
+var word = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
 
 // sample counts words.
 type sample struct{ of, words int }
@@ -32,7 +28,7 @@ type sample struct{ of, words int }
 func (s *sample) add(text string) {
 	for _, w := range word.FindAllString(codeSpan.ReplaceAllString(text, " x "), -1) {
 		s.words++
-		if ofWord.MatchString(w) {
+		if strings.EqualFold(w, "of") {
 			s.of++
 		}
 	}

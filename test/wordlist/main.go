@@ -46,7 +46,6 @@ type file struct {
 
 // checks are the rules for texts. Each reports the faults in all files.
 var checks = []func([]file) []finding{
-	checkCodeBlocks,
 	checkCommandNames,
 	checkTableCells,
 	checkPageLengths,

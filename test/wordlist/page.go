@@ -32,9 +32,8 @@ type pageLine struct {
 	text   string
 	// language is what the fence around the line names, such as "sh".
 	language string
-	// isCode and isTable report whether the line belongs to a code block or a table, and
-	// opens whether it begins a code block.
-	isCode, isTable, opens bool
+	// isCode and isTable report whether the line belongs to a code block or a table.
+	isCode, isTable bool
 }
 
 // htmlComment matches a comment, which no reader sees.
@@ -61,11 +60,11 @@ func newPage(f file) page {
 	for i, text := range strings.Split(withoutComments, "\n") {
 		trimmed := strings.TrimSpace(text)
 		info, isFence := strings.CutPrefix(trimmed, "```")
-		opens, isCode := isFence && !inBlock, isFence || inBlock
-		if opens {
+		isCode := isFence || inBlock
+		if isFence && !inBlock {
 			language = info
 		}
-		p.lines = append(p.lines, pageLine{i + 1, text, language, isCode, !isCode && strings.HasPrefix(trimmed, "|"), opens})
+		p.lines = append(p.lines, pageLine{i + 1, text, language, isCode, !isCode && strings.HasPrefix(trimmed, "|")})
 		if isFence {
 			inBlock = !inBlock
 		}

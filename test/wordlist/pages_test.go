@@ -16,25 +16,6 @@ func checked(check func([]file) []finding, path, content string) []string {
 	return found
 }
 
-func TestCheckCodeBlocks(t *testing.T) {
-	const console = "a.md:3: console block; use an sh block for the command and a text block for its output"
-	for name, test := range map[string]struct {
-		content string
-		want    []string
-	}{
-		"sh and text":          {"```sh\nls\n```\n\n```text\na\n```\n", nil},
-		"console":              {"# A\n\n```console\n$ ls\n```\n", []string{console}},
-		"an indented block":    {"1. One\n\n   ```console\n   $ ls\n   ```\n", []string{console}},
-		"a console in a block": {"```text\n\n   console\n```\n", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, checked(checkCodeBlocks, "a.md", test.content)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestCheckCommandNames(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, content string
