@@ -99,9 +99,9 @@ type Connector struct {
 	// +kubebuilder:validation:MaxItems=16
 	MetricsFrom []MetricsPeer `json:"metricsFrom,omitempty"`
 
-	// Resources are the resource requests and limits for each connector. Default: a
-	// request for 128Mi of memory, unless resources sets a request or a limit for
-	// memory, and no limit.
+	// Resources are the resource requests and limits for each connector. The default is
+	// a memory request of 128Mi without limits. It does not apply if resources sets a
+	// memory request or a memory limit.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`

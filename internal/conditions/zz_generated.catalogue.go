@@ -153,7 +153,7 @@ var Problems = []Problem{
 	{ReasonSettingsNotApplied, "The settings select a different account, name or existing tunnel than the Tunnel records. The recorded tunnel keeps serving.", true},
 	{ReasonObjectMismatch, "The Tunnel object with the name of this Gateway belongs to another Gateway or controller, so the controller does not use it.", true},
 	{ReasonOtherCluster, "The Tunnel object was created in another cluster, for example because it was restored from a backup. The controller does not change its tunnel.", true},
-	{ReasonNewerVersion, "A newer version of the controller serves the tunnel, by a schema that this version does not support. This version changes neither the tunnel nor its connectors, and their Envoys keep their routes.", true},
+	{ReasonNewerVersion, "A newer controller version serves the tunnel, with a schema that the running version does not support. The running version changes neither the tunnel nor its connectors. Their Envoys keep their routes.", true},
 	{ReasonTunnelInUse, "Another Gateway uses the tunnel that tunnel.existing.id names.", true},
 	{ReasonNameReserved, "The tunnel that tunnel.existing.id names was created for another Gateway.", true},
 	{ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the account.", true},

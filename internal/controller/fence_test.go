@@ -75,8 +75,8 @@ func (h *harness) stored() provider.Configuration {
 	return configuration
 }
 
-// A controller with a version before the one that wrote the Tunnel changes nothing that
-// the newer version has done, despite any change. The newer version then continues.
+// A controller that is older than the version in the Tunnel does not undo the newer
+// version's work, despite any change. The newer version then continues.
 func TestControllerOfAnOlderVersionChangesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*harness)

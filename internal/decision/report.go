@@ -7,8 +7,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// Evidence has the facts that statuses report and that the Gateway's own objects do not
-// determine. A plan knows only the shared hostnames.
+// Evidence holds what statuses report besides the decision: facts that do not follow from
+// the Gateway's objects. A plan knows only the shared hostnames.
 type Evidence struct {
 	// Shared are the hostnames that other Gateways also serve.
 	Shared gateway.Shared

@@ -31,8 +31,8 @@ func (o *oracle) mayUse(namespace, hostname string) bool {
 	})
 }
 
-// isUnsupportedHostname reports whether a hostname in the random clusters is one that no
-// listener or route can use.
+// isUnsupportedHostname reports whether no listener or route can use a hostname in the random
+// clusters.
 func isUnsupportedHostname(hostname string) bool { return slices.Contains(randomUnsupported, hostname) }
 
 // ownerMayUse reports whether the owner of a listener may use the hostname.

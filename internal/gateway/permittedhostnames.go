@@ -154,7 +154,7 @@ func (r *Route) describeUnsupported() string {
 	return list.String()
 }
 
-// unsupportedHostnamesProblem is the problem with a route without a supported hostname.
+// unsupportedHostnamesProblem reports the hostnames in a route that are not supported.
 func (r *Route) unsupportedHostnamesProblem() *Problem {
 	return routeProblem(conditions.ReasonUnsupportedValue,
 		"The route is not served under hostnames that are not supported: %s. Use DNS names in canonical form.", r.describeUnsupported())

@@ -81,7 +81,7 @@ func (r rulesByHostname) openTo(hostname string) []string {
 }
 
 // otherForms returns, for each wider hostname, a host that DNS does not distinguish from
-// one that the hostname covers: the labels that the wider hostname does not name are in
+// a host that the hostname covers: the labels that the wider hostname does not name are in
 // upper case. The last form ends with a dot. Any other form of the hostname meets the
 // rules that one of these forms meets.
 func otherForms(hostname string) []string {

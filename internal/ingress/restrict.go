@@ -155,8 +155,8 @@ func (e effect) forwards() bool { return !strings.HasPrefix(e.service, statusPre
 type ruleLists map[string][]effectiveRule
 
 // newRuleLists returns the rules in a configuration by hostname. It returns false if a
-// rule for a narrower hostname follows a rule for a wider one that it depends on: the
-// hostname order then has a meaning, which no configuration from this package has.
+// rule for a narrower hostname follows a rule for a wider hostname that it depends on:
+// the hostname order then has a meaning, which no configuration from this package has.
 func newRuleLists(c provider.Configuration) (ruleLists, bool) {
 	lists, ended, paths := ruleLists{}, map[string]bool{}, map[hostnamePath]bool{}
 	for _, rule := range c.Ingress {

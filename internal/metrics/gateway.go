@@ -75,7 +75,7 @@ var gatewayGauges = []struct {
 				emit(float64(g.PausedSince.Unix()))
 			}
 		}},
-	{gauge("configuration_throttled", "1 or 0", "Whether a change to the tunnel's configuration waits, because there were more changes than limits.configurationUpdates permits."),
+	{gauge("configuration_throttled", "1 or 0", "Whether a change to the tunnel's configuration is delayed because there were more changes than limits.configurationUpdates permits."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Throttled)) }},
 	{gauge("rules", "rules", "Ingress rules in the tunnel's configuration, as last read or written."),
 		func(g Gateway, emit emitFunc) {

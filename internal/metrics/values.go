@@ -135,7 +135,7 @@ var (
 		{"drift", "periodic drift checks and inventories"},
 	}}
 	labelWait = Label{Name: "wait", Help: "where the call waits", Values: []Value{
-		{waitCall, "within the call, which was then executed"},
+		{waitCall, "within the call, before the request was sent"},
 		{waitQueue, "in the work queue: the call was deferred, and the value is the delay until its slot"},
 	}}
 	labelListenerState = Label{Name: "state", Help: "the state that the listener's conditions report", Values: []Value{

@@ -296,9 +296,9 @@ func (m *model) newUID() int {
 	return m.uids
 }
 
-// configurations are an empty one, two for each actor with ingress rules, one from
-// another writer, one for each actor with Envoy, and one that remains when an actor's
-// only rule is revoked.
+// configurations are: empty, two for each actor with ingress rules, another writer's, one
+// for each actor with Envoy, and the configuration that remains when an actor's only rule
+// is revoked.
 var configurations = func() []provider.Configuration {
 	list := []provider.Configuration{{}}
 	for _, host := range []string{"a0", "a1", "b0", "b1", "external", "ea", "eb"} {

@@ -67,7 +67,7 @@ func TestConformanceOfCORS(t *testing.T) {
 	})
 }
 
-// preflight returns a request that asks for the permission for another one.
+// preflight returns a CORS preflight request.
 func preflight(path, origin, method, headers string) string {
 	request := "OPTIONS cors.example.com" + path + "\nOrigin: " + origin + "\naccess-control-request-method: " + method
 	if headers != "" {

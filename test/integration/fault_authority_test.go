@@ -36,8 +36,8 @@ func (env *faultEnvironment) certificateSecret() *corev1.Secret {
 	return latest(secret)
 }
 
-// expireCertificate replaces the Envoys' certificate by one that is due for renewal, as
-// if 80 days had passed, and returns when the controller has renewed it.
+// expireCertificate replaces the Envoys' certificate with a certificate that is due for
+// renewal, as if 80 days had passed, and returns when the controller has renewed it.
 func (env *faultEnvironment) expireCertificate() {
 	GinkgoHelper()
 	authority, secret := env.authoritySecret(), env.certificateSecret()
