@@ -67,7 +67,8 @@ func newSidecarWith(t *testing.T, bootstrap *bootstrapv3.Bootstrap) *sidecar {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sidecar{ca: newCA(t), dir: t.TempDir(), address: freeAddress(t), open: freeAddress(t), protected: freeAddress(t), ready: freeAddress(t)}
+	free := freeAddresses(t, 4)
+	s := &sidecar{ca: newCA(t), dir: t.TempDir(), address: free[0], open: free[1], protected: free[2], ready: free[3]}
 	s.startServer(t)
 	t.Cleanup(func() { s.stop() })
 	s.writeCertificates(t)
@@ -94,16 +95,21 @@ func (s *sidecar) startServer(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address on which nothing listens. Clients do not use its IP
-// address, so that none of them takes the port.
-func freeAddress(t *testing.T) string {
+// freeAddresses returns different addresses on which nothing listens. Clients do not use
+// their IP address, so that none of them takes a port.
+func freeAddresses(t *testing.T, count int) []string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
+	addresses := make([]string, count)
+	for i := range addresses {
+		// An address that was closed now could be returned again.
+		listener, err := net.Listen("tcp", "127.0.0.2:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close() //nolint:errcheck // nothing was sent
+		addresses[i] = listener.Addr().String()
 	}
-	defer listener.Close() //nolint:errcheck // nothing was sent
-	return listener.Addr().String()
+	return addresses
 }
 
 // writeCertificates writes the identity files.
