@@ -65,9 +65,10 @@ test: control-plane ## Run all tests of the main module; TEST=<packages> selects
 	exit $$status
 
 # test-packages tests the packages of TEST that `grep $(3)` selects by SEQUENTIAL, with
-# flag $(2), and writes the results to bin/$(1).json.
+# flag $(2), and writes the results to bin/$(1).json. The reverse order starts the packages
+# below test, which take longest, first.
 define test-packages
-packages=$$(go list $(TEST)) || exit; \
+packages=$$(go list $(TEST) | sort -r) || exit; \
 	packages=$$(grep $(3) '/internal/($(SEQUENTIAL))$$' <<<"$$packages" || true); [[ -z $$packages ]] || \
 	$(TOOL) gotestsum --format standard-quiet --jsonfile bin/$(1).json -- $(2) -timeout 30m $$packages
 endef
