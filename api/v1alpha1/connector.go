@@ -234,7 +234,28 @@ type EnvoyProxy struct {
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// Backends determines the addresses to which Envoy connects. Endpoints means the
+	// pods in a Service's EndpointSlices, so that each request goes to a ready pod.
+	// Service means the Service's ClusterIP, for meshes and NetworkPolicies that need
+	// it; Services without a ClusterIP, HTTP/2 and gRPC still use the pods. Default:
+	// Endpoints.
+	//
+	// +optional
+	Backends *BackendAddresses `json:"backends,omitempty"`
 }
+
+// BackendAddresses are the addresses to which Envoy connects.
+//
+// +kubebuilder:validation:Enum=Endpoints;Service
+type BackendAddresses string
+
+const (
+	// BackendsEndpoints means the pods in the EndpointSlices. It is the default.
+	BackendsEndpoints BackendAddresses = "Endpoints"
+	// BackendsService means the ClusterIP.
+	BackendsService BackendAddresses = "Service"
+)
 
 // Metrics is the address on which a connector serves its metrics port.
 //

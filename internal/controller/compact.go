@@ -57,6 +57,9 @@ func dropMetadata(o client.Object) {
 	}
 	o.SetLabels(labels)
 	o.SetAnnotations(nil)
+	if service, ok := o.(*corev1.Service); ok {
+		service.Annotations = gateway.TrafficAnnotations(annotations)
+	}
 	o.SetFinalizers(nil)
 	var owners []metav1.OwnerReference
 	if owner := metav1.GetControllerOf(o); owner != nil {

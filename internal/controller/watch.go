@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"errors"
 	"time"
 
@@ -292,10 +293,11 @@ var namespaceChanged = predicate.Or(predicate.LabelChangedPredicate{}, predicate
 	return before != after || annotated != annotatedAfter
 }})
 
-// serviceChanged passes Service updates only if the spec changes.
+// serviceChanged passes Service updates only if the spec or the annotations change, of
+// which the cache keeps the ones that affect decisions.
 var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
-	return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Annotations, after.Annotations)
 }}
 
 // portsChanged passes EndpointSlice updates only if the ports change, and not when

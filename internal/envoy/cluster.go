@@ -181,7 +181,7 @@ const (
 
 func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 	s := c.settings(e)
-	grpc, dnsName := e.Source.Route.Kind == routing.KindGRPCRoute, fmt.Sprintf("%s.%s.svc.%s", b.Service.Name, b.Service.Namespace, c.domain)
+	dnsName := fmt.Sprintf("%s.%s.svc.%s", b.Service.Name, b.Service.Namespace, c.domain)
 	conn := connection{
 		tls:            b.Protocol == routing.ProtocolHTTPS,
 		serverName:     cmp.Or(ptr.Deref(s.OriginServerName, ""), dnsName),
@@ -191,7 +191,7 @@ func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 		dnsName:        dnsName,
 	}
 	conn.idleTimeout = duration(s.KeepAliveTimeout, defaultIdleTimeout)
-	conn.http2 = grpc || b.Protocol == routing.ProtocolH2C || conn.tls && ptr.Deref(s.HTTP2Origin, false)
+	conn.http2 = routing.UsesHTTP2(e.Source.Route.Kind, b.Protocol, ptr.Deref(s.HTTP2Origin, false))
 	if conn.tls {
 		conn.connectTimeout += duration(s.TLSTimeout, defaultTLSTimeout) // Envoy has one timeout for both
 	}
@@ -241,19 +241,16 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 }
 
 // discoveryOf returns how Envoy finds the addresses of a backend, and the address if
-// there is only one.
-//
-// The address of a Service needs no update when its pods change. Envoy follows the pods
-// themselves where the Service has no address, and with HTTP/2, because all requests on
-// one connection would go to one pod.
+// there is only one. Only a Service in a manifest can lack a ClusterIP without being
+// headless. Manifests seldom contain EndpointSlices, so Envoy looks up its name.
 func discoveryOf(b routing.Backend, conn connection) (clusterv3.Cluster_DiscoveryType, string) {
 	switch {
-	case b.Headless || conn.http2 && b.ClusterIP != "":
-		return clusterv3.Cluster_EDS, ""
-	case b.ClusterIP != "":
+	case !b.Headless && b.ClusterIP == "":
+		return clusterv3.Cluster_STRICT_DNS, conn.dnsName
+	case b.UsesClusterIP(conn.http2):
 		return clusterv3.Cluster_STATIC, b.ClusterIP
 	default:
-		return clusterv3.Cluster_STRICT_DNS, conn.dnsName
+		return clusterv3.Cluster_EDS, ""
 	}
 }
 

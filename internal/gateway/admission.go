@@ -47,5 +47,5 @@ func (r *Route) resolvedMessage() string {
 	if !r.admitted {
 		return "The controller does not check the references of a route that no listener admits."
 	}
-	return messageResolvedRefs
+	return messageResolvedRefs + r.ignoredPolicies
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -23,9 +24,13 @@ type backendResolver struct {
 	capabilities routing.Capabilities
 	// envoy has the capabilities of Envoy if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
+	// addresses is the setting connector.envoy.backends.
+	addresses v1alpha1.BackendAddresses
 
 	resolved map[servicePortKey]resolvedBackend
 	ports    map[types.NamespacedName]*servicePorts
+	// policies are the traffic policies of resolved Services.
+	policies map[types.NamespacedName]string
 }
 
 type servicePortKey struct {
@@ -39,10 +44,11 @@ type resolvedBackend struct {
 	problem *Problem
 }
 
-func newBackendResolver(s *Snapshot, permitted grants, c routing.Capabilities) backendResolver {
+func newBackendResolver(s *Snapshot, permitted grants, c routing.Capabilities, addresses v1alpha1.BackendAddresses) backendResolver {
 	return backendResolver{
-		grants: permitted, services: s.Services, slices: s.EndpointSlices, capabilities: c,
+		grants: permitted, services: s.Services, slices: s.EndpointSlices, capabilities: c, addresses: addresses,
 		resolved: map[servicePortKey]resolvedBackend{}, ports: map[types.NamespacedName]*servicePorts{},
+		policies: map[types.NamespacedName]string{},
 	}
 }
 
@@ -91,7 +97,7 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	}
 	backend := routing.Backend{
 		Service: name, Port: dial, Protocol: protocol, Headless: service.Spec.ClusterIP == corev1.ClusterIPNone,
-		ServicePort: port.Port, PortName: port.Name,
+		ServicePort: port.Port, PortName: port.Name, Addressing: r.addressing(name, service),
 	}
 	if len(service.Spec.IPFamilies) > 0 {
 		backend.Family = service.Spec.IPFamilies[0]

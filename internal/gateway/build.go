@@ -155,6 +155,7 @@ func Build(s *Snapshot, o Options) *Result {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
 		d.addRedirectLoops(groups)
+		d.addIgnoredPolicies()
 		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())
 		d.ClaimedHostnames = claimedHostnames(d.Routes, d.shares, groups)
 	}
@@ -194,7 +195,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 	d.translator = translator{
 		capabilities: capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused, unsupported: capabilities.Expression},
-		backends:     newBackendResolver(s, grants, capabilities),
+		backends:     newBackendResolver(s, grants, capabilities, d.Settings.Backends()),
 	}
 	if withEnvoy, ok := o.DataPlanes[v1alpha1.DataPlaneEnvoy]; ok && d.DataPlane == v1alpha1.DataPlaneIngressRules {
 		d.translator.envoy, d.translator.backends.envoy = &withEnvoy, &withEnvoy

@@ -33,6 +33,10 @@ type Route struct {
 	// Dropped lists the rules that the data plane cannot express in full.
 	Dropped []DroppedRule
 
+	// ignoredPolicies describes the traffic policies of Services that have no effect for
+	// the route, or is empty.
+	ignoredPolicies string
+
 	grpc       *gatewayv1.GRPCRoute // the original object; nil for an HTTPRoute
 	generation int64
 	age        age

@@ -23,7 +23,7 @@ func TestEachPortIsResolvedOnce(t *testing.T) {
 		}}}},
 		EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: {slice}},
 	}
-	r := newBackendResolver(s, newGrants(nil), routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}})
+	r := newBackendResolver(s, newGrants(nil), routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
 	resolve := func(number gatewayv1.PortNumber) (routing.Backend, *Problem) {
 		return r.resolve(gatewayv1.BackendObjectReference{Name: "web", Port: &number}, &Route{NamespacedName: name})
 	}

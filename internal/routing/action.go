@@ -137,6 +137,8 @@ type Backend struct {
 	// Family is the first IP family of the Service, or empty when its manifest names
 	// none.
 	Family corev1.IPFamily
+	// Addressing says by which addresses a Service with a ClusterIP is reached.
+	Addressing Addressing
 }
 
 // URL returns the backend's URL in a cluster with the DNS domain. The scheme is the

@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+)
+
+// trafficAnnotations are the Service annotations that affect decisions. kube-proxy gives
+// precedence to the first one.
+var trafficAnnotations = []string{corev1.DeprecatedAnnotationTopologyAwareHints, corev1.AnnotationTopologyMode}
+
+// TrafficAnnotations returns the Service annotations that affect decisions, with short
+// values, so that a cache can keep them. It returns nil when there are none.
+func TrafficAnnotations(annotations map[string]string) map[string]string {
+	for _, name := range trafficAnnotations {
+		switch value, ok := annotations[name]; {
+		case !ok:
+		case value == "" || value == "disabled" || value == "Disabled":
+			return nil
+		default:
+			return map[string]string{name: "Auto"} // kube-proxy accepts every other value
+		}
+	}
+	return nil
+}
+
+// trafficPolicy returns the field or annotation with which a Service prefers pods near the
+// client, or "". Only kube-proxy can honor it: all Envoys of a Gateway get the same pods.
+func trafficPolicy(service *corev1.Service) string {
+	switch {
+	case service.Spec.ClusterIP == corev1.ClusterIPNone:
+		return ""
+	case ptr.Deref(service.Spec.InternalTrafficPolicy, "") == corev1.ServiceInternalTrafficPolicyLocal:
+		return "internalTrafficPolicy"
+	case ptr.Deref(service.Spec.TrafficDistribution, "") != "":
+		return "trafficDistribution"
+	}
+	for name := range TrafficAnnotations(service.Annotations) {
+		return "the annotation " + name
+	}
+	return ""
+}
+
+// addressing returns by which addresses the data plane reaches the Service. It records a
+// traffic policy for [decision.addIgnoredPolicies].
+func (r backendResolver) addressing(name types.NamespacedName, service *corev1.Service) routing.Addressing {
+	if !r.capabilities.FollowsEndpoints {
+		return routing.AddressEndpoints
+	}
+	if policy := trafficPolicy(service); policy != "" {
+		r.policies[name] = policy
+		return routing.AddressClusterIP
+	}
+	if r.addresses == v1alpha1.BackendsService {
+		return routing.AddressClusterIP
+	}
+	return routing.AddressEndpoints
+}
+
+// addIgnoredPolicies adds to each route the Services whose traffic policy has no effect,
+// because the route's requests use HTTP/2.
+func (d *decision) addIgnoredPolicies() {
+	policies := d.translator.backends.policies
+	if len(policies) == 0 {
+		return // most Gateways
+	}
+	ignored := map[*Route]map[types.NamespacedName]bool{}
+	for i := range d.Table.Groups {
+		for j := range d.Table.Groups[i].Entries {
+			e := &d.Table.Groups[i].Entries[j]
+			for _, service := range d.http2Services(e) {
+				if policies[service] == "" {
+					continue
+				}
+				route := d.Routes[e.Source.Route.Rank]
+				if ignored[route] == nil {
+					ignored[route] = map[types.NamespacedName]bool{}
+				}
+				ignored[route][service] = true
+			}
+		}
+	}
+	for route, services := range ignored {
+		route.ignoredPolicies = describeIgnoredPolicies(services, policies, route.messageSize)
+	}
+}
+
+// http2Services returns the Services to which requests go by HTTP/2.
+func (d *decision) http2Services(e *routing.Entry) []types.NamespacedName {
+	if e.Action.Forward == nil {
+		return nil
+	}
+	var services []types.NamespacedName
+	merged := ptr.Deref(settings.MergeOriginRequests(e.OriginRequest, d.Table.OriginRequest), v1alpha1.OriginRequest{})
+	for _, b := range backendsOf(e.Action.Forward) {
+		if routing.UsesHTTP2(e.Source.Route.Kind, b.Protocol, ptr.Deref(merged.HTTP2Origin, false)) {
+			services = append(services, b.Service)
+		}
+	}
+	return services
+}
+
+// backendsOf returns the backends and mirrors to which the requests go.
+func backendsOf(f *routing.Forward) []routing.Backend {
+	var all []routing.Backend
+	addMirrors := func(filters *routing.Filters) {
+		if filters != nil {
+			for _, mirror := range filters.Mirrors {
+				all = append(all, mirror.Backend)
+			}
+		}
+	}
+	addMirrors(f.Filters)
+	for i := range f.Backends {
+		if f.Backends[i].Status == 0 {
+			all = append(all, f.Backends[i].Backend)
+		}
+		addMirrors(f.Backends[i].Filters)
+	}
+	return all
+}
+
+func describeIgnoredPolicies(services map[types.NamespacedName]bool, policies map[types.NamespacedName]string, size int) string {
+	list := message.List{
+		Before: " HTTP/2 and gRPC requests go to all ready pods, so these fields have no effect for them: ", After: ".", MaxSize: size,
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(services), compareNames) {
+		list.Add("%s of Service %s", policies[name], name)
+	}
+	return list.String()
+}
