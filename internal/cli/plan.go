@@ -168,6 +168,9 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	if err := o.readEndpoints(cmd.Context(), result, source); err != nil {
+		return err
+	}
 	var compareErr error
 	if o.diff.enabled {
 		compareErr = o.diff.compare(cmd.Context(), result, source, line)
@@ -187,6 +190,18 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	}
 	healthy := result.Healthy() && !unserved && len(source.Warnings) == 0
 	return o.exitError(result, healthy, compareErr)
+}
+
+// readEndpoints reads the EndpointSlices that --why prints.
+func (o *planOptions) readEndpoints(ctx context.Context, p *plan.Plan, source *state.Source) error {
+	if o.why == "" {
+		return nil
+	}
+	request, err := o.request()
+	if err != nil {
+		return err
+	}
+	return p.ReadEndpoints(ctx, source, request)
 }
 
 // exitError returns the error that determines the exit status after the plan was

@@ -2,8 +2,8 @@ package controller
 
 import (
 	"context"
-	"maps"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"

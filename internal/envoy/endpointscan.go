@@ -44,9 +44,9 @@ const (
 	stateReady endpointState = iota
 	// stateTerminating means that the endpoint still serves while it terminates.
 	stateTerminating
+	// stateUnready means that the endpoint gets no requests.
+	stateUnready
 	endpointStates int = iota
-	// stateUnused means that the endpoint gets no requests.
-	stateUnused endpointState = -1
 )
 
 func newScan(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) *scan {
@@ -158,7 +158,7 @@ func stateOf(e *discoveryv1.Endpoint) endpointState {
 	case ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false):
 		return stateTerminating
 	default:
-		return stateUnused
+		return stateUnready
 	}
 }
 

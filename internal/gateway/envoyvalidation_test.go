@@ -156,7 +156,9 @@ func TestClusterIPsAreCanonical(t *testing.T) {
 		BackendObjectReference: gatewayv1.BackendObjectReference{Name: "cart", Port: new(gatewayv1.PortNumber(80))},
 	}}}}}
 	c.Services[types.NamespacedName{Namespace: "shop", Name: "cart"}] = &corev1.Service{
-		Spec: corev1.ServiceSpec{ClusterIP: "010.096.0.05", Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "010.096.0.05", Ports: []corev1.ServicePort{{Port: 80}}, InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyLocal),
+		},
 	}
 	c.DataPlane = v1alpha1.DataPlaneEnvoy
 	resources := envoy.Render(gateway.Build(c.Snapshot, envoyOptions()).Table)

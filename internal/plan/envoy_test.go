@@ -15,16 +15,20 @@ import (
 
 // The table shows the complete entries, and an explanation follows a request as Envoy does.
 func TestTableAndExplanationsWithEnvoyMatchTheGoldenFile(t *testing.T) {
-	p := buildPlan(t, read(t, "", "testdata/envoy.yaml"), now)
+	source := read(t, "", "testdata/envoy.yaml")
+	p := buildPlan(t, source, now)
 	var got bytes.Buffer
 	if err := p.WriteTable(&got, plan.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"shop.example.com/api/x", "shop.example.com//api/./x%2Fy", "shop.example.com/old?a=1", "shop.example.com/a%00b", "admin.example.com", "ADMIN.example.com", "SHOP.example.com./old",
+		"shop.example.com/api/x", "shop.example.com//api/./x%2Fy", "shop.example.com/old?a=1", "shop.example.com/a%00b", "admin.example.com", "ADMIN.example.com", "SHOP.example.com./old", "shop.example.com/named",
 	} {
 		request, err := routing.ParseRequest(text)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.ReadEndpoints(t.Context(), source, request); err != nil {
 			t.Fatal(err)
 		}
 		got.WriteString("\n# " + text + "\n")
@@ -73,13 +77,14 @@ func TestEnvoyRunsWithoutAController(t *testing.T) {
 	if diff := cmp.Diff([]any{10080.0, 10081.0}, ports); diff != "" {
 		t.Errorf("the ports of the listeners differ (-want +got):\n%s", diff)
 	}
-	for _, address := range []string{`"192.0.2.11"`, `"192.0.2.13"`, `"named.infra.svc.cluster.local"`} {
+	for _, address := range []string{`"192.0.2.21"`, `"192.0.2.13"`, `"named.infra.svc.cluster.local"`} {
 		if !strings.Contains(out.String(), address) {
 			t.Errorf("the configuration does not contain the address %s", address)
 		}
 	}
 	p.WriteEnvoyWarnings(&warnings, plan.Style{})
-	if want := "warning: no clusterIP in the manifests of these Services, so Envoy looks up their DNS names: infra/named\n"; warnings.String() != want {
+	if want := "warning: no clusterIP in the manifests of these Services, so Envoy looks up their DNS names: infra/named\n" +
+		"warning: no endpoints in the EndpointSlices of these Services, so Envoy returns 503 for requests to them: infra/v2\n"; warnings.String() != want {
 		t.Errorf("warnings %q, want %q", warnings.String(), want)
 	}
 }

@@ -149,6 +149,7 @@ func (p *Plan) Explain(request routing.Request) *Explanation {
 		}
 		t := g.trace(found, capabilities)
 		if t.Answer != nil {
+			p.addEndpoints(g, found.Answer, t.Answer)
 			t.refuse(g.refusal(request, err))
 		}
 		e.Traces = append(e.Traces, t)

@@ -64,7 +64,7 @@ func (t *Trace) write(out *columns, request routing.Request, style Style) {
 			strings.Join(t.MissedHostnames, ", "), request.Hostname())
 	}
 	t.writeListeners(out)
-	t.writeAnswer(out)
+	t.writeAnswer(out, style)
 	for i := range t.Shadowed {
 		if i == 0 {
 			fmt.Fprintln(out, "Shadowed matches, next in precedence first:")
@@ -126,7 +126,7 @@ func (l *MatchingListener) write(out io.Writer) {
 	terminal.Printf(out, "%s\t%s\t%d %s\t%s\t%s\t%s"+lineMark+"\n", mark, orStar(l.Hostname), l.Port, l.Protocol, l.Owner, l.Name, state)
 }
 
-func (t *Trace) writeAnswer(out io.Writer) {
+func (t *Trace) writeAnswer(out io.Writer, style Style) {
 	a := t.Answer
 	switch {
 	case a == nil:
@@ -142,11 +142,13 @@ func (t *Trace) writeAnswer(out io.Writer) {
 	case len(a.Backends) == 1:
 		terminal.Printf(out, "Answered by %s -> %s\n", a.Entry, a.Backends[0].Backend)
 		writeChanges(out, "  ", a.Backends[0].Changes)
+		a.Backends[0].writeEndpoints(out, "  ", style)
 	default:
 		terminal.Printf(out, "Answered by %s ->\n", a.Entry)
 		for _, share := range a.Backends {
 			terminal.Printf(out, "  %d %% %s\n", share.Percent, share.Backend)
 			writeChanges(out, "    ", share.Changes)
+			share.writeEndpoints(out, "    ", style)
 		}
 	}
 	if a.Failure != "" {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -35,6 +36,10 @@ type Share struct {
 	Percent int `json:"percent"`
 	// Changes describe how requests to this backend and its responses are changed.
 	Changes []string `json:"changes,omitempty"`
+	// ClusterIP is the address to which Envoy connects; empty if it connects to pods.
+	ClusterIP string `json:"clusterIP,omitempty"`
+	// Endpoints are the Service's endpoints; nil if they were not read.
+	Endpoints *envoy.EndpointAddresses `json:"endpoints,omitempty"`
 }
 
 // newOutcome returns a request's outcome. entry is nil if no entry matches.

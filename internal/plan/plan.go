@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -45,6 +46,8 @@ type Plan struct {
 	tunnels    *tunnels
 	dataPlanes routing.DataPlanes
 	envoy      *envoyOutput // for the only Gateway, after RenderEnvoy
+	// endpoints are the EndpointSlices that ReadEndpoints has read, by Service.
+	endpoints map[types.NamespacedName][]*discoveryv1.EndpointSlice
 }
 
 // Options are the controller settings that affect a plan.

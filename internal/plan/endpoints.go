@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"context"
+	"io"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
+)
+
+// ReadEndpoints reads the EndpointSlices of the Services to which Envoy sends the request.
+// [Plan.Explain] then names their endpoints. Manifests often contain no EndpointSlices, so
+// it then says nothing about endpoints.
+func (p *Plan) ReadEndpoints(ctx context.Context, source *state.Source, request routing.Request) error {
+	p.endpoints = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	for i := range p.Gateways {
+		g := &p.Gateways[i]
+		received, err := request.For(p.dataPlanes[g.DataPlane])
+		if err != nil || g.DataPlane != v1alpha1.DataPlaneEnvoy {
+			continue
+		}
+		for _, b := range backendsOf(g.result.Trace(received).Answer) {
+			if b.Status != 0 {
+				continue
+			}
+			found, err := state.Endpoints(ctx, source, b.Backend.Service)
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 || source.Live {
+				p.endpoints[b.Backend.Service] = found
+			}
+		}
+	}
+	return nil
+}
+
+// backendsOf returns the backends of an entry, which can be nil.
+func backendsOf(e *routing.Entry) []routing.WeightedBackend {
+	if e == nil || e.Action.Forward == nil {
+		return nil
+	}
+	return e.Action.Forward.Backends
+}
+
+// addEndpoints adds the endpoints that [Plan.ReadEndpoints] has read to the answer.
+func (p *Plan) addEndpoints(g *Gateway, e *routing.Entry, a *Answer) {
+	if g.DataPlane != v1alpha1.DataPlaneEnvoy {
+		return
+	}
+	for i, b := range backendsOf(e) {
+		if endpointSlices, ok := p.endpoints[b.Backend.Service]; ok && b.Status == 0 {
+			found := envoy.AddressesOf(b.Backend, endpointSlices)
+			a.Backends[i].Endpoints, a.Backends[i].ClusterIP = &found, envoy.ClusterIPOf(g.result.Table, e, b.Backend)
+		}
+	}
+}
+
+// writeEndpoints prints the backend's endpoints.
+func (s *Share) writeEndpoints(out io.Writer, indent string, style Style) {
+	found := s.Endpoints
+	if found == nil {
+		return
+	}
+	if s.ClusterIP != "" {
+		terminal.Printf(out, "%sEnvoy connects to the ClusterIP %s\n", indent, s.ClusterIP)
+	}
+	if len(found.Ready)+len(found.Terminating) == 0 {
+		terminal.Printf(out, "%sno endpoint is ready"+problemMark+"\n", indent)
+	}
+	for _, line := range []struct {
+		name      string
+		addresses []string
+	}{
+		{"ready endpoints", found.Ready}, {"terminating endpoints", found.Terminating}, {"endpoints that are not ready", found.Unready},
+	} {
+		if len(line.addresses) > 0 {
+			terminal.Printf(out, "%s%s: %s\n", indent, line.name, style.abbreviate(line.addresses))
+		}
+	}
+}
