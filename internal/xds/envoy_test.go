@@ -256,7 +256,7 @@ func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
 	}
 	return routing.Backend{
 		Service: types.NamespacedName{Namespace: "team", Name: text}, Protocol: routing.ProtocolHTTP,
-		Port: int32(address.Port), ServicePort: int32(address.Port), ClusterIP: "127.0.0.1", //nolint:gosec // a port
+		Port: int32(address.Port), ServicePort: int32(address.Port), ClusterIP: "127.0.0.1", Addressing: routing.AddressClusterIP, //nolint:gosec // a port
 	}, address
 }
 

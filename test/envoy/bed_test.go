@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -241,15 +242,39 @@ func (b *bed) render(source *state.Source) (string, error) {
 	return strings.ReplaceAll(string(text), envoy.CAPath, b.backends.caFile), err
 }
 
-func slicesOf(source *state.Source, service types.NamespacedName) []*discoveryv1.EndpointSlice {
+// slicesOf returns the Service's EndpointSlices in the manifests. A Service without any
+// has one pod.
+func slicesOf(source *state.Source, name types.NamespacedName) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
+	var only *corev1.Service
 	for _, object := range source.Objects {
-		s, ok := object.(*discoveryv1.EndpointSlice)
-		if ok && s.Namespace == service.Namespace && s.Labels[discoveryv1.LabelServiceName] == service.Name {
-			all = append(all, s)
+		if object.GetNamespace() != name.Namespace {
+			continue
+		}
+		switch o := object.(type) {
+		case *discoveryv1.EndpointSlice:
+			if o.Labels[discoveryv1.LabelServiceName] == name.Name {
+				all = append(all, o)
+			}
+		case *corev1.Service:
+			if o.Name == name.Name && o.Spec.ClusterIP != corev1.ClusterIPNone {
+				only = o
+			}
 		}
 	}
+	if len(all) == 0 && only != nil {
+		return []*discoveryv1.EndpointSlice{onlyPod(only)}
+	}
 	return all
+}
+
+// onlyPod returns an EndpointSlice with one pod, whose address is the ClusterIP, where
+// [startBackends] starts the backend.
+func onlyPod(service *corev1.Service) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{service.Spec.ClusterIP}}},
+		Ports: []discoveryv1.EndpointPort{{Name: new(service.Spec.Ports[0].Name), Port: &service.Spec.Ports[0].Port}},
+	}
 }
 
 // replaceAddresses replaces each socketAddress in the tree.

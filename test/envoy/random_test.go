@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -76,7 +79,7 @@ func startRandomClusters(t *testing.T) []*randomCluster {
 		for _, h := range c.table.Hosts() {
 			c.hosts[h.Hostname] = true
 		}
-		if err := static.add(c, b.backends); err != nil {
+		if err := static.add(c, b.backends, services); err != nil {
 			t.Fatal(err)
 		}
 		all, addresses = append(all, c), append(addresses, c.address)
@@ -102,8 +105,14 @@ type staticConfiguration struct {
 }
 
 // add adds a table's open listener and clusters.
-func (s *staticConfiguration) add(c *randomCluster, backends *backends) error {
-	text, err := protojson.Marshal(envoy.Static(envoy.Render(c.table), nil))
+func (s *staticConfiguration) add(c *randomCluster, backends *backends, services map[types.NamespacedName]*corev1.Service) error {
+	rendered := envoy.Render(c.table)
+	assignments := rendered.Assign(
+		func(name types.NamespacedName) []*discoveryv1.EndpointSlice {
+			return []*discoveryv1.EndpointSlice{onlyPod(services[name])}
+		},
+		func(string) bool { return false })
+	text, err := protojson.Marshal(envoy.Static(rendered, assignments))
 	if err != nil {
 		return err
 	}
