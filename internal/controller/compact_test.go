@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,19 @@ func TestTheCacheDropsOnlyWhatNoDecisionReads(t *testing.T) {
 	}
 	if tombstone, err := compact("a tombstone"); tombstone != "a tombstone" || err != nil {
 		t.Errorf("got %v and %v for a tombstone", tombstone, err)
+	}
+}
+
+// The topology hints of a Service count, but not the size of their annotation.
+func TestTheCacheKeepsTopologyHints(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		corev1.AnnotationTopologyMode: strings.Repeat("x", 1000), "other": "value",
+	}}}
+	if _, err := compact(service); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{corev1.AnnotationTopologyMode: "Auto"}, service.Annotations); diff != "" {
+		t.Errorf("the annotations differ (-want +got):\n%s", diff)
 	}
 }
 

@@ -56,13 +56,13 @@ func (e *envoys) watches() []watch[followed] {
 // fromEndpointSlice returns the Gateways whose Envoys connect to the endpoints.
 func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []followed {
 	service := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetLabels()[discoveryv1.LabelServiceName]}
-	return e.memories.followers(func(followed types.NamespacedName) bool { return followed == service })
+	return e.memories.followersOf(service)
 }
 
 // fromConnectorPod returns all Services to whose pods Envoys connect, because Envoys
 // never connect to connector addresses.
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
-	return e.memories.followers(func(types.NamespacedName) bool { return true })
+	return e.memories.allFollowers()
 }
 
 // addressesChanged passes pod updates only if the addresses that the pod uses change.
@@ -71,8 +71,9 @@ var addressesChanged = predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) boo
 	return hasEnded(before) != hasEnded(after) || !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
 }}
 
-// follow makes the publication follow the Services in the resources, which may be nil.
-func (e *envoys) follow(p *publication, all ...*envoy.Resources) {
+// follow makes the Gateway's publication follow the Services in the resources, which may
+// be nil.
+func (e *envoys) follow(gateway types.NamespacedName, p *publication, all ...*envoy.Resources) {
 	services := map[types.NamespacedName]bool{}
 	for _, resources := range all {
 		if resources == nil {
@@ -82,7 +83,7 @@ func (e *envoys) follow(p *publication, all ...*envoy.Resources) {
 			services[cluster.Service] = true
 		}
 	}
-	e.memories.follow(p, services)
+	e.memories.follow(gateway, p, services)
 }
 
 // publishEndpoints publishes the current endpoints of a Service for the Envoys behind a
@@ -116,10 +117,8 @@ func (p *publication) clustersOf(service types.NamespacedName) []envoy.Endpoints
 		if resources == nil {
 			continue
 		}
-		for _, cluster := range resources.Endpoints {
-			if cluster.Service == service {
-				clusters[cluster.Cluster] = cluster
-			}
+		for _, cluster := range resources.EndpointsByService()[service] {
+			clusters[cluster.Cluster] = cluster
 		}
 	}
 	return slices.Collect(maps.Values(clusters))

@@ -70,10 +70,6 @@ type publication struct {
 	// changes and exposure describe the hostnames whose Access settings change.
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
-	// services are the Services to whose pods the resources' clusters lead.
-	// [memories.mu] guards them: the EndpointSlice watch must not wait for a
-	// publication.
-	services map[types.NamespacedName]bool
 }
 
 func newEnvoys(d dependencies, o Options, m *memories) *envoys {
@@ -108,7 +104,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	}
 	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure
 	p.complete(p.resources)
-	e.follow(p, p.resources)
+	e.follow(r.key.NamespacedName, p, p.resources)
 	return next.exposure.IsSettled(), nil
 }
 
@@ -132,7 +128,7 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 	}
 	// The Services are followed before their EndpointSlices are read, so that no change
 	// is lost.
-	e.follow(p, p.resources, resources)
+	e.follow(r.key.NamespacedName, p, p.resources, resources)
 	p.expect(resources)
 	next.read, err = e.readEndpoints(ctx, p, resources.Endpoints)
 	if err != nil {

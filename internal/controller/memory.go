@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -18,9 +17,14 @@ import (
 type memories struct {
 	mu    sync.Mutex
 	byKey map[state.Key]*memory
+	// followers have the Services that the publications follow. The EndpointSlice watch
+	// reads them, so they need no publication's mutex.
+	followers followers
 }
 
-func newMemories() *memories { return &memories{byKey: map[state.Key]*memory{}} }
+func newMemories() *memories {
+	return &memories{byKey: map[state.Key]*memory{}, followers: newFollowers()}
+}
 
 // memory is what the process remembers about one key.
 type memory struct {
@@ -118,6 +122,7 @@ func (m *memories) forget(key state.Key) {
 	defer m.mu.Unlock()
 	if found := m.byKey[key]; found != nil {
 		m.byKey[key] = &memory{tunnel: &tunnelMemory{}, queued: found.queued, inProgress: found.inProgress}
+		m.followers.set(key.NamespacedName, nil)
 		m.removeUnused(key)
 	}
 }
@@ -183,30 +188,30 @@ func (m *memories) takePublication(gateway types.NamespacedName) *publication {
 	}
 	found := memory.publication
 	memory.publication = nil
+	m.followers.set(gateway, nil)
 	return found
 }
 
-// follow records the Services to whose pods a publication leads.
-func (m *memories) follow(p *publication, services map[types.NamespacedName]bool) {
+// follow records the Services to whose pods the Gateway's publication leads, unless it is
+// no longer the Gateway's publication.
+func (m *memories) follow(gateway types.NamespacedName, p *publication, services map[types.NamespacedName]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p.services = services
-}
-
-// followers returns the Services that publications follow, for which matches returns true.
-func (m *memories) followers(matches func(service types.NamespacedName) bool) []followed {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var found []followed
-	for key, memory := range m.byKey {
-		if memory.publication == nil {
-			continue
-		}
-		for service := range maps.Keys(memory.publication.services) {
-			if matches(service) {
-				found = append(found, followed{key.NamespacedName, service})
-			}
-		}
+	if memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]; memory != nil && memory.publication == p {
+		m.followers.set(gateway, services)
 	}
-	return found
+}
+
+// followersOf returns the Gateways whose publications follow the Service.
+func (m *memories) followersOf(service types.NamespacedName) []followed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.followers.of(service)
+}
+
+// allFollowers returns the Services that all publications follow.
+func (m *memories) allFollowers() []followed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.followers.all()
 }

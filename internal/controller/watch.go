@@ -293,11 +293,12 @@ var namespaceChanged = predicate.Or(predicate.LabelChangedPredicate{}, predicate
 	return before != after || annotated != annotatedAfter
 }})
 
-// serviceChanged passes Service updates only if the spec or the annotations change, of
-// which the cache keeps the ones that affect decisions.
+// serviceChanged passes Service updates only if the spec or an annotation that affects
+// decisions changes.
 var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
-	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Annotations, after.Annotations)
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || 
+		!maps.Equal(gateway.TrafficAnnotations(before.Annotations), gateway.TrafficAnnotations(after.Annotations))
 }}
 
 // portsChanged passes EndpointSlice updates only if the ports change, and not when

@@ -282,11 +282,13 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 	}
 }
 
-func TestOnlySpecChangesOfAServiceCount(t *testing.T) {
+func TestServiceChangesThatCount(t *testing.T) {
 	service := withName("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	withStatus := service.DeepCopy()
 	withStatus.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 	withStatus.Annotations = map[string]string{"a": "b"}
+	withHints := service.DeepCopy()
+	withHints.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"}
 	withPort := service.DeepCopy()
 	withPort.Spec.Ports[0].Port = 81
 	for name, test := range map[string]struct {
@@ -294,6 +296,7 @@ func TestOnlySpecChangesOfAServiceCount(t *testing.T) {
 		want  bool
 	}{
 		"its status and metadata": {withStatus, false},
+		"its topology hints":      {withHints, true},
 		"its spec":                {withPort, true},
 	} {
 		if got := serviceChanged.Update(event.UpdateEvent{ObjectOld: service, ObjectNew: test.after}); got != test.want {

@@ -143,6 +143,7 @@ func (c *clusters) addTo(r *Resources) {
 		}
 	}
 	limitEndpoints(r.Endpoints)
+	r.byService = groupByService(r.Endpoints)
 	for _, service := range slices.Sorted(maps.Keys(lookedUp)) {
 		r.ByName = append(r.ByName, lookedUp[service])
 	}

@@ -65,10 +65,18 @@ func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*
 	return assignments
 }
 
-// EndpointsByService groups [Resources.Endpoints] by Service.
+// EndpointsByService returns [Resources.Endpoints] by Service. The caller must not change
+// the map.
 func (r *Resources) EndpointsByService() map[types.NamespacedName][]EndpointsOf {
+	if r.byService == nil {
+		return groupByService(r.Endpoints) // not rendered
+	}
+	return r.byService
+}
+
+func groupByService(all []EndpointsOf) map[types.NamespacedName][]EndpointsOf {
 	clusters := map[types.NamespacedName][]EndpointsOf{}
-	for _, e := range r.Endpoints {
+	for _, e := range all {
 		clusters[e.Service] = append(clusters[e.Service], e)
 	}
 	return clusters
