@@ -120,7 +120,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	if err := controller.CheckCRDs(ctx, live); err != nil {
+	if _, err := controller.CheckCRDs(ctx, live); err != nil {
 		return err
 	}
 	// The manager's cache requires the namespaces.

@@ -40,6 +40,7 @@ type planOptions struct {
 	strict              bool
 	recursive           bool
 	assumeSecrets       bool
+	experimentalCRDs    bool
 	color               colorMode
 	wide                bool
 	clusterDomain       string
@@ -117,6 +118,7 @@ func planCommand(program string) *cobra.Command {
 func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory with manifests, or - for standard input; may be repeated")
 	f.BoolVarP(&o.recursive, "recursive", "R", false, "also read the subdirectories of the directories in --filename")
+	f.BoolVar(&o.experimentalCRDs, "experimental-crds", false, "accept the route fields, such as retry, that only the Gateway API CRDs of the experimental channel have; by default, plan uses the channel of the cluster that it reads, or the standard channel")
 	f.BoolVar(&o.assumeSecrets, "assume-secrets", false, "treat Secrets that do not exist as valid certificates, and print their names; useful for manifests whose certificates cert-manager issues later")
 	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
@@ -225,7 +227,7 @@ func (o *planOptions) readsCluster() bool {
 
 // readSource reads the cluster and the manifests.
 func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
-	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin(), Recursive: o.recursive}
+	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin(), Recursive: o.recursive, Experimental: o.experimentalCRDs}
 	if !o.readsCluster() {
 		return readInterruptibly(cmd.Context(), line, func() (*state.Source, error) {
 			return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
@@ -243,19 +245,25 @@ func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*stat
 			return nil, fmt.Errorf("read the context's namespace: %w", err)
 		}
 	}
+	done := line.Step("checking the cluster's CRDs")
+	experimental, crdErr := controller.CheckCRDs(cmd.Context(), cluster.Live)
+	done()
+	manifests.Experimental = manifests.Experimental || experimental
 	set, err := readInterruptibly(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
 	if err != nil {
 		return nil, err
 	}
-	done := line.Step("checking the cluster's CRDs")
-	err = controller.CheckCRDs(cmd.Context(), cluster.Live)
-	done()
 	// Many users have no permission to read CRDs. Listing the objects fails anyway if
 	// a CRD is missing.
-	if err != nil && !apierrors.IsForbidden(err) {
+	if crdErr != nil && !apierrors.IsForbidden(crdErr) {
+		return nil, crdErr
+	}
+	source, err := state.FromCluster(cmd.Context(), cluster, set)
+	if err != nil {
 		return nil, err
 	}
-	return state.FromCluster(cmd.Context(), cluster, set)
+	source.ExperimentalRoutes = manifests.Experimental
+	return source, nil
 }
 
 // readInterruptibly calls read, which reads manifests, and returns its result or the

@@ -83,11 +83,11 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	if class.Spec.ControllerName != r.controllerName {
 		return reconcile.Result{}, nil
 	}
-	versions, err := r.bundleVersions(ctx)
-	if err != nil {
+	snapshot := &gateway.ClassSnapshot{Class: &class, BundleVersions: map[string]string{}}
+	if err := r.readCRDs(ctx, snapshot); err != nil {
 		return reconcile.Result{}, err
 	}
-	snapshot := &gateway.ClassSnapshot{Class: &class, BundleVersions: versions}
+	var err error
 	if snapshot.Configuration, err = state.ClassConfiguration(ctx, r.client, &class); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -95,17 +95,18 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return reconcile.Result{}, r.writer.WriteClass(ctx, class.Name, decided)
 }
 
-// bundleVersions maps each installed Gateway API CRD to its bundle version.
-func (r *classReconciler) bundleVersions(ctx context.Context) (map[string]string, error) {
+// readCRDs reads the versions of the installed Gateway API CRDs, and the channel of
+// HTTPRoutes.
+func (r *classReconciler) readCRDs(ctx context.Context, snapshot *gateway.ClassSnapshot) error {
 	list := kinds.CustomResourceDefinition.NewMetadataList()
 	if err := r.client.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list the CRDs: %w", err)
+		return fmt.Errorf("list the CRDs: %w", err)
 	}
-	versions := map[string]string{}
 	for i := range list.Items {
 		if crd := &list.Items[i]; strings.HasSuffix(crd.Name, "."+gatewayv1.GroupName) {
-			versions[crd.Name] = crd.Annotations[consts.BundleVersionAnnotation]
+			snapshot.BundleVersions[crd.Name] = crd.Annotations[consts.BundleVersionAnnotation]
+			snapshot.ExperimentalRoutes = snapshot.ExperimentalRoutes || hasExperimentalRoutes(crd)
 		}
 	}
-	return versions, nil
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/semver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -41,27 +42,35 @@ func crdsOf(group string) []string {
 }
 
 // CheckCRDs returns an error that names every missing or outdated CRD and explains how
-// to install it. It logs the Gateway API CRDs that have no version.
-func CheckCRDs(ctx context.Context, live client.Reader) error {
+// to install it. It logs the Gateway API CRDs that have no version. experimental reports
+// whether HTTPRoutes have the fields of the experimental channel.
+func CheckCRDs(ctx context.Context, live client.Reader) (experimental bool, err error) {
 	list := kinds.CustomResourceDefinition.NewMetadataList()
 	if err := live.List(ctx, list); err != nil {
-		return fmt.Errorf("list the installed CRDs: %w", err)
+		return false, fmt.Errorf("list the installed CRDs: %w", err)
 	}
 	bundles, versions := map[string]string{}, map[string]string{}
 	for i := range list.Items {
 		name, annotations := list.Items[i].Name, list.Items[i].Annotations
+		experimental = experimental || hasExperimentalRoutes(&list.Items[i])
 		bundles[name], versions[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
 	}
 	required, err := requiredVersions()
 	if err != nil {
-		return err
+		return experimental, err
 	}
 	unversioned, err := checkGatewayCRDs(bundles)
 	if len(unversioned) > 0 {
 		log.FromContext(ctx).Info("cannot check the version of Gateway API CRDs; their annotation is missing",
 			"crds", unversioned, "annotation", consts.BundleVersionAnnotation, "minimum", minGatewayAPIVersion)
 	}
-	return errors.Join(err, checkControllerCRDs(versions, required))
+	return experimental, errors.Join(err, checkControllerCRDs(versions, required))
+}
+
+// hasExperimentalRoutes reports whether the CRD is the one of HTTPRoutes in the experimental
+// channel. Its fields include retry.
+func hasExperimentalRoutes(crd metav1.Object) bool {
+	return crd.GetName() == kinds.HTTPRoute.Resource().String() && crd.GetAnnotations()[consts.ChannelAnnotation] == "experimental"
 }
 
 // checkGatewayCRDs returns an error that names each missing or outdated Gateway API

@@ -59,7 +59,7 @@ func goldenCases(t *testing.T) [][]client.Object {
 	}
 	var all [][]client.Object
 	for _, input := range inputs {
-		source, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, controllerName, "cloudflare-tunnel")
+		source, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default", Experimental: true}, controllerName, "cloudflare-tunnel")
 		if err != nil {
 			continue // a case about an invalid manifest
 		}

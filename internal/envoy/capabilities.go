@@ -65,12 +65,7 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 		}
 	}
 	parts.addCombinations(rule, backends)
-	if rule.Retry != nil {
-		parts.add("retry")
-	}
-	if rule.SessionPersistence != nil {
-		parts.add("sessionPersistence")
-	}
+	parts.addRetry(rule.Retry)
 	return parts
 }
 

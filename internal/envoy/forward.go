@@ -3,9 +3,7 @@ package envoy
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -31,6 +29,7 @@ func (r *renderer) newRouteAction(e *routing.Entry, prefix string) *routev3.Rout
 	action := &routev3.RouteAction{
 		Timeout:                     noTimeout,
 		RetryPolicy:                 r.retryPolicy(e),
+		Priority:                    priority(forward.Retry),
 		ClusterNotFoundResponseCode: clusterNotFoundCode(kind),
 	}
 	if t := forward.Timeouts; t != nil {
@@ -145,52 +144,12 @@ func (r *renderer) mirrorPolicy(e *routing.Entry, m routing.Mirror) *routev3.Rou
 	}
 }
 
-// Most routes share these messages.
-var (
-	// noTimeout replaces Envoy's default of 15 seconds.
-	noTimeout = durationpb.New(0)
-	// retryOnce repeats a request once that did not reach the backend. It never repeats a
-	// request after a reset, because the backend may have processed it.
-	retryOnce = &routev3.RetryPolicy{RetryOn: "connect-failure,refused-stream", NumRetries: wrapperspb.UInt32(1)}
-	// retryElsewhere is like retryOnce and uses another endpoint than the previous
-	// attempt, if there is one. It takes 1.2 KiB in Envoy for each route.
-	retryElsewhere = &routev3.RetryPolicy{
-		RetryOn: retryOnce.RetryOn, NumRetries: retryOnce.NumRetries, HostSelectionRetryMaxAttempts: hostSelections,
-		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
-			Name:       "envoy.retry_host_predicates.previous_hosts",
-			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: pack(&previoushostsv3.PreviousHostsPredicate{})},
-		}},
-	}
-)
-
-// hostSelections is how often Envoy selects an endpoint for a retry before it uses the
-// previous endpoint again.
-const hostSelections = 5
+// noTimeout replaces Envoy's default of 15 seconds. Most routes share it.
+var noTimeout = durationpb.New(0)
 
 func requestTimeout(t *routing.Timeouts) *durationpb.Duration {
 	if t.Request == nil {
 		return noTimeout
 	}
 	return durationpb.New(*t.Request)
-}
-
-// retryPolicy returns the policy for an entry. A Service with an address is one endpoint
-// for Envoy, so that its retries cannot use another endpoint.
-func (r *renderer) retryPolicy(e *routing.Entry) *routev3.RetryPolicy {
-	backends := e.Action.Forward.Backends
-	for i := range backends {
-		if b := &backends[i]; b.Status == 0 && r.clusters.hasPods(e, b.Backend) {
-			return retryElsewhere
-		}
-	}
-	return retryOnce
-}
-
-func withTimeout(p *routev3.RetryPolicy, t *routing.Timeouts) *routev3.RetryPolicy {
-	if t.Backend == nil || *t.Backend == 0 {
-		return p
-	}
-	p = proto.CloneOf(p)
-	p.PerTryTimeout = durationpb.New(*t.Backend)
-	return p
 }

@@ -26,10 +26,12 @@ const (
 const secretSystemCA = "system-ca"
 
 var (
-	breaker   = wrapperspb.UInt32(maxConnections)
-	unlimited = &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
-		MaxConnections: breaker, MaxPendingRequests: breaker, MaxRequests: breaker, MaxRetries: breaker,
-	}}}
+	breaker = wrapperspb.UInt32(maxConnections)
+	// unlimited has the thresholds for each priority. Rules with retries have the high one.
+	unlimited = &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{
+		{MaxConnections: breaker, MaxPendingRequests: breaker, MaxRequests: breaker, MaxRetries: breaker},
+		{Priority: corev3.RoutingPriority_HIGH, MaxConnections: breaker, MaxPendingRequests: breaker, MaxRequests: breaker, RetryBudget: retryBudget},
+	}}
 )
 
 func (c *clusters) protocolOptions(o httpOptions) map[string]*anypb.Any {

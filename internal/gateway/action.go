@@ -108,19 +108,26 @@ func (t translator) newAction(route *Route, index int, a ruleAction, weighted []
 		return fail(unresolved.Reason, unresolved.Message)
 	default:
 		return routing.Action{Forward: &routing.Forward{
-			Backends: weighted, Timeouts: newTimeouts(rule.Timeouts), Retry: newRetry(rule.Retry), Persistence: newPersistence(rule.SessionPersistence),
+			Backends: weighted, Timeouts: newTimeouts(rule.Timeouts), Retry: newRetry(rule.Retry),
 		}}
 	}
 }
 
+// sessionPersistence names the field that no data plane supports, and the alternatives.
+const sessionPersistence = "sessionPersistence: instead, keep the session in a cookie of the application, " +
+	"or with Envoy, set sessionAffinity: ClientIP in the Service"
+
 // unsupportedParts returns the parts in a rule's action that the data plane cannot
-// express, and the filters that this controller supports on no data plane.
+// express, and the parts that this controller supports on no data plane.
 func unsupportedParts(rule *gatewayv1.HTTPRouteRule, c routing.Capabilities) []string {
 	a := ruleAction{unsupported: c.Action(rule)}
 	for _, filter := range rule.Filters {
 		if !isKnownFilter(filter) {
 			a.refuse(fmt.Sprintf("filter %s", filter.Type))
 		}
+	}
+	if rule.SessionPersistence != nil {
+		a.refuse(sessionPersistence)
 	}
 	weighted := routing.WeightedBackends(rule)
 	for _, backend := range weighted {

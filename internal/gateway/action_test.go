@@ -74,16 +74,25 @@ func TestActionsAreTranslated(t *testing.T) {
 			}})},
 			routing.Action{Forward: &routing.Forward{Backends: backends}, CORS: &routing.CORS{AllowOrigins: []string{"https://a.example.com"}, AllowCredentials: true, MaxAge: 5 * time.Second}},
 		},
-		"timeouts, retries and sessions": {
+		"timeouts and retries": {
 			gatewayv1.HTTPRouteRule{
-				Timeouts:           &gatewayv1.HTTPRouteTimeouts{Request: new(gatewayv1.Duration("1m")), BackendRequest: new(gatewayv1.Duration("1s"))},
-				Retry:              &gatewayv1.HTTPRouteRetry{Codes: []gatewayv1.HTTPRouteRetryStatusCode{503}, Attempts: new(2), Backoff: new(gatewayv1.Duration("1s"))},
-				SessionPersistence: &gatewayv1.SessionPersistence{SessionName: new("id"), Type: new(gatewayv1.HeaderBasedSessionPersistence), AbsoluteTimeout: new(gatewayv1.Duration("1m"))},
+				Timeouts: &gatewayv1.HTTPRouteTimeouts{Request: new(gatewayv1.Duration("1m")), BackendRequest: new(gatewayv1.Duration("1s"))},
+				Retry:    &gatewayv1.HTTPRouteRetry{Codes: []gatewayv1.HTTPRouteRetryStatusCode{503}, Attempts: new(2)},
 			},
 			routing.Action{Forward: &routing.Forward{
-				Backends: backends, Timeouts: &routing.Timeouts{Request: &minute, Backend: &second},
-				Retry:       &routing.Retry{Codes: []int{503}, Attempts: new(2), Backoff: &second},
-				Persistence: &routing.Persistence{Name: "id", Header: true, AbsoluteTimeout: &minute},
+				Backends: backends, Timeouts: &routing.Timeouts{Request: &minute, Backend: &second}, Retry: &routing.Retry{Codes: []int{503}, Attempts: 2},
+			}},
+		},
+		"a retry without a limit": {
+			gatewayv1.HTTPRouteRule{Retry: &gatewayv1.HTTPRouteRetry{}},
+			routing.Action{Forward: &routing.Forward{Backends: backends, Retry: &routing.Retry{Attempts: 1}}},
+		},
+		"a session": {
+			gatewayv1.HTTPRouteRule{SessionPersistence: &gatewayv1.SessionPersistence{SessionName: new("id")}},
+			routing.Action{Status: 500, Problem: &routing.Problem{
+				Reason: "UnsupportedValue",
+				Cause: "not supported: sessionPersistence: instead, keep the session in a cookie of the application, " +
+					"or with Envoy, set sessionAffinity: ClientIP in the Service",
 			}},
 		},
 		"an extension": {

@@ -26,6 +26,9 @@ type ClassSnapshot struct {
 	// BundleVersions are the installed Gateway API CRD versions, by CRD name. A CRD
 	// without the annotation has an empty version.
 	BundleVersions map[string]string
+	// ExperimentalRoutes reports whether the HTTPRoute CRD has the fields of the experimental
+	// channel.
+	ExperimentalRoutes bool
 }
 
 // supportedBundle matches the supported Gateway API versions. ListenerSet is in API
@@ -77,6 +80,10 @@ var featuresOfEnvoy = []features.FeatureName{
 	features.SupportHTTPRouteSchemeRedirect,
 }
 
+// featuresOfExperimentalRoutes are the features that only Envoy supports, for which the CRDs
+// of the standard channel have no fields.
+var featuresOfExperimentalRoutes = []features.FeatureName{features.SupportHTTPRouteRetry}
+
 // supportedFeatures returns what the data plane of the GatewayClass supports, sorted by
 // name. A GatewayClass whose parameters are not valid has the features that every data
 // plane supports.
@@ -84,6 +91,9 @@ func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1
 	names := featuresOfIngressRules
 	if settings.ClassDataPlane(s.Class, s.Configuration, controllerNamespace) == v1alpha1.DataPlaneEnvoy {
 		names = slices.Concat(featuresOfIngressRules, featuresOfEnvoy)
+		if s.ExperimentalRoutes {
+			names = slices.Concat(names, featuresOfExperimentalRoutes)
+		}
 	}
 	supported := make([]gatewayv1.SupportedFeature, len(names))
 	for i, name := range names {

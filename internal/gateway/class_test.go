@@ -137,6 +137,8 @@ func TestClassListsSupportedFeatures(t *testing.T) {
 		"HTTPRouteSchemeRedirect",
 	}, ofEveryDataPlane...)
 	slices.Sort(withEnvoy)
+	withRetries := append([]string{"HTTPRouteRetry"}, withEnvoy...)
+	slices.Sort(withRetries)
 	named := &gatewayv1.ParametersReference{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: new(gatewayv1.Namespace("platform")), Name: "p"}
 	specOf := func(plane v1alpha1.DataPlane) *v1alpha1.TunnelConfiguration {
 		return configuration("platform", "p", v1alpha1.TunnelConfigurationSpec{DataPlane: &plane})
@@ -146,19 +148,23 @@ func TestClassListsSupportedFeatures(t *testing.T) {
 	for name, test := range map[string]struct {
 		parameters    *gatewayv1.ParametersReference
 		configuration *v1alpha1.TunnelConfiguration
+		experimental  bool
 		want          []string
 	}{
-		"without parameters":       {nil, nil, ofEveryDataPlane},
-		"without a data plane":     {named, configuration("platform", "p", v1alpha1.TunnelConfigurationSpec{}), ofEveryDataPlane},
-		"ingress rules":            {named, specOf(v1alpha1.DataPlaneIngressRules), ofEveryDataPlane},
-		"Envoy":                    {named, specOf(v1alpha1.DataPlaneEnvoy), withEnvoy},
-		"parameters that are lost": {named, nil, ofEveryDataPlane},
-		"invalid parameters":       {named, invalid, ofEveryDataPlane},
+		"without parameters":                  {nil, nil, false, ofEveryDataPlane},
+		"without a data plane":                {named, configuration("platform", "p", v1alpha1.TunnelConfigurationSpec{}), false, ofEveryDataPlane},
+		"ingress rules":                       {named, specOf(v1alpha1.DataPlaneIngressRules), false, ofEveryDataPlane},
+		"ingress rules, experimental channel": {named, specOf(v1alpha1.DataPlaneIngressRules), true, ofEveryDataPlane},
+		"Envoy":                               {named, specOf(v1alpha1.DataPlaneEnvoy), false, withEnvoy},
+		"Envoy, experimental channel":         {named, specOf(v1alpha1.DataPlaneEnvoy), true, withRetries},
+		"parameters that are lost":            {named, nil, false, ofEveryDataPlane},
+		"invalid parameters":                  {named, invalid, false, ofEveryDataPlane},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
 			var got []string
-			for _, feature := range gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration}, options).SupportedFeatures {
+			snapshot := &gateway.ClassSnapshot{Class: class, Configuration: test.configuration, ExperimentalRoutes: test.experimental}
+			for _, feature := range gateway.BuildClass(snapshot, options).SupportedFeatures {
 				got = append(got, string(feature.Name))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -75,7 +75,7 @@ func TestEnvoyAcceptsEveryGoldenCase(t *testing.T) {
 	}
 	tables := map[string]*envoy.Resources{}
 	for _, input := range inputs {
-		files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
+		files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default", Experimental: true}, options.ControllerName, config.DefaultClassName)
 		if err != nil {
 			continue // a case about an invalid manifest
 		}

@@ -60,7 +60,7 @@ func called(match string) string {
 	return "GRPCRoute rules: [{matches: [{" + match + "}], backendRefs: [{name: h2c, port: 80}]}]"
 }
 
-var routeFields = slices.Concat(headerFields, pathFields, redirectFields, matchFields, corsFields, backendFields)
+var routeFields = slices.Concat(headerFields, pathFields, redirectFields, matchFields, corsFields, backendFields, retryFields)
 
 // framing are the header names that no route may change.
 const framing = "host Host HOST content-length Content-Length transfer-encoding Transfer-Encoding connection Connection keep-alive " +

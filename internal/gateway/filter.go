@@ -149,31 +149,18 @@ func newDuration(d *gatewayv1.Duration) *time.Duration {
 	return &parsed
 }
 
+// newRetry translates a retry policy. By default, a request is repeated once: "When this field
+// is unspecified, the number of times to attempt to retry a backend request is
+// implementation-specific." (HTTPRouteRetry.Attempts)
 func newRetry(r *gatewayv1.HTTPRouteRetry) *routing.Retry {
 	if r == nil {
 		return nil
 	}
-	retry := &routing.Retry{Backoff: newDuration(r.Backoff)}
-	if r.Attempts != nil {
-		retry.Attempts = new(*r.Attempts)
-	}
+	retry := &routing.Retry{Attempts: ptr.Deref(r.Attempts, 1)}
 	for _, code := range r.Codes {
 		retry.Codes = append(retry.Codes, int(code))
 	}
 	return retry
-}
-
-func newPersistence(p *gatewayv1.SessionPersistence) *routing.Persistence {
-	if p == nil {
-		return nil
-	}
-	cookie := ptr.Deref(p.CookieConfig, gatewayv1.CookieConfig{})
-	return &routing.Persistence{
-		Name:            ptr.Deref(p.SessionName, ""),
-		Header:          ptr.Deref(p.Type, gatewayv1.CookieBasedSessionPersistence) == gatewayv1.HeaderBasedSessionPersistence,
-		Permanent:       ptr.Deref(cookie.LifetimeType, gatewayv1.SessionCookieLifetimeType) == gatewayv1.PermanentCookieLifetimeType,
-		AbsoluteTimeout: newDuration(p.AbsoluteTimeout),
-	}
 }
 
 func newCORS(f *gatewayv1.HTTPCORSFilter) *routing.CORS {

@@ -81,7 +81,7 @@ func TestGolden(t *testing.T) {
 // goldenFiles returns the golden files of a case by file suffix.
 func goldenFiles(t *testing.T, input string) map[string][]byte {
 	t.Helper()
-	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
+	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default", Experimental: true}, options.ControllerName, config.DefaultClassName)
 	if err != nil {
 		return map[string][]byte{".error.golden.txt": []byte(strings.ReplaceAll(err.Error(), "testdata/", "") + "\n")}
 	}

@@ -19,7 +19,7 @@ func TestIncompatibleFiltersOfEveryRule(t *testing.T) {
 	for want, rules := range map[string][]gatewayv1.HTTPRouteRule{
 		string(gatewayv1.RouteReasonIncompatibleFilters): {both, both},
 		"": {both, {Filters: []gatewayv1.HTTPRouteFilter{redirect}}},
-		string(gatewayv1.RouteReasonUnsupportedValue): {both, {Retry: &gatewayv1.HTTPRouteRetry{}}},
+		string(gatewayv1.RouteReasonUnsupportedValue): {both, {Retry: &gatewayv1.HTTPRouteRetry{Attempts: new(11)}}},
 	} {
 		c := newTenantCluster(0)
 		c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy

@@ -494,13 +494,18 @@ func (o *oracle) isActionSupported(rule specRule) bool {
 			return false
 		}
 	}
-	if o.envoy && (rule.Retry != nil || rule.SessionPersistence != nil) {
+	if rule.SessionPersistence != nil || o.envoy && !areRetriesSupported(rule.Retry) {
 		return false
 	}
 	if o.everything {
 		return !slices.ContainsFunc(filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.Type == gatewayv1.HTTPRouteFilterExtensionRef })
 	}
-	return len(filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && rule.SessionPersistence == nil && len(weighted) <= 1
+	return len(filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && len(weighted) <= 1
+}
+
+// areRetriesSupported reports whether Envoy can repeat requests in the same way.
+func areRetriesSupported(r *gatewayv1.HTTPRouteRetry) bool {
+	return r == nil || r.Backoff == nil && (r.Attempts == nil || *r.Attempts <= 10)
 }
 
 // areFiltersOfBackend reports whether a backend can have the filters.

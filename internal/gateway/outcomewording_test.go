@@ -117,8 +117,9 @@ func TestMessagesNameTheDataPlaneThatSupportsARule(t *testing.T) {
 		"a header that Envoy does not get":   {gatewayv1.HTTPRouteRule{Matches: header("x-envoy-retry-on")}, false},
 		"an expression that is not valid":    {gatewayv1.HTTPRouteRule{Matches: expression("[")}, false},
 		"timeouts":                           {gatewayv1.HTTPRouteRule{Timeouts: timeouts}, true},
-		"a retry":                            {gatewayv1.HTTPRouteRule{Retry: &gatewayv1.HTTPRouteRetry{}}, false},
-		"timeouts and a retry":               {gatewayv1.HTTPRouteRule{Timeouts: timeouts, Retry: &gatewayv1.HTTPRouteRetry{}}, false},
+		"a retry":                            {gatewayv1.HTTPRouteRule{Retry: &gatewayv1.HTTPRouteRetry{}}, true},
+		"a retry after a time":               {gatewayv1.HTTPRouteRule{Retry: &gatewayv1.HTTPRouteRetry{Backoff: new(gatewayv1.Duration("1s"))}}, false},
+		"timeouts and a session":             {gatewayv1.HTTPRouteRule{Timeouts: timeouts, SessionPersistence: &gatewayv1.SessionPersistence{}}, false},
 		"a filter":                           {gatewayv1.HTTPRouteRule{Filters: filter(gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: addVersion})}, true},
 		"a filter of another implementation": {gatewayv1.HTTPRouteRule{Filters: filter(gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterExtensionRef})}, false},
 	} {

@@ -387,7 +387,7 @@ func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule 
 	case 0:
 		rule.Timeouts = &gatewayv1.HTTPRouteTimeouts{Request: new(gatewayv1.Duration("10s"))}
 	case 1:
-		rule.Retry = &gatewayv1.HTTPRouteRetry{Attempts: new(3)}
+		rule.Retry = d.retry()
 	case 2:
 		rule.SessionPersistence = &gatewayv1.SessionPersistence{SessionName: new("session")}
 	case 3:
@@ -397,6 +397,18 @@ func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule 
 		rule.BackendRefs = d.backends(service)
 	}
 	return rule
+}
+
+// retry returns a retry that Envoy supports in half of the cases.
+func (d *randomizer) retry() *gatewayv1.HTTPRouteRetry {
+	r := &gatewayv1.HTTPRouteRetry{Attempts: new(d.IntN(14) + 1)}
+	if d.chance(50) {
+		r.Codes = []gatewayv1.HTTPRouteRetryStatusCode{500, 503}
+	}
+	if d.chance(30) {
+		r.Backoff = new(gatewayv1.Duration("1s"))
+	}
+	return r
 }
 
 func isRedirect(f gatewayv1.HTTPRouteFilter) bool {

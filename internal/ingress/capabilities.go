@@ -76,9 +76,6 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 	if rule.Retry != nil {
 		add("retry")
 	}
-	if rule.SessionPersistence != nil {
-		add("sessionPersistence")
-	}
 	return actions
 }
 

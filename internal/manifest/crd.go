@@ -20,6 +20,9 @@ import (
 //go:embed crds/*.yaml
 var gatewayFiles embed.FS
 
+//go:embed crds/experimental/*.yaml
+var experimentalFiles embed.FS
+
 // crdDirectory contains an API group's CustomResourceDefinitions, in files named
 // <group>_<plural>.yaml.
 type crdDirectory struct {
@@ -35,6 +38,10 @@ var (
 	// projectCRDs are this project's definitions, generated from the types in api.
 	projectCRDs = crdDirectory{v1alpha1.GroupName, crd.Files, "."}
 
+	// experimentalCRDs are the definitions of HTTPRoutes and GRPCRoutes in the experimental
+	// channel. They have all fields of the standard channel.
+	experimentalCRDs = crdDirectory{gatewayv1.GroupName, experimentalFiles, "crds/experimental"}
+
 	crdDirectories = []crdDirectory{gatewayCRDs, projectCRDs}
 )
 
@@ -44,19 +51,36 @@ var (
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, directory := range crdDirectories {
-		files, err := directory.files.ReadDir(directory.path)
+		found, err := directory.all()
 		if err != nil {
-			return nil, fmt.Errorf("list the embedded definitions: %w", err)
+			return nil, err
 		}
-		for _, file := range files {
-			crd, err := directory.read(file.Name())
-			if err != nil {
-				return nil, err
-			}
-			crds = append(crds, crd)
-		}
+		crds = append(crds, found...)
 	}
 	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return cmp.Compare(a.Name, b.Name) })
+	return crds, nil
+}
+
+// ExperimentalCRDs returns the definitions of HTTPRoutes and GRPCRoutes in the Gateway API's
+// experimental channel. The caller may change them. An error means that the build is broken.
+func ExperimentalCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return experimentalCRDs.all()
+}
+
+// all decodes all files in the directory.
+func (d crdDirectory) all() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := d.files.ReadDir(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("list the embedded definitions: %w", err)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, file := range files {
+		crd, err := d.read(file.Name())
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, crd)
+	}
 	return crds, nil
 }
 

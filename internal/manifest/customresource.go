@@ -113,7 +113,7 @@ func (r *customResource) decode(u *unstructured.Unstructured) (client.Object, []
 	}
 	var errs field.ErrorList
 	for _, path := range unknown {
-		errs = append(errs, field.Forbidden(field.NewPath(path), unknownField))
+		errs = append(errs, field.Forbidden(field.NewPath(path), unknownDetail(r.gvk.Kind, path)))
 	}
 	if errs = append(errs, r.validate(u, meta)...); len(errs) > 0 {
 		return nil, toErrors(errs)

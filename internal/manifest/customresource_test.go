@@ -55,6 +55,13 @@ func TestInvalidCustomResourcesAreRejected(t *testing.T) {
 			gateway("{name: a, port: http, protocol: HTTP}"),
 			[]string{shared + `spec.listeners[0].port: Invalid value: "string": spec.listeners[0].port in body must be of type integer: "string"`},
 		},
+		"field of the experimental channel": {
+			route("{rules: [{retry: {attempts: 1}, x: 1}]}"),
+			[]string{
+				app + "spec.rules[0].retry: Forbidden: only the CRDs of the Gateway API's experimental channel have this field; if they are installed, use --experimental-crds",
+				app + "spec.rules[0].x: Forbidden: unknown field",
+			},
+		},
 		"unsupported value": {
 			route("{rules: [{matches: [{path: {type: Glob, value: /}}]}]}"),
 			[]string{app + `spec.rules[0].matches[0].path.type: Unsupported value: "Glob": supported values: "Exact", "PathPrefix", "RegularExpression"`},

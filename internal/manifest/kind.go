@@ -29,9 +29,15 @@ type kind struct {
 	decode func(*unstructured.Unstructured) (client.Object, []error)
 }
 
-// loaders returns the supported kinds. A kind is loaded for its first object, because
+// loaders contains the supported kinds. A kind is loaded for its first object, because
 // compiling validation rules takes time.
 var loaders = newLoaders()
+
+// experimentalLoaders contains the kinds that differ in the experimental channel.
+var experimentalLoaders = map[schema.GroupKind]func() (kind, error){
+	kinds.HTTPRoute.GVK().GroupKind(): customKind(experimentalCRDs, kinds.HTTPRoute.Resource().Resource),
+	kinds.GRPCRoute.GVK().GroupKind(): customKind(experimentalCRDs, kinds.GRPCRoute.Resource().Resource),
+}
 
 func newLoaders() map[schema.GroupKind]func() (kind, error) {
 	all := map[schema.GroupKind]func() (kind, error){}

@@ -6,7 +6,8 @@
 // version, pruning, defaulting, and validation by schema and CEL rules. It does not
 // interpret the objects or follow references between them.
 //
-// The definitions in the directory crds validate Gateway API objects, and the
+// The definitions in the directory crds validate Gateway API objects (with
+// [Options.Experimental], those in crds/experimental validate routes), and the
 // definitions in config/crd validate TunnelConfigurations and Tunnels. The validation
 // uses the API server's libraries. The core kinds have no such definitions: their
 // manifests are decoded strictly, and only the defaults and checks are applied that
@@ -40,6 +41,9 @@ type Options struct {
 	Stdin io.Reader
 	// Recursive reads subdirectories too.
 	Recursive bool
+	// Experimental accepts the route fields that only the Gateway API's experimental channel
+	// has.
+	Experimental bool
 }
 
 // Set is what the manifests contain.

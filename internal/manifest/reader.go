@@ -118,6 +118,15 @@ func (r *reader) readContent(name, noun string, data []byte) (empty error) {
 	return fmt.Errorf("the %s contains no object", noun)
 }
 
+// loader returns the function that loads a kind, and whether the kind is supported.
+func (r *reader) loader(k schema.GroupKind) (func() (kind, error), bool) {
+	if load, differs := experimentalLoaders[k]; differs && r.options.Experimental {
+		return load, true
+	}
+	load, known := loaders[k]
+	return load, known
+}
+
 // readObject reads one object, or every item in a list.
 func (r *reader) readObject(place Place, content map[string]any) {
 	gvk, errs := typeMeta(content)
@@ -129,7 +138,7 @@ func (r *reader) readObject(place Place, content map[string]any) {
 		r.readList(place, gvk, content)
 		return
 	}
-	load, known := loaders[gvk.GroupKind()]
+	load, known := r.loader(gvk.GroupKind())
 	if !known {
 		if warning := unknownKind(gvk); warning != nil {
 			r.warn(place, warning)

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -66,7 +67,7 @@ func newOutcome(entry *routing.Entry, request routing.Request, clusterDomain str
 	return o
 }
 
-// policies describes a forward's timeouts, retries and sessions.
+// policies describes a forward's timeouts and retries.
 func policies(f *routing.Forward) []string {
 	var all []string
 	if t := f.Timeouts; t != nil && t.Request != nil {
@@ -76,12 +77,26 @@ func policies(f *routing.Forward) []string {
 		all = append(all, fmt.Sprintf("timeout of each attempt %s", *t.Backend))
 	}
 	if f.Retry != nil {
-		all = append(all, "retries")
-	}
-	if f.Persistence != nil {
-		all = append(all, "session persistence")
+		all = append(all, retries(f.Retry))
 	}
 	return all
+}
+
+// retries describes a retry policy. Its field is missing in the CRDs of most clusters.
+func retries(r *routing.Retry) string {
+	on := "if the request did not reach the backend"
+	if len(r.Codes) > 0 {
+		codes := make([]string, len(r.Codes))
+		for i, code := range r.Codes {
+			codes[i] = strconv.Itoa(code)
+		}
+		on = "on " + strings.Join(codes, ", ") + ", timeouts and connection errors"
+	}
+	noun := "retries"
+	if r.Attempts == 1 {
+		noun = "retry"
+	}
+	return fmt.Sprintf("up to %d %s %s (requires the Gateway API CRDs of the experimental channel)", r.Attempts, noun, on)
 }
 
 func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request routing.Request, clusterDomain string) []Share {

@@ -52,7 +52,7 @@ func TestOutcomeDescribesEveryAction(t *testing.T) {
 						Mirrors: []routing.Mirror{{Backend: backend("mirror"), Numerator: 5, Denominator: 100}},
 					},
 					Timeouts: &routing.Timeouts{Request: &timeout, Backend: &timeout},
-					Retry:    &routing.Retry{}, Persistence: &routing.Persistence{},
+					Retry:    &routing.Retry{Codes: []int{502, 503}, Attempts: 3},
 				},
 				CORS: &routing.CORS{AllowOrigins: []string{"https://b.example.com"}},
 			},
@@ -60,8 +60,17 @@ func TestOutcomeDescribesEveryAction(t *testing.T) {
 				Backends: []Share{{Backend: "http://one.team.svc.cluster.local:80", Percent: 100}},
 				Changes: []string{
 					"host b.example.com", "path /x", `request header x-a set to "b"`, "5/100 of the requests mirrored to http://mirror.team.svc.cluster.local:80",
-					"request timeout 1s", "timeout of each attempt 1s", "retries", "session persistence", "CORS headers for https://b.example.com",
+					"request timeout 1s", "timeout of each attempt 1s",
+					"up to 3 retries on 502, 503, timeouts and connection errors (requires the Gateway API CRDs of the experimental channel)",
+					"CORS headers for https://b.example.com",
 				},
+			},
+		},
+		"a retry without status codes": {
+			&routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: backend("one"), Weight: 1}}, Retry: &routing.Retry{Attempts: 1}}},
+			Outcome{
+				Backends: []Share{{Backend: "http://one.team.svc.cluster.local:80", Percent: 100}},
+				Changes:  []string{"up to 1 retry if the request did not reach the backend (requires the Gateway API CRDs of the experimental channel)"},
 			},
 		},
 	} {

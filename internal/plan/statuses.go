@@ -81,6 +81,8 @@ func (s *statuses) setClassStatus(ctx context.Context, source *state.Source, id 
 		Class:          class,
 		Configuration:  configuration,
 		BundleVersions: map[string]string{"gatewayclasses." + gatewayv1.GroupName: consts.BundleVersion},
+
+		ExperimentalRoutes: source.ExperimentalRoutes,
 	}, s.options)
 	class.Status, _ = status.MergeClass(class.Status, wanted, unsetTime)
 	s.reported[id] = true

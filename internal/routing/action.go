@@ -64,8 +64,6 @@ type Forward struct {
 	Timeouts *Timeouts
 	// Retry is the retry policy, or nil.
 	Retry *Retry
-	// Persistence keeps the requests of a session on one backend, or is nil.
-	Persistence *Persistence
 }
 
 // WeightedBackend is one backend in a Forward.
@@ -178,26 +176,13 @@ type Timeouts struct {
 	Request, Backend *time.Duration
 }
 
-// Retry is a retry policy.
+// Retry is a retry policy. Without Codes, only requests are repeated that did not reach
+// the backend.
 type Retry struct {
 	// Codes are the status codes that lead to a retry.
 	Codes []int
-	// Attempts is the largest number of retries, or nil for the default.
-	Attempts *int
-	// Backoff is the shortest time between two attempts, or nil for the default.
-	Backoff *time.Duration
-}
-
-// Persistence keeps the requests of a session on one backend.
-type Persistence struct {
-	// Name names the cookie or header. It is empty for a generated name.
-	Name string
-	// Header reports whether a header identifies the session, and not a cookie.
-	Header bool
-	// Permanent reports whether the cookie has a lifetime, which is AbsoluteTimeout.
-	Permanent bool
-	// AbsoluteTimeout limits the session, or is nil.
-	AbsoluteTimeout *time.Duration
+	// Attempts is the largest number of retries.
+	Attempts int
 }
 
 // CORS is a cross-origin policy.

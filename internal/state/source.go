@@ -32,6 +32,9 @@ type Source struct {
 	Live bool
 	// HasManifests reports whether manifests were read.
 	HasManifests bool
+	// ExperimentalRoutes reports whether routes have the fields of the Gateway API's
+	// experimental channel.
+	ExperimentalRoutes bool
 
 	// unchanged are the cluster's objects before the changes from manifests.
 	unchanged  []client.Object
@@ -45,7 +48,12 @@ func (s *Source) WithoutManifests() (*Source, error) {
 	if !s.Live || !s.HasManifests {
 		return nil, nil
 	}
-	return newClusterSource(s.live, s.controller, s.unchanged, &manifest.Set{})
+	unchanged, err := newClusterSource(s.live, s.controller, s.unchanged, &manifest.Set{})
+	if err != nil {
+		return nil, err
+	}
+	unchanged.ExperimentalRoutes = s.ExperimentalRoutes
+	return unchanged, nil
 }
 
 func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
@@ -78,7 +86,9 @@ func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayC
 	if err != nil {
 		return nil, err
 	}
-	return newSource(memory, set.Objects, set), nil
+	source := newSource(memory, set.Objects, set)
+	source.ExperimentalRoutes = o.Experimental
+	return source, nil
 }
 
 // missingNamespaces returns Namespace objects for namespaces that the objects are in
