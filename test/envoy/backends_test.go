@@ -40,7 +40,9 @@ type backend struct {
 	name string
 	tls  *tls.Config
 
+
 	mu       sync.Mutex
+	wait     func(n int) // before the answer to the n-th arrival since the last takeAll
 	arrivals []arrival
 	arrived  chan struct{} // receives an item for each arrival
 }
@@ -104,6 +106,9 @@ func (all *backends) listen(b *backend, address string) error {
 	if b.name == "refuses" || strings.HasPrefix(address, "10.244.9.2:") {
 		return l.Close()
 	}
+	if strings.HasPrefix(address, "10.244.9.3:") {
+		b = all.byName["fails"]
+	}
 	all.listeners = append(all.listeners, l)
 	if strings.HasPrefix(b.name, "grpc") {
 		go serveGRPC(b, l)
@@ -127,12 +132,39 @@ func (all *backends) close() {
 	}
 }
 
-// record keeps an arrival for the test.
-func (b *backend) record(a arrival) {
+// record keeps an arrival for the test. It returns the number of arrivals since the last
+// takeAll.
+func (b *backend) record(a arrival) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.arrivals = append(b.arrivals, a)
 	b.arrived <- struct{}{}
+	return len(b.arrivals)
+}
+
+// waitBeforeAnswer makes the backend call a function before the answer to the n-th arrival since
+// the last takeAll.
+func (b *backend) waitBeforeAnswer(wait func(n int)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wait = wait
+}
+
+// callWait calls that function, if there is one.
+func (b *backend) callWait(n int) {
+	b.mu.Lock()
+	wait := b.wait
+	b.mu.Unlock()
+	if wait != nil {
+		wait(n)
+	}
+}
+
+// count returns the number of arrivals since the last takeAll.
+func (b *backend) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.arrivals)
 }
 
 // await waits for an arrival, and returns all arrivals since the last call.
@@ -198,17 +230,20 @@ func (b *backend) serveRequest(conn net.Conn, r *bufio.Reader, serverName string
 		return false
 	}
 	a := arrival{Backend: b.name, Start: h.start, Lines: h.lines, Body: body, Trailers: trailerLines(trailer), ServerName: serverName}
-	b.record(a)
-	switch b.name {
-	case "slow":
+	n := b.record(a)
+	switch {
+	case b.name == "slow", b.name == "wakes" && n == 1:
 		_, _ = r.ReadByte() // until Envoy closes the connection
 		return false
-	case "resets":
+	case b.name == "resets":
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
 		return false
+	case b.name == "fails", b.name == "overloaded", b.name == "recovers" && n <= 2:
+		h.lines = append(h.lines, "Respond-Status: 503 Service Unavailable")
 	}
+	b.callWait(n)
 	_, err = io.WriteString(conn, b.response(h, a))
 	return err == nil
 }

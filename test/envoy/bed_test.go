@@ -174,6 +174,9 @@ func buildTable() (*state.Source, *routing.Table, error) {
 	if len(source.Warnings) > 0 {
 		return nil, nil, source.Warnings
 	}
+	if err := addExperimental(source); err != nil {
+		return nil, nil, err
+	}
 	loader := state.Loader{
 		Reader: source, ControllerName: options.ControllerName, ControllerNamespace: options.ControllerNamespace,
 		Certificates: state.DirectCertificates{Reader: source},
@@ -188,6 +191,18 @@ func buildTable() (*state.Source, *routing.Table, error) {
 		return nil, nil, errors.New("the Gateway is not accepted")
 	}
 	return source, result.Table, unacceptedRoutes(source, result)
+}
+
+// addExperimental adds the manifests with fields of the Gateway API's experimental channel. That
+// channel rejects some values in the other manifests.
+func addExperimental(source *state.Source) error {
+	set, err := manifest.Read([]string{"testdata/experimental"}, manifest.Options{Namespace: "default", Experimental: true})
+	if err != nil {
+		return err
+	}
+	source.Objects = append(source.Objects, set.Objects...)
+	source.Reader, err = state.NewMemory(source.Objects, state.Indexes(options.ControllerName))
+	return err
 }
 
 // unacceptedRoutes returns an error that names the routes without an entry, such as
