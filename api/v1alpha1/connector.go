@@ -243,6 +243,61 @@ type EnvoyProxy struct {
 	//
 	// +optional
 	Backends *BackendAddresses `json:"backends,omitempty"`
+
+	// OutlierDetection determines whether an Envoy sends no requests to a pod for 30
+	// seconds after five connections to it in a row were refused or timed out. At most
+	// half of a Service's pods are left out. It applies where Envoy connects to pods,
+	// and not to the ClusterIP. Default: Enabled.
+	//
+	// +optional
+	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
+
+	// CircuitBreakers limits what each Envoy sends to a Service port at the same time.
+	// Requests of rules with a retry and of other rules are counted separately.
+	//
+	// +optional
+	CircuitBreakers *CircuitBreakers `json:"circuitBreakers,omitempty"`
+}
+
+// OutlierDetection determines whether pods that do not accept connections are left out.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type OutlierDetection string
+
+const (
+	// OutlierDetectionEnabled leaves such pods out. It is the default.
+	OutlierDetectionEnabled OutlierDetection = "Enabled"
+	// OutlierDetectionDisabled sends requests to all endpoints.
+	OutlierDetectionDisabled OutlierDetection = "Disabled"
+)
+
+// DefaultCircuitBreaker is the default for each field in [CircuitBreakers].
+const DefaultCircuitBreaker = 100_000
+
+// CircuitBreakers limits what each Envoy sends to a Service port at the same time. A
+// request above a limit gets the status 503. Requests of rules with a retry and of other
+// rules are counted separately.
+type CircuitBreakers struct {
+	// Connections is the maximum number of connections. Above it, requests wait for a
+	// connection. Each Envoy thread can always have one connection. Default: 100000.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Connections *int32 `json:"connections,omitempty"`
+
+	// PendingRequests is the maximum number of requests that wait for a connection.
+	// Default: 100000.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	PendingRequests *int32 `json:"pendingRequests,omitempty"`
+
+	// Requests is the maximum number of requests in flight. A WebSocket counts until it
+	// is closed. Default: 100000.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Requests *int32 `json:"requests,omitempty"`
 }
 
 // BackendAddresses are the addresses to which Envoy connects.

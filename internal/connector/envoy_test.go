@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
@@ -121,6 +123,12 @@ func TestChangesOfEnvoyReplaceThePods(t *testing.T) {
 	for name, change := range map[string]func(*connector.Input){
 		"the first GRPCRoute":  func(in *connector.Input) { in.HTTP2 = true },
 		"the selected metrics": func(in *connector.Input) { in.Settings.MetricsFrom = nil },
+		"the outlier detection": func(in *connector.Input) {
+			in.Settings.Envoy.OutlierDetection = ptr.To(v1alpha1.OutlierDetectionDisabled)
+		},
+		"the circuit breakers": func(in *connector.Input) {
+			in.Settings.Envoy.CircuitBreakers = &v1alpha1.CircuitBreakers{Requests: ptr.To[int32](1)}
+		},
 	} {
 		if diff := cmp.Diff(before, template(change)); diff != "" {
 			t.Errorf("a change of %s replaces the pods (-before +after):\n%s", name, diff)

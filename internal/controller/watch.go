@@ -297,7 +297,7 @@ var namespaceChanged = predicate.Or(predicate.LabelChangedPredicate{}, predicate
 // decisions changes.
 var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
-	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || 
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 		!maps.Equal(gateway.TrafficAnnotations(before.Annotations), gateway.TrafficAnnotations(after.Annotations))
 }}
 

@@ -37,12 +37,15 @@ type clusters struct {
 	options map[httpOptions]map[string]*anypb.Any
 	// byContent contains the clusters, and last the clusters that the Gateway had before.
 	byContent, last map[clusterContent]*clusterv3.Cluster
+	protection      protection
+	breakers        *clusterv3.CircuitBreakers
 }
 
 // clusterContent contains everything that distinguishes one cluster from another.
 type clusterContent struct {
 	routing.Backend
 	connection
+	protection
 }
 
 // clusterKey contains everything that a cluster depends on.
@@ -62,7 +65,9 @@ func newClusters(t *routing.Table, last *Resources) *clusters {
 		tunnel: t.OriginRequest, domain: t.ClusterDomain,
 		byKey: map[clusterKey]*namedCluster{}, merged: map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest{},
 		options: map[httpOptions]map[string]*anypb.Any{}, byContent: map[clusterContent]*clusterv3.Cluster{},
+		protection: newProtection(t.Protection),
 	}
+	c.breakers = c.protection.circuitBreakers()
 	if last != nil {
 		c.last = last.byContent
 	}
@@ -80,7 +85,7 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
 	cluster, ok := c.byKey[key]
 	if !ok {
-		cluster = &namedCluster{c.shared(clusterContent{b, c.connection(e, b)}), b}
+		cluster = &namedCluster{c.shared(clusterContent{b, c.connection(e, b), c.protection}), b}
 		c.byKey[key] = cluster
 	}
 	return cluster
@@ -216,7 +221,7 @@ func duration(d *v1alpha1.Duration, otherwise time.Duration) time.Duration {
 func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{
 		ConnectTimeout:                durationpb.New(conn.connectTimeout),
-		CircuitBreakers:               unlimited,
+		CircuitBreakers:               c.breakers,
 		TypedExtensionProtocolOptions: c.protocolOptions(conn.httpOptions),
 		UpstreamConnectionOptions: &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{
 			KeepaliveTime: wrapperspb.UInt32(uint32(conn.keepAlive.Seconds())), KeepaliveInterval: wrapperspb.UInt32(uint32(conn.keepAlive.Seconds())),
@@ -229,6 +234,7 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 	cluster.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: discovery}
 	if discovery == clusterv3.Cluster_EDS {
 		cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
+		c.protectPods(cluster, b)
 	}
 	name := fmt.Sprintf("%s%s.%s.%d", ClusterPrefix, b.Service.Namespace, b.Service.Name, b.ServicePort)
 	cluster.Name = name + "." + contentHash(cluster, b.PortName, address, string(b.Family))

@@ -36,6 +36,9 @@ func (r *renderer) newRouteAction(e *routing.Entry, prefix string) *routev3.Rout
 		action.Timeout, action.RetryPolicy = requestTimeout(t), withTimeout(action.RetryPolicy, t)
 	}
 	r.addBackends(action, e)
+	if r.hashesClients(e) {
+		action.HashPolicy = hashClient
+	}
 	addPathRewrite(action, pathOf(forward), prefix)
 	for _, filters := range []*routing.Filters{forward.Filters, filtersOfOnly(forward)} {
 		if filters == nil {

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	preservecasev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -13,9 +12,6 @@ import (
 )
 
 const (
-	// maxConnections is the circuit breaker for each cluster. With Envoy's default, 1,024,
-	// a busy hostname would have refused requests; the connectors have no such limit.
-	maxConnections = 100_000
 	// maxHeadersKiB and maxHeaders limit request and response headers.
 	maxHeadersKiB = 128
 	maxHeaders    = 1000
@@ -24,15 +20,6 @@ const (
 // secretSystemCA is the static secret in the bootstrap with the certificate authorities
 // in the Envoy image.
 const secretSystemCA = "system-ca"
-
-var (
-	breaker = wrapperspb.UInt32(maxConnections)
-	// unlimited has the thresholds for each priority. Rules with retries have the high one.
-	unlimited = &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{
-		{MaxConnections: breaker, MaxPendingRequests: breaker, MaxRequests: breaker, MaxRetries: breaker},
-		{Priority: corev3.RoutingPriority_HIGH, MaxConnections: breaker, MaxPendingRequests: breaker, MaxRequests: breaker, RetryBudget: retryBudget},
-	}}
-)
 
 func (c *clusters) protocolOptions(o httpOptions) map[string]*anypb.Any {
 	if known, ok := c.options[o]; ok {

@@ -98,6 +98,7 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	backend := routing.Backend{
 		Service: name, Port: dial, Protocol: protocol, Headless: service.Spec.ClusterIP == corev1.ClusterIPNone,
 		ServicePort: port.Port, PortName: port.Name, Addressing: r.addressing(name, service),
+		ClientAffinity: r.capabilities.FollowsEndpoints && service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 	}
 	if len(service.Spec.IPFamilies) > 0 {
 		backend.Family = service.Spec.IPFamilies[0]

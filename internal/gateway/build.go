@@ -154,6 +154,9 @@ func Build(s *Snapshot, o Options) *Result {
 	if d.Rejected == nil {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
+		if c := d.Settings.Spec.Connector; c != nil {
+			d.Table.Protection = routing.NewProtection(c.Envoy)
+		}
 		d.addRedirectLoops(groups)
 		d.addIgnoredPolicies()
 		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())

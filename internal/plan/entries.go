@@ -222,7 +222,7 @@ func (r *tableRow) line() string {
 }
 
 // compact returns the settings in one line.
-func compact(o *v1alpha1.OriginRequest) string {
-	text, _ := json.Marshal(o) // strings, integers and booleans always marshal
+func compact(settings any) string {
+	text, _ := json.Marshal(settings) // strings, integers and booleans always marshal
 	return string(text)
 }

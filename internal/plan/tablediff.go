@@ -81,6 +81,9 @@ func tableText(t *routing.Table) []byte {
 	if t.OriginRequest != nil {
 		fmt.Fprintf(&b, "originRequest %s\n", compact(t.OriginRequest))
 	}
+	if t.Protection != (routing.Protection{}) {
+		fmt.Fprintf(&b, "connector.envoy %s\n", compact(t.Protection))
+	}
 	rows := tableRows(t)
 	for i := range rows {
 		fmt.Fprintln(&b, terminal.Escape(rows[i].line()))

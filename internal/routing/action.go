@@ -137,6 +137,9 @@ type Backend struct {
 	Family corev1.IPFamily
 	// Addressing says by which addresses a Service with a ClusterIP is reached.
 	Addressing Addressing
+	// ClientAffinity reports whether the Service asks for one pod for all requests from
+	// the same client. Only a data plane that follows endpoints needs it.
+	ClientAffinity bool
 }
 
 // URL returns the backend's URL in a cluster with the DNS domain. The scheme is the

@@ -33,6 +33,8 @@ type Table struct {
 	// OriginRequest are the settings for requests to backends, or nil. An Entry's
 	// settings take precedence.
 	OriginRequest *v1alpha1.OriginRequest
+	// Protection has the settings that protect backends and their visitors.
+	Protection Protection
 }
 
 // Group has the entries from all listeners with one hostname.

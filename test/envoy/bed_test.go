@@ -95,7 +95,7 @@ func start(t *testing.T) *bed {
 }
 
 func (b *bed) start(path string) error {
-	source, table, err := buildTable()
+	source, table, err := buildTable("testdata")
 	if err != nil {
 		return err
 	}
@@ -165,9 +165,9 @@ var options = gateway.Options{
 	DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneEnvoy: envoy.Capabilities()},
 }
 
-// buildTable decides about the manifests in testdata.
-func buildTable() (*state.Source, *routing.Table, error) {
-	source, err := state.FromFiles([]string{"testdata"}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
+// buildTable decides about the manifests in a folder.
+func buildTable(folder string) (*state.Source, *routing.Table, error) {
+	source, err := state.FromFiles([]string{folder}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
 	if err != nil {
 		return nil, nil, err
 	}
