@@ -16,6 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -171,15 +172,9 @@ func (c *connectors) pods(ctx context.Context, t *v1alpha1.Tunnel) ([]corev1.Pod
 	}
 	var running []corev1.Pod
 	for i := range list.Items {
-		if !hasEnded(&list.Items[i]) {
+		if !state.HasEnded(&list.Items[i]) {
 			running = append(running, list.Items[i])
 		}
 	}
 	return running, nil
-}
-
-// hasEnded reports whether all the pod's containers have ended. Another pod can then
-// have its addresses.
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

@@ -111,7 +111,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := setupEndpoints(m, p.envoys); err != nil {
 		return err
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, account: o.Account}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIP: o.PodIP, account: o.Account}
 	return watchAll(m, o, p, w, requeued)
 }
 

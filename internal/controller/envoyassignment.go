@@ -39,7 +39,7 @@ func (e *envoys) readEndpoints(ctx context.Context, p *publication, clusters []e
 		return read, nil
 	}
 	var err error
-	if read.reserved, err = e.connectorAddresses(ctx); err != nil {
+	if read.reserved, err = state.ReservedAddresses(ctx, e.reader, e.namespace, e.podIP); err != nil {
 		return read, err
 	}
 	indexes := map[types.NamespacedName]int{}

@@ -2,26 +2,20 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // followed is a Service to whose pods a Gateway's Envoys connect.
@@ -64,12 +58,6 @@ func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []fol
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
 	return e.memories.allFollowers()
 }
-
-// addressesChanged passes pod updates only if the addresses that the pod uses change.
-var addressesChanged = predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
-	before, after := u.ObjectOld.(*corev1.Pod), u.ObjectNew.(*corev1.Pod)
-	return hasEnded(before) != hasEnded(after) || !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
-}}
 
 // follow makes the Gateway's publication follow the Services in the resources, which may
 // be nil.
@@ -122,23 +110,4 @@ func (p *publication) clustersOf(service types.NamespacedName) []envoy.Endpoints
 		}
 	}
 	return slices.Collect(maps.Values(clusters))
-}
-
-// connectorAddresses returns the connector pods' addresses. No Service may lead to
-// them: a Service's owner can write its EndpointSlices.
-func (e *envoys) connectorAddresses(ctx context.Context) (map[string]bool, error) {
-	var pods corev1.PodList
-	if err := e.reader.List(ctx, &pods, client.InNamespace(e.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the connector pods: %w", err)
-	}
-	addresses := map[string]bool{}
-	for i := range pods.Items {
-		if hasEnded(&pods.Items[i]) {
-			continue
-		}
-		for _, ip := range pods.Items[i].Status.PodIPs {
-			addresses[routing.CanonicalIP(ip.IP)] = true
-		}
-	}
-	return addresses, nil
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -38,8 +39,9 @@ type envoys struct {
 	reader client.Reader // the cache
 	// namespace is the controller's own namespace, which contains the connectors.
 	namespace string
-	// ipv6 reports whether pods in the cluster have IPv6 addresses in the first place.
-	ipv6   bool
+	// podIP is the address of the controller's pod. Pods in the cluster have addresses with
+	// the same IP version in the first place.
+	podIP  netip.Addr
 	assign assigner
 	// uptime returns how long this process has run.
 	uptime   func() time.Duration
@@ -74,7 +76,7 @@ type publication struct {
 
 func newEnvoys(d dependencies, o Options, m *memories) *envoys {
 	return &envoys{
-		server: d.xds, reader: d.client, namespace: o.Namespace, ipv6: o.PodIP.Is6(), assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
+		server: d.xds, reader: d.client, namespace: o.Namespace, podIP: o.PodIP, assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
 	}
 }
 
@@ -92,7 +94,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keep(ctx, found)
-	ready := envoy.ReadyOptions{Metrics: connector.ServesMetrics(connectorSettings(r.decision.Settings())), IPv6: e.ipv6}
+	ready := envoy.ReadyOptions{Metrics: connector.ServesMetrics(connectorSettings(r.decision.Settings())), IPv6: e.podIP.Is6()}
 	err = e.server.Publish(xds.Publication{
 		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, WantsAcknowledgement: !next.exposure.IsSettled() || isStarting(object),
 		Listeners: envoy.Listeners(ready), Resources: p.next, Assignments: p.assignments(p.next),

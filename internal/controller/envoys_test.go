@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -201,7 +203,7 @@ func TestAddressOfEndedConnectorIsNotReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.create(stripped.(*corev1.Pod))
-	addresses, err := h.envoys.connectorAddresses(t.Context())
+	addresses, err := state.ReservedAddresses(t.Context(), h.kube, controllerNamespace, netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func newProcess(d dependencies, o Options) *process {
 	return &process{
 		options: o.decisions(),
 		loader: state.Loader{
-			Reader: d.client, ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
+			Reader: d.client, ControllerName: o.ControllerName, ControllerNamespace: o.Namespace, ControllerPod: o.PodIP,
 			Certificates: &state.CachedCertificates{Metadata: d.metadata, Live: d.live, Reads: o.ReadsCertificates},
 		},
 		objects:  tunnelObjects{client: d.client, live: d.live, namespace: o.Namespace},

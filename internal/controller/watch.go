@@ -3,13 +3,11 @@ package controller
 import (
 	"context"
 	"errors"
-	"maps"
+	"net/netip"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -41,6 +39,8 @@ type watches struct {
 	controllerName gatewayv1.GatewayController
 	// namespace is the controller's own namespace.
 	namespace string
+	// podIP is the address of the controller's pod.
+	podIP netip.Addr
 	// account is the default account, whose token can be in a Secret.
 	account credentials.Default
 }
@@ -114,7 +114,8 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 		{kinds.Secret, enqueue(record, w.fromSecret), nil},
 		{kinds.Namespace, enqueue(record, w.fromNamespace), namespaceChanged},
 		{kinds.Service, enqueue(record, w.fromService), serviceChanged},
-		{kinds.EndpointSlice, enqueue(record, w.fromEndpointSlice), portsChanged},
+		{kinds.EndpointSlice, enqueue(record, w.fromEndpointSlice), w.endpointsChanged()},
+		{kinds.Pod, enqueue(record, w.fromConnectorPod), addressesChanged},
 		{kinds.TunnelConfiguration, enqueue(record, w.fromConfiguration), nil},
 		{kinds.Tunnel, enqueue(record, w.fromTunnel), nil},
 	}
@@ -190,24 +191,6 @@ func (w watches) fromNamespace(ctx context.Context, namespace *corev1.Namespace)
 		keys = append(keys, found...)
 	}
 	return keys, nil
-}
-
-func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]state.Key, error) {
-	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: client.ObjectKeyFromObject(service).String()})
-}
-
-// fromEndpointSlice maps an EndpointSlice to its Service's Gateways, if the Service has
-// a named target port. Only then are ports read from EndpointSlices.
-func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
-	name := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
-	var service corev1.Service
-	if err := w.reader.Get(ctx, name, &service); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if !gateway.NamesTargetPort(&service) {
-		return nil, nil
-	}
-	return w.fromService(ctx, &service)
 }
 
 // fromConfiguration maps a TunnelConfiguration to the Gateways that refer to it,
@@ -292,21 +275,6 @@ var namespaceChanged = predicate.Or(predicate.LabelChangedPredicate{}, predicate
 	after, annotatedAfter := e.ObjectNew.GetAnnotations()[hostnames.Annotation]
 	return before != after || annotated != annotatedAfter
 }})
-
-// serviceChanged passes Service updates only if the spec or an annotation that affects
-// decisions changes.
-var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
-	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
-		!maps.Equal(gateway.TrafficAnnotations(before.Annotations), gateway.TrafficAnnotations(after.Annotations))
-}}
-
-// portsChanged passes EndpointSlice updates only if the ports change, and not when
-// endpoints become ready.
-var portsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*discoveryv1.EndpointSlice), e.ObjectNew.(*discoveryv1.EndpointSlice)
-	return !equality.Semantic.DeepEqual(before.Ports, after.Ports)
-}}
 
 // logConstructor adds the reconciled key to every log line in a reconcile.
 func logConstructor(logger logr.Logger) func(*state.Key) logr.Logger {

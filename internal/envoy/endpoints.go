@@ -94,9 +94,9 @@ type address struct {
 // Assign returns endpoints for the clusters of one Service from its EndpointSlices: the
 // ready endpoints, or, when none is ready, the endpoints that still serve while they
 // terminate. limited are the clusters that do not get all of these because of their
-// limit: they get the first endpoints from the first EndpointSlices by name. isReserved
-// reports canonical addresses that no Service may lead to, such as the addresses of the
-// connector pods: the Service owner can write its EndpointSlices.
+// limit: they get the first endpoints from the first EndpointSlices by name. They leave out
+// the addresses that no backend may have; see [routing.RefusedAddress], which also describes
+// isReserved.
 //
 // How many addresses are read depends on the cluster limits, and not on the
 // EndpointSlices.

@@ -102,6 +102,9 @@ func TestEnvoyConnectsToTheEndpointsOfTheService(t *testing.T) {
 		"addresses of DNS names":            {slices{endpointSlice(ofType(discoveryv1.AddressTypeFQDN), isReady("10.0.0.1"))}, "", ""},
 		"a connector's pod":                 {slices{endpointSlice(isReady("10.0.9.9"), isReady("10.0.0.1"))}, "", "10.0.0.1:8080"},
 		"only a connector's pod":            {slices{endpointSlice(isReady("10.0.9.9")), endpointSlice(isTerminating("10.0.0.1"))}, "", "10.0.0.1:8080"},
+		"loopback":                          {slices{endpointSlice(isReady("127.0.0.1"), isReady("10.0.0.1"))}, "", "10.0.0.1:8080"},
+		"link-local":                        {slices{endpointSlice(isReady("::ffff:169.254.169.254"), isReady("10.0.0.1"))}, "", "10.0.0.1:8080"},
+		"multicast and unspecified":         {slices{endpointSlice(isReady("224.0.0.1"), isReady("0.0.0.0"))}, "", ""},
 		"a connector's pod that terminates": {slices{endpointSlice(isTerminating("10.0.9.9"))}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -141,7 +141,7 @@ func (s *scannedSlice) ip(state endpointState, index int, isReserved func(ip str
 			continue
 		}
 		ip = routing.CanonicalIP(e.Addresses[read.address])
-		if ip != "" && isReserved(ip) {
+		if ip != "" && routing.RefusedAddress(ip, isReserved) != "" {
 			ip = ""
 		}
 		read.ips = append(read.ips, ip)

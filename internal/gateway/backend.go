@@ -22,6 +22,7 @@ type backendResolver struct {
 	services     map[types.NamespacedName]*corev1.Service
 	slices       map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	capabilities routing.Capabilities
+	isReserved   func(ip string) bool
 	// envoy has the capabilities of Envoy if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
 	// addresses is the setting connector.envoy.backends.
@@ -31,6 +32,8 @@ type backendResolver struct {
 	ports    map[types.NamespacedName]*servicePorts
 	// policies are the traffic policies of resolved Services.
 	policies map[types.NamespacedName]string
+	// refused are the problems with addresses, or nil.
+	refused map[types.NamespacedName]*Problem
 }
 
 type servicePortKey struct {
@@ -46,9 +49,9 @@ type resolvedBackend struct {
 
 func newBackendResolver(s *Snapshot, permitted grants, c routing.Capabilities, addresses v1alpha1.BackendAddresses) backendResolver {
 	return backendResolver{
-		grants: permitted, services: s.Services, slices: s.EndpointSlices, capabilities: c, addresses: addresses,
+		grants: permitted, services: s.Services, slices: s.EndpointSlices, capabilities: c, isReserved: s.isReserved, addresses: addresses,
 		resolved: map[servicePortKey]resolvedBackend{}, ports: map[types.NamespacedName]*servicePorts{},
-		policies: map[types.NamespacedName]string{},
+		policies: map[types.NamespacedName]string{}, refused: map[types.NamespacedName]*Problem{},
 	}
 }
 
@@ -71,7 +74,18 @@ func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Ro
 		found.backend, found.problem = r.resolveService(name, key.number)
 		r.resolved[key] = found
 	}
+	if found.problem == nil && r.usesClusterIP(found.backend, route.Kind) {
+		if refused := r.refusedSlice(name); refused != nil {
+			return routing.Backend{}, refused
+		}
+	}
 	return found.backend, found.problem
+}
+
+// usesClusterIP reports whether Envoy sends the route's requests to the ClusterIP, where it
+// cannot leave out single addresses.
+func (r backendResolver) usesClusterIP(b routing.Backend, kind string) bool {
+	return r.capabilities.FollowsEndpoints && b.UsesClusterIP(routing.UsesHTTP2(kind, b.Protocol, false))
 }
 
 func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {

@@ -59,9 +59,11 @@ type Snapshot struct {
 	// Services are the Services that backendRefs name in the routes that [AdmitsRoute]
 	// reports. Other routes need none.
 	Services map[types.NamespacedName]*corev1.Service
-	// EndpointSlices are the EndpointSlices for headless Services with a named target
-	// port, by Service name.
+	// EndpointSlices are the EndpointSlices for Services, by Service name.
 	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// Reserved are the canonical addresses of connectors and of the controller. No backend
+	// may have them.
+	Reserved map[string]bool
 	// DataPlane is the data plane in effect. It is empty when the settings decide.
 	DataPlane v1alpha1.DataPlane
 	// Tunnel is the tunnel of the Gateway. It is empty until the controller has created

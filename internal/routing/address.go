@@ -1,6 +1,10 @@
 package routing
 
-import netutils "k8s.io/utils/net"
+import (
+	"net/netip"
+
+	netutils "k8s.io/utils/net"
+)
 
 // CanonicalIP returns the canonical form of an IP address, or an empty string when the text
 // is not an IP address. The API server also accepts other forms, such as IPv4 addresses with
@@ -11,4 +15,29 @@ func CanonicalIP(text string) string {
 		return ""
 	}
 	return ip.String()
+}
+
+// RefusedAddress says what a canonical IP address is if no backend may have it, such as "a
+// loopback address", or returns "". Tenants can write the addresses of backends, so without
+// this check they could reach the ports that a connector pod opens for itself or for other
+// tenants, and the metadata service of a node. isReserved reports the addresses of
+// connectors and of the controller.
+func RefusedAddress(ip string, isReserved func(ip string) bool) string {
+	address, err := netip.ParseAddr(ip)
+	switch address = address.Unmap(); {
+	case err != nil:
+		return "not an IP address"
+	case address.IsUnspecified():
+		return "the unspecified address"
+	case address.IsLoopback():
+		return "a loopback address"
+	case address.IsLinkLocalUnicast():
+		return "a link-local address"
+	case address.IsMulticast():
+		return "a multicast address"
+	case isReserved(ip):
+		return "the address of a connector or of the controller"
+	default:
+		return ""
+	}
 }

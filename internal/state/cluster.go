@@ -83,7 +83,7 @@ func newClusterSource(live client.Reader, controller gatewayv1.GatewayController
 	if err != nil {
 		return nil, err
 	}
-	source := newSource(&liveReader{Memory: memory, live: live}, objects, set)
+	source := newSource(&liveReader{Memory: memory, live: live, endpointSlices: map[string]map[string][]discoveryv1.EndpointSlice{}}, objects, set)
 	source.Live = true
 	return source, nil
 }
@@ -189,6 +189,10 @@ func listError(kind kinds.Kind, err error) error {
 type liveReader struct {
 	*Memory
 	live client.Reader
+	// endpointSlices are the EndpointSlices in the cluster, by namespace and then by
+	// Service. A plan needs those of most Services in a namespace, so that one request for
+	// each namespace is faster than one for each Service.
+	endpointSlices map[string]map[string][]discoveryv1.EndpointSlice
 }
 
 // Get implements client.Reader.
@@ -200,42 +204,56 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object clien
 	return err
 }
 
-// List implements client.Reader. EndpointSlices can be selected only by namespace,
-// labels and [IndexService].
+// List implements client.Reader. EndpointSlices can be selected only by [IndexService].
 func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	endpointSlices, ok := list.(*discoveryv1.EndpointSliceList)
 	if !ok {
 		return r.Memory.List(ctx, list, opts...)
 	}
-	var found discoveryv1.EndpointSliceList
-	if err := r.live.List(ctx, &found, serviceByLabel(opts)); err != nil {
+	found, err := r.listEndpointSlices(ctx, opts)
+	if err != nil {
 		return err
 	}
 	if err := r.Memory.List(ctx, endpointSlices, opts...); err != nil {
 		return err
 	}
-	for i := range found.Items {
+	for i := range found {
 		// An EndpointSlice from a manifest replaces the one in the cluster, even if its
 		// labels do not match.
-		err := r.Memory.Get(ctx, client.ObjectKeyFromObject(&found.Items[i]), &discoveryv1.EndpointSlice{})
+		err := r.Memory.Get(ctx, client.ObjectKeyFromObject(&found[i]), &discoveryv1.EndpointSlice{})
 		if apierrors.IsNotFound(err) {
-			endpointSlices.Items = append(endpointSlices.Items, found.Items[i])
+			endpointSlices.Items = append(endpointSlices.Items, found[i])
 		}
 	}
 	return nil
 }
 
-// serviceByLabel replaces a selection by [IndexService], which the API server does not
-// have, with the Service's namespace and label.
-func serviceByLabel(opts []client.ListOption) *client.ListOptions {
+// errSelection is a bug in the caller of [liveReader.List].
+var errSelection = errors.New("EndpointSlices can be selected only by their Service")
+
+// listEndpointSlices returns a Service's EndpointSlices in the cluster.
+func (r *liveReader) listEndpointSlices(ctx context.Context, opts []client.ListOption) ([]discoveryv1.EndpointSlice, error) {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
 	if o.FieldSelector == nil {
-		return o
+		return nil, errSelection
 	}
-	if service, ok := o.FieldSelector.RequiresExactMatch(IndexService); ok {
-		namespace, name, _ := strings.Cut(service, "/")
-		o.FieldSelector, o.Namespace = nil, namespace
-		client.MatchingLabels{discoveryv1.LabelServiceName: name}.ApplyToList(o)
+	service, ok := o.FieldSelector.RequiresExactMatch(IndexService)
+	if !ok {
+		return nil, errSelection
 	}
-	return o
+	namespace, name, _ := strings.Cut(service, "/")
+	byService, ok := r.endpointSlices[namespace]
+	if !ok {
+		var found discoveryv1.EndpointSliceList
+		if err := r.live.List(ctx, &found, client.InNamespace(namespace), client.HasLabels{discoveryv1.LabelServiceName}); err != nil {
+			return nil, fmt.Errorf("list the EndpointSlices of namespace %s: %w", namespace, err)
+		}
+		byService = map[string][]discoveryv1.EndpointSlice{}
+		for i := range found.Items {
+			label := found.Items[i].Labels[discoveryv1.LabelServiceName]
+			byService[label] = append(byService[label], found.Items[i])
+		}
+		r.endpointSlices[namespace] = byService
+	}
+	return byService[name], nil
 }

@@ -280,8 +280,11 @@ func TestFromClusterReturnsErrorsOfLaterReads(t *testing.T) {
 	if err := source.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}, &corev1.Secret{}); !errors.Is(err, errRead) {
 		t.Errorf("Get of a Secret: got %v, want %v", err, errRead)
 	}
-	if err := source.List(t.Context(), &discoveryv1.EndpointSliceList{}); !errors.Is(err, errRead) {
+	if err := source.List(t.Context(), &discoveryv1.EndpointSliceList{}, client.MatchingFields{state.IndexService: "team/web"}); !errors.Is(err, errRead) {
 		t.Errorf("List of EndpointSlices: got %v, want %v", err, errRead)
+	}
+	if err := source.List(t.Context(), &discoveryv1.EndpointSliceList{}); err == nil {
+		t.Error("EndpointSlices are listed without their Service")
 	}
 	if _, _, err := source.Certificates.Inspect(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}); !errors.Is(err, errRead) {
 		t.Errorf("Inspect: got %v, want %v", err, errRead)

@@ -6,6 +6,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,9 @@ type Loader struct {
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace is the namespace that contains the Tunnels.
 	ControllerNamespace string
+	// ControllerPod is the address of the controller's pod, or the zero value outside a
+	// cluster.
+	ControllerPod netip.Addr
 	// Certificates inspects the certificates that listeners refer to.
 	Certificates Certificates
 }

@@ -48,7 +48,10 @@ func (l Loader) loadReferences(ctx context.Context, s *gateway.Snapshot) error {
 	if err := l.loadCertificates(ctx, s); err != nil {
 		return err
 	}
-	return l.loadServices(ctx, s, admitted)
+	if err := l.loadServices(ctx, s, admitted); err != nil {
+		return err
+	}
+	return l.loadReserved(ctx, s)
 }
 
 func routes(s *gateway.Snapshot) []client.Object {
@@ -165,12 +168,10 @@ func (l Loader) retainSecrets(key Key, names []types.NamespacedName) {
 	}
 }
 
-// loadServices reads the admitted routes' backend Services. For a Service with named
-// target ports it also reads the EndpointSlices.
+// loadServices reads the admitted routes' backend Services and their EndpointSlices.
 func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted []client.Object) error {
 	s.Services = map[types.NamespacedName]*corev1.Service{}
 	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
-	named := map[string]bool{} // namespaces that have Services with named target ports
 	for _, route := range admitted {
 		for _, name := range backendServices(route) {
 			if _, ok := s.Services[name]; ok {
@@ -180,34 +181,12 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted 
 			if err != nil {
 				return err
 			}
-			s.Services[name] = service
-			if service != nil && gateway.NamesTargetPort(service) {
-				named[name.Namespace] = true
+			if s.Services[name] = service; service == nil {
+				continue
 			}
-		}
-	}
-	for namespace := range named {
-		if err := l.loadEndpointSlices(ctx, namespace, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// loadEndpointSlices reads the EndpointSlices for a namespace's Services with named
-// target ports. It lists the namespace once, because a list by label also looks at all
-// EndpointSlices in the namespace.
-func (l Loader) loadEndpointSlices(ctx context.Context, namespace string, s *gateway.Snapshot) error {
-	var list discoveryv1.EndpointSliceList
-	err := l.Reader.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{discoveryv1.LabelServiceName}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("list the EndpointSlices of namespace %s: %w", namespace, err)
-	}
-	for i := range list.Items {
-		slice := &list.Items[i]
-		name := types.NamespacedName{Namespace: namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
-		if service := s.Services[name]; service != nil && gateway.NamesTargetPort(service) {
-			s.EndpointSlices[name] = append(s.EndpointSlices[name], slice)
+			if s.EndpointSlices[name], err = Endpoints(ctx, l.Reader, name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

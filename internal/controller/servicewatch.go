@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]state.Key, error) {
+	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: client.ObjectKeyFromObject(service).String()})
+}
+
+// fromEndpointSlice maps an EndpointSlice to its Service's Gateways, if decisions depend on
+// the EndpointSlice: it contains an address that no backend may have, or the Service has a
+// named target port, whose number only EndpointSlices contain.
+func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
+	name := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+	var service corev1.Service
+	if err := w.reader.Get(ctx, name, &service); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !gateway.NamesTargetPort(&service) {
+		reserved, err := w.reservedAddresses(ctx)
+		if err != nil || gateway.RefusedAddress(slice, reserved) == "" {
+			return nil, err
+		}
+	}
+	return w.fromService(ctx, &service)
+}
+
+// fromConnectorPod maps a connector pod to the Gateways with a backend that has one of the
+// pod's addresses. Connectors start and stop seldom, so that it may look at all
+// EndpointSlices.
+func (w watches) fromConnectorPod(ctx context.Context, pod *corev1.Pod) ([]state.Key, error) {
+	addresses := map[string]bool{}
+	for _, ip := range pod.Status.PodIPs {
+		addresses[routing.CanonicalIP(ip.IP)] = true
+	}
+	if len(addresses) == 0 {
+		return nil, nil
+	}
+	var list discoveryv1.EndpointSliceList
+	if err := w.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var keys []state.Key
+	var errs []error
+	for i := range list.Items {
+		slice := &list.Items[i]
+		if contains(slice, addresses) {
+			found, err := w.fromBackend(ctx, slice)
+			keys, errs = append(keys, found...), append(errs, err)
+		}
+	}
+	return keys, errors.Join(errs...)
+}
+
+// fromBackend maps an EndpointSlice to its Service's Gateways.
+func (w watches) fromBackend(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
+	service := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: service.String()})
+}
+
+// contains reports whether the EndpointSlice contains one of the canonical addresses.
+func contains(slice *discoveryv1.EndpointSlice, addresses map[string]bool) bool {
+	for i := range slice.Endpoints {
+		for _, ip := range slice.Endpoints[i].Addresses {
+			if addresses[routing.CanonicalIP(ip)] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reservedAddresses returns a function that reports the addresses of connectors and of the
+// controller. It reads them from the cache, so that a decision after the change reads the
+// same or newer ones.
+func (w watches) reservedAddresses(ctx context.Context) (isReserved func(ip string) bool, err error) {
+	reserved, err := state.ReservedAddresses(ctx, w.reader, w.namespace, w.podIP)
+	return func(ip string) bool { return reserved[ip] }, err
+}
+
+// serviceChanged passes Service updates only if the spec or an annotation that affects
+// decisions changes.
+var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+		!maps.Equal(gateway.TrafficAnnotations(before.Annotations), gateway.TrafficAnnotations(after.Annotations))
+}}
+
+// endpointsChanged passes EndpointSlice updates only if the ports or the Service change, or
+// why an address is refused, and not when endpoints become ready.
+func (w watches) endpointsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*discoveryv1.EndpointSlice), e.ObjectNew.(*discoveryv1.EndpointSlice)
+		if before.Labels[discoveryv1.LabelServiceName] != after.Labels[discoveryv1.LabelServiceName] || !equality.Semantic.DeepEqual(before.Ports, after.Ports) {
+			return true
+		}
+		reserved, err := w.reservedAddresses(context.Background())
+		if err != nil {
+			// Reads from the cache fail only if an index is missing, which is a bug.
+			log.Log.Error(err, "failed to read the addresses of connectors")
+			return true
+		}
+		return gateway.RefusedAddress(before, reserved) != gateway.RefusedAddress(after, reserved)
+	}}
+}
+
+// addressesChanged passes pod updates only if the addresses that the pod uses change.
+var addressesChanged = predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
+	before, after := u.ObjectOld.(*corev1.Pod), u.ObjectNew.(*corev1.Pod)
+	return state.HasEnded(before) != state.HasEnded(after) || !equality.Semantic.DeepEqual(before.Status.PodIPs, after.Status.PodIPs)
+}}
