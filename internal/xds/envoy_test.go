@@ -52,6 +52,7 @@ type sidecar struct {
 	stop    func()
 	// open, protected and ready are the addresses on which Envoy listens.
 	open, protected, ready string
+	pid                    int // of Envoy
 }
 
 // newSidecar starts a server without a publication, and Envoy.
@@ -160,6 +161,7 @@ func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.B
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	s.pid = command.Process.Pid
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
