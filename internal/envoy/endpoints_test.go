@@ -124,3 +124,17 @@ func TestEnvoyConnectsToTheEndpointsOfTheService(t *testing.T) {
 		})
 	}
 }
+
+// The numbers of Services and pods in docs/performance.md fit the limits.
+func TestMeasuredEndpointsFitTheLimits(t *testing.T) {
+	for _, test := range []struct{ namespaces, services, pods int }{{1, 5000, 3}, {1, 100, 100}, {5, 500, 100}} {
+		all := make([]EndpointsOf, test.services)
+		for i := range all {
+			all[i].Service.Namespace = fmt.Sprint(i % test.namespaces)
+		}
+		limitEndpoints(all)
+		if all[0].Limit < test.pods {
+			t.Errorf("%d Services in %d namespaces have a limit of %d endpoints each, want at least %d", test.services, test.namespaces, all[0].Limit, test.pods)
+		}
+	}
+}

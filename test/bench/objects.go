@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -61,8 +62,18 @@ func (b *bed) createObjects(ctx context.Context) error {
 	}
 	for _, service := range services {
 		b.addresses[service.Name+"."+namespace+".svc.cluster.local"] = service.Spec.ClusterIP
+		creating.Go(func() error { return b.kube.Create(ctx, onlyPod(service)) })
 	}
-	return nil
+	return creating.Wait()
+}
+
+// onlyPod returns an EndpointSlice with one pod, which has the address of the Service.
+func onlyPod(service *corev1.Service) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{service.Spec.ClusterIP}}},
+		Ports: []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To[int32](80)}},
+	}
 }
 
 // settings returns the GatewayClass settings. One connector is enough for two cores. A

@@ -13,9 +13,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // The objects in the Envoy samples.
@@ -38,6 +42,9 @@ func (d *demo) applyEnvoySamples(ctx context.Context) error {
 	if err := apply(ctx, d.client, d.envoySamples); err != nil {
 		return err
 	}
+	if err := d.useClusterIPs(ctx); err != nil {
+		return err
+	}
 	var services corev1.ServiceList
 	if err := d.client.List(ctx, &services, client.InNamespace(splitNamespace)); err != nil {
 		return err
@@ -56,6 +63,17 @@ func (d *demo) applyEnvoySamples(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("wait until Envoy serves %s: %w", envoyHostname, err)
+	}
+	return nil
+}
+
+// useClusterIPs makes Envoy connect to ClusterIPs. The machine has no pod network, and the
+// API server accepts no loopback address in an EndpointSlice.
+func (d *demo) useClusterIPs(ctx context.Context) error {
+	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "envoy"}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"connector":{"envoy":{"backends":"Service"}}}}`))
+	if err := d.client.Patch(ctx, settings, patch); err != nil {
+		return fmt.Errorf("set the addresses of the backends: %w", err)
 	}
 	return nil
 }

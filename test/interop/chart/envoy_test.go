@@ -206,7 +206,9 @@ func (e *environment) listenShop(t *testing.T) {
 	t.Helper()
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shopGateway.Namespace, Name: "shop"},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}},
+		// Envoy connects to the ClusterIP: the API server accepts no loopback address in an
+		// EndpointSlice.
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}, InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyLocal)},
 	}
 	e.create(t, service)
 	listener, err := net.Listen("tcp", net.JoinHostPort(service.Spec.ClusterIP, "8080"))
