@@ -18,7 +18,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// followed is a Service to whose pods a Gateway's Envoys connect.
+// followed is a Service to whose pods a Gateway's Envoys connect. Without a service, it is
+// all of them.
 type followed struct {
 	gateway, service types.NamespacedName
 }
@@ -53,8 +54,9 @@ func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []fol
 	return e.memories.followersOf(service)
 }
 
-// fromConnectorPod returns all Services to whose pods Envoys connect, because Envoys
-// never connect to connector addresses.
+// fromConnectorPod returns all Gateways whose Envoys connect to pods, because Envoys never
+// connect to connector addresses. Each Gateway is published once: it can have thousands of
+// Services.
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
 	return e.memories.allFollowers()
 }
@@ -74,8 +76,8 @@ func (e *envoys) follow(gateway types.NamespacedName, p *publication, all ...*en
 	e.memories.follow(gateway, p, services)
 }
 
-// publishEndpoints publishes the current endpoints of a Service for the Envoys behind a
-// Gateway.
+// publishEndpoints publishes the current endpoints of a Service, or of all Services, for
+// the Envoys behind a Gateway.
 func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	p := e.memories.findPublication(f.gateway)
 	if p == nil {
@@ -97,15 +99,19 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	return nil
 }
 
-// clustersOf returns the Service's clusters in the last publication and in the one in
-// progress.
+// clustersOf returns the clusters in the last publication and in the one in progress: the
+// Service's, or all without a Service.
 func (p *publication) clustersOf(service types.NamespacedName) []envoy.EndpointsOf {
 	clusters := map[string]envoy.EndpointsOf{}
 	for _, resources := range []*envoy.Resources{p.resources, p.next} {
 		if resources == nil {
 			continue
 		}
-		for _, cluster := range resources.EndpointsByService()[service] {
+		found := resources.EndpointsByService()[service]
+		if service == (types.NamespacedName{}) {
+			found = resources.Endpoints
+		}
+		for _, cluster := range found {
 			clusters[cluster.Cluster] = cluster
 		}
 	}

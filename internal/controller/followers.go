@@ -45,13 +45,11 @@ func (f followers) of(service types.NamespacedName) []followed {
 	return found
 }
 
-// all returns all Gateways with their Services.
+// all returns all Gateways that follow Services.
 func (f followers) all() []followed {
-	var found []followed
-	for gateway, services := range f.byGateway {
-		for service := range services {
-			found = append(found, followed{gateway, service})
-		}
+	found := make([]followed, 0, len(f.byGateway))
+	for gateway := range f.byGateway {
+		found = append(found, followed{gateway: gateway})
 	}
 	return found
 }

@@ -209,7 +209,7 @@ func (m *memories) followersOf(service types.NamespacedName) []followed {
 	return m.followers.of(service)
 }
 
-// allFollowers returns the Services that all publications follow.
+// allFollowers returns the Gateways whose publications follow Services.
 func (m *memories) allFollowers() []followed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
