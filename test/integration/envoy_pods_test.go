@@ -138,7 +138,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		})).To(BeEmpty())
 	})
 
-	It("answers 503 at once without a pod, and uses a new or terminating pod in milliseconds", func() {
+	It("returns 503 at once without a pod, and uses new pods in milliseconds", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		env.serveWithEnvoy("*.example.com")
