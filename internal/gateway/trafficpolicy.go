@@ -77,15 +77,15 @@ func (d *decision) addIgnoredPolicies() {
 	for i := range d.Table.Groups {
 		for j := range d.Table.Groups[i].Entries {
 			e := &d.Table.Groups[i].Entries[j]
-			for _, service := range d.http2Services(e) {
-				if policies[service] == "" {
+			for _, b := range backendsOf(e.Action.Forward) {
+				if policies[b.Service] == "" || !d.usesHTTP2(e, b.Protocol) {
 					continue
 				}
 				route := d.Routes[e.Source.Route.Rank]
 				if ignored[route] == nil {
 					ignored[route] = map[types.NamespacedName]bool{}
 				}
-				ignored[route][service] = true
+				ignored[route][b.Service] = true
 			}
 		}
 	}
@@ -94,23 +94,18 @@ func (d *decision) addIgnoredPolicies() {
 	}
 }
 
-// http2Services returns the Services to which requests go by HTTP/2.
-func (d *decision) http2Services(e *routing.Entry) []types.NamespacedName {
-	if e.Action.Forward == nil {
-		return nil
-	}
-	var services []types.NamespacedName
+// usesHTTP2 reports whether the entry's requests go to a backend with the protocol by
+// HTTP/2.
+func (d *decision) usesHTTP2(e *routing.Entry, p routing.Protocol) bool {
 	merged := ptr.Deref(settings.MergeOriginRequests(e.OriginRequest, d.Table.OriginRequest), v1alpha1.OriginRequest{})
-	for _, b := range backendsOf(e.Action.Forward) {
-		if routing.UsesHTTP2(e.Source.Route.Kind, b.Protocol, ptr.Deref(merged.HTTP2Origin, false)) {
-			services = append(services, b.Service)
-		}
-	}
-	return services
+	return routing.UsesHTTP2(e.Source.Route.Kind, p, ptr.Deref(merged.HTTP2Origin, false))
 }
 
-// backendsOf returns the backends and mirrors to which the requests go.
+// backendsOf returns the backends and mirrors to which the requests go. It accepts nil.
 func backendsOf(f *routing.Forward) []routing.Backend {
+	if f == nil {
+		return nil
+	}
 	var all []routing.Backend
 	addMirrors := func(filters *routing.Filters) {
 		if filters != nil {

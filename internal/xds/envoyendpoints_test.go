@@ -188,7 +188,7 @@ func TestEnvoyWithChangingEndpoints(t *testing.T) {
 	slices.Sort(moves)
 	rate := float64(changes) / took.Seconds()
 	t.Logf("measured: with %.0f changes per second, Envoy uses %.2f and the server %.2f processors; a moved pod gets requests after %s (median), %s (maximum)",
-		rate, (s.processorTime(t) - envoyBefore).Seconds()/took.Seconds(), (ownProcessorTime(t) - ownBefore).Seconds()/took.Seconds(), moves[len(moves)/2], moves[len(moves)-1])
+		rate, (s.processorTime(t)-envoyBefore).Seconds()/took.Seconds(), (ownProcessorTime(t)-ownBefore).Seconds()/took.Seconds(), moves[len(moves)/2], moves[len(moves)-1])
 	if moves[len(moves)/2] > time.Second {
 		t.Error("want a median of at most 1s")
 	}
