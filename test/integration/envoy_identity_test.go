@@ -109,8 +109,8 @@ func (env *environment) expired(i identity) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// discover asks the controller for all clusters and for the routes, as the node with the ID, and
-// returns all that the controller sends within the time.
+// discover asks the controller for all clusters, their endpoints and the routes, as the node
+// with the ID, and returns all that the controller sends within the time.
 func discover(i identity, nodeID string, duration time.Duration) string {
 	GinkgoHelper()
 	config := &tls.Config{Certificates: i.certificates, RootCAs: i.authorities, ServerName: envoy.ServerName, MinVersion: tls.VersionTLS13}
@@ -124,7 +124,7 @@ func discover(i identity, nodeID string, duration time.Duration) string {
 		return ""
 	}
 	for _, request := range []*discoveryv3.DeltaDiscoveryRequest{
-		{TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Node: &corev3.Node{Id: nodeID, Cluster: nodeID}},
+		{TypeUrl: clusterType, Node: &corev3.Node{Id: nodeID, Cluster: nodeID}},
 		{TypeUrl: "type.googleapis.com/envoy.config.route.v3.RouteConfiguration", ResourceNamesSubscribe: []string{"open", "protected"}},
 	} {
 		if err := stream.Send(request); err != nil {
@@ -138,11 +138,28 @@ func discover(i identity, nodeID string, duration time.Duration) string {
 			return received.String()
 		}
 		received.WriteString(response.String())
-		request := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}
-		if err := stream.Send(request); err != nil {
-			return received.String()
+		requests := []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}}
+		if response.TypeUrl == clusterType {
+			requests = append(requests, endpointsOf(response))
+		}
+		for _, request := range requests {
+			if err := stream.Send(request); err != nil {
+				return received.String()
+			}
 		}
 	}
+}
+
+const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+
+// endpointsOf returns a request for the endpoints of the clusters, without which the routes
+// wait.
+func endpointsOf(clusters *discoveryv3.DeltaDiscoveryResponse) *discoveryv3.DeltaDiscoveryRequest {
+	request := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"}
+	for _, cluster := range clusters.Resources {
+		request.ResourceNamesSubscribe = append(request.ResourceNamesSubscribe, cluster.Name)
+	}
+	return request
 }
 
 var _ = Describe("the xDS server of the controller", withEnvoy, func() {
