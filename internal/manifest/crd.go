@@ -61,12 +61,6 @@ func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// ExperimentalCRDs returns the definitions of HTTPRoutes and GRPCRoutes in the Gateway API's
-// experimental channel. The caller may change them. An error means that the build is broken.
-func ExperimentalCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	return experimentalCRDs.all()
-}
-
 // all decodes all files in the directory.
 func (d crdDirectory) all() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := d.files.ReadDir(d.path)

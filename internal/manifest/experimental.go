@@ -22,7 +22,7 @@ func unknownDetail(kind, path string) string {
 
 // experimentalSchemas returns the route schemas in the experimental channel, by kind.
 var experimentalSchemas = sync.OnceValue(func() map[string]*apiextensionsv1.JSONSchemaProps {
-	crds, err := ExperimentalCRDs()
+	crds, err := experimentalCRDs.all()
 	if err != nil {
 		panic(err) // the build is broken
 	}

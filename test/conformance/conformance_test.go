@@ -45,6 +45,9 @@ func TestConformance(t *testing.T) {
 	if !*existing {
 		netns.Require(t)
 	}
+	if !slices.Contains(channels, *channel) {
+		t.Fatalf("-channel: %q is not standard or experimental", *channel)
+	}
 	list := readExceptions(t)
 	selected := selectedPlanes(t)
 	checkArguments(t, list, selected)
@@ -55,6 +58,9 @@ func TestConformance(t *testing.T) {
 	}
 	for _, p := range selected {
 		t.Run(string(p.name)+"/supported features", func(t *testing.T) { checkFeatures(t, p, p.file(f.features), outcomes[p.name]) })
+	}
+	if *channel != standard {
+		return // the reports are about the standard channel
 	}
 	write := *update && !t.Failed()
 	for _, p := range selected {

@@ -32,7 +32,9 @@ type exception struct {
 	Outcome outcome `json:"outcome"`
 	// DataPlane is the data plane with this outcome. Empty means both.
 	DataPlane v1alpha1.DataPlane `json:"dataPlane,omitempty"`
-	Tests     []string           `json:"tests"`
+	// Channel is the channel of the CRDs with this outcome. Empty means both.
+	Channel string   `json:"channel,omitempty"`
+	Tests   []string `json:"tests"`
 }
 
 // readExceptions reads exceptions.yaml, and ends the test if the list is not valid.
@@ -61,6 +63,9 @@ func readExceptions(t *testing.T) exceptions {
 		if !slices.Contains([]v1alpha1.DataPlane{"", v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneIngressRules}, e.DataPlane) {
 			t.Errorf("exceptions.yaml: the dataPlane %q must be Envoy, IngressRules or empty", e.DataPlane)
 		}
+		if e.Channel != "" && !slices.Contains(channels, e.Channel) {
+			t.Errorf("exceptions.yaml: the channel %q must be standard, experimental or empty", e.Channel)
+		}
 	}
 	if t.Failed() {
 		t.FailNow()
@@ -74,9 +79,11 @@ type expectations struct {
 	exceptions exceptions
 }
 
-// with returns the expected outcomes with the data plane.
+// with returns the expected outcomes with the data plane and the installed CRDs.
 func (x exceptions) with(p plane) expectations {
-	applies := func(e exception) bool { return e.DataPlane == "" || e.DataPlane == p.name }
+	applies := func(e exception) bool {
+		return (e.DataPlane == "" || e.DataPlane == p.name) && (e.Channel == "" || e.Channel == *channel)
+	}
 	return expectations{p, slices.DeleteFunc(slices.Clone(x), func(e exception) bool { return !applies(e) })}
 }
 

@@ -89,7 +89,7 @@ func TestClaimsFollowTheTests(t *testing.T) {
 // claims returns the features that a GatewayClass with the data plane claims.
 func claims(p plane) sets.Set[features.FeatureName] {
 	class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: parametersOf(p)}}
-	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: configurationOf(p)},
+	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: configurationOf(p), ExperimentalRoutes: *channel == experimental},
 		gateway.Options{ControllerNamespace: cluster.ControllerNamespace})
 	names := sets.New[features.FeatureName]()
 	for _, feature := range status.SupportedFeatures {

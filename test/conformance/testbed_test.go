@@ -60,7 +60,7 @@ type tunnelAddresses struct{ http, https string }
 func startTestBed(t *testing.T, controllerLog string) *testBed {
 	envoy, err := binaries.Envoy(t.Context(), os.Stderr)
 	must(t, err)
-	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
+	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr, CRDs: installedCRDs})
 	stopAtEnd(t, err, func() error { return control.Stop() })
 	b := &testBed{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]tunnelAddresses{}}
 	must(t, control.Kubeconfig(b.kubeconfig))

@@ -40,7 +40,6 @@ type backend struct {
 	name string
 	tls  *tls.Config
 
-
 	mu       sync.Mutex
 	wait     func(n int) // before the answer to the n-th arrival since the last takeAll
 	arrivals []arrival
