@@ -52,6 +52,10 @@ func mistakes(dir string) map[string]mistake {
 			stderr: "apiVersion gateway.networkin.k8s.io/v1 of kind HTTPRoute does not exist; did you mean gateway.networking.k8s.io?\n"},
 		"kind without its group": {stdin: edit("gateway.networking.k8s.io/v1\nkind: HTTPRoute", "v1\nkind: HTTPRoute"), arguments: plan("--strict"), status: 2,
 			stderr: "apiVersion v1 of kind HTTPRoute does not exist; did you mean gateway.networking.k8s.io?\n"},
+		"field of the experimental channel": {stdin: edit("backendRefs: ", "retry: {attempts: 2}, backendRefs: "), arguments: plan(), status: 1,
+			stderr: "HTTPRoute default/web: spec.rules[0].retry: Forbidden: only the CRDs of the Gateway API's experimental channel have this field; if they are installed, use --experimental-crds\n"},
+		"field of the experimental channel that is permitted": {stdin: edit("backendRefs: ", "retry: {attempts: 2}, backendRefs: "), arguments: plan("--strict", "--experimental-crds"), status: 2,
+			stdout: "not supported by ingress rules: retry"},
 
 		"host with a letter missing": {stdin: all, arguments: plan("--strict", "--why", "a.exmple.com"), status: 2,
 			stderr: "warning: a.exmple.com is not served; did you mean a.example.com?\n"},

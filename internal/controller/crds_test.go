@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"golang.org/x/mod/semver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/pkg/consts"
 )
 
 func TestMissingOrUnsupportedGatewayCRDsAreReported(t *testing.T) {
@@ -42,6 +44,25 @@ func TestMissingOrUnsupportedGatewayCRDsAreReported(t *testing.T) {
 			_, err := checkGatewayCRDs(test.versions)
 			checkError(t, err, test.want)
 		})
+	}
+}
+
+// The channel of the HTTPRoute CRD decides whether routes can have retries.
+func TestChannelOfRoutes(t *testing.T) {
+	for _, test := range []struct {
+		name, channel string
+		want          bool
+	}{
+		{"httproutes.gateway.networking.k8s.io", "experimental", true},
+		{"httproutes.gateway.networking.k8s.io", "standard", false},
+		{"httproutes.gateway.networking.k8s.io", "", false},
+		{"gateways.gateway.networking.k8s.io", "experimental", false},
+	} {
+		crd := &metav1.PartialObjectMetadata{}
+		crd.Name, crd.Annotations = test.name, map[string]string{consts.ChannelAnnotation: test.channel}
+		if got := hasExperimentalRoutes(crd); got != test.want {
+			t.Errorf("%s of the channel %q: %t, want %t", test.name, test.channel, got, test.want)
+		}
 	}
 }
 
