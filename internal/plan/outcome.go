@@ -82,7 +82,7 @@ func policies(f *routing.Forward) []string {
 	return all
 }
 
-// retries describes a retry policy. Its field is missing in the CRDs of most clusters.
+// retries describes a retry policy.
 func retries(r *routing.Retry) string {
 	on := "if the request did not reach the backend"
 	if len(r.Codes) > 0 {
@@ -96,7 +96,7 @@ func retries(r *routing.Retry) string {
 	if r.Attempts == 1 {
 		noun = "retry"
 	}
-	return fmt.Sprintf("up to %d %s %s (requires the Gateway API CRDs of the experimental channel)", r.Attempts, noun, on)
+	return fmt.Sprintf("up to %d %s %s", r.Attempts, noun, on)
 }
 
 func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request routing.Request, clusterDomain string) []Share {

@@ -61,7 +61,7 @@ func TestOutcomeDescribesEveryAction(t *testing.T) {
 				Changes: []string{
 					"host b.example.com", "path /x", `request header x-a set to "b"`, "5/100 of the requests mirrored to http://mirror.team.svc.cluster.local:80",
 					"request timeout 1s", "timeout of each attempt 1s",
-					"up to 3 retries on 502, 503, timeouts and connection errors (requires the Gateway API CRDs of the experimental channel)",
+					"up to 3 retries on 502, 503, timeouts and connection errors",
 					"CORS headers for https://b.example.com",
 				},
 			},
@@ -70,7 +70,7 @@ func TestOutcomeDescribesEveryAction(t *testing.T) {
 			&routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: backend("one"), Weight: 1}}, Retry: &routing.Retry{Attempts: 1}}},
 			Outcome{
 				Backends: []Share{{Backend: "http://one.team.svc.cluster.local:80", Percent: 100}},
-				Changes:  []string{"up to 1 retry if the request did not reach the backend (requires the Gateway API CRDs of the experimental channel)"},
+				Changes:  []string{"up to 1 retry if the request did not reach the backend"},
 			},
 		},
 	} {
