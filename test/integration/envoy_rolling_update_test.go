@@ -103,7 +103,7 @@ func (a *application) roll(pods []*appPod, preStop time.Duration, end func(*http
 }
 
 // underRequests sends requests during an action. It returns the number of requests, and the
-// results of those that failed.
+// results of the failed requests.
 func (a *application) underRequests(action func()) (sent int, failures []string) {
 	GinkgoHelper()
 	const visitors = 8
