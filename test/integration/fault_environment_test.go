@@ -89,7 +89,7 @@ func newFaultEnvironment(number int, lag func() simulator.Lag) *faultEnvironment
 }
 
 // changeClass changes the settings of the GatewayClass.
-func (env *faultEnvironment) changeClass(change func(*v1alpha1.TunnelConfigurationSpec)) {
+func (env *environment) changeClass(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	GinkgoHelper()
 	update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) { change(&c.Spec) })
 }
