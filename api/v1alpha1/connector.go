@@ -245,15 +245,13 @@ type EnvoyProxy struct {
 	Backends *BackendAddresses `json:"backends,omitempty"`
 
 	// OutlierDetection determines whether an Envoy sends no requests to a pod for 30
-	// seconds after five connections to it in a row were refused or timed out. At most
-	// half of a Service's pods are left out. It applies where Envoy connects to pods,
-	// and not to the ClusterIP. Default: Enabled.
+	// seconds after five connections to it in a row failed. Default: Enabled.
 	//
 	// +optional
 	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
 
-	// CircuitBreakers limits what each Envoy sends to a Service port at the same time.
-	// Requests of rules with a retry and of other rules are counted separately.
+	// CircuitBreakers limits the requests from each Envoy to a Service port. Requests of
+	// rules with a retry and of other rules are counted separately.
 	//
 	// +optional
 	CircuitBreakers *CircuitBreakers `json:"circuitBreakers,omitempty"`
@@ -292,8 +290,7 @@ type CircuitBreakers struct {
 	// +kubebuilder:validation:Minimum=1
 	PendingRequests *int32 `json:"pendingRequests,omitempty"`
 
-	// Requests is the maximum number of requests in flight. A WebSocket counts until it
-	// is closed. Default: 100000.
+	// Requests is the maximum number of requests in flight. Default: 100000.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1

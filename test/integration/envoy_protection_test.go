@@ -24,7 +24,7 @@ func respond(text string) http.Handler {
 }
 
 var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() {
-	It("keeps each visitor on one pod of a Service with sessionAffinity ClientIP, through every connector", func() {
+	It("keeps visitors of a Service with sessionAffinity on one pod through every connector", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
 		env.serveWithEnvoy("*.example.com")
