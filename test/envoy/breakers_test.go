@@ -15,7 +15,7 @@ func holding(t *testing.T, pods []*pod) (release func()) {
 	t.Helper()
 	released := make(chan struct{})
 	for _, p := range pods {
-		p.answer = func(http.ResponseWriter, *http.Request) { <-released }
+		p.answerWith(func(http.ResponseWriter, *http.Request) { <-released })
 		p.listen(t)
 	}
 	return func() { close(released) }

@@ -110,7 +110,7 @@ func TestStatusesNeverLeaveAPodOut(t *testing.T) {
 	}
 	address := d.serve(t, "connector: {}")
 	for _, status := range []int{500, 502, 503, 504, 429} {
-		d["web"][2].answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+		d["web"][2].answerWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 		d["web"][2].take()
 		counts := map[int]int{}
 		for range 120 {
@@ -127,14 +127,14 @@ func TestStatusesNeverLeaveAPodOut(t *testing.T) {
 func TestResetsDoNotLeaveAPodOut(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, map[string]int{"web": 2})
-	d["web"][1].answer = func(w http.ResponseWriter, _ *http.Request) {
+	d["web"][1].answerWith(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			panic(err)
 		}
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		_ = conn.Close()
-	}
+	})
 	for _, p := range d["web"] {
 		p.listen(t)
 	}

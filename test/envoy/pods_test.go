@@ -21,11 +21,11 @@ import (
 type pod struct {
 	address string
 	socket  int
+
+	mu sync.Mutex
 	// answer serves a request after the pod has counted it, or is nil for the status 200
 	// with the address.
-	answer http.HandlerFunc
-
-	mu       sync.Mutex
+	answer   http.HandlerFunc
 	requests int
 }
 
@@ -71,12 +71,20 @@ func (p *pod) listen(t *testing.T) {
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.requests++
+	answer := p.answer
 	p.mu.Unlock()
-	if p.answer != nil {
-		p.answer(w, r)
+	if answer != nil {
+		answer(w, r)
 		return
 	}
 	_, _ = fmt.Fprint(w, p.address)
+}
+
+// answerWith changes how the pod serves requests from now on.
+func (p *pod) answerWith(answer http.HandlerFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = answer
 }
 
 // take returns the number of requests since the last call.
