@@ -272,6 +272,5 @@ func contentHash(cluster *clusterv3.Cluster, texts ...string) string {
 	for _, text := range texts {
 		_, _ = fmt.Fprintf(h, "\x00%s", text)
 	}
-	const digits = 16
-	return hex.EncodeToString(h.Sum(nil))[:digits]
+	return hex.EncodeToString(h.Sum(nil))[:hashDigits]
 }

@@ -44,8 +44,14 @@ func limitEndpoints(all []EndpointsOf) {
 		clusters[e.Service.Namespace]++
 	}
 	for i := range all {
-		all[i].Limit = max(MinEndpointsPerCluster, MaxEndpointsPerNamespace/clusters[all[i].Service.Namespace])
+		all[i].Limit = EndpointLimit(clusters[all[i].Service.Namespace])
 	}
+}
+
+// EndpointLimit returns the limit for each cluster in a namespace with so many clusters,
+// at least one.
+func EndpointLimit(clusters int) int {
+	return max(MinEndpointsPerCluster, MaxEndpointsPerNamespace/clusters)
 }
 
 // Assignment has the endpoints for one cluster.
