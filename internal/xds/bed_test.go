@@ -130,7 +130,9 @@ type bed struct {
 	mu      sync.Mutex
 	tunnels map[types.UID]bool
 	changed []types.NamespacedName
-	stop    func()
+	// subscribed counts the calls to Subscribed.
+	subscribed int
+	stop       func()
 }
 
 // withBed runs a test with a server for two Gateways.
@@ -147,7 +149,7 @@ func withBed(t *testing.T, test func(t *testing.T, b *bed)) {
 func (b *bed) start(t *testing.T) {
 	t.Helper()
 	b.Server = xds.NewServer(xds.Options{
-		TLS: b.serverConfig(t), Identify: identify, IsCurrent: b.isCurrent, Changed: b.recordChange, Metrics: b.metrics,
+		TLS: b.serverConfig(t), Identify: identify, IsCurrent: b.isCurrent, Changed: b.recordChange, Subscribed: b.recordSubscription, Metrics: b.metrics,
 	})
 	b.listener = bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -187,6 +189,24 @@ func (b *bed) recordChange(gateway types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.changed = append(b.changed, gateway)
+}
+
+// recordSubscription also reads the subscriptions, which needs the server's lock.
+func (b *bed) recordSubscription(gateway types.NamespacedName) {
+	b.Subscriptions(gateway, types.NamespacedName{})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.subscribed++
+}
+
+// subscriptions counts the calls to Subscribed since the last time.
+func (b *bed) subscriptions() int {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.subscribed
+	b.subscribed = 0
+	return n
 }
 
 // changes counts the calls to Changed since the last time.

@@ -7,6 +7,9 @@
 // The package makes no decision about routes. Only the certificate of an Envoy
 // determines for which Gateway it gets resources.
 //
+// Without a publication, the server sends nothing but the endpoints of clusters that an
+// Envoy has from an earlier leader: see [Server.PublishByName].
+//
 // The server has a gateway for each Gateway: the last published snapshot, what the
 // Envoys have acknowledged and rejected, and the target that follows from both. An
 // Envoy has a connection, which contains its identity, and a stream, whose goroutine

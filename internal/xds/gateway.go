@@ -48,6 +48,8 @@ type gateway struct {
 	names int
 	// unread is the sum over connection.unread. Server.mu does not guard it.
 	unread atomic.Int64
+	// byName are clusters whose endpoints are answered without a publication.
+	byName byName
 	// hasConnected reports whether an Envoy has had a stream.
 	hasConnected bool
 	// reported is the state at the last call to Options.Changed, and progress the
@@ -94,7 +96,7 @@ func newGateway(name types.NamespacedName) *gateway {
 	newLimiter := func() *rate.Limiter { return rate.NewLimiter(rate.Every(reportInterval), reportBurst) }
 	g := &gateway{
 		name: name, connections: map[*connection]struct{}{}, streams: map[*stream]struct{}{},
-		reports: newLimiter(), logs: newLimiter(),
+		reports: newLimiter(), logs: newLimiter(), byName: newByName(),
 	}
 	g.replaceTunnel("")
 	return g

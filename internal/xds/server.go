@@ -33,6 +33,9 @@ type Options struct {
 	// Changed is called after a Gateway's [State] has changed. The server holds no lock
 	// during the call.
 	Changed func(gateway types.NamespacedName)
+	// Subscribed is called after [Server.Subscriptions] have changed. Its caller finds the
+	// endpoints, and calls [Server.PublishByName]. The server holds no lock during the call.
+	Subscribed func(gateway types.NamespacedName)
 	// Metrics is optional.
 	Metrics Metrics
 	// Logger is optional.
@@ -76,6 +79,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.Changed == nil {
 		o.Changed = func(types.NamespacedName) {}
+	}
+	if o.Subscribed == nil {
+		o.Subscribed = func(types.NamespacedName) {}
 	}
 	return &Server{
 		options: o, limits: newMemoryLimits(o.Memory), arrivals: newArrivals(),
@@ -241,6 +247,7 @@ func (s *Server) change(g *gateway, f func()) {
 // Tunnel is gone, and finds Envoys that are late.
 func (s *Server) sweep(now time.Time) {
 	var all, idle []*connection
+	var subscribed []types.NamespacedName
 	s.changeAll(func() {}, func(g *gateway) {
 		for c := range g.connections {
 			if c.isIdle(now) {
@@ -250,7 +257,13 @@ func (s *Server) sweep(now time.Time) {
 			}
 		}
 		g.findLate()
+		if g.byName.takeReport(true) {
+			subscribed = append(subscribed, g.name)
+		}
 	})
+	for _, gateway := range subscribed {
+		s.options.Subscribed(gateway)
+	}
 	for _, c := range all {
 		if !s.isAllowed(c, now) {
 			c.end()

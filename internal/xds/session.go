@@ -31,7 +31,9 @@ type session struct {
 	// latest is the newest snapshot for the client, or nil if it is unknown. It replaces
 	// target when the client has the target.
 	latest, target *snapshot
-	types          [kinds]subscription
+	// byName are endpoints for clusters that the target lacks, while it lacks routes.
+	byName resources
+	types  [kinds]subscription
 	// pending are the clusters whose endpoints precede the routes.
 	pending map[string]struct{}
 	// deadline is when routes no longer wait for clusters, endpoints and listeners.
@@ -125,8 +127,8 @@ func (s *session) reject(k kind, r *response) {
 
 // follow makes the session bring the client to the newest snapshot. After a rejection,
 // the session does not complete the present target first.
-func (s *session) follow(latest *snapshot) {
-	s.latest = latest
+func (s *session) follow(latest *snapshot, byName resources) {
+	s.latest, s.byName = latest, byName
 	switch {
 	case s.target == nil:
 	case latest == nil:
@@ -183,7 +185,13 @@ func (s *session) isWaiting() bool {
 func (s *session) decide(now time.Time) step {
 	if s.latest == nil {
 		s.target = nil
-		return s.removals(false)
+		next := s.endpoints(now)
+		if next.response == nil {
+			wait := next.wait
+			next = s.removals(false)
+			next.wait = wait
+		}
+		return next
 	}
 	if s.target == nil {
 		s.begin()
@@ -251,8 +259,7 @@ func (s *session) endpoints(now time.Time) step {
 	if !sub.isStarted || len(sub.outstanding) > 0 {
 		return step{}
 	}
-	all := s.target.byKind[endpoints]
-	added, removed := sub.missing(all), sub.absent(all)
+	added, removed := s.changedEndpoints(sub)
 	if len(added)+len(removed) == 0 {
 		sub.limit = 0
 		return step{}

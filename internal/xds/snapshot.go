@@ -34,8 +34,8 @@ type snapshot struct {
 	isPartial bool
 }
 
-// isComplete reports whether the snapshot has both listeners' routes.
-func (s *snapshot) isComplete() bool { return len(s.byKind[routes]) == 2 }
+// isComplete reports whether the snapshot is known and has both listeners' routes.
+func (s *snapshot) isComplete() bool { return s != nil && len(s.byKind[routes]) == 2 }
 
 // hasSameEdition reports whether the other snapshot differs at most in its endpoints.
 func (s *snapshot) hasSameEdition(other *snapshot) bool {

@@ -58,6 +58,11 @@ type stream struct {
 	// names also counts the names in requests that wait for the session. Server.mu
 	// guards it.
 	names int
+	// byName are the clusters that the stream has added to gateway.byName, or nil if the
+	// client has the Gateway's routes. Server.mu guards it. resubscribed are the clusters
+	// to compare.
+	byName       map[string]struct{}
+	resubscribed []string
 }
 
 func (st *stream) notify() {
@@ -112,6 +117,7 @@ func (s *Server) open(st *stream) error {
 func (s *Server) close(st *stream) {
 	s.change(st.gateway, func() {
 		delete(st.gateway.streams, st)
+		st.gateway.byName.leave(st)
 		st.gateway.forgetRejection()
 		st.gateway.names -= st.names
 		st.idleSince = time.Now()
@@ -141,6 +147,7 @@ func (s *Server) run(ctx context.Context, st *stream, grpcStream discoveryStream
 				return requests.err
 			}
 			answer, err := st.session.receive(r, time.Now())
+			st.resubscribe(r)
 			if answer != nil {
 				s.record(st, answer)
 			}
@@ -251,11 +258,11 @@ func (s *Server) forward(ctx context.Context, st *stream, grpcStream discoverySt
 // new target can cause that.
 func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration, error) {
 	for {
-		target, err := s.targetOf(st)
+		target, byName, err := s.targetOf(st)
 		if err != nil {
 			return 0, err
 		}
-		st.session.follow(target)
+		st.session.follow(target, byName)
 		next, err := st.session.next(time.Now())
 		if err != nil {
 			return 0, err
@@ -272,18 +279,30 @@ func (s *Server) advance(st *stream, grpcStream discoveryStream) (time.Duration,
 	}
 }
 
-// targetOf returns the snapshot that the client should have.
-func (s *Server) targetOf(st *stream) (*snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// targetOf returns the snapshot that the client should have and, if it lacks routes, the
+// endpoints for the clusters to which the client subscribes.
+func (s *Server) targetOf(st *stream) (target *snapshot, byName resources, err error) {
 	g := st.gateway
-	if s.gateways[g.name] != g {
-		return nil, errNotCurrent
+	isSubscribed := false
+	s.locked(func() {
+		if s.gateways[g.name] != g {
+			err = errNotCurrent
+			return
+		}
+		if g.tunnel == st.identity.Tunnel { // otherwise another Tunnel's publication
+			target = g.target
+		}
+		if target.isComplete() {
+			g.byName.leave(st)
+			return
+		}
+		g.byName.follow(st)
+		byName, isSubscribed = g.byName.current(), g.byName.takeReport(false)
+	})
+	if isSubscribed {
+		s.options.Subscribed(g.name)
 	}
-	if g.tunnel != st.identity.Tunnel {
-		return nil, nil // another Tunnel's publication
-	}
-	return g.target, nil
+	return target, byName, err
 }
 
 // complete records that the client has acknowledged its whole target.
