@@ -10,6 +10,7 @@
 //     one Gateway, and where it forgets it.
 //   - reconcile.go reconciles a key.
 //   - publish.go and envoys.go publish the routes for Envoy, and envoyendpoints.go the endpoints.
+//     envoybyname.go publishes endpoints while there are no routes.
 //   - manage.go and run.go contain the loop of decisions about the tunnel. execute.go executes a step,
 //     with the objects in tunnelobjects.go, tokensecret.go and connectorobjects.go.
 //   - observer.go records metrics and traces, and notifier.go emits events.
@@ -84,18 +85,13 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 			return err
 		}
 	}
-	requeued := make(chan event.TypedGenericEvent[state.Key])
-	requeue := func(key state.Key) {
-		select {
-		case requeued <- event.TypedGenericEvent[state.Key]{Object: key}:
-		case <-ctx.Done(): // the manager no longer receives
-		}
-	}
+	requeued, requeue := requeueing[state.Key](ctx)
+	subscribed, subscribe := requeueing[followed](ctx)
 	d := dependencies{
 		client: m.GetClient(), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
 		notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, clock: systemClock(),
 	}
-	if err := d.connectEnvoys(m, o); err != nil {
+	if err := d.connectEnvoys(m, o, subscribe); err != nil {
 		return err
 	}
 	p := newProcess(d, o)
@@ -108,11 +104,23 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := setupClass(m, classes); err != nil {
 		return err
 	}
-	if err := setupEndpoints(m, p.envoys); err != nil {
+	if err := setupEndpoints(m, p.envoys, subscribed); err != nil {
 		return err
 	}
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIP: o.PodIP, account: o.Account}
 	return watchAll(m, o, p, w, requeued)
+}
+
+// requeueing returns a channel for a controller, and a function that waits until the
+// controller has received a key.
+func requeueing[K comparable](ctx context.Context) (chan event.TypedGenericEvent[K], func(K)) {
+	requeued := make(chan event.TypedGenericEvent[K])
+	return requeued, func(key K) {
+		select {
+		case requeued <- event.TypedGenericEvent[K]{Object: key}:
+		case <-ctx.Done(): // the manager no longer receives
+		}
+	}
 }
 
 // unwrittenStatuses returns a function that records how many statuses cannot be

@@ -34,11 +34,16 @@ type serviceRead struct {
 // content.
 func (e *envoys) readEndpoints(ctx context.Context, p *publication, clusters []envoy.EndpointsOf) (endpointsRead, error) {
 	p.reads++
-	read := endpointsRead{number: p.reads}
+	read, err := e.readSlices(ctx, clusters)
+	read.number = p.reads
+	return read, err
+}
+
+// readSlices reads the clusters' EndpointSlices from the cache.
+func (e *envoys) readSlices(ctx context.Context, clusters []envoy.EndpointsOf) (read endpointsRead, err error) {
 	if len(clusters) == 0 {
 		return read, nil
 	}
-	var err error
 	if read.reserved, err = state.ReservedAddresses(ctx, e.reader, e.namespace, e.podIP); err != nil {
 		return read, err
 	}

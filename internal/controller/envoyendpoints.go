@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -10,16 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// followed is a Service to whose pods a Gateway's Envoys connect. Without a service, it is
-// all of them.
+// followed is a Service to whose pods a Gateway's Envoys connect. Without a Service, it is
+// all of them, also those in the names of the Envoys' clusters.
 type followed struct {
 	gateway, service types.NamespacedName
 }
@@ -30,13 +33,15 @@ const endpointWorkers = 8
 
 // setupEndpoints adds a controller that publishes a Service's endpoints when they
 // change. It runs beside the Gateway reconciler, whose decisions do not depend on
-// endpoints.
-func setupEndpoints(m manager.Manager, e *envoys) error {
+// endpoints. subscribed has the Gateways whose Envoys subscribe to clusters by their
+// names.
+func setupEndpoints(m manager.Manager, e *envoys, subscribed chan event.TypedGenericEvent[followed]) error {
 	controller := builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
-		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers})
+		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers}).
+		WatchesRawSource(source.TypedChannel(subscribed, handler.TypedFuncs[followed, followed]{GenericFunc: addEvent[followed]}))
 	return register(controller, e.watches()).Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {
-		return reconcile.Result{}, e.publishEndpoints(ctx, f)
+		return reconcile.Result{}, errors.Join(e.publishEndpoints(ctx, f), e.publishByName(ctx, f))
 	}))
 }
 
@@ -45,20 +50,21 @@ func (e *envoys) watches() []watch[followed] {
 	return []watch[followed]{
 		{kinds.EndpointSlice, handler.TypedEnqueueRequestsFromMapFunc(e.fromEndpointSlice), nil},
 		{kinds.Pod, handler.TypedEnqueueRequestsFromMapFunc(e.fromConnectorPod), addressesChanged},
+		{kinds.Service, handler.TypedEnqueueRequestsFromMapFunc(e.fromService), serviceChanged},
 	}
 }
 
 // fromEndpointSlice returns the Gateways whose Envoys connect to the endpoints.
 func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []followed {
 	service := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetLabels()[discoveryv1.LabelServiceName]}
-	return e.memories.followersOf(service)
+	return append(e.memories.followersOf(service), e.subscribers(service)...)
 }
 
 // fromConnectorPod returns all Gateways whose Envoys connect to pods, because Envoys never
 // connect to connector addresses. Each Gateway is published once: it can have thousands of
 // Services.
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
-	return e.memories.allFollowers()
+	return append(e.memories.allFollowers(), e.subscribers(types.NamespacedName{})...)
 }
 
 // follow makes the Gateway's publication follow the Services in the resources, which may

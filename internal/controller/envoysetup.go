@@ -23,8 +23,9 @@ func (o Options) xdsHost() string {
 }
 
 // connectEnvoys adds the authority and the xDS server to the manager and to the
-// dependencies.
-func (d *dependencies) connectEnvoys(m manager.Manager, o Options) error {
+// dependencies. subscribe is called with a Gateway whose Envoys subscribe to clusters by
+// their names.
+func (d *dependencies) connectEnvoys(m manager.Manager, o Options, subscribe func(followed)) error {
 	issuer := authority.New(authority.Options{
 		Client: d.client, Metadata: d.metadata, Live: d.live,
 		Namespace: o.Namespace, Name: o.XDSService + "-ca", ClusterID: o.ClusterID, Now: time.Now, FieldOwner: fieldOwner,
@@ -36,8 +37,9 @@ func (d *dependencies) connectEnvoys(m manager.Manager, o Options) error {
 		IsCurrent: func(id authority.Identity) bool {
 			return id.ClusterID == o.ClusterID && objects.isCurrent(id.Gateway, id.Tunnel)
 		},
-		Changed: func(gateway types.NamespacedName) { d.requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
-		Metrics: o.Metrics, Logger: m.GetLogger().WithName("xds"), Memory: memoryLimit(),
+		Changed:    func(gateway types.NamespacedName) { d.requeue(state.GatewayKey(gateway.Namespace, gateway.Name)) },
+		Subscribed: func(gateway types.NamespacedName) { subscribe(followed{gateway: gateway}) },
+		Metrics:    o.Metrics, Logger: m.GetLogger().WithName("xds"), Memory: memoryLimit(),
 	})
 	d.identities, d.xds = issuer, server
 	for _, runnable := range []manager.Runnable{issuer, server, manager.RunnableFunc(recordExpiry(issuer, o.Metrics))} {

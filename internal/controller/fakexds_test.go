@@ -19,9 +19,12 @@ import (
 type fakeXDS struct {
 	publications []xds.Publication
 	endpoints    []envoy.Assignments
-	removed      []string
-	withheld     []string
-	state        xds.State
+	// subscriptions are names of clusters, and byName has the endpoints published for them.
+	subscriptions []string
+	byName        []envoy.Assignments
+	removed       []string
+	withheld      []string
+	state         xds.State
 	// unacknowledged means that an Envoy does not acknowledge the last publication.
 	unacknowledged bool
 	// err refuses every publication.
@@ -39,6 +42,27 @@ func (f *fakeXDS) Publish(p xds.Publication) error {
 
 func (f *fakeXDS) PublishEndpoints(_ types.NamespacedName, _ types.UID, a envoy.Assignments) {
 	f.endpoints = append(f.endpoints, a)
+}
+
+func (f *fakeXDS) Subscriptions(_, service types.NamespacedName) xds.Subscriptions {
+	found := xds.Subscriptions{Number: 1, Limits: map[string]int{"infra": 2}}
+	for _, name := range f.subscriptions {
+		if parsed, ok := envoy.ParseClusterName(name); ok && (service == parsed.Service || service.Name == "") {
+			found.Clusters = append(found.Clusters, parsed)
+		}
+	}
+	return found
+}
+
+func (f *fakeXDS) Subscribers(service types.NamespacedName) []types.NamespacedName {
+	if len(f.Subscriptions(types.NamespacedName{}, service).Clusters) > 0 {
+		return []types.NamespacedName{{Namespace: "infra", Name: "shared"}}
+	}
+	return nil
+}
+
+func (f *fakeXDS) PublishByName(_ types.NamespacedName, _ uint64, a envoy.Assignments) {
+	f.byName = append(f.byName, a)
 }
 
 func (f *fakeXDS) Remove(gateway types.NamespacedName) {

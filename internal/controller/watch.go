@@ -76,7 +76,7 @@ func watchAll(m manager.Manager, o Options, p *process, w watches, requeued chan
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
-		WatchesRawSource(source.TypedChannel(requeued, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
+		WatchesRawSource(source.TypedChannel(requeued, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: addEvent[state.Key]}))
 	return register(controller, w.all(p.observer.pending.add)).Complete(p)
 }
 
@@ -286,8 +286,8 @@ func logConstructor(logger logr.Logger) func(*state.Key) logr.Logger {
 	}
 }
 
-// add adds a requeued key to the queue.
-func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueue.TypedRateLimitingInterface[state.Key]) {
+// addEvent adds a requeued key to the queue.
+func addEvent[K comparable](_ context.Context, e event.TypedGenericEvent[K], queue workqueue.TypedRateLimitingInterface[K]) {
 	queue.Add(e.Object)
 }
 

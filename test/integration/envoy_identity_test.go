@@ -140,7 +140,7 @@ func discover(i identity, nodeID string, duration time.Duration) string {
 		received.WriteString(response.String())
 		requests := []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}}
 		if response.TypeUrl == clusterType {
-			requests = append(requests, endpointsOf(response))
+			requests = append(requests, requestEndpoints(response))
 		}
 		for _, request := range requests {
 			if err := stream.Send(request); err != nil {
@@ -152,9 +152,9 @@ func discover(i identity, nodeID string, duration time.Duration) string {
 
 const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// endpointsOf returns a request for the endpoints of the clusters, without which the routes
+// requestEndpoints returns a request for the endpoints of the clusters, without which the routes
 // wait.
-func endpointsOf(clusters *discoveryv3.DeltaDiscoveryResponse) *discoveryv3.DeltaDiscoveryRequest {
+func requestEndpoints(clusters *discoveryv3.DeltaDiscoveryResponse) *discoveryv3.DeltaDiscoveryRequest {
 	request := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"}
 	for _, cluster := range clusters.Resources {
 		request.ResourceNamesSubscribe = append(request.ResourceNamesSubscribe, cluster.Name)

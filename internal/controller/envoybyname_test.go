@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+)
+
+// byName returns the addresses published last for the clusters of Envoys without routes,
+// or "-", by Service.
+func (h *harness) byName(service string) map[string]string {
+	h.t.Helper()
+	f := followed{gateway: h.key.NamespacedName}
+	if service != "" {
+		f.service = types.NamespacedName{Namespace: "infra", Name: service}
+	}
+	if err := h.envoys.publishByName(h.t.Context(), f); err != nil {
+		h.t.Fatal(err)
+	}
+	if len(h.xds.byName) == 0 {
+		return nil
+	}
+	found := map[string]string{}
+	for name, a := range h.xds.byName[len(h.xds.byName)-1] {
+		var ips []string
+		for _, locality := range a.GetEndpoints() {
+			for _, e := range locality.GetLbEndpoints() {
+				ips = append(ips, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
+			}
+		}
+		if len(ips) == 0 {
+			ips = []string{"-"}
+		}
+		found[strings.Split(name, ".")[2]] = strings.Join(ips, " ")
+	}
+	h.xds.byName = nil
+	return found
+}
+
+// A cluster gets the endpoints of the Service in its name, within the limit and without
+// connectors, and none if the Service or its port does not exist.
+func TestEndpointsByName(t *testing.T) {
+	h := newAssignmentHarness(t)
+	const hash = ".0123456789abcdef"
+	h.xds.subscriptions = []string{"s.infra.web.80" + hash, "s.infra.other.81" + hash, "s.infra.gone.80" + hash, "i.infra.import.80" + hash}
+	if diff := cmp.Diff(map[string]string{"web": "10.244.0.1", "other": "-", "gone": "-"}, h.byName("")); diff != "" {
+		t.Errorf("the endpoints differ (-want +got):\n%s", diff)
+	}
+
+	h.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.envoys.namespace, Name: "connector", Labels: map[string]string{connector.TunnelLabel: "t"}},
+		Status:     corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.244.0.9"}}},
+	})
+	slice := &discoveryv1.EndpointSlice{}
+	h.change("infra", "web", slice, func() {
+		slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.9"}}, {Addresses: []string{"10.244.0.2"}}, {Addresses: []string{"10.244.0.3"}}, {Addresses: []string{"10.244.0.4"}}}
+	})
+	if diff := cmp.Diff(map[string]string{"web": "10.244.0.2 10.244.0.3"}, h.byName("web")); diff != "" { // the fake's limit is 2
+		t.Errorf("the endpoints differ (-want +got):\n%s", diff)
+	}
+
+	service := &corev1.Service{}
+	h.change("infra", "web", service, func() { service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.com" })
+	if diff := cmp.Diff(map[string]string{"web": "-"}, h.byName("web")); diff != "" {
+		t.Errorf("the endpoints differ (-want +got):\n%s", diff)
+	}
+	if got := h.byName("import"); len(got) > 0 {
+		t.Errorf("published %v for a ServiceImport", got)
+	}
+	h.xds.subscriptions = nil
+	if got := h.byName(""); got != nil {
+		t.Errorf("published %v without a subscription", got)
+	}
+}
+
+// Changes of Services, EndpointSlices and connectors reach the clusters by their names.
+func TestEventsReachClustersByName(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.xds.subscriptions = []string{"s.infra.named.80.0123456789abcdef"}
+	named := types.NamespacedName{Namespace: "infra", Name: "named"}
+	meta := metav1.ObjectMeta{Namespace: "infra", Name: "named", Labels: map[string]string{discoveryv1.LabelServiceName: "named"}}
+	for name, test := range map[string]struct {
+		got  []followed
+		want types.NamespacedName
+	}{
+		"Service":       {h.envoys.fromService(context.Background(), &corev1.Service{ObjectMeta: meta}), named},
+		"EndpointSlice": {h.envoys.fromEndpointSlice(context.Background(), &discoveryv1.EndpointSlice{ObjectMeta: meta}), named},
+		"Pod":           {h.envoys.fromConnectorPod(context.Background(), &corev1.Pod{}), types.NamespacedName{}},
+	} {
+		if len(test.got) != 1 || test.got[0] != (followed{h.key.NamespacedName, test.want}) {
+			t.Errorf("%s: got %v", name, test.got)
+		}
+	}
+	if got := h.envoys.fromService(context.Background(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "web"}}); len(got) > 0 {
+		t.Errorf("a Service without a cluster wakes %v", got)
+	}
+}
