@@ -7,11 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 // compact reduces the memory that a cached object needs. It drops the metadata that no
@@ -27,6 +29,8 @@ func compact(object any) (any, error) {
 	dropMetadata(o)
 	s := sharing{texts: map[string]string{}, pointers: map[any]any{}}
 	switch o := object.(type) {
+	case *unstructured.Unstructured: // a ServiceImport
+		delete(o.Object, "status")
 	case *gatewayv1.Gateway:
 		shareListeners(&s, o.Spec.Listeners, o.Status.Listeners)
 	case *gatewayv1.ListenerSet:
@@ -53,7 +57,12 @@ func dropMetadata(o client.Object) {
 			return
 		}
 	case *discoveryv1.EndpointSlice:
-		labels = map[string]string{discoveryv1.LabelServiceName: o.GetLabels()[discoveryv1.LabelServiceName]}
+		labels = map[string]string{}
+		for _, name := range []string{discoveryv1.LabelServiceName, multicluster.LabelServiceName} {
+			if value, ok := o.GetLabels()[name]; ok {
+				labels[name] = value
+			}
+		}
 	}
 	o.SetLabels(labels)
 	o.SetAnnotations(nil)

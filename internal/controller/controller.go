@@ -18,10 +18,12 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -94,7 +96,18 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := d.connectEnvoys(m, o, subscribe); err != nil {
 		return err
 	}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIP: o.PodIP, account: o.Account}
+	api, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("find the versions of kinds: %w", err)
+	}
+	imports := &serviceImports{cache: m.GetCache(), discovery: newestVersion(api), watches: w, requeue: requeue}
+	d.imports = imports
 	p := newProcess(d, o)
+	imports.record = p.observer.pending.add
+	if err := setupImports(m, imports); err != nil {
+		return err
+	}
 	for _, runnable := range []manager.Runnable{p.writer, newInventory(p, o, requeue)} {
 		if err := m.Add(runnable); err != nil {
 			return err
@@ -107,7 +120,6 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := setupEndpoints(m, p.envoys, subscribed); err != nil {
 		return err
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIP: o.PodIP, account: o.Account}
 	return watchAll(m, o, p, w, requeued)
 }
 

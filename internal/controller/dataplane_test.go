@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
 // newEnvoyHarness returns a harness whose Gateway is served by Envoy.
@@ -165,7 +166,7 @@ func TestEnvoyFollowsEndpoints(t *testing.T) {
 		Ports: []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To[int32](8080)}},
 	}
 	h.create(slice)
-	want := followed{gateway: h.key.NamespacedName, service: client.ObjectKey{Namespace: "infra", Name: "web"}}
+	want := followed{gateway: h.key.NamespacedName, source: envoy.EndpointSource{NamespacedName: client.ObjectKey{Namespace: "infra", Name: "web"}}}
 	if found := h.envoys.fromEndpointSlice(t.Context(), slice); len(found) != 1 || found[0] != want {
 		t.Fatalf("the EndpointSlice affects %v, want %v", found, want)
 	}

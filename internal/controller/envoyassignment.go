@@ -4,7 +4,6 @@ import (
 	"context"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -47,13 +46,17 @@ func (e *envoys) readSlices(ctx context.Context, clusters []envoy.EndpointsOf) (
 	if read.reserved, err = state.ReservedAddresses(ctx, e.reader, e.namespace, e.podIP); err != nil {
 		return read, err
 	}
-	indexes := map[types.NamespacedName]int{}
+	indexes := map[envoy.EndpointSource]int{}
 	for _, cluster := range clusters {
-		i, ok := indexes[cluster.Service]
+		i, ok := indexes[cluster.Source()]
 		if !ok {
 			i = len(read.services)
-			indexes[cluster.Service] = i
-			found, err := state.Endpoints(ctx, e.reader, cluster.Service)
+			indexes[cluster.Source()] = i
+			readSlices := state.Endpoints
+			if cluster.Import {
+				readSlices = state.ImportEndpoints
+			}
+			found, err := readSlices(ctx, e.reader, cluster.Service)
 			if err != nil {
 				return read, err
 			}

@@ -59,7 +59,7 @@ func (h *assignmentHarness) changeAddress(service string) {
 
 func (h *assignmentHarness) follow(service string) {
 	h.t.Helper()
-	err := h.envoys.publishEndpoints(h.t.Context(), followed{h.key.NamespacedName, types.NamespacedName{Namespace: "infra", Name: service}})
+	err := h.envoys.publishEndpoints(h.t.Context(), followed{h.key.NamespacedName, envoy.EndpointSource{NamespacedName: types.NamespacedName{Namespace: "infra", Name: service}}})
 	if err != nil {
 		h.t.Error(err)
 	}

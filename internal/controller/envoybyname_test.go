@@ -9,9 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
 // byName returns the addresses published last for the clusters of Envoys without routes,
@@ -20,7 +21,7 @@ func (h *harness) byName(service string) map[string]string {
 	h.t.Helper()
 	f := followed{gateway: h.key.NamespacedName}
 	if service != "" {
-		f.service = types.NamespacedName{Namespace: "infra", Name: service}
+		f.source = serviceSource("infra", service)
 	}
 	if err := h.envoys.publishByName(h.t.Context(), f); err != nil {
 		h.t.Fatal(err)
@@ -85,15 +86,15 @@ func TestEndpointsByName(t *testing.T) {
 func TestEventsReachClustersByName(t *testing.T) {
 	h := newEnvoyHarness(t)
 	h.xds.subscriptions = []string{"s.infra.named.80.0123456789abcdef"}
-	named := types.NamespacedName{Namespace: "infra", Name: "named"}
+	named := serviceSource("infra", "named")
 	meta := metav1.ObjectMeta{Namespace: "infra", Name: "named", Labels: map[string]string{discoveryv1.LabelServiceName: "named"}}
 	for name, test := range map[string]struct {
 		got  []followed
-		want types.NamespacedName
+		want envoy.EndpointSource
 	}{
 		"Service":       {h.envoys.fromService(context.Background(), &corev1.Service{ObjectMeta: meta}), named},
 		"EndpointSlice": {h.envoys.fromEndpointSlice(context.Background(), &discoveryv1.EndpointSlice{ObjectMeta: meta}), named},
-		"Pod":           {h.envoys.fromConnectorPod(context.Background(), &corev1.Pod{}), types.NamespacedName{}},
+		"Pod":           {h.envoys.fromConnectorPod(context.Background(), &corev1.Pod{}), envoy.EndpointSource{}},
 	} {
 		if len(test.got) != 1 || test.got[0] != (followed{h.key.NamespacedName, test.want}) {
 			t.Errorf("%s: got %v", name, test.got)

@@ -19,12 +19,14 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
-// followed is a Service to whose pods a Gateway's Envoys connect. Without a Service, it is
-// all of them, also those in the names of the Envoys' clusters.
+// followed is a Service or ServiceImport to whose pods a Gateway's Envoys connect. Without a
+// source, it is all of them, also those in the names of the Envoys' clusters.
 type followed struct {
-	gateway, service types.NamespacedName
+	gateway types.NamespacedName
+	source  envoy.EndpointSource
 }
 
 // endpointWorkers is how many Services have their endpoints published at the same time.
@@ -56,30 +58,48 @@ func (e *envoys) watches() []watch[followed] {
 
 // fromEndpointSlice returns the Gateways whose Envoys connect to the endpoints.
 func (e *envoys) fromEndpointSlice(_ context.Context, slice client.Object) []followed {
-	service := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetLabels()[discoveryv1.LabelServiceName]}
-	return append(e.memories.followersOf(service), e.subscribers(service)...)
+	var found []followed
+	for _, source := range sourcesOf(slice) {
+		found = append(found, e.memories.followersOf(source)...)
+		found = append(found, e.subscribers(source)...)
+	}
+	return found
+}
+
+// sourcesOf returns the Service and the ServiceImport to which the EndpointSlice belongs.
+func sourcesOf(slice client.Object) []envoy.EndpointSource {
+	var sources []envoy.EndpointSource
+	for _, source := range []struct {
+		label    string
+		isImport bool
+	}{{discoveryv1.LabelServiceName, false}, {multicluster.LabelServiceName, true}} {
+		if name := slice.GetLabels()[source.label]; name != "" {
+			sources = append(sources, envoy.EndpointSource{NamespacedName: types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, Import: source.isImport})
+		}
+	}
+	return sources
 }
 
 // fromConnectorPod returns all Gateways whose Envoys connect to pods, because Envoys never
 // connect to connector addresses. Each Gateway is published once: it can have thousands of
 // Services.
 func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
-	return append(e.memories.allFollowers(), e.subscribers(types.NamespacedName{})...)
+	return append(e.memories.allFollowers(), e.subscribers(envoy.EndpointSource{})...)
 }
 
-// follow makes the Gateway's publication follow the Services in the resources, which may
-// be nil.
+// follow makes the Gateway's publication follow the Services and ServiceImports in the
+// resources, which may be nil.
 func (e *envoys) follow(gateway types.NamespacedName, p *publication, all ...*envoy.Resources) {
-	services := map[types.NamespacedName]bool{}
+	sources := map[envoy.EndpointSource]bool{}
 	for _, resources := range all {
 		if resources == nil {
 			continue
 		}
 		for _, cluster := range resources.Endpoints {
-			services[cluster.Service] = true
+			sources[cluster.Source()] = true
 		}
 	}
-	e.memories.follow(gateway, p, services)
+	e.memories.follow(gateway, p, sources)
 }
 
 // publishEndpoints publishes the current endpoints of a Service, or of all Services, for
@@ -90,7 +110,7 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 		return nil
 	}
 	p.mu.Lock()
-	read, err := e.readEndpoints(ctx, p, p.clustersOf(f.service))
+	read, err := e.readEndpoints(ctx, p, p.clustersOf(f.source))
 	p.mu.Unlock()
 	if err != nil || len(read.services) == 0 {
 		return err
@@ -106,15 +126,15 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 }
 
 // clustersOf returns the clusters in the last publication and in the one in progress: the
-// Service's, or all without a Service.
-func (p *publication) clustersOf(service types.NamespacedName) []envoy.EndpointsOf {
+// source's, or all without a source.
+func (p *publication) clustersOf(source envoy.EndpointSource) []envoy.EndpointsOf {
 	clusters := map[string]envoy.EndpointsOf{}
 	for _, resources := range []*envoy.Resources{p.resources, p.next} {
 		if resources == nil {
 			continue
 		}
-		found := resources.EndpointsByService()[service]
-		if service == (types.NamespacedName{}) {
+		found := resources.EndpointsBySource()[source]
+		if source == (envoy.EndpointSource{}) {
 			found = resources.Endpoints
 		}
 		for _, cluster := range found {

@@ -26,8 +26,8 @@ import (
 type xdsServer interface {
 	Publish(xds.Publication) error
 	PublishEndpoints(gateway types.NamespacedName, tunnel types.UID, a envoy.Assignments)
-	Subscriptions(gateway, service types.NamespacedName) xds.Subscriptions
-	Subscribers(service types.NamespacedName) []types.NamespacedName
+	Subscriptions(gateway types.NamespacedName, source envoy.EndpointSource) xds.Subscriptions
+	Subscribers(source envoy.EndpointSource) []types.NamespacedName
 	PublishByName(gateway types.NamespacedName, number uint64, a envoy.Assignments)
 	Remove(gateway types.NamespacedName)
 	// Withhold forgets the publication. The Envoys' streams stay open without a

@@ -44,18 +44,18 @@ func (f *fakeXDS) PublishEndpoints(_ types.NamespacedName, _ types.UID, a envoy.
 	f.endpoints = append(f.endpoints, a)
 }
 
-func (f *fakeXDS) Subscriptions(_, service types.NamespacedName) xds.Subscriptions {
+func (f *fakeXDS) Subscriptions(_ types.NamespacedName, source envoy.EndpointSource) xds.Subscriptions {
 	found := xds.Subscriptions{Number: 1, Limits: map[string]int{"infra": 2}}
 	for _, name := range f.subscriptions {
-		if parsed, ok := envoy.ParseClusterName(name); ok && (service == parsed.Service || service.Name == "") {
+		if parsed, ok := envoy.ParseClusterName(name); ok && (source == parsed.Source || source.Name == "") {
 			found.Clusters = append(found.Clusters, parsed)
 		}
 	}
 	return found
 }
 
-func (f *fakeXDS) Subscribers(service types.NamespacedName) []types.NamespacedName {
-	if len(f.Subscriptions(types.NamespacedName{}, service).Clusters) > 0 {
+func (f *fakeXDS) Subscribers(source envoy.EndpointSource) []types.NamespacedName {
+	if len(f.Subscriptions(types.NamespacedName{}, source).Clusters) > 0 {
 		return []types.NamespacedName{{Namespace: "infra", Name: "shared"}}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -168,7 +169,7 @@ func TestRunningControllerLearnsOfANewerVersion(t *testing.T) {
 	if !slices.Equal(h.xds.withheld, []string{"infra/shared"}) || len(h.xds.publications) != published || len(h.xds.removed) > 0 {
 		t.Errorf("withheld %q, published %d times and removed %q", h.xds.withheld, len(h.xds.publications)-published, h.xds.removed)
 	}
-	if err := h.envoys.publishEndpoints(t.Context(), followed{h.key.NamespacedName, types.NamespacedName{Namespace: "infra", Name: "web"}}); err != nil || len(h.xds.endpoints) > 0 {
+	if err := h.envoys.publishEndpoints(t.Context(), followed{h.key.NamespacedName, envoy.EndpointSource{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "web"}}}); err != nil || len(h.xds.endpoints) > 0 {
 		t.Errorf("published the endpoints %v (%v)", h.xds.endpoints, err)
 	}
 }

@@ -1,51 +1,57 @@
 package controller
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
 
-// followers has the Services to whose pods Gateways' Envoys connect, in both directions:
-// an EndpointSlice changes often, and must not lead to a search in all Gateways.
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// followers has the Services and ServiceImports to whose pods Gateways' Envoys connect, in
+// both directions: an EndpointSlice changes often, and must not lead to a search in all
+// Gateways.
 type followers struct {
-	byGateway, byService map[types.NamespacedName]map[types.NamespacedName]bool
+	byGateway map[types.NamespacedName]map[envoy.EndpointSource]bool
+	bySource  map[envoy.EndpointSource]map[types.NamespacedName]bool
 }
 
 func newFollowers() followers {
-	return followers{map[types.NamespacedName]map[types.NamespacedName]bool{}, map[types.NamespacedName]map[types.NamespacedName]bool{}}
+	return followers{map[types.NamespacedName]map[envoy.EndpointSource]bool{}, map[envoy.EndpointSource]map[types.NamespacedName]bool{}}
 }
 
-// set replaces the Gateway's Services. It keeps the map.
-func (f followers) set(gateway types.NamespacedName, services map[types.NamespacedName]bool) {
-	for service := range f.byGateway[gateway] {
-		if services[service] {
+// set replaces the Gateway's sources. It keeps the map.
+func (f followers) set(gateway types.NamespacedName, sources map[envoy.EndpointSource]bool) {
+	for source := range f.byGateway[gateway] {
+		if sources[source] {
 			continue
 		}
-		delete(f.byService[service], gateway)
-		if len(f.byService[service]) == 0 {
-			delete(f.byService, service)
+		delete(f.bySource[source], gateway)
+		if len(f.bySource[source]) == 0 {
+			delete(f.bySource, source)
 		}
 	}
-	for service := range services {
-		if f.byService[service] == nil {
-			f.byService[service] = map[types.NamespacedName]bool{}
+	for source := range sources {
+		if f.bySource[source] == nil {
+			f.bySource[source] = map[types.NamespacedName]bool{}
 		}
-		f.byService[service][gateway] = true
+		f.bySource[source][gateway] = true
 	}
-	if len(services) == 0 {
+	if len(sources) == 0 {
 		delete(f.byGateway, gateway)
 		return
 	}
-	f.byGateway[gateway] = services
+	f.byGateway[gateway] = sources
 }
 
-// of returns the Gateways that follow the Service.
-func (f followers) of(service types.NamespacedName) []followed {
+// of returns the Gateways that follow the source.
+func (f followers) of(source envoy.EndpointSource) []followed {
 	var found []followed
-	for gateway := range f.byService[service] {
-		found = append(found, followed{gateway, service})
+	for gateway := range f.bySource[source] {
+		found = append(found, followed{gateway, source})
 	}
 	return found
 }
 
-// all returns all Gateways that follow Services.
+// all returns all Gateways that follow endpoints.
 func (f followers) all() []followed {
 	found := make([]followed, 0, len(f.byGateway))
 	for gateway := range f.byGateway {

@@ -5,12 +5,18 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 )
 
-func setOfServices(names ...string) map[types.NamespacedName]bool {
-	services := map[types.NamespacedName]bool{}
+func serviceSource(namespace, name string) envoy.EndpointSource {
+	return envoy.EndpointSource{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+func setOfServices(names ...string) map[envoy.EndpointSource]bool {
+	services := map[envoy.EndpointSource]bool{}
 	for _, name := range names {
-		services[types.NamespacedName{Namespace: "team", Name: name}] = true
+		services[serviceSource("team", name)] = true
 	}
 	return services
 }
@@ -19,7 +25,7 @@ func setOfServices(names ...string) map[types.NamespacedName]bool {
 func TestFollowers(t *testing.T) {
 	m := newMemories()
 	first, second := types.NamespacedName{Name: "first"}, types.NamespacedName{Name: "second"}
-	web := types.NamespacedName{Namespace: "team", Name: "web"}
+	web := serviceSource("team", "web")
 	p := m.publicationOf(first)
 	m.follow(first, p, setOfServices("web", "shop"))
 	m.follow(second, m.publicationOf(second), setOfServices("web"))
@@ -33,7 +39,7 @@ func TestFollowers(t *testing.T) {
 	m.takePublication(second)
 	m.takePublication(first)
 	m.follow(first, p, setOfServices("web")) // of the removed publication
-	if len(m.followers.byGateway)+len(m.followers.byService) != 0 {
+	if len(m.followers.byGateway)+len(m.followers.bySource) != 0 {
 		t.Errorf("without publications, the followers are %v", m.allFollowers())
 	}
 }
@@ -43,15 +49,15 @@ func TestFollowers(t *testing.T) {
 func BenchmarkFollowers(b *testing.B) {
 	m := newMemories()
 	for i := range 100 {
-		services := map[types.NamespacedName]bool{}
+		services := map[envoy.EndpointSource]bool{}
 		for j := range 500 {
-			services[types.NamespacedName{Namespace: fmt.Sprint(i), Name: fmt.Sprint(j)}] = true
+			services[serviceSource(fmt.Sprint(i), fmt.Sprint(j))] = true
 		}
 		gateway := types.NamespacedName{Name: fmt.Sprint(i)}
 		m.follow(gateway, m.publicationOf(gateway), services)
 	}
 	for b.Loop() {
-		if found := m.followersOf(types.NamespacedName{Namespace: "50", Name: "250"}); len(found) != 1 {
+		if found := m.followersOf(serviceSource("50", "250")); len(found) != 1 {
 			b.Fatal(found)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -192,24 +193,24 @@ func (m *memories) takePublication(gateway types.NamespacedName) *publication {
 	return found
 }
 
-// follow records the Services to whose pods the Gateway's publication leads, unless it is
-// no longer the Gateway's publication.
-func (m *memories) follow(gateway types.NamespacedName, p *publication, services map[types.NamespacedName]bool) {
+// follow records the Services and ServiceImports to whose pods the Gateway's publication
+// leads, unless it is no longer the Gateway's publication.
+func (m *memories) follow(gateway types.NamespacedName, p *publication, sources map[envoy.EndpointSource]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]; memory != nil && memory.publication == p {
-		m.followers.set(gateway, services)
+		m.followers.set(gateway, sources)
 	}
 }
 
-// followersOf returns the Gateways whose publications follow the Service.
-func (m *memories) followersOf(service types.NamespacedName) []followed {
+// followersOf returns the Gateways whose publications follow the source.
+func (m *memories) followersOf(source envoy.EndpointSource) []followed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.followers.of(service)
+	return m.followers.of(source)
 }
 
-// allFollowers returns the Gateways whose publications follow Services.
+// allFollowers returns the Gateways whose publications follow endpoints.
 func (m *memories) allFollowers() []followed {
 	m.mu.Lock()
 	defer m.mu.Unlock()

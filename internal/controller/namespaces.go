@@ -65,7 +65,7 @@ func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 // isTenantKind reports whether the controller must be able to watch the kind to work in a
 // namespace. It needs no Secrets: without them, it does not validate certificates.
 func isTenantKind(kind kinds.Kind) bool {
-	return !kind.ClusterScoped && !kind.OwnNamespace && kind.GVK() != kinds.Secret.GVK()
+	return kind.IsRequired() && !kind.ClusterScoped && !kind.OwnNamespace && kind.GVK() != kinds.Secret.GVK()
 }
 
 // FindSecretNamespaces returns the listed namespaces in which the controller can read

@@ -46,6 +46,16 @@ type dependencies struct {
 	xds            xdsServer
 	identities     identities
 	clock          clock
+	// imports reads ServiceImports. It is nil when the client reads them.
+	imports *serviceImports
+}
+
+// reader returns the reader for decisions.
+func (d dependencies) reader() client.Reader {
+	if d.imports == nil {
+		return d.client
+	}
+	return importReader{d.client, d.imports}
 }
 
 // clock returns the wall-clock time and the uptime of the process. Changing the wall
@@ -65,7 +75,7 @@ func newProcess(d dependencies, o Options) *process {
 	return &process{
 		options: o.decisions(),
 		loader: state.Loader{
-			Reader: d.client, ControllerName: o.ControllerName, ControllerNamespace: o.Namespace, ControllerPod: o.PodIP,
+			Reader: d.reader(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace, ControllerPod: o.PodIP,
 			Certificates: &state.CachedCertificates{Metadata: d.metadata, Live: d.live, Reads: o.ReadsCertificates},
 		},
 		objects:  tunnelObjects{client: d.client, live: d.live, namespace: o.Namespace},

@@ -54,7 +54,7 @@ func (r *Readiness) recordWatchError(err error) {
 // replica without permission to read a kind neither becomes ready nor becomes leader.
 func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 	r.informers = map[schema.GroupResource]cache.Informer{}
-	for _, kind := range kinds.All() {
+	for _, kind := range kinds.Select(kinds.Kind.IsRequired) {
 		resource := kind.Resource()
 		informer, err := m.GetCache().GetInformer(ctx, kind.NewWatched(), cache.BlockUntilSynced(false))
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -22,20 +23,39 @@ func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]st
 	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: client.ObjectKeyFromObject(service).String()})
 }
 
-// fromEndpointSlice maps an EndpointSlice to its Service's Gateways, if decisions depend on
-// the EndpointSlice: it contains an address that no backend may have, or the Service has a
-// named target port, whose number only EndpointSlices contain.
+// fromImport maps a ServiceImport to the Gateways of the routes that name it.
+func (w watches) fromImport(ctx context.Context, name client.ObjectKey) ([]state.Key, error) {
+	return w.fromRoutes(ctx, client.MatchingFields{state.IndexImportBackend: name.String()})
+}
+
+// fromAnyImport returns the Gateways of the routes that name ServiceImports.
+func (w watches) fromAnyImport(ctx context.Context) ([]state.Key, error) {
+	var keys []state.Key
+	var errs []error
+	err := state.ForEachRoute(ctx, w.reader, func(route client.Object) {
+		if len(state.BackendImports(route)) > 0 {
+			found, err := w.fromRoute(ctx, route)
+			keys, errs = append(keys, found...), append(errs, err)
+		}
+	})
+	return keys, errors.Join(append(errs, err)...)
+}
+
+// fromEndpointSlice maps an EndpointSlice to the Gateways whose decisions depend on it: it
+// contains an address that no backend may have, or its Service has a named target port,
+// whose number only EndpointSlices contain.
 func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
+	reserved, err := w.reservedAddresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if gateway.RefusedAddress(slice, reserved) != "" {
+		return w.fromBackends(ctx, slice)
+	}
 	name := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 	var service corev1.Service
-	if err := w.reader.Get(ctx, name, &service); err != nil {
+	if err := w.reader.Get(ctx, name, &service); err != nil || !gateway.NamesTargetPort(&service) {
 		return nil, client.IgnoreNotFound(err)
-	}
-	if !gateway.NamesTargetPort(&service) {
-		reserved, err := w.reservedAddresses(ctx)
-		if err != nil || gateway.RefusedAddress(slice, reserved) == "" {
-			return nil, err
-		}
 	}
 	return w.fromService(ctx, &service)
 }
@@ -60,17 +80,29 @@ func (w watches) fromConnectorPod(ctx context.Context, pod *corev1.Pod) ([]state
 	for i := range list.Items {
 		slice := &list.Items[i]
 		if contains(slice, addresses) {
-			found, err := w.fromBackend(ctx, slice)
+			found, err := w.fromBackends(ctx, slice)
 			keys, errs = append(keys, found...), append(errs, err)
 		}
 	}
 	return keys, errors.Join(errs...)
 }
 
-// fromBackend maps an EndpointSlice to its Service's Gateways.
-func (w watches) fromBackend(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
-	service := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
-	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: service.String()})
+// fromBackends maps an EndpointSlice to the Gateways of the routes that name its Service or
+// its ServiceImport.
+func (w watches) fromBackends(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
+	var keys []state.Key
+	for _, source := range sourcesOf(slice) {
+		index := state.IndexBackend
+		if source.Import {
+			index = state.IndexImportBackend
+		}
+		found, err := w.fromRoutes(ctx, client.MatchingFields{index: source.NamespacedName.String()})
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, found...)
+	}
+	return keys, nil
 }
 
 // contains reports whether the EndpointSlice contains one of the canonical addresses.
@@ -106,7 +138,7 @@ var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 func (w watches) endpointsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*discoveryv1.EndpointSlice), e.ObjectNew.(*discoveryv1.EndpointSlice)
-		if before.Labels[discoveryv1.LabelServiceName] != after.Labels[discoveryv1.LabelServiceName] || !equality.Semantic.DeepEqual(before.Ports, after.Ports) {
+		if !slices.Equal(sourcesOf(before), sourcesOf(after)) || !equality.Semantic.DeepEqual(before.Ports, after.Ports) {
 			return true
 		}
 		reserved, err := w.reservedAddresses(context.Background())

@@ -100,7 +100,7 @@ func newBootstrap() *bootstrapv3.Bootstrap {
 		StatsConfig: &metricsv3.StatsConfig{
 			UseAllDefaultTags: boolValue(false),
 			StatsMatcher: &metricsv3.StatsMatcher{StatsMatcher: &metricsv3.StatsMatcher_ExclusionList{ExclusionList: &matcherv3.ListStringMatcher{
-				Patterns: []*matcherv3.StringMatcher{prefixMatcher("cluster." + ClusterPrefix), prefixMatcher("vhost.")},
+				Patterns: []*matcherv3.StringMatcher{prefixMatcher("cluster." + ClusterPrefix), prefixMatcher("cluster." + ImportPrefix), prefixMatcher("vhost.")},
 			}}},
 		},
 		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -26,6 +27,10 @@ import (
 // ClusterPrefix begins the name of every cluster for a Service. The bootstrap excludes
 // their statistics.
 const ClusterPrefix = "s."
+
+// ImportPrefix begins the name of every cluster for a ServiceImport. The bootstrap excludes
+// their statistics too.
+const ImportPrefix = "i."
 
 // clusters collects the clusters for a table.
 type clusters struct {
@@ -142,13 +147,13 @@ func (c *clusters) addTo(r *Resources) {
 		r.Clusters = append(r.Clusters, cluster.Cluster)
 		b := cluster.backend
 		if discovery := cluster.GetType(); discovery == clusterv3.Cluster_EDS {
-			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: name, Service: b.Service, PortName: b.PortName, Family: b.Family})
+			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: name, Service: b.Service, Import: b.Import, PortName: b.PortName, Family: b.Family})
 		} else if discovery == clusterv3.Cluster_STRICT_DNS {
 			lookedUp[b.Service.String()] = b
 		}
 	}
 	limitEndpoints(r.Endpoints)
-	r.byService = groupByService(r.Endpoints)
+	r.bySource = groupBySource(r.Endpoints)
 	for _, service := range slices.Sorted(maps.Keys(lookedUp)) {
 		r.ByName = append(r.ByName, lookedUp[service])
 	}
@@ -187,7 +192,7 @@ const (
 
 func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 	s := c.settings(e)
-	dnsName := fmt.Sprintf("%s.%s.svc.%s", b.Service.Name, b.Service.Namespace, c.domain)
+	dnsName := b.DNSName(c.domain)
 	conn := connection{
 		tls:            b.Protocol == routing.ProtocolHTTPS,
 		serverName:     cmp.Or(ptr.Deref(s.OriginServerName, ""), dnsName),
@@ -230,28 +235,37 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 	if conn.tls {
 		cluster.TransportSocket = upstreamTLS(conn)
 	}
-	discovery, address := discoveryOf(b, conn)
+	discovery, addresses := discoveryOf(b, conn)
 	cluster.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: discovery}
 	if discovery == clusterv3.Cluster_EDS {
 		cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
 		c.protectPods(cluster, b)
 	}
-	name := fmt.Sprintf("%s%s.%s.%d", ClusterPrefix, b.Service.Namespace, b.Service.Name, b.ServicePort)
-	cluster.Name = name + "." + contentHash(cluster, b.PortName, address, string(b.Family))
-	if address != "" {
-		cluster.LoadAssignment = &endpointv3.ClusterLoadAssignment{
-			ClusterName: cluster.Name,
-			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{lbEndpoint(address, b.ServicePort)}}},
+	prefix := ClusterPrefix
+	if b.Import {
+		prefix = ImportPrefix
+	}
+	name := fmt.Sprintf("%s%s.%s.%d", prefix, b.Service.Namespace, b.Service.Name, b.ServicePort)
+	cluster.Name = name + "." + contentHash(cluster, b.PortName, addresses, string(b.Family))
+	if addresses != "" {
+		locality := &endpointv3.LocalityLbEndpoints{}
+		for host := range strings.SplitSeq(addresses, ",") {
+			locality.LbEndpoints = append(locality.LbEndpoints, lbEndpoint(host, b.ServicePort))
 		}
+		cluster.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: cluster.Name, Endpoints: []*endpointv3.LocalityLbEndpoints{locality}}
 	}
 	return cluster
 }
 
-// discoveryOf returns how Envoy finds the addresses of a backend, and the address if
-// there is only one. Only a Service in a manifest can lack a ClusterIP without being
-// headless. Manifests seldom contain EndpointSlices, so Envoy looks up its name.
+// discoveryOf returns how Envoy finds the addresses of a backend, and the addresses that do
+// not change, separated by commas. Only a Service in a manifest can lack a ClusterIP
+// without being headless. Manifests seldom contain EndpointSlices, so Envoy looks up its
+// name. The addresses of a ServiceImport lead to other clusters, whose pods this cluster
+// need not know.
 func discoveryOf(b routing.Backend, conn connection) (clusterv3.Cluster_DiscoveryType, string) {
 	switch {
+	case b.IPs != "":
+		return clusterv3.Cluster_STATIC, b.IPs
 	case !b.Headless && b.ClusterIP == "":
 		return clusterv3.Cluster_STRICT_DNS, conn.dnsName
 	case b.UsesClusterIP(conn.http2):

@@ -6,10 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// ImportPrefix begins the name of every cluster for a ServiceImport.
-const ImportPrefix = "i."
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
+)
 
 // hashDigits is the length of the hash at the end of a cluster's name.
 const hashDigits = 16
@@ -19,10 +18,9 @@ const hashDigits = 16
 // cannot build the Gateway's routes.
 type ClusterName struct {
 	Name string
-	// IsImport reports whether the backend is a ServiceImport, and not a Service.
-	IsImport bool
-	Service  types.NamespacedName
-	// Port is the port number of the Service.
+	// Source is the Service or ServiceImport.
+	Source EndpointSource
+	// Port is the port number of the source.
 	Port int32
 }
 
@@ -34,7 +32,7 @@ func ParseClusterName(name string) (parsed ClusterName, ok bool) {
 		if rest, ok = strings.CutPrefix(name, ImportPrefix); !ok {
 			return ClusterName{}, false
 		}
-		parsed.IsImport = true
+		parsed.Source.Import = true
 	}
 	const parts = 4
 	split := strings.SplitN(rest, ".", parts+1)
@@ -46,7 +44,7 @@ func ParseClusterName(name string) (parsed ClusterName, ok bool) {
 		return ClusterName{}, false
 	}
 	parsed.Name, parsed.Port = name, int32(port)
-	parsed.Service = types.NamespacedName{Namespace: split[0], Name: split[1]}
+	parsed.Source.NamespacedName = types.NamespacedName{Namespace: split[0], Name: split[1]}
 	return parsed, true
 }
 
@@ -87,15 +85,31 @@ func (n ClusterName) EndpointsOf(service *corev1.Service, limit int) (e Endpoint
 		return EndpointsOf{}, false
 	}
 	for i := range service.Spec.Ports {
-		p := &service.Spec.Ports[i]
-		if p.Port != n.Port || p.Protocol != corev1.ProtocolTCP && p.Protocol != "" {
-			continue
+		if p := &service.Spec.Ports[i]; n.isPort(p.Port, p.Protocol) {
+			return n.endpointsOf(p.Name, service.Spec.IPFamilies, limit), true
 		}
-		e = EndpointsOf{Cluster: n.Name, Service: n.Service, PortName: p.Name, Limit: limit}
-		if len(service.Spec.IPFamilies) > 0 {
-			e.Family = service.Spec.IPFamilies[0]
-		}
-		return e, true
 	}
 	return EndpointsOf{}, false
+}
+
+// ImportedEndpointsOf is like [ClusterName.EndpointsOf] for a ServiceImport.
+func (n ClusterName) ImportedEndpointsOf(object *multicluster.ServiceImport, limit int) (e EndpointsOf, ok bool) {
+	for i := range object.Spec.Ports {
+		if p := &object.Spec.Ports[i]; n.isPort(p.Port, p.Protocol) {
+			return n.endpointsOf(p.Name, object.Spec.IPFamilies, limit), true
+		}
+	}
+	return EndpointsOf{}, false
+}
+
+func (n ClusterName) isPort(number int32, protocol corev1.Protocol) bool {
+	return number == n.Port && (protocol == corev1.ProtocolTCP || protocol == "")
+}
+
+func (n ClusterName) endpointsOf(portName string, families []corev1.IPFamily, limit int) EndpointsOf {
+	e := EndpointsOf{Cluster: n.Name, Service: n.Source.NamespacedName, Import: n.Source.Import, PortName: portName, Limit: limit}
+	if len(families) > 0 {
+		e.Family = families[0]
+	}
+	return e
 }

@@ -33,7 +33,7 @@ func TestClusterNames(t *testing.T) {
 	} {
 		got := ""
 		if parsed, ok := envoy.ParseClusterName(name); ok {
-			got = fmt.Sprintf("%s:%d %t", parsed.Service, parsed.Port, parsed.IsImport)
+			got = fmt.Sprintf("%s:%d %t", parsed.Source.NamespacedName, parsed.Port, parsed.Source.Import)
 			if parsed.Name != name {
 				t.Errorf("%q is parsed as %q", name, parsed.Name)
 			}
@@ -54,10 +54,10 @@ func FuzzClusterNames(f *testing.F) {
 			return
 		}
 		prefix := envoy.ClusterPrefix
-		if parsed.IsImport {
+		if parsed.Source.Import {
 			prefix = envoy.ImportPrefix
 		}
-		again := fmt.Sprintf("%s%s.%s.%d.%s", prefix, parsed.Service.Namespace, parsed.Service.Name, parsed.Port, name[len(name)-16:])
+		again := fmt.Sprintf("%s%s.%s.%d.%s", prefix, parsed.Source.Namespace, parsed.Source.Name, parsed.Port, name[len(name)-16:])
 		if again != name {
 			t.Errorf("%q is parsed as %+v", name, parsed)
 		}
@@ -73,7 +73,7 @@ func TestRenderedClusterNames(t *testing.T) {
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 	}}}}})
 	parsed, ok := envoy.ParseClusterName(r.Endpoints[0].Cluster)
-	if !ok || parsed.IsImport || parsed.Service != b.Service || parsed.Port != b.ServicePort {
+	if !ok || parsed.Source != (envoy.EndpointSource{NamespacedName: b.Service}) || parsed.Port != b.ServicePort {
 		t.Errorf("%q is parsed as %+v, %t", r.Endpoints[0].Cluster, parsed, ok)
 	}
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080, Name: "http"}}}}
@@ -103,7 +103,7 @@ func TestPortOfClusterName(t *testing.T) {
 		got := "none"
 		if e, ok := name.EndpointsOf(&corev1.Service{Spec: test.spec}, 7); ok {
 			got = e.PortName + " " + string(e.Family)
-			if e.Limit != 7 || e.Cluster != name.Name || e.Service != name.Service {
+			if e.Limit != 7 || e.Cluster != name.Name || e.Source() != name.Source {
 				t.Errorf("%s: got %+v", test.name, e)
 			}
 		}

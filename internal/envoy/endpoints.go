@@ -16,6 +16,8 @@ import (
 type EndpointsOf struct {
 	Cluster string
 	Service types.NamespacedName
+	// Import reports whether Service is the name of a ServiceImport.
+	Import bool
 	// PortName is the name of the Service port.
 	PortName string
 	// Family is the first IP family of the Service, or empty when its manifest names
@@ -23,6 +25,23 @@ type EndpointsOf struct {
 	Family corev1.IPFamily
 	// Limit is how many endpoints the cluster may have, or 0 for no limit.
 	Limit int
+}
+
+// Source names the Service or ServiceImport whose EndpointSlices contain the endpoints.
+func (e EndpointsOf) Source() EndpointSource { return EndpointSource{e.Service, e.Import} }
+
+// EndpointSource is a Service or a ServiceImport. Both can have the same name.
+type EndpointSource struct {
+	types.NamespacedName
+	Import bool
+}
+
+// String returns the name, and which kind it is unless it is a Service.
+func (s EndpointSource) String() string {
+	if s.Import {
+		return "ServiceImport " + s.NamespacedName.String()
+	}
+	return s.NamespacedName.String()
 }
 
 // The limits on endpoints. One EndpointSlice can have 1,000 addresses and 100 ports, and
@@ -61,29 +80,29 @@ type Assignment = endpointv3.ClusterLoadAssignment
 type Assignments map[string]*Assignment
 
 // Assign returns the endpoints for all clusters in [Resources.Endpoints]. endpointSlices
-// returns the EndpointSlices of a Service.
-func (r *Resources) Assign(endpointSlices func(service types.NamespacedName) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
+// returns the EndpointSlices of a Service or ServiceImport.
+func (r *Resources) Assign(endpointSlices func(EndpointSource) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
 	assignments := make(Assignments, len(r.Endpoints))
-	for service, clusters := range r.EndpointsByService() {
-		found, _ := Assign(clusters, endpointSlices(service), isReserved)
+	for source, clusters := range r.EndpointsBySource() {
+		found, _ := Assign(clusters, endpointSlices(source), isReserved)
 		maps.Copy(assignments, found)
 	}
 	return assignments
 }
 
-// EndpointsByService returns [Resources.Endpoints] by Service. The caller must not change
-// the map.
-func (r *Resources) EndpointsByService() map[types.NamespacedName][]EndpointsOf {
-	if r.byService == nil {
-		return groupByService(r.Endpoints) // not rendered
+// EndpointsBySource returns [Resources.Endpoints] by Service or ServiceImport. The caller
+// must not change the map.
+func (r *Resources) EndpointsBySource() map[EndpointSource][]EndpointsOf {
+	if r.bySource == nil {
+		return groupBySource(r.Endpoints) // not rendered
 	}
-	return r.byService
+	return r.bySource
 }
 
-func groupByService(all []EndpointsOf) map[types.NamespacedName][]EndpointsOf {
-	clusters := map[types.NamespacedName][]EndpointsOf{}
+func groupBySource(all []EndpointsOf) map[EndpointSource][]EndpointsOf {
+	clusters := map[EndpointSource][]EndpointsOf{}
 	for _, e := range all {
-		clusters[e.Service] = append(clusters[e.Service], e)
+		clusters[e.Source()] = append(clusters[e.Source()], e)
 	}
 	return clusters
 }

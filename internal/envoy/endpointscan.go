@@ -97,7 +97,7 @@ func (s *scan) inState(e EndpointsOf, state endpointState) (found []address, mor
 	seen, toRead := map[address]bool{}, e.maxRead()
 	for _, slice := range s.slices {
 		port, ok := slice.ports[e.PortName]
-		if !ok || slice.AddressType != addressType(e.Family) {
+		if !ok || slice.AddressType != s.addressType(e) {
 			continue
 		}
 		for i := 0; ; i++ {
@@ -162,9 +162,12 @@ func stateOf(e *discoveryv1.Endpoint) endpointState {
 	}
 }
 
-// addressType returns the EndpointSlice address type for a family. IPv4 is the default.
-func addressType(family corev1.IPFamily) discoveryv1.AddressType {
-	if family == corev1.IPv6Protocol {
+// addressType returns the address type of the EndpointSlices with the cluster's endpoints.
+// IPv4 is the default. A ServiceImport need not name its IP families, so that it has IPv6
+// if none of its EndpointSlices has IPv4.
+func (s *scan) addressType(e EndpointsOf) discoveryv1.AddressType {
+	isIPv4 := func(slice *scannedSlice) bool { return slice.AddressType == discoveryv1.AddressTypeIPv4 }
+	if e.Family == corev1.IPv6Protocol || e.Import && e.Family == "" && !slices.ContainsFunc(s.slices, isIPv4) {
 		return discoveryv1.AddressTypeIPv6
 	}
 	return discoveryv1.AddressTypeIPv4

@@ -45,7 +45,7 @@ func largeService() (*envoy.Resources, []*discoveryv1.EndpointSlice) {
 
 // assign returns how many endpoints there are, and how many addresses were read for them.
 func assign(r *envoy.Resources, endpointSlices []*discoveryv1.EndpointSlice) (endpoints, read int) {
-	assignments := r.Assign(func(types.NamespacedName) []*discoveryv1.EndpointSlice { return endpointSlices }, func(string) bool {
+	assignments := r.Assign(func(envoy.EndpointSource) []*discoveryv1.EndpointSlice { return endpointSlices }, func(string) bool {
 		read++
 		return false
 	})

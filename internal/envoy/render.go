@@ -3,7 +3,6 @@ package envoy
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -25,7 +24,7 @@ type Resources struct {
 	ByName []routing.Backend
 
 	byContent map[clusterContent]*clusterv3.Cluster
-	byService map[types.NamespacedName][]EndpointsOf
+	bySource  map[EndpointSource][]EndpointsOf
 	// kept are the routes that a hostname with the placement [Kept] had when its Access changed.
 	// A route that it has lost since then returns 403.
 	kept map[string][]*routev3.Route

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -23,6 +24,10 @@ type backendResolver struct {
 	slices       map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	capabilities routing.Capabilities
 	isReserved   func(ip string) bool
+	imports      map[types.NamespacedName]*multicluster.ServiceImport
+	importSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// noImports reports whether the cluster has no ServiceImports.
+	noImports bool
 	// envoy has the capabilities of Envoy if the data plane has ingress rules, or nil.
 	envoy *routing.Capabilities
 	// addresses is the setting connector.envoy.backends.
@@ -34,6 +39,8 @@ type backendResolver struct {
 	policies map[types.NamespacedName]string
 	// refused are the problems with addresses, or nil.
 	refused map[types.NamespacedName]*Problem
+	// importedBackends are the ServiceImports that references name.
+	importedBackends map[types.NamespacedName]*importedBackend
 }
 
 type servicePortKey struct {
@@ -50,23 +57,34 @@ type resolvedBackend struct {
 func newBackendResolver(s *Snapshot, permitted grants, c routing.Capabilities, addresses v1alpha1.BackendAddresses) backendResolver {
 	return backendResolver{
 		grants: permitted, services: s.Services, slices: s.EndpointSlices, capabilities: c, isReserved: s.isReserved, addresses: addresses,
+		imports: s.ServiceImports, importSlices: s.ImportedSlices, noImports: s.NoServiceImports,
 		resolved: map[servicePortKey]resolvedBackend{}, ports: map[types.NamespacedName]*servicePorts{},
 		policies: map[types.NamespacedName]string{}, refused: map[types.NamespacedName]*Problem{},
+		importedBackends: map[types.NamespacedName]*importedBackend{},
 	}
 }
 
-// resolve returns the Service port that ref names in the route, or
-// why the reference does not resolve.
+// resolve returns the port that ref names in the route, or why the reference does not
+// resolve.
 func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Route) (routing.Backend, *Problem) {
-	if group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service"); group != "" || kind != "Service" {
-		return routing.Backend{}, routeProblem(conditions.ReasonInvalidKind, "backend %q has kind %s in group %q; only Services of the core group are supported", ref.Name, kind, group)
+	group, kind := string(ptr.Deref(ref.Group, "")), string(ptr.Deref(ref.Kind, "Service"))
+	isImport := group == multicluster.GroupName && kind == multicluster.KindServiceImport
+	if !isImport && (group != "" || kind != "Service") {
+		return routing.Backend{}, routeProblem(conditions.ReasonInvalidKind,
+			"backend %q has kind %s in group %q; only Services of the core group and ServiceImports of the group %s are supported", ref.Name, kind, group, multicluster.GroupName)
 	}
 	name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
-	if !r.grants.permits(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
-		// The grant is checked before the Service is read. The message must not
-		// reveal whether the Service exists.
+	if isImport && r.noImports {
+		return routing.Backend{}, missingCRD(name)
+	}
+	if !r.grants.permits(referrer{route.Kind, route.Namespace}, target{group, kind, name.Namespace, name.Name}) {
+		// The grant is checked before the object is read. The message must not reveal
+		// whether the object exists.
 		return routing.Backend{}, routeProblem(conditions.ReasonRefNotPermitted,
-			"Service %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q", name, route.Kind, route.Namespace)
+			"%s %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q", kind, name, route.Kind, route.Namespace)
+	}
+	if isImport {
+		return r.resolveImport(name, ptr.Deref(ref.Port, 0))
 	}
 	key := servicePortKey{name, ptr.Deref(ref.Port, 0)}
 	found, ok := r.resolved[key]
@@ -94,14 +112,14 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound, "Service %s does not exist", name)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return routing.Backend{}, routeProblem(conditions.ReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host", name)
+		return routing.Backend{}, routeProblem(conditions.ReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host, such as one inside the cluster. For a host outside the cluster, see docs/guides/outside-hosts.md", name)
 	}
 	ports := r.portsOf(name, service)
 	port := ports.byNumber[number]
 	if port == nil {
 		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
 	}
-	protocol, problem := r.protocol(name, port)
+	protocol, problem := r.protocol("Service", name, port.Port, port.AppProtocol)
 	if problem != nil {
 		return routing.Backend{}, problem
 	}
@@ -126,16 +144,16 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	return backend, nil
 }
 
-// protocol maps the port's appProtocol (KEP-3726) to a protocol that the data plane
+// protocol maps a port's appProtocol (KEP-3726) to a protocol that the data plane
 // supports.
-func (r backendResolver) protocol(name types.NamespacedName, port *corev1.ServicePort) (routing.Protocol, *Problem) {
-	appProtocol := ptr.Deref(port.AppProtocol, "")
+func (r backendResolver) protocol(kind string, name types.NamespacedName, port int32, written *string) (routing.Protocol, *Problem) {
+	appProtocol := ptr.Deref(written, "")
 	if p := appProtocols[appProtocol]; slices.Contains(r.capabilities.Protocols, p) {
 		return p, nil
 	}
-	problem := routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, appProtocol)
+	problem := routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of %s %s has appProtocol %q, which a tunnel does not support", port, kind, name, appProtocol)
 	if p, known := appProtocols[appProtocol]; known && r.envoy != nil && slices.Contains(r.envoy.Protocols, p) {
-		problem = routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of Service %s has appProtocol %q, which is not supported by ingress rules. %s", port.Port, name, appProtocol, remedyEnvoy)
+		problem = routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of %s %s has appProtocol %q, which is not supported by ingress rules. %s", port, kind, name, appProtocol, remedyEnvoy)
 	}
 	return 0, problem
 }

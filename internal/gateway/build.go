@@ -20,6 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -61,6 +62,12 @@ type Snapshot struct {
 	Services map[types.NamespacedName]*corev1.Service
 	// EndpointSlices are the EndpointSlices for Services, by Service name.
 	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// ServiceImports are the ServiceImports that backendRefs name in the same routes, and
+	// ImportedSlices their EndpointSlices.
+	ServiceImports map[types.NamespacedName]*multicluster.ServiceImport
+	ImportedSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// NoServiceImports reports whether the cluster has no CRD for ServiceImports.
+	NoServiceImports bool
 	// Reserved are the canonical addresses of connectors and of the controller. No backend
 	// may have them.
 	Reserved map[string]bool

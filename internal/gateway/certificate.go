@@ -185,5 +185,5 @@ func secretsOfListener(l *Listener) []types.NamespacedName {
 func (l *Listener) referrer() referrer { return referrer{l.Owner.Kind, l.Owner.Namespace} }
 
 func secretTarget(name types.NamespacedName) target {
-	return target{"Secret", name.Namespace, name.Name}
+	return target{"", "Secret", name.Namespace, name.Name}
 }

@@ -151,7 +151,7 @@ func TestEndpointsAreLimited(t *testing.T) {
 		c.addRoute("team", "", 1, "").Spec.Rules[0].BackendRefs[0].Port = &port.Port
 	}
 	resources, endpoints := envoy.Render(gateway.Build(c.Snapshot, envoyOptions()).Table), 0
-	assignments := resources.Assign(func(types.NamespacedName) []*discoveryv1.EndpointSlice { return []*discoveryv1.EndpointSlice{slice} }, func(string) bool { return false })
+	assignments := resources.Assign(func(envoy.EndpointSource) []*discoveryv1.EndpointSlice { return []*discoveryv1.EndpointSlice{slice} }, func(string) bool { return false })
 	for _, assignment := range assignments {
 		for _, locality := range assignment.Endpoints {
 			endpoints += len(locality.LbEndpoints)

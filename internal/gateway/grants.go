@@ -40,9 +40,9 @@ type referrer struct {
 	kind, namespace string
 }
 
-// target is the core API group object that a reference names.
+// target is the object that a reference names.
 type target struct {
-	kind, namespace, name string
+	group, kind, namespace, name string
 }
 
 // permits reports whether the reference is permitted. A reference within a namespace
@@ -59,7 +59,7 @@ func (g grants) permits(from referrer, to target) bool {
 		targets = permittedTargets(g.byScope[scope])
 		g.targets[scope] = targets
 	}
-	return targets[to] || targets[target{kind: to.kind, namespace: to.namespace}]
+	return targets[to] || targets[target{group: to.group, kind: to.kind, namespace: to.namespace}]
 }
 
 // permittedTargets returns the targets in the grants. A target without a name stands for
@@ -70,9 +70,7 @@ func permittedTargets(objects []*gatewayv1beta1.ReferenceGrant) map[target]bool 
 	targets := map[target]bool{}
 	for _, object := range objects {
 		for _, to := range object.Spec.To {
-			if to.Group == "" {
-				targets[target{string(to.Kind), object.Namespace, string(ptr.Deref(to.Name, ""))}] = true
-			}
+			targets[target{string(to.Group), string(to.Kind), object.Namespace, string(ptr.Deref(to.Name, ""))}] = true
 		}
 	}
 	return targets

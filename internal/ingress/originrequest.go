@@ -29,9 +29,9 @@ func newRuleSettings(t *routing.Table) ruleSettings {
 // or nil when the tunnel settings apply unchanged. A rule that answers with a status has
 // no origin, but still requires access.
 func (s ruleSettings) originRequest(e *routing.Entry, hostname string) *provider.OriginRequest {
-	hasOrigin, isGRPC := e.Action.Forward != nil, e.Source.Route.Kind == routing.KindGRPCRoute
+	hasOrigin, isGRPC, serverName := e.Action.Forward != nil, e.Source.Route.Kind == routing.KindGRPCRoute, s.serverName(e)
 	access := s.rendered[s.access.Of(hostname)]
-	if access == nil && (!hasOrigin || e.OriginRequest == nil && !isGRPC) {
+	if access == nil && (!hasOrigin || e.OriginRequest == nil && !isGRPC && serverName == "") {
 		return nil // avoids an allocation for most rules
 	}
 	var rendered provider.OriginRequest
@@ -39,10 +39,31 @@ func (s ruleSettings) originRequest(e *routing.Entry, hostname string) *provider
 		rendered = renderOriginRequest(s.withRequiredFields(e.OriginRequest, isGRPC))
 	}
 	rendered.Access = access
+	if serverName != "" {
+		rendered.OriginServerName = serverName
+	}
 	if rendered == (provider.OriginRequest{}) {
 		return nil
 	}
 	return &rendered
+}
+
+// serverName returns the name that the certificate of an entry's backend must have, or ""
+// when the connector determines it from the backend's URL and the settings. The URL of a
+// ServiceImport contains an address.
+func (s ruleSettings) serverName(e *routing.Entry) string {
+	if e.Action.Forward == nil {
+		return ""
+	}
+	b := e.Action.Forward.Backends[0].Backend
+	if !b.Import || b.Protocol != routing.ProtocolHTTPS {
+		return ""
+	}
+	merged := ptr.Deref(settings.MergeOriginRequests(e.OriginRequest, s.tunnel), v1alpha1.OriginRequest{})
+	if ptr.Deref(merged.OriginServerName, "") != "" || isTrue(merged.MatchSNIToHost) {
+		return ""
+	}
+	return b.DNSName("")
 }
 
 // withRequiredFields adds the fields to an override that it requires to take effect:

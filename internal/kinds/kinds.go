@@ -53,6 +53,10 @@ type Kind struct {
 	WatchMetadata bool
 	// Plan is how a plan reads the objects.
 	Plan PlanRead
+	// Versions are the versions in which the objects can be read, the newest first. They are
+	// empty for a kind that is read only in the version of GVK. A kind with versions is
+	// optional: the cluster need not have it.
+	Versions []string
 
 	api    api
 	object Object
@@ -103,6 +107,18 @@ func (k Kind) GVK() schema.GroupVersionKind {
 	return k.api.version.WithKind(reflect.TypeOf(k.object).Elem().Name())
 }
 
+// GVKs returns the versions in which the kind can be read, the newest first.
+func (k Kind) GVKs() []schema.GroupVersionKind {
+	if !k.IsOptional() {
+		return []schema.GroupVersionKind{k.GVK()}
+	}
+	all := make([]schema.GroupVersionKind, len(k.Versions))
+	for i, version := range k.Versions {
+		all[i] = k.GVK().GroupKind().WithVersion(version)
+	}
+	return all
+}
+
 // Resource returns the kind's API resource.
 func (k Kind) Resource() schema.GroupResource {
 	return schema.GroupResource{Group: k.api.version.Group, Resource: strings.ToLower(k.Plural)}
@@ -110,6 +126,12 @@ func (k Kind) Resource() schema.GroupResource {
 
 // HasCRD reports whether a CRD defines the kind. The CRD must be installed.
 func (k Kind) HasCRD() bool { return k.api.custom }
+
+// IsOptional reports whether clusters need not have the kind.
+func (k Kind) IsOptional() bool { return len(k.Versions) > 0 }
+
+// IsRequired reports whether every cluster must have the kind.
+func (k Kind) IsRequired() bool { return !k.IsOptional() }
 
 // InManifests reports whether manifests can contain objects of the kind.
 func (k Kind) InManifests() bool { return k.Plan == Listed || k.Plan == OnDemand }

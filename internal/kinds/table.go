@@ -13,19 +13,21 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 var (
-	gatewayAPI     = api{version: schema.GroupVersion(gatewayv1.GroupVersion), install: gatewayv1.Install, custom: true}
-	gatewayBetaAPI = api{version: schema.GroupVersion(gatewayv1beta1.GroupVersion), install: gatewayv1beta1.Install, custom: true}
-	projectAPI     = api{version: v1alpha1.GroupVersion, install: v1alpha1.Install, custom: true}
-	coreAPI        = api{version: corev1.SchemeGroupVersion, install: corev1.AddToScheme}
-	discoveryAPI   = api{version: discoveryv1.SchemeGroupVersion, install: discoveryv1.AddToScheme}
-	extensionsAPI  = api{version: apiextensionsv1.SchemeGroupVersion, install: apiextensionsv1.AddToScheme}
-	appsAPI        = api{version: appsv1.SchemeGroupVersion, install: appsv1.AddToScheme}
-	autoscalingAPI = api{version: autoscalingv2.SchemeGroupVersion, install: autoscalingv2.AddToScheme}
-	networkingAPI  = api{version: networkingv1.SchemeGroupVersion, install: networkingv1.AddToScheme}
-	policyAPI      = api{version: policyv1.SchemeGroupVersion, install: policyv1.AddToScheme}
+	gatewayAPI      = api{version: schema.GroupVersion(gatewayv1.GroupVersion), install: gatewayv1.Install, custom: true}
+	gatewayBetaAPI  = api{version: schema.GroupVersion(gatewayv1beta1.GroupVersion), install: gatewayv1beta1.Install, custom: true}
+	projectAPI      = api{version: v1alpha1.GroupVersion, install: v1alpha1.Install, custom: true}
+	coreAPI         = api{version: corev1.SchemeGroupVersion, install: corev1.AddToScheme}
+	discoveryAPI    = api{version: discoveryv1.SchemeGroupVersion, install: discoveryv1.AddToScheme}
+	multiclusterAPI = api{version: multicluster.GroupVersion, install: multicluster.Install}
+	extensionsAPI   = api{version: apiextensionsv1.SchemeGroupVersion, install: apiextensionsv1.AddToScheme}
+	appsAPI         = api{version: appsv1.SchemeGroupVersion, install: appsv1.AddToScheme}
+	autoscalingAPI  = api{version: autoscalingv2.SchemeGroupVersion, install: autoscalingv2.AddToScheme}
+	networkingAPI   = api{version: networkingv1.SchemeGroupVersion, install: networkingv1.AddToScheme}
+	policyAPI       = api{version: policyv1.SchemeGroupVersion, install: policyv1.AddToScheme}
 )
 
 // The kinds. Messages name them in this order.
@@ -50,7 +52,11 @@ var (
 	Namespace     = declare(coreAPI, Kind{Plural: "Namespaces", ClusterScoped: true, Plan: Listed, object: &corev1.Namespace{}, list: &corev1.NamespaceList{}})
 	Service       = declare(coreAPI, Kind{Plural: "Services", Plan: Listed, object: &corev1.Service{}, list: &corev1.ServiceList{}})
 	EndpointSlice = declare(discoveryAPI, Kind{Plural: "EndpointSlices", Plan: OnDemand, object: &discoveryv1.EndpointSlice{}})
-	Secret        = declare(coreAPI, Kind{Plural: "Secrets", WatchMetadata: true, Plan: OnDemand, object: &corev1.Secret{}})
+	// ServiceImport is read in the newest version that the cluster serves.
+	ServiceImport = declare(multiclusterAPI, Kind{
+		Plural: "ServiceImports", Plan: Listed, Versions: multicluster.Versions(), object: &multicluster.ServiceImport{}, list: &multicluster.ServiceImportList{},
+	})
+	Secret = declare(coreAPI, Kind{Plural: "Secrets", WatchMetadata: true, Plan: OnDemand, object: &corev1.Secret{}})
 
 	CustomResourceDefinition = declare(extensionsAPI, Kind{
 		Plural: "CustomResourceDefinitions", ClusterScoped: true, WatchMetadata: true, Plan: Metadata, object: &apiextensionsv1.CustomResourceDefinition{},

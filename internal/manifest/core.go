@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,9 +22,13 @@ import (
 // coreKind returns the loader for a kind that is built into the API server.
 func coreKind(of kinds.Kind) func() (kind, error) {
 	k := kind{stored: of.GVK(), served: []string{of.GVK().Version}, namespaced: !of.ClusterScoped}
+	decode := decodeStrict
+	if of.IsOptional() {
+		k.served, decode = of.Versions, decodeKnown
+	}
 	k.decode = func(u *unstructured.Unstructured) (client.Object, []error) {
 		object := of.New()
-		if errs := decodeStrict(u, object); len(errs) > 0 {
+		if errs := decode(u, object); len(errs) > 0 {
 			return nil, errs
 		}
 		errs := apivalidation.ValidateObjectMetaAccessor(object, k.namespaced, nameValidation(object), field.NewPath("metadata"))
@@ -53,6 +58,15 @@ func decodeStrict(u *unstructured.Unstructured, object client.Object) []error {
 		return []error{err}
 	}
 	return fieldErrors(unknown, unknownField)
+}
+
+// decodeKnown decodes the fields of u that decisions read, and ignores the others: they
+// depend on the version that the cluster has.
+func decodeKnown(u *unstructured.Unstructured, object client.Object) []error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
+		return []error{err}
+	}
+	return nil
 }
 
 // applyDefaults applies the API server's defaults and checks that routing depends on,

@@ -115,7 +115,7 @@ func describeAction(a *routing.Action, clusterDomain string) string {
 func describeBackends(backends []routing.WeightedBackend, clusterDomain string) string {
 	all := make([]string, len(backends))
 	for i, b := range backends {
-		all[i] = b.Backend.URL(clusterDomain)
+		all[i] = b.Backend.Describe(clusterDomain)
 		if b.Status != 0 {
 			all[i] = fmt.Sprintf("status %d", b.Status)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -40,7 +39,7 @@ func (p *Plan) RenderEnvoy(ctx context.Context, objects client.Reader) error {
 		return err
 	}
 	isReserved := func(string) bool { return false } // a plan does not know the addresses of connectors
-	assignments := resources.Assign(func(service types.NamespacedName) []*discoveryv1.EndpointSlice { return endpoints[service] }, isReserved)
+	assignments := resources.Assign(func(source envoy.EndpointSource) []*discoveryv1.EndpointSlice { return endpoints[source] }, isReserved)
 	rendered := &envoyOutput{}
 	if rendered.static, err = envoy.EncodeStatic(resources, assignments); err != nil {
 		return err
@@ -51,11 +50,11 @@ func (p *Plan) RenderEnvoy(ctx context.Context, objects client.Reader) error {
 	for _, b := range resources.ByName {
 		rendered.byName = append(rendered.byName, b.Service.String())
 	}
-	reported := map[types.NamespacedName]bool{}
+	reported := map[envoy.EndpointSource]bool{}
 	for _, e := range resources.Endpoints {
-		if assignments.IsEmpty(e.Cluster) && !reported[e.Service] {
-			reported[e.Service] = true
-			rendered.unready = append(rendered.unready, e.Service.String())
+		if assignments.IsEmpty(e.Cluster) && !reported[e.Source()] {
+			reported[e.Source()] = true
+			rendered.unready = append(rendered.unready, e.Source().String())
 		}
 	}
 	p.envoy = rendered
@@ -109,18 +108,22 @@ func (g *Gateway) howToUseEnvoy() string {
 	return fmt.Sprintf("set spec.dataPlane to Envoy in a TunnelConfiguration, and name it in spec.parametersRef of GatewayClass %s", g.class.Name)
 }
 
-// readEndpoints returns the EndpointSlices of the Services.
-func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.EndpointsOf) (map[types.NamespacedName][]*discoveryv1.EndpointSlice, error) {
-	found := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+// readEndpoints returns the EndpointSlices of the Services and ServiceImports.
+func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.EndpointsOf) (map[envoy.EndpointSource][]*discoveryv1.EndpointSlice, error) {
+	found := map[envoy.EndpointSource][]*discoveryv1.EndpointSlice{}
 	for _, e := range all {
-		if _, ok := found[e.Service]; ok {
+		if _, ok := found[e.Source()]; ok {
 			continue
 		}
-		endpointSlices, err := state.Endpoints(ctx, objects, e.Service)
+		read := state.Endpoints
+		if e.Import {
+			read = state.ImportEndpoints
+		}
+		endpointSlices, err := read(ctx, objects, e.Service)
 		if err != nil {
 			return nil, err
 		}
-		found[e.Service] = endpointSlices
+		found[e.Source()] = endpointSlices
 	}
 	return found, nil
 }

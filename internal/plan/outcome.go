@@ -106,7 +106,7 @@ func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request
 	}
 	shares := make([]Share, len(backends))
 	for i, b := range backends {
-		shares[i] = Share{Backend: b.Backend.URL(clusterDomain), Percent: int(int64(b.Weight) * 100 / total)}
+		shares[i] = Share{Backend: b.Backend.Describe(clusterDomain), Percent: int(int64(b.Weight) * 100 / total)}
 		if b.Status != 0 {
 			shares[i].Backend = fmt.Sprintf("status %d", b.Status)
 		}
@@ -134,7 +134,7 @@ func requestChanges(f *routing.Filters, describePath func(*routing.PathChange) s
 	}
 	changes = append(changes, headerChanges("request", f.Request)...)
 	for _, m := range f.Mirrors {
-		changes = append(changes, fmt.Sprintf("%d/%d of the requests mirrored to %s", m.Numerator, m.Denominator, m.Backend.URL(clusterDomain)))
+		changes = append(changes, fmt.Sprintf("%d/%d of the requests mirrored to %s", m.Numerator, m.Denominator, m.Backend.Describe(clusterDomain)))
 	}
 	return changes
 }

@@ -2,10 +2,13 @@ package routing
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 // Action is what happens to a request. Exactly one of Status, Redirect and Forward
@@ -116,9 +119,14 @@ func (p Protocol) String() string {
 	}
 }
 
-// Backend is a Service port.
+// Backend is a port of a Service or of a ServiceImport.
 type Backend struct {
 	Service types.NamespacedName
+	// Import reports whether Service is the name of a ServiceImport.
+	Import bool
+	// IPs are the canonical addresses of a ServiceImport, with the IP version of the first
+	// and separated by commas. They are empty when its EndpointSlices contain the addresses.
+	IPs string
 	// Port is the Service port. For a headless Service, it is the pod port, because the
 	// Service name resolves to the pods.
 	Port     int32
@@ -143,9 +151,33 @@ type Backend struct {
 }
 
 // URL returns the backend's URL in a cluster with the DNS domain. The scheme is the
-// protocol.
+// protocol. The URL of a ServiceImport with addresses contains the first one, because its
+// name would resolve to whatever address a tenant has written since.
 func (b Backend) URL(clusterDomain string) string {
-	return b.Protocol.String() + "://" + b.Service.Name + "." + b.Service.Namespace + ".svc." + clusterDomain + ":" + strconv.Itoa(int(b.Port))
+	host := b.DNSName(clusterDomain)
+	if ip, _, _ := strings.Cut(b.IPs, ","); ip != "" {
+		host = ip
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]" // an IPv6 address
+	}
+	return b.Protocol.String() + "://" + host + ":" + strconv.Itoa(int(b.Port))
+}
+
+// DNSName returns the backend's name in a cluster with the DNS domain.
+func (b Backend) DNSName(clusterDomain string) string {
+	if b.Import {
+		clusterDomain = multicluster.DNSDomain
+	}
+	return b.Service.Name + "." + b.Service.Namespace + ".svc." + clusterDomain
+}
+
+// Describe returns the backend's URL, and which ServiceImport it is.
+func (b Backend) Describe(clusterDomain string) string {
+	if b.Import {
+		return b.URL(clusterDomain) + " (ServiceImport " + b.Service.String() + ")"
+	}
+	return b.URL(clusterDomain)
 }
 
 // HeaderChanges are applied in the order Remove, Set, Add.

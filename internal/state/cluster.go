@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 // Cluster is a cluster that is read once and never changed.
@@ -46,8 +47,10 @@ func Connect(c *rest.Config) (client.WithWatch, error) {
 		if k.ClusterScoped {
 			scope = meta.RESTScopeRoot
 		}
-		resource := k.GVK().GroupVersion().WithResource(k.Resource().Resource)
-		mapper.AddSpecific(k.GVK(), resource, resource, scope)
+		for _, gvk := range k.GVKs() {
+			resource := gvk.GroupVersion().WithResource(k.Resource().Resource)
+			mapper.AddSpecific(gvk, resource, resource, scope)
+		}
 	}
 	live, err := client.NewWithWatch(c, client.Options{Scheme: manifest.Scheme(), Mapper: mapper})
 	if err != nil {
@@ -66,24 +69,31 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	if err != nil {
 		return nil, err
 	}
-	set = withoutTunnels(set)
-	unchanged := slices.Clone(listed)
-	source, err := newClusterSource(c.Live, c.ControllerName, overlay(listed, set.Objects), set)
+	imports, served, err := c.listImports(ctx)
 	if err != nil {
 		return nil, err
 	}
-	source.unchanged, source.live, source.controller = unchanged, c.Live, c.ControllerName
+	listed = append(listed, imports...)
+	set = withoutTunnels(set)
+	unchanged := slices.Clone(listed)
+	source, err := newClusterSource(c.Live, c.ControllerName, served, overlay(listed, set.Objects), set)
+	if err != nil {
+		return nil, err
+	}
+	source.unchanged, source.live, source.controller, source.servesImports = unchanged, c.Live, c.ControllerName, served
 	return source, nil
 }
 
 // newClusterSource returns a source with the objects. It reads Secrets and
 // EndpointSlices from live.
-func newClusterSource(live client.Reader, controller gatewayv1.GatewayController, objects []client.Object, set *manifest.Set) (*Source, error) {
+func newClusterSource(live client.Reader, controller gatewayv1.GatewayController, servesImports bool, objects []client.Object, set *manifest.Set) (*Source, error) {
 	memory, err := NewMemory(append(slices.Clone(objects), missingNamespaces(objects)...), Indexes(controller))
 	if err != nil {
 		return nil, err
 	}
-	source := newSource(&liveReader{Memory: memory, live: live, endpointSlices: map[string]map[string][]discoveryv1.EndpointSlice{}}, objects, set)
+	source := newSource(&liveReader{
+		Memory: memory, live: live, noServiceImports: !servesImports, endpointSlices: map[string]map[indexed][]discoveryv1.EndpointSlice{},
+	}, objects, set)
 	source.Live = true
 	return source, nil
 }
@@ -118,7 +128,7 @@ func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 	var errs []error
 	var forbidden []string
 	user := ""
-	for _, kind := range kinds.Select(func(k kinds.Kind) bool { return k.Plan == kinds.Listed }) {
+	for _, kind := range kinds.Select(func(k kinds.Kind) bool { return k.Plan == kinds.Listed && k.IsRequired() }) {
 		found, err := c.list(ctx, kind)
 		switch {
 		case err == nil:
@@ -158,13 +168,48 @@ func (c Cluster) list(ctx context.Context, kind kinds.Kind) ([]client.Object, er
 	if kind.OwnNamespace {
 		namespace = c.ControllerNamespace
 	}
+	found, err := c.listPages(ctx, namespace, func() client.ObjectList { return kind.NewList() })
+	if err != nil {
+		return nil, listError(kind, err)
+	}
+	return found, nil
+}
+
+// listImports lists the ServiceImports in the newest version that the cluster serves. It
+// returns false if the cluster serves none.
+func (c Cluster) listImports(ctx context.Context) (all []client.Object, served bool, err error) {
+	if c.Progress != nil {
+		defer c.Progress("reading " + kinds.ServiceImport.Plural + " from the cluster")()
+	}
+	for _, gvk := range kinds.ServiceImport.GVKs() {
+		found, err := c.listPages(ctx, "", func() client.ObjectList {
+			page := &unstructured.UnstructuredList{}
+			page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			return page
+		})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, false, listError(kinds.ServiceImport, err)
+		}
+		for _, object := range found {
+			all = append(all, multicluster.FromUnstructured(object.(*unstructured.Unstructured).Object))
+		}
+		return all, true, nil
+	}
+	return nil, false, nil
+}
+
+// listPages lists objects page by page.
+func (c Cluster) listPages(ctx context.Context, namespace string, newList func() client.ObjectList) ([]client.Object, error) {
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		page := kind.NewList()
+		page := newList()
 		return page, c.Live.List(ctx, page, &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue})
 	})
 	list, _, err := pages.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, listError(kind, err)
+		return nil, err
 	}
 	var found []client.Object
 	err = meta.EachListItem(list, func(o runtime.Object) error {
@@ -182,78 +227,4 @@ func listError(kind kinds.Kind, err error) error {
 	default:
 		return fmt.Errorf("read %s from the cluster: %w", kind.Plural, err)
 	}
-}
-
-// liveReader reads Secrets and EndpointSlices from manifests and the API server, and all
-// other objects from memory.
-type liveReader struct {
-	*Memory
-	live client.Reader
-	// endpointSlices are the EndpointSlices in the cluster, by namespace and then by
-	// Service. A plan needs those of most Services in a namespace, so that one request for
-	// each namespace is faster than one for each Service.
-	endpointSlices map[string]map[string][]discoveryv1.EndpointSlice
-}
-
-// Get implements client.Reader.
-func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	err := r.Memory.Get(ctx, key, object, opts...)
-	if _, secret := object.(*corev1.Secret); secret && apierrors.IsNotFound(err) {
-		return r.live.Get(ctx, key, object, opts...)
-	}
-	return err
-}
-
-// List implements client.Reader. EndpointSlices can be selected only by [IndexService].
-func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	endpointSlices, ok := list.(*discoveryv1.EndpointSliceList)
-	if !ok {
-		return r.Memory.List(ctx, list, opts...)
-	}
-	found, err := r.listEndpointSlices(ctx, opts)
-	if err != nil {
-		return err
-	}
-	if err := r.Memory.List(ctx, endpointSlices, opts...); err != nil {
-		return err
-	}
-	for i := range found {
-		// An EndpointSlice from a manifest replaces the one in the cluster, even if its
-		// labels do not match.
-		err := r.Memory.Get(ctx, client.ObjectKeyFromObject(&found[i]), &discoveryv1.EndpointSlice{})
-		if apierrors.IsNotFound(err) {
-			endpointSlices.Items = append(endpointSlices.Items, found[i])
-		}
-	}
-	return nil
-}
-
-// errSelection is a bug in the caller of [liveReader.List].
-var errSelection = errors.New("EndpointSlices can be selected only by their Service")
-
-// listEndpointSlices returns a Service's EndpointSlices in the cluster.
-func (r *liveReader) listEndpointSlices(ctx context.Context, opts []client.ListOption) ([]discoveryv1.EndpointSlice, error) {
-	o := (&client.ListOptions{}).ApplyOptions(opts)
-	if o.FieldSelector == nil {
-		return nil, errSelection
-	}
-	service, ok := o.FieldSelector.RequiresExactMatch(IndexService)
-	if !ok {
-		return nil, errSelection
-	}
-	namespace, name, _ := strings.Cut(service, "/")
-	byService, ok := r.endpointSlices[namespace]
-	if !ok {
-		var found discoveryv1.EndpointSliceList
-		if err := r.live.List(ctx, &found, client.InNamespace(namespace), client.HasLabels{discoveryv1.LabelServiceName}); err != nil {
-			return nil, fmt.Errorf("list the EndpointSlices of namespace %s: %w", namespace, err)
-		}
-		byService = map[string][]discoveryv1.EndpointSlice{}
-		for i := range found.Items {
-			label := found.Items[i].Labels[discoveryv1.LabelServiceName]
-			byService[label] = append(byService[label], found.Items[i])
-		}
-		r.endpointSlices[namespace] = byService
-	}
-	return byService[name], nil
 }

@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
@@ -39,6 +41,8 @@ type apiServer struct {
 	pagesUntilExpiry int
 	gets             []string
 	lists            []string
+	// importVersions are the versions of ServiceImports that the server serves.
+	importVersions []string
 }
 
 func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
@@ -52,6 +56,9 @@ func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, object client
 }
 
 func (s *apiServer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if page, ok := list.(*unstructured.UnstructuredList); ok {
+		return s.listImports(ctx, page)
+	}
 	s.lists = append(s.lists, typeName(list))
 	var o client.ListOptions
 	if o.ApplyOptions(opts); o.FieldSelector != nil {
@@ -66,6 +73,32 @@ func (s *apiServer) List(ctx context.Context, list client.ObjectList, opts ...cl
 		return err
 	}
 	return s.paginate(list, opts)
+}
+
+// listImports lists the ServiceImports if the server serves the version.
+func (s *apiServer) listImports(ctx context.Context, page *unstructured.UnstructuredList) error {
+	version := page.GroupVersionKind().Version
+	s.lists = append(s.lists, page.GroupVersionKind().Kind+" "+version)
+	if s.fail != nil {
+		if err := s.fail(client.ObjectKey{}, page); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(s.importVersions, version) {
+		return apierrors.NewNotFound(schema.GroupResource{}, "")
+	}
+	var imports multicluster.ServiceImportList
+	if err := s.Memory.List(ctx, &imports); err != nil {
+		return err
+	}
+	for i := range imports.Items {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&imports.Items[i])
+		if err != nil {
+			return err
+		}
+		page.Items = append(page.Items, unstructured.Unstructured{Object: content})
+	}
+	return nil
 }
 
 // paginate reduces a list to one page.
@@ -163,6 +196,7 @@ func TestFromClusterListsEachKindOnce(t *testing.T) {
 	want := []string{
 		"*v1.GatewayClassList", "*v1.GatewayList", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.GRPCRouteList",
 		"*v1beta1.ReferenceGrantList", "*v1alpha1.TunnelConfigurationList", "*v1alpha1.TunnelList", "*v1.NamespaceList", "*v1.ServiceList",
+		"ServiceImportList v1", "ServiceImportList v1beta1", "ServiceImportList v1alpha1", // the newest version that is served
 	}
 	if diff := cmp.Diff(want, server.lists); diff != "" {
 		t.Errorf("lists differ (-want +got):\n%s", diff)
@@ -170,7 +204,7 @@ func TestFromClusterListsEachKindOnce(t *testing.T) {
 	if len(server.gets) != 0 {
 		t.Errorf("FromCluster read the objects %q, want none", server.gets)
 	}
-	if len(progress) != len(want) || progress[3] != "reading HTTPRoutes from the cluster" {
+	if len(progress) != len(want)-2 || progress[3] != "reading HTTPRoutes from the cluster" {
 		t.Errorf("the progress is %q, want one step for each kind", progress)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 // Names of indexed fields.
@@ -27,6 +28,9 @@ const (
 	// IndexBackend indexes routes by the Services in their backendRefs, as
 	// "namespace/name".
 	IndexBackend = "backend"
+	// IndexImportBackend indexes routes by the ServiceImports in their backendRefs, as
+	// "namespace/name".
+	IndexImportBackend = "importBackend"
 	// IndexCertificate indexes Gateways and ListenerSets by the Secrets in their
 	// certificateRefs, as "namespace/name".
 	IndexCertificate = "certificate"
@@ -40,6 +44,8 @@ const (
 	IndexParameters = "parameters"
 	// IndexService indexes EndpointSlices by their Service, as "namespace/name".
 	IndexService = "service"
+	// IndexServiceImport indexes EndpointSlices by their ServiceImport, as "namespace/name".
+	IndexServiceImport = "serviceImport"
 )
 
 // Index defines an indexed field for a kind.
@@ -61,6 +67,12 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 		{&discoveryv1.EndpointSlice{}, IndexService, func(o client.Object) []string {
 			return []string{o.GetNamespace() + "/" + o.GetLabels()[discoveryv1.LabelServiceName]}
 		}},
+		{&discoveryv1.EndpointSlice{}, IndexServiceImport, func(o client.Object) []string {
+			if name := o.GetLabels()[multicluster.LabelServiceName]; name != "" {
+				return []string{o.GetNamespace() + "/" + name}
+			}
+			return nil
+		}},
 		{&gatewayv1.ListenerSet{}, IndexParentGateway, func(o client.Object) []string {
 			if key, ok := ParentGateway(o.(*gatewayv1.ListenerSet)); ok {
 				return []string{key.NamespacedName.String()}
@@ -80,6 +92,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},
 			Index{route, IndexStatusParent, func(o client.Object) []string { return distinct(RouteStatusParents(o, controller)) }},
 			Index{route, IndexBackend, func(o client.Object) []string { return distinct(backendServices(o)) }},
+			Index{route, IndexImportBackend, func(o client.Object) []string { return distinct(BackendImports(o)) }},
 		)
 	}
 	return all

@@ -16,6 +16,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 // ForEachRoute calls do with every HTTPRoute and GRPCRoute that the options select. The
@@ -48,8 +49,10 @@ func (l Loader) loadReferences(ctx context.Context, s *gateway.Snapshot) error {
 	if err := l.loadCertificates(ctx, s); err != nil {
 		return err
 	}
-	if err := l.loadServices(ctx, s, admitted); err != nil {
-		return err
+	for _, load := range []func(context.Context, *gateway.Snapshot, []client.Object) error{l.loadServices, l.loadImports} {
+		if err := load(ctx, s, admitted); err != nil {
+			return err
+		}
 	}
 	return l.loadReserved(ctx, s)
 }
@@ -108,9 +111,18 @@ func mirrorOfGRPC(f gatewayv1.GRPCRouteFilter) *gatewayv1.HTTPRequestMirrorFilte
 
 // backendServices returns the names of the Services that a route's rules refer to.
 func backendServices(route client.Object) []types.NamespacedName {
+	return backendsOf(route, "", "Service")
+}
+
+// BackendImports returns the names of the ServiceImports that a route's rules refer to.
+func BackendImports(route client.Object) []types.NamespacedName {
+	return backendsOf(route, multicluster.GroupName, multicluster.KindServiceImport)
+}
+
+func backendsOf(route client.Object, group, kind string) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, ref := range backendRefs(route) {
-		if ptr.Deref(ref.Group, "") == "" && ptr.Deref(ref.Kind, "Service") == "Service" {
+		if string(ptr.Deref(ref.Group, "")) == group && string(ptr.Deref(ref.Kind, "Service")) == kind {
 			namespace := ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.GetNamespace()))
 			names = append(names, types.NamespacedName{Namespace: string(namespace), Name: string(ref.Name)})
 		}
@@ -135,6 +147,7 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot, admitted []
 	}
 	for _, route := range admitted {
 		addTargets(route.GetNamespace(), backendServices(route))
+		addTargets(route.GetNamespace(), BackendImports(route))
 	}
 	for namespace := range targets {
 		var list gatewayv1beta1.ReferenceGrantList
@@ -185,6 +198,34 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted 
 				continue
 			}
 			if s.EndpointSlices[name], err = Endpoints(ctx, l.Reader, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loadImports reads the admitted routes' backend ServiceImports and their EndpointSlices.
+func (l Loader) loadImports(ctx context.Context, s *gateway.Snapshot, admitted []client.Object) error {
+	s.ServiceImports = map[types.NamespacedName]*multicluster.ServiceImport{}
+	s.ImportedSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	for _, route := range admitted {
+		for _, name := range BackendImports(route) {
+			if _, ok := s.ServiceImports[name]; ok {
+				continue
+			}
+			found, err := get(ctx, l.Reader, name, &multicluster.ServiceImport{})
+			if meta.IsNoMatchError(err) {
+				s.NoServiceImports = true
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if s.ServiceImports[name] = found; found == nil {
+				continue
+			}
+			if s.ImportedSlices[name], err = ImportEndpoints(ctx, l.Reader, name); err != nil {
 				return err
 			}
 		}

@@ -40,6 +40,8 @@ type Source struct {
 	unchanged  []client.Object
 	live       client.Reader
 	controller gatewayv1.GatewayController
+	// servesImports reports whether the cluster serves ServiceImports.
+	servesImports bool
 }
 
 // WithoutManifests returns the cluster before the changes from manifests. It returns nil if
@@ -48,7 +50,7 @@ func (s *Source) WithoutManifests() (*Source, error) {
 	if !s.Live || !s.HasManifests {
 		return nil, nil
 	}
-	unchanged, err := newClusterSource(s.live, s.controller, s.unchanged, &manifest.Set{})
+	unchanged, err := newClusterSource(s.live, s.controller, s.servesImports, s.unchanged, &manifest.Set{})
 	if err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func (b *bed) recordChange(gateway types.NamespacedName) {
 
 // recordSubscription also reads the subscriptions, which needs the server's lock.
 func (b *bed) recordSubscription(gateway types.NamespacedName) {
-	b.Subscriptions(gateway, types.NamespacedName{})
+	b.Subscriptions(gateway, envoy.EndpointSource{})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.subscribed++

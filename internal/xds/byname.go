@@ -38,8 +38,8 @@ const (
 // byName are the clusters to whose endpoints a Gateway's Envoys subscribe without having
 // the Gateway's routes. Server.mu guards it.
 type byName struct {
-	clusters  map[string]*clusterByName
-	byService map[types.NamespacedName]map[string]*clusterByName
+	clusters map[string]*clusterByName
+	bySource map[envoy.EndpointSource]map[string]*clusterByName
 	// perNamespace counts the clusters for each namespace.
 	perNamespace map[string]int
 	// reads is the last number that [Server.Subscriptions] returned.
@@ -65,7 +65,7 @@ type clusterByName struct {
 
 func newByName() byName {
 	return byName{
-		clusters: map[string]*clusterByName{}, byService: map[types.NamespacedName]map[string]*clusterByName{}, perNamespace: map[string]int{},
+		clusters: map[string]*clusterByName{}, bySource: map[envoy.EndpointSource]map[string]*clusterByName{}, perNamespace: map[string]int{},
 		reports: rate.NewLimiter(rate.Every(subscriptionInterval), subscriptionBurst),
 	}
 }
@@ -80,9 +80,9 @@ type Subscriptions struct {
 }
 
 // Subscriptions returns the clusters to whose endpoints the Gateway's Envoys subscribe
-// without having the Gateway's routes: the clusters for the Service or, if it is empty,
-// for all Services.
-func (s *Server) Subscriptions(gateway, service types.NamespacedName) Subscriptions {
+// without having the Gateway's routes: the clusters for the source or, if it is empty, for
+// all sources.
+func (s *Server) Subscriptions(gateway types.NamespacedName, source envoy.EndpointSource) Subscriptions {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.gateways[gateway]
@@ -90,28 +90,28 @@ func (s *Server) Subscriptions(gateway, service types.NamespacedName) Subscripti
 		return Subscriptions{}
 	}
 	all := g.byName.clusters
-	if service != (types.NamespacedName{}) {
-		all = g.byName.byService[service]
+	if source != (envoy.EndpointSource{}) {
+		all = g.byName.bySource[source]
 	}
 	g.byName.reads++
 	found := Subscriptions{Number: g.byName.reads, Limits: map[string]int{}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		cluster, namespace := all[name], all[name].Service.Namespace
+		cluster, namespace := all[name], all[name].Source.Namespace
 		found.Clusters = append(found.Clusters, cluster.ClusterName)
 		found.Limits[namespace] = envoy.EndpointLimit(g.byName.perNamespace[namespace])
 	}
 	return found
 }
 
-// Subscribers returns the Gateways that have [Server.Subscriptions] for the Service or,
-// if it is empty, for any Service.
-func (s *Server) Subscribers(service types.NamespacedName) []types.NamespacedName {
+// Subscribers returns the Gateways that have [Server.Subscriptions] for the source or, if
+// it is empty, for any source.
+func (s *Server) Subscribers(source envoy.EndpointSource) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []types.NamespacedName
 	for name, g := range s.gateways {
-		isFound := len(g.byName.byService[service]) > 0
-		if service == (types.NamespacedName{}) {
+		isFound := len(g.byName.bySource[source]) > 0
+		if source == (envoy.EndpointSource{}) {
 			isFound = len(g.byName.clusters) > 0
 		}
 		if isFound {
@@ -227,11 +227,11 @@ func (b *byName) add(st *stream, name string) {
 
 func (b *byName) insert(cluster *clusterByName) {
 	b.clusters[cluster.Name] = cluster
-	if b.byService[cluster.Service] == nil {
-		b.byService[cluster.Service] = map[string]*clusterByName{}
+	if b.bySource[cluster.Source] == nil {
+		b.bySource[cluster.Source] = map[string]*clusterByName{}
 	}
-	b.byService[cluster.Service][cluster.Name] = cluster
-	b.perNamespace[cluster.Service.Namespace]++
+	b.bySource[cluster.Source][cluster.Name] = cluster
+	b.perNamespace[cluster.Source.Namespace]++
 	b.isUnreported = true
 }
 
@@ -245,11 +245,11 @@ func (b *byName) remove(st *stream, name string) {
 		return
 	}
 	delete(b.clusters, name)
-	if delete(b.byService[cluster.Service], name); len(b.byService[cluster.Service]) == 0 {
-		delete(b.byService, cluster.Service)
+	if delete(b.bySource[cluster.Source], name); len(b.bySource[cluster.Source]) == 0 {
+		delete(b.bySource, cluster.Source)
 	}
-	if b.perNamespace[cluster.Service.Namespace]--; b.perNamespace[cluster.Service.Namespace] == 0 {
-		delete(b.perNamespace, cluster.Service.Namespace)
+	if b.perNamespace[cluster.Source.Namespace]--; b.perNamespace[cluster.Source.Namespace] == 0 {
+		delete(b.perNamespace, cluster.Source.Namespace)
 	}
 	b.isStale = true
 	b.isUnreported = len(b.clusters) > 0 // the limits of the others can change

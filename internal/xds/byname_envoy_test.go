@@ -82,17 +82,17 @@ func TestEnvoyFollowsEndpointsByName(t *testing.T) {
 
 	s.stop()
 	s.startServer(t)
-	await(t, "subscriptions", func() bool { return len(s.Subscriptions(shared, types.NamespacedName{}).Clusters) == 3 })
+	await(t, "subscriptions", func() bool { return len(s.Subscriptions(shared, envoy.EndpointSource{}).Clusters) == 3 })
 	_, elsewhere := backend(t, "elsewhere")
-	wanted, found := s.Subscriptions(shared, types.NamespacedName{}), envoy.Assignments{}
+	wanted, found := s.Subscriptions(shared, envoy.EndpointSource{}), envoy.Assignments{}
 	for _, cluster := range wanted.Clusters {
-		switch cluster.Service.Name {
+		switch cluster.Source.Name {
 		case "left":
 			found[cluster.Name] = nil
 		case "moved":
 			found[cluster.Name] = assignedTo(cluster.Name, elsewhere)
 		default:
-			found[cluster.Name] = assignedTo(cluster.Name, addresses[cluster.Service.Name])
+			found[cluster.Name] = assignedTo(cluster.Name, addresses[cluster.Source.Name])
 		}
 	}
 	s.PublishByName(shared, wanted.Number, found)

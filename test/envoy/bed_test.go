@@ -27,6 +27,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
@@ -230,7 +231,7 @@ func unacceptedRoutes(source *state.Source, result *gateway.Result) error {
 func (b *bed) render(source *state.Source) (string, error) {
 	resources := envoy.Render(b.table)
 	endpoints := resources.Assign(
-		func(service types.NamespacedName) []*discoveryv1.EndpointSlice { return slicesOf(source, service) },
+		func(of envoy.EndpointSource) []*discoveryv1.EndpointSlice { return slicesOf(source, of) },
 		func(string) bool { return false })
 	text, err := protojson.Marshal(envoy.Static(resources, endpoints))
 	if err != nil {
@@ -257,22 +258,26 @@ func (b *bed) render(source *state.Source) (string, error) {
 	return strings.ReplaceAll(string(text), envoy.CAPath, b.backends.caFile), err
 }
 
-// slicesOf returns the Service's EndpointSlices in the manifests. A Service without any
-// has one pod.
-func slicesOf(source *state.Source, name types.NamespacedName) []*discoveryv1.EndpointSlice {
+// slicesOf returns the EndpointSlices of a Service or ServiceImport in the manifests. A
+// Service without any has one pod.
+func slicesOf(source *state.Source, of envoy.EndpointSource) []*discoveryv1.EndpointSlice {
+	label := discoveryv1.LabelServiceName
+	if of.Import {
+		label = multicluster.LabelServiceName
+	}
 	var all []*discoveryv1.EndpointSlice
 	var only *corev1.Service
 	for _, object := range source.Objects {
-		if object.GetNamespace() != name.Namespace {
+		if object.GetNamespace() != of.Namespace {
 			continue
 		}
 		switch o := object.(type) {
 		case *discoveryv1.EndpointSlice:
-			if o.Labels[discoveryv1.LabelServiceName] == name.Name {
+			if o.Labels[label] == of.Name {
 				all = append(all, o)
 			}
 		case *corev1.Service:
-			if o.Name == name.Name && o.Spec.ClusterIP != corev1.ClusterIPNone {
+			if o.Name == of.Name && !of.Import && o.Spec.ClusterIP != corev1.ClusterIPNone {
 				only = o
 			}
 		}

@@ -108,8 +108,8 @@ type staticConfiguration struct {
 func (s *staticConfiguration) add(c *randomCluster, backends *backends, services map[types.NamespacedName]*corev1.Service) error {
 	rendered := envoy.Render(c.table)
 	assignments := rendered.Assign(
-		func(name types.NamespacedName) []*discoveryv1.EndpointSlice {
-			return []*discoveryv1.EndpointSlice{onlyPod(services[name])}
+		func(of envoy.EndpointSource) []*discoveryv1.EndpointSlice {
+			return []*discoveryv1.EndpointSlice{onlyPod(services[of.NamespacedName])}
 		},
 		func(string) bool { return false })
 	text, err := protojson.Marshal(envoy.Static(rendered, assignments))

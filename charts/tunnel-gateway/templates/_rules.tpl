@@ -44,6 +44,10 @@ that bypass the cache.
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
+# Services of other clusters, if the cluster has the Multi-Cluster Services API.
+- apiGroups: [multicluster.x-k8s.io]
+  resources: [serviceimports]
+  verbs: [list, watch]
 {{ include "tunnel-gateway.eventRules" . }}
 {{- end -}}
 

@@ -1,0 +1,221 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// serviceImports watches the ServiceImports while the cluster has their CRD, which can be
+// installed, upgraded and removed at any time. It watches the newest version that the
+// cluster serves.
+type serviceImports struct {
+	cache     cache.Cache
+	discovery versionFinder
+	watches   watches
+	// requeue reconciles a Gateway, and record records that a change affects it.
+	requeue, record func(state.Key)
+
+	mu sync.Mutex
+	// version is the version that the cache has, or empty.
+	version string
+}
+
+// versionFinder finds the newest version of ServiceImports that the API server serves, or
+// "".
+type versionFinder func(ctx context.Context) (string, error)
+
+// setupImports adds a controller that watches the CRD of ServiceImports.
+func setupImports(m manager.Manager, s *serviceImports) error {
+	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == multicluster.CRD })
+	return builder.TypedControllerManagedBy[reconcile.Request](m).
+		Named("serviceimports").
+		Watches(kinds.CustomResourceDefinition.NewWatched(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(named)).
+		Complete(reconcile.Func(s.reconcile))
+}
+
+const (
+	// importSyncTimeout limits how long one attempt waits until the ServiceImports are read.
+	importSyncTimeout = 10 * time.Second
+	// importRetryInterval is when the next attempt begins. The API server serves a new CRD
+	// after a moment.
+	importRetryInterval = time.Second
+)
+
+// reconcile watches the version that the API server now serves.
+func (s *serviceImports) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	installed := kinds.CustomResourceDefinition.NewWatched()
+	err := s.watches.reader.Get(ctx, client.ObjectKey{Name: multicluster.CRD}, installed)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("read the CRD %s: %w", multicluster.CRD, err)
+	}
+	served := ""
+	if err == nil && installed.GetDeletionTimestamp() == nil {
+		if served, err = s.discovery(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+		if served == "" {
+			return reconcile.Result{RequeueAfter: importRetryInterval}, nil
+		}
+	}
+	if err := s.watch(ctx, served); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, nil
+}
+
+// watch replaces the version in the cache, and reconciles the Gateways that depend on it.
+func (s *serviceImports) watch(ctx context.Context, version string) error {
+	before := s.watched()
+	if before == version {
+		return nil
+	}
+	if version != "" {
+		if err := s.start(ctx, version); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.version = version
+	s.mu.Unlock()
+	log.FromContext(ctx).Info("the served version of ServiceImports has changed", "before", before, "version", version)
+	keys, err := s.watches.fromAnyImport(ctx)
+	s.enqueue(keys)
+	if before != "" {
+		err = errors.Join(err, s.cache.RemoveInformer(ctx, newImport(before)))
+	}
+	return err
+}
+
+// start fills the cache with a version and handles its changes.
+func (s *serviceImports) start(ctx context.Context, version string) error {
+	ctx, cancel := context.WithTimeout(ctx, importSyncTimeout)
+	defer cancel()
+	informer, err := s.cache.GetInformer(ctx, newImport(version))
+	if err == nil {
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { s.changed(o) },
+			UpdateFunc: func(_, o any) { s.changed(o) },
+			DeleteFunc: func(o any) { s.changed(o) },
+		})
+	}
+	if err != nil {
+		_ = s.cache.RemoveInformer(ctx, newImport(version)) // the next attempt starts again
+		return fmt.Errorf("read the ServiceImports in version %s: %w", version, err)
+	}
+	return nil
+}
+
+// changed reconciles the Gateways that depend on a changed ServiceImport.
+func (s *serviceImports) changed(object any) {
+	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	o, ok := object.(client.Object)
+	if !ok {
+		return
+	}
+	ctx := context.Background()
+	// The informer does not recover from a panic.
+	err := recovery.Call(ctx, func() error {
+		keys, err := s.watches.fromImport(ctx, client.ObjectKeyFromObject(o))
+		s.enqueue(keys)
+		return err
+	})
+	if err != nil {
+		// Reads from the cache fail only if an index is missing, which is a bug.
+		log.Log.Error(err, "failed to find the Gateways that a change affects", "object", client.ObjectKeyFromObject(o))
+	}
+}
+
+func (s *serviceImports) enqueue(keys []state.Key) {
+	for _, key := range keys {
+		s.record(key)
+		s.requeue(key)
+	}
+}
+
+func (s *serviceImports) watched() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// get reads a ServiceImport from the cache. The error is a NoKindMatchError when the cluster
+// serves no ServiceImports.
+func (s *serviceImports) get(ctx context.Context, key client.ObjectKey, into *multicluster.ServiceImport) error {
+	version := s.watched()
+	if version == "" {
+		return &meta.NoKindMatchError{GroupKind: kinds.ServiceImport.GVK().GroupKind(), SearchedVersions: multicluster.Versions()}
+	}
+	object := newImport(version)
+	if err := s.cache.Get(ctx, key, object); err != nil {
+		return err
+	}
+	*into = *multicluster.FromUnstructured(object.Object)
+	return nil
+}
+
+func newImport(version string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kinds.ServiceImport.GVK().GroupKind().WithVersion(version))
+	return object
+}
+
+// importReader reads ServiceImports in the version that the cluster serves, and other
+// objects as its Reader does.
+type importReader struct {
+	client.Reader
+	imports *serviceImports
+}
+
+// Get implements client.Reader.
+func (r importReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if found, ok := object.(*multicluster.ServiceImport); ok {
+		return r.imports.get(ctx, key, found)
+	}
+	return r.Reader.Get(ctx, key, object, opts...)
+}
+
+// newestVersion asks the API server for the newest version of ServiceImports that it
+// serves.
+func newestVersion(api discovery.DiscoveryInterfaceWithContext) versionFinder {
+	return func(ctx context.Context) (string, error) {
+		for _, gvk := range kinds.ServiceImport.GVKs() {
+			resources, err := api.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return "", fmt.Errorf("find the version of ServiceImports: %w", err)
+			}
+			for i := range resources.APIResources {
+				if resources.APIResources[i].Kind == gvk.Kind {
+					return gvk.Version, nil
+				}
+			}
+		}
+		return "", nil
+	}
+}
