@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -21,12 +22,18 @@ import (
 type envoyMatcher struct {
 	config   *routev3.RouteConfiguration
 	clusters map[string]bool // the clusters that exist, by name
+	// addresses are the first addresses and the ports of ServiceImports, by cluster.
+	addresses map[string]string
 }
 
 func newEnvoyMatcher(config *routev3.RouteConfiguration, r *envoy.Resources) envoyMatcher {
-	m := envoyMatcher{config, map[string]bool{}}
+	m := envoyMatcher{config, map[string]bool{}, map[string]string{}}
 	for _, c := range r.Clusters {
 		m.clusters[c.Name] = true
+		if strings.HasPrefix(c.Name, "i.") && c.LoadAssignment != nil {
+			first := c.LoadAssignment.Endpoints[0].LbEndpoints[0].GetEndpoint().GetAddress().GetSocketAddress()
+			m.addresses[c.Name] = net.JoinHostPort(first.GetAddress(), fmt.Sprint(first.GetPortValue()))
+		}
 	}
 	return m
 }
@@ -159,6 +166,9 @@ func (m envoyMatcher) describeRoute(a *routev3.RouteAction) string {
 // describeCluster returns the namespace, name and port of the Service, or the status when
 // the cluster does not exist.
 func (m envoyMatcher) describeCluster(a *routev3.RouteAction, name string) string {
+	if ip := m.addresses[name]; ip != "" {
+		return ip
+	}
 	if m.clusters[name] {
 		parts := strings.Split(name, ".")
 		return fmt.Sprintf("%s/%s:%s", parts[1], parts[2], parts[3])
@@ -175,11 +185,13 @@ func withoutSource(description string) string {
 		description = action
 	}
 	description = backendURL.ReplaceAllString(description, "$2/$1:$3")
+	description = importURL.ReplaceAllString(description, "$1")
 	return onlyWeight.ReplaceAllString(description, "1 to $1")
 }
 
 var (
-	backendURL = regexp.MustCompile(`[a-z0-9]+://([^.]+)\.([^.]+)\.svc\.cluster\.local:([0-9]+)`)
+	backendURL = regexp.MustCompile(`[a-z0-9]+://([^.]+)\.([^.]+)\.svc\.cluster(?:set)?\.local:([0-9]+)`)
+	importURL  = regexp.MustCompile(`[a-z0-9]+://((?:10\.42\.[.0-9]+|\[2001[:0-9a-f]+\]):[0-9]+)`)
 	onlyWeight = regexp.MustCompile(`^[0-9]+ to ([^,]+)$`)
 )
 

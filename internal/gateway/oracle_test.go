@@ -248,12 +248,16 @@ func (c *claim) secret(ref gatewayv1.SecretObjectReference) types.NamespacedName
 // granted reports whether a reference is permitted. A reference to another namespace
 // requires a grant in which every field matches. The name in the grant is optional.
 func (o *oracle) granted(kind, namespace, toKind string, to types.NamespacedName) bool {
+	group := gatewayv1.Group("")
+	if toKind == "ServiceImport" {
+		group = "multicluster.x-k8s.io"
+	}
 	return namespace == to.Namespace || slices.ContainsFunc(o.snapshot.Grants, func(grant *gatewayv1beta1.ReferenceGrant) bool {
 		from := func(f gatewayv1.ReferenceGrantFrom) bool {
 			return f.Group == gatewayv1.GroupName && string(f.Kind) == kind && string(f.Namespace) == namespace
 		}
 		target := func(t gatewayv1.ReferenceGrantTo) bool {
-			return t.Group == "" && string(t.Kind) == toKind && (t.Name == nil || string(*t.Name) == to.Name)
+			return t.Group == group && string(t.Kind) == toKind && (t.Name == nil || string(*t.Name) == to.Name)
 		}
 		return grant.Namespace == to.Namespace && slices.ContainsFunc(grant.Spec.From, from) && slices.ContainsFunc(grant.Spec.To, target)
 	})

@@ -527,12 +527,19 @@ func (o *oracle) isPartlySupported(route *specRoute, listeners ...*claim) bool {
 
 // backend returns the URL of the Service, and false when it does not resolve.
 func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, route *specRoute) (string, bool) {
-	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
+	isImport := ref.Kind != nil && *ref.Kind == "ServiceImport" && ref.Group != nil && *ref.Group == "multicluster.x-k8s.io"
+	if isImport && o.snapshot.NoServiceImports || !isImport && (ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service") {
 		return "", false
 	}
 	name := types.NamespacedName{Namespace: route.Namespace, Name: string(ref.Name)}
 	if ref.Namespace != nil {
 		name.Namespace = string(*ref.Namespace)
+	}
+	if isImport {
+		if !o.granted(route.kind, route.Namespace, "ServiceImport", name) {
+			return "", false
+		}
+		return o.importURL(name, ref.Port)
 	}
 	if !o.granted(route.kind, route.Namespace, "Service", name) {
 		return "", false

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 // The values in random clusters are few and overlap, so that conflicts are frequent. No
@@ -62,6 +64,8 @@ type randomizer struct {
 	// combination. Otherwise, they have mostly the kinds that an ingress rule can
 	// express.
 	everything bool
+	// imports creates ServiceImports with its own random numbers. It is nil when there are none.
+	imports *randomizer
 }
 
 // randomSnapshot returns a cluster with up to 30 listeners and 60 HTTPRoutes.
@@ -80,10 +84,14 @@ func newRandomSnapshot(seed uint64, everything bool) *gateway.Snapshot {
 		Now:        dayOne.AddDate(1, 0, 0),
 		Namespaces: map[string]*corev1.Namespace{},
 		Services:   map[types.NamespacedName]*corev1.Service{},
+		// Some backends are ServiceImports, and some of these have addresses that no backend may have.
+		ServiceImports: map[types.NamespacedName]*multicluster.ServiceImport{}, ImportedSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{},
+		NoServiceImports: seed%8 == 5, Reserved: map[string]bool{randomReserved: true},
 		// Including certificates that Build must not use without a grant.
 		Certificates: map[types.NamespacedName]gateway.Certificate{},
 		Tunnel:       "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
 	}
+	d.imports = &randomizer{Rand: rand.New(rand.NewPCG(seed, 21)), snapshot: d.snapshot} //nolint:gosec // the test must be reproducible
 	for i, name := range randomNamespaces {
 		labels := map[string]string{"kubernetes.io/metadata.name": name, "odd": fmt.Sprint(i%2 == 1)}
 		d.snapshot.Namespaces[name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -278,6 +286,10 @@ func (d *randomizer) grant(i int) *gatewayv1beta1.ReferenceGrant {
 			to.Group = "example.com"
 		}
 		grant.Spec.To = append(grant.Spec.To, to)
+		if d.imports.chance(20) {
+			to.Group, to.Kind = multicluster.GroupName, multicluster.KindServiceImport
+			grant.Spec.To = append(grant.Spec.To, to)
+		}
 	}
 	return grant
 }
@@ -448,9 +460,17 @@ func (d *randomizer) match() gatewayv1.HTTPRouteMatch {
 	return match
 }
 
-// backend returns a reference to the Service. healthy is how many percent of the
+// backend returns a reference to the Service, or to a ServiceImport with its name. healthy is how many percent of the
 // references name a regular Service.
 func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
+	ref := d.serviceRef(key, healthy)
+	if d.imports != nil && d.imports.chance(10) {
+		return d.imports.importRef(ref, key)
+	}
+	return ref
+}
+
+func (d *randomizer) serviceRef(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
 	var ref gatewayv1.HTTPBackendRef
 	ref.Group, ref.Kind = new(gatewayv1.Group("")), new(gatewayv1.Kind("Service"))
 	ref.Name, ref.Port, ref.Weight = gatewayv1.ObjectName(key.Name), new(gatewayv1.PortNumber(8080)), new(int32(1))
