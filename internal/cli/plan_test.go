@@ -328,6 +328,51 @@ func TestPlanReportsAFailedWrite(t *testing.T) {
 	}
 }
 
+// The explanation names a ServiceImport, and the Envoy configuration contains its cluster.
+func TestPlanOfAServiceImport(t *testing.T) {
+	const file = samples + "/backends/other-backends.yaml"
+	if got := run(t, "", "plan", "-f", file, "--strict"); got.status != 0 {
+		t.Errorf("status = %d, stderr = %s", got.status, got.stderr)
+	}
+	text := wantStdout(t, "", "plan", "-f", file, "--why", "https://shop.example.com/")
+	if want := "-> http://10.42.0.1:80 (ServiceImport shop/shop)"; !strings.Contains(text, want) {
+		t.Errorf("the output does not contain %q:\n%s", want, text)
+	}
+	manifests, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withEnvoy := strings.Replace(string(manifests), "  name: legacy\n  namespace: shop\nspec:\n", "  name: legacy\n  namespace: shop\nspec:\n  clusterIP: 10.96.0.7\n", 1) + `
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: cloudflare-tunnel}
+spec:
+  controllerName: tunnelgateway.dev/controller
+  parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, namespace: shop, name: envoy}
+---
+apiVersion: tunnelgateway.dev/v1alpha1
+kind: TunnelConfiguration
+metadata: {namespace: shop, name: envoy}
+spec: {dataPlane: Envoy}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: shop, name: east, labels: {multicluster.kubernetes.io/service-name: shop}}
+addressType: IPv4
+endpoints: [{addresses: [10.8.0.1]}]
+ports: [{name: web, port: 8080}]
+`
+	text = wantStdout(t, withEnvoy, "plan", "-f", "-", "-o", "envoy")
+	if !strings.Contains(text, `"i.shop.shop.80.`) || !strings.Contains(text, "10.42.0.1") || strings.Contains(text, "10.8.0.1") {
+		t.Errorf("the Envoy configuration does not have the cluster with the address:\n%s", text)
+	}
+	text = wantStdout(t, strings.Replace(withEnvoy, "type: ClusterSetIP", "type: Headless", 1), "plan", "-f", "-", "-o", "envoy")
+	if !strings.Contains(text, "10.8.0.1") || strings.Contains(text, "10.42.0.1") {
+		t.Errorf("the Envoy configuration does not have the endpoints of the source cluster:\n%s", text)
+	}
+}
+
 func TestPlanExplainsARequest(t *testing.T) {
 	// --why explains a request instead of printing the plan, in every format. The exit
 	// status still depends on the plan.
