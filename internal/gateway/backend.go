@@ -86,14 +86,18 @@ func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Ro
 	if isImport {
 		return r.resolveImport(name, ptr.Deref(ref.Port, 0))
 	}
-	key := servicePortKey{name, ptr.Deref(ref.Port, 0)}
+	return r.resolvePort(servicePortKey{name, ptr.Deref(ref.Port, 0)}, route.Kind)
+}
+
+// resolvePort returns the Service port for a reference in a route of the kind.
+func (r backendResolver) resolvePort(key servicePortKey, routeKind string) (routing.Backend, *Problem) {
 	found, ok := r.resolved[key]
 	if !ok {
-		found.backend, found.problem = r.resolveService(name, key.number)
+		found.backend, found.problem = r.resolveService(key.service, key.number)
 		r.resolved[key] = found
 	}
-	if found.problem == nil && r.usesClusterIP(found.backend, route.Kind) {
-		if refused := r.refusedSlice(name); refused != nil {
+	if found.problem == nil && r.usesClusterIP(found.backend, routeKind) {
+		if refused := r.refusedSlice(key.service); refused != nil {
 			return routing.Backend{}, refused
 		}
 	}
