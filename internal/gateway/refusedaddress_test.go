@@ -111,3 +111,25 @@ func TestCheckingAddressesIsCheap(t *testing.T) {
 		t.Errorf("10,000 references read %d addresses, want at most %d", read, most)
 	}
 }
+
+// BenchmarkRefusedAddresses checks the addresses of one build: 5,000 Services with 3 pods
+// each, and 500 Services with 100 pods each.
+func BenchmarkRefusedAddresses(b *testing.B) {
+	for _, size := range []struct{ services, pods int }{{5000, 3}, {500, 100}} {
+		b.Run(fmt.Sprintf("%dx%d", size.services, size.pods), func(b *testing.B) {
+			s := &Snapshot{EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{}, Reserved: map[string]bool{"10.244.0.9": true}}
+			for i := range size.services {
+				name := types.NamespacedName{Namespace: "team", Name: fmt.Sprint(i)}
+				s.EndpointSlices[name] = []*discoveryv1.EndpointSlice{sliceWith(name.Name, many(size.pods)...)}
+			}
+			for b.Loop() {
+				r := newBackendResolver(s, newGrants(nil), routing.Capabilities{})
+				for name := range s.EndpointSlices {
+					if r.refusedSlice(name) != nil {
+						b.Fatal("an address is refused")
+					}
+				}
+			}
+		})
+	}
+}

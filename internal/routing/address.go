@@ -10,6 +10,9 @@ import (
 // is not an IP address. The API server also accepts other forms, such as IPv4 addresses with
 // leading zeros, which Envoy rejects, and IPv4 addresses in the form of IPv6.
 func CanonicalIP(text string) string {
+	if address, err := netip.ParseAddr(text); err == nil && address.Is4() {
+		return text // ParseAddr accepts only the canonical form of IPv4 addresses
+	}
 	ip := netutils.ParseIPSloppy(text)
 	if ip == nil {
 		return ""

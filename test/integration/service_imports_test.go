@@ -19,28 +19,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
-
-// serviceImportCRD returns a CRD for ServiceImports whose schema permits every field. The
-// API server serves the versions and stores the first one.
-func serviceImportCRD(versions ...string) *apiextensionsv1.CustomResourceDefinition {
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
-		Name: multicluster.CRD, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for tests"},
-	}}
-	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: multicluster.GroupName, Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: multicluster.KindServiceImport, ListKind: "ServiceImportList", Plural: "serviceimports", Singular: "serviceimport"},
-	}
-	for i, version := range versions {
-		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: version, Served: true, Storage: i == 0,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-				Type: "object", XPreserveUnknownFields: ptr.To(true),
-			}},
-		})
-	}
-	return crd
-}
 
 // serviceImport returns a ServiceImport in a version.
 func (env *environment) serviceImport(version, name string, spec map[string]any) *unstructured.Unstructured {
@@ -54,14 +34,14 @@ func (env *environment) serviceImport(version, name string, spec map[string]any)
 
 // importedFrom creates the EndpointSlice of a ServiceImport from a source cluster, whose
 // backend responds with the cluster's name.
-func (env *environment) importedFrom(cluster, name string) *discoveryv1.EndpointSlice {
+func (env *environment) importedFrom(source, name string) *discoveryv1.EndpointSlice {
 	GinkgoHelper()
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: env.objectMeta(name + "-" + cluster), AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints: []discoveryv1.Endpoint{env.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, cluster) }))},
+		ObjectMeta: env.objectMeta(name + "-" + source), AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{env.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, source) }))},
 		Ports:     []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](80)}},
 	}
-	slice.Labels = map[string]string{multicluster.LabelServiceName: name, "multicluster.kubernetes.io/source-cluster": cluster}
+	slice.Labels = map[string]string{multicluster.LabelServiceName: name, "multicluster.kubernetes.io/source-cluster": source}
 	env.create(slice)
 	return slice
 }
@@ -99,7 +79,7 @@ var _ = Describe("ServiceImports with the data plane Envoy", withEnvoy, func() {
 		Expect(shop()).To(Equal("500"))
 
 		By("installing an old version")
-		crd := serviceImportCRD("v1alpha1")
+		crd := cluster.ServiceImportCRD("v1alpha1")
 		Expect(crds.Create(ctx, crd)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(crds.Delete(ctx, crd))).To(Succeed()) })
 		installed := time.Now()
@@ -110,8 +90,8 @@ var _ = Describe("ServiceImports with the data plane Envoy", withEnvoy, func() {
 		})
 		Eventually(func() error { return crds.Create(ctx, object.DeepCopy()) }).Should(Succeed())
 		Eventually(resolved).Should(Equal("True ResolvedRefs"))
-		for _, cluster := range []string{"east", "west"} {
-			Eventually(shop).Should(Equal(cluster))
+		for _, source := range []string{"east", "west"} {
+			Eventually(shop).Should(Equal(source))
 		}
 
 		By("writing addresses that no backend may have")
@@ -129,7 +109,7 @@ var _ = Describe("ServiceImports with the data plane Envoy", withEnvoy, func() {
 
 		By("upgrading the CRD")
 		Expect(crds.Get(ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
-		crd.Spec = serviceImportCRD("v1beta1", "v1alpha1").Spec
+		crd.Spec = cluster.ServiceImportCRD("v1beta1", "v1alpha1").Spec
 		crd.Spec.Versions[1].Served = false
 		Expect(crds.Update(ctx, crd)).To(Succeed())
 		newer := env.serviceImport("v1beta1", "shop", nil)

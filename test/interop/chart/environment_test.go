@@ -65,7 +65,7 @@ func newEnvironment(t *testing.T) *environment {
 		t.Fatal(err)
 	}
 	e.auditLog = log
-	e.startCluster(t, cluster.Options{Progress: os.Stderr, APIServer: audited, CRDs: gatewayAPICRDs})
+	e.startCluster(t, cluster.Options{Progress: os.Stderr, APIServer: audited, CRDs: withServiceImports})
 	e.startEdge(t, simulator.Options{Dial: dialBackend, AccountID: account, Token: apiToken})
 	e.binary = filepath.Join(e.dir, "tunnel-gateway")
 	if err := controllerproc.Build(t.Context(), e.binary); err != nil {
@@ -104,6 +104,12 @@ func gatewayAPICRDs(crds []*apiextensionsv1.CustomResourceDefinition) []*apiexte
 	return slices.DeleteFunc(slices.Clone(crds), func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return crd.Spec.Group == "tunnelgateway.dev"
 	})
+}
+
+// withServiceImports also adds the optional CRD, so that the controller uses its permission
+// for ServiceImports.
+func withServiceImports(crds []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+	return append(gatewayAPICRDs(crds), cluster.ServiceImportCRD("v1beta1"))
 }
 
 // startEdge starts the simulated Cloudflare.
