@@ -5,7 +5,8 @@
 //
 // The files follow a change through the controller:
 //
-//   - watch.go and watchtunnel.go map a changed object to the keys of the Gateways that it affects.
+//   - watch.go, watchtunnel.go and servicewatch.go map a changed object to the keys of the Gateways
+//     that it affects. serviceimports.go watches ServiceImports while the cluster has their CRD.
 //   - process.go contains what all Gateways share, and memory.go what the process remembers about
 //     one Gateway, and where it forgets it.
 //   - reconcile.go reconciles a key.

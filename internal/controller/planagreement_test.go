@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,7 +18,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -26,6 +29,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -217,7 +221,7 @@ func (w *world) reconcile() {
 // plan returns the cluster's plan.
 func (w *world) plan() *plan.Plan {
 	w.t.Helper()
-	cluster := state.Cluster{Live: w.kube, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
+	cluster := state.Cluster{Live: importLister{w.kube}, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
 	source, err := state.FromCluster(w.t.Context(), cluster, &manifest.Set{})
 	if err != nil {
 		w.t.Fatal(err)
@@ -320,4 +324,31 @@ var evidence = cmp.Options{
 	})),
 	cmpopts.EquateEmpty(),
 	cmpopts.SortSlices(func(a, b gatewayv1.RouteParentStatus) bool { return describe(a.ParentRef) < describe(b.ParentRef) }),
+}
+
+// importLister lists ServiceImports as an API server that serves one version. The fake
+// client knows only the Go type.
+type importLister struct{ client.Reader }
+
+// List implements client.Reader.
+func (l importLister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	page, ok := list.(*unstructured.UnstructuredList)
+	if !ok {
+		return l.Reader.List(ctx, list, opts...)
+	}
+	if page.GroupVersionKind().GroupVersion() != multicluster.GroupVersion {
+		return apierrors.NewNotFound(schema.GroupResource{}, "")
+	}
+	var imports multicluster.ServiceImportList
+	if err := l.Reader.List(ctx, &imports); err != nil {
+		return err
+	}
+	for i := range imports.Items {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&imports.Items[i])
+		if err != nil {
+			return err
+		}
+		page.Items = append(page.Items, unstructured.Unstructured{Object: content})
+	}
+	return nil
 }
