@@ -137,7 +137,7 @@ func report(t *testing.T, object client.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: controllerNamespace}.Load(t.Context(), state.GatewayKey("infra", "shared"))
+	loaded, err := state.Loader{Reader: reader, CABundles: state.DirectCABundles{Reader: reader}, ControllerName: controllerName, ControllerNamespace: controllerNamespace}.Load(t.Context(), state.GatewayKey("infra", "shared"))
 	if err != nil {
 		t.Fatal(err)
 	}

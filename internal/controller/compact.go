@@ -53,7 +53,7 @@ func dropMetadata(o client.Object) {
 	case *gatewayv1.GatewayClass, *gatewayv1.Gateway, *v1alpha1.TunnelConfiguration, *corev1.Namespace:
 		return // users who create these kinds are trusted, and their labels and annotations count
 	case *metav1.PartialObjectMetadata:
-		if o.GetObjectKind().GroupVersionKind().Kind != "Secret" {
+		if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "Secret" && kind != "ConfigMap" {
 			return
 		}
 	case *discoveryv1.EndpointSlice:

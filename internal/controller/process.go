@@ -38,7 +38,7 @@ type process struct {
 type dependencies struct {
 	// client reads from the cache and writes to the API server.
 	client client.Client
-	// metadata reads Secret metadata from the cache, and live reads from the API
+	// metadata reads Secret and ConfigMap metadata from the cache, and live reads from the API
 	// server.
 	metadata, live client.Reader
 	notify         notifier
@@ -77,6 +77,7 @@ func newProcess(d dependencies, o Options) *process {
 		loader: state.Loader{
 			Reader: d.reader(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace, ControllerPod: o.PodIP,
 			Certificates: &state.CachedCertificates{Metadata: d.metadata, Live: d.live, Reads: o.ReadsCertificates},
+			CABundles:    &state.CachedCABundles{Metadata: d.metadata, Live: d.live},
 		},
 		objects:  tunnelObjects{client: d.client, live: d.live, namespace: o.Namespace},
 		gateways: gatewayReader{live: d.live, controllerName: o.ControllerName, inScope: o.InScope},

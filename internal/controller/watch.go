@@ -111,6 +111,8 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 		{kinds.HTTPRoute, enqueue(record, w.fromRoute), nil},
 		{kinds.GRPCRoute, enqueue(record, w.fromRoute), nil},
 		{kinds.ReferenceGrant, enqueue(record, w.fromGrant), nil},
+		{kinds.BackendTLSPolicy, enqueue(record, w.fromPolicy), nil},
+		{kinds.ConfigMap, enqueue(record, w.fromConfigMap), nil},
 		{kinds.Secret, enqueue(record, w.fromSecret), nil},
 		{kinds.Namespace, enqueue(record, w.fromNamespace), namespaceChanged},
 		{kinds.Service, enqueue(record, w.fromService), serviceChanged},

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 const (
@@ -189,7 +191,7 @@ func xdsTLS() *corev3.TransportSocket {
 		TlsParams:                      &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3},
 		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secretClient, SdsConfig: file(sdsCertificateFile)}},
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
-			DefaultValidationContext:         certificateFor(ServerName),
+			DefaultValidationContext:         certificateFor(routing.CertificateName{Value: ServerName}),
 			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secretCA, SdsConfig: file(sdsCAFile)},
 		}},
 	}

@@ -17,6 +17,7 @@ func Capabilities() routing.Capabilities {
 		Match:            unsupportedFields,
 		Action:           unsupportedActions,
 		Backend:          func(string, routing.Protocol) string { return "" },
+		BackendTLS:       func(*routing.BackendTLS) string { return "" },
 		ErrorStatus:      errorStatus,
 		Protocols:        []routing.Protocol{routing.ProtocolHTTP, routing.ProtocolHTTPS, routing.ProtocolH2C},
 		Path:             normalizePath,
@@ -24,9 +25,11 @@ func Capabilities() routing.Capabilities {
 		Expression:       unsupportedExpression,
 		FollowsEndpoints: true,
 		NeedsClusterIP:   true,
-		RepeatsEntries:   true,
-		KnowsScheme:      true,
-		Cost:             entryCost,
+
+		PresentsCertificates: true,
+		RepeatsEntries:       true,
+		KnowsScheme:          true,
+		Cost:                 entryCost,
 	}
 }
 

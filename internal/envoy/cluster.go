@@ -36,6 +36,9 @@ const ImportPrefix = "i."
 type clusters struct {
 	tunnel *v1alpha1.OriginRequest
 	domain string
+	// clientCertificate reports whether Envoy presents a certificate to backends.
+	clientCertificate bool
+
 	byKey  map[clusterKey]*namedCluster
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
 	// options are HTTP options, which most clusters share.
@@ -48,7 +51,7 @@ type clusters struct {
 
 // clusterContent contains everything that distinguishes one cluster from another.
 type clusterContent struct {
-	routing.Backend
+	routing.Backend // without TLS, whose ID is in the connection
 	connection
 	protection
 }
@@ -67,7 +70,7 @@ type namedCluster struct {
 
 func newClusters(t *routing.Table, last *Resources) *clusters {
 	c := &clusters{
-		tunnel: t.OriginRequest, domain: t.ClusterDomain,
+		tunnel: t.OriginRequest, domain: t.ClusterDomain, clientCertificate: t.ClientCertificate != nil,
 		byKey: map[clusterKey]*namedCluster{}, merged: map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest{},
 		options: map[httpOptions]map[string]*anypb.Any{}, byContent: map[clusterContent]*clusterv3.Cluster{},
 		protection: newProtection(t.Protection),
@@ -90,7 +93,7 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
 	cluster, ok := c.byKey[key]
 	if !ok {
-		cluster = &namedCluster{c.shared(clusterContent{b, c.connection(e, b), c.protection}), b}
+		cluster = &namedCluster{c.shared(b, c.connection(e, b)), b}
 		c.byKey[key] = cluster
 	}
 	return cluster
@@ -98,13 +101,15 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 
 // shared returns the cluster with the content. It reuses the cluster from the last
 // resources, because hashing thousands of clusters again would delay each route change.
-func (c *clusters) shared(content clusterContent) *clusterv3.Cluster {
+func (c *clusters) shared(b routing.Backend, conn connection) *clusterv3.Cluster {
+	content := clusterContent{b, conn, c.protection}
+	content.TLS = nil
 	cluster := c.byContent[content]
 	if cluster == nil {
 		cluster = c.last[content]
 	}
 	if cluster == nil {
-		cluster = c.newCluster(content.Backend, content.connection)
+		cluster = c.newCluster(b, conn)
 	}
 	c.byContent[content] = cluster
 	return cluster
@@ -166,7 +171,12 @@ type connection struct {
 	// serverName is the name that the backend certificate must have.
 	serverName string
 	// unverified reports whether Envoy accepts every certificate.
-	unverified                bool
+	unverified bool
+	// policy is the ID of the [routing.BackendTLS] that determines the name and the
+	// verification, or empty.
+	policy string
+	// presents reports whether Envoy presents the client certificate.
+	presents                  bool
 	connectTimeout, keepAlive time.Duration
 	dnsName                   string
 }
@@ -201,8 +211,12 @@ func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 		keepAlive:      min(duration(s.TCPKeepAlive, defaultKeepAlive), maxKeepAlive),
 		dnsName:        dnsName,
 	}
+	if b.TLS != nil {
+		conn.serverName, conn.unverified, conn.policy = b.TLS.Hostname, false, b.TLS.ID
+	}
+	conn.presents = conn.tls && c.clientCertificate
 	conn.idleTimeout = duration(s.KeepAliveTimeout, defaultIdleTimeout)
-	conn.http2 = routing.UsesHTTP2(e.Source.Route.Kind, b.Protocol, ptr.Deref(s.HTTP2Origin, false))
+	conn.http2 = b.UsesHTTP2(e.Source.Route.Kind, ptr.Deref(s.HTTP2Origin, false))
 	if conn.tls {
 		conn.connectTimeout += duration(s.TLSTimeout, defaultTLSTimeout) // Envoy has one timeout for both
 	}
@@ -233,7 +247,7 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 		}},
 	}
 	if conn.tls {
-		cluster.TransportSocket = upstreamTLS(conn)
+		cluster.TransportSocket = upstreamTLS(conn, b.TLS)
 	}
 	discovery, addresses := discoveryOf(b, conn)
 	cluster.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: discovery}

@@ -12,6 +12,9 @@ const (
 	partSize = 128
 	// originExpressionSize is added to an origin that Envoy compares by an expression.
 	originExpressionSize = 512
+	// freeAuthorities is the size of the certificate authorities that do not count: a few
+	// certificates.
+	freeAuthorities = 4 << 10
 )
 
 // entryCost returns how many rules an entry with the match and the action counts as: its
@@ -44,7 +47,7 @@ func forwardSize(f *routing.Forward) int {
 	size := filtersSize(f.Filters)
 	for i := range f.Backends {
 		b := &f.Backends[i]
-		size += filtersSize(b.Filters) + changesSize(b.Response)
+		size += filtersSize(b.Filters) + changesSize(b.Response) + authoritiesSize(b.Backend.TLS)
 		if len(f.Backends) > 1 {
 			size += partSize + len(b.Backend.Service.Namespace) + len(b.Backend.Service.Name)
 		}
@@ -58,9 +61,18 @@ func filtersSize(f *routing.Filters) int {
 	}
 	size := changesSize(f.Request) + len(f.Rewrite.Hostname) + pathSize(f.Rewrite.Path)
 	for _, m := range f.Mirrors {
-		size += partSize + len(m.Backend.Service.Namespace) + len(m.Backend.Service.Name)
+		size += partSize + len(m.Backend.Service.Namespace) + len(m.Backend.Service.Name) + authoritiesSize(m.Backend.TLS)
 	}
 	return size
+}
+
+// authoritiesSize returns the size of large certificate authorities. Each cluster has its
+// own copy.
+func authoritiesSize(tls *routing.BackendTLS) int {
+	if tls == nil || len(tls.Authorities) <= freeAuthorities {
+		return 0
+	}
+	return len(tls.Authorities)
 }
 
 func changesSize(c *routing.HeaderChanges) int {

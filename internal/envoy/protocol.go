@@ -3,9 +3,7 @@ package envoy
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	preservecasev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -53,34 +51,8 @@ func http1Options() *corev3.Http1ProtocolOptions {
 	}
 }
 
-// upstreamTLS returns the TLS settings for a cluster. Envoy verifies the certificate by
-// the authorities in its image, unless the settings omit the verification.
-func upstreamTLS(conn connection) *corev3.TransportSocket {
-	common := &tlsv3.CommonTlsContext{}
-	if conn.http2 {
-		common.AlpnProtocols = []string{"h2"}
-	}
-	if !conn.unverified {
-		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
-			DefaultValidationContext:         certificateFor(conn.serverName),
-			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secretSystemCA},
-		}}
-	}
-	return &corev3.TransportSocket{
-		Name:       transportTLS,
-		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(&tlsv3.UpstreamTlsContext{Sni: conn.serverName, CommonTlsContext: common})},
-	}
-}
-
+// transportTLS is the name of the transport socket for TLS.
 const transportTLS = "envoy.transport_sockets.tls"
-
-// certificateFor requires a certificate for the DNS name.
-func certificateFor(name string) *tlsv3.CertificateValidationContext {
-	return &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: []*tlsv3.SubjectAltNameMatcher{{
-		SanType: tlsv3.SubjectAltNameMatcher_DNS,
-		Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
-	}}}
-}
 
 // adsSource gets resources from the controller. Envoy waits for them without a time
 // limit.

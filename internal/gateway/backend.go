@@ -33,6 +33,10 @@ type backendResolver struct {
 	// addresses is the setting connector.envoy.backends.
 	addresses v1alpha1.BackendAddresses
 
+	tls *backendTLS
+	// used are the Services that backendRefs name which may do so.
+	used map[types.NamespacedName]bool
+
 	resolved map[servicePortKey]resolvedBackend
 	ports    map[types.NamespacedName]*servicePorts
 	// policies are the traffic policies of resolved Services.
@@ -54,10 +58,11 @@ type resolvedBackend struct {
 	problem *Problem
 }
 
-func newBackendResolver(s *Snapshot, permitted grants, c routing.Capabilities, addresses v1alpha1.BackendAddresses) backendResolver {
+func newBackendResolver(s *Snapshot, permitted grants, controller gatewayv1.GatewayController, c routing.Capabilities, addresses v1alpha1.BackendAddresses) backendResolver {
 	return backendResolver{
 		grants: permitted, services: s.Services, slices: s.EndpointSlices, capabilities: c, isReserved: s.isReserved, addresses: addresses,
 		imports: s.ServiceImports, importSlices: s.ImportedSlices, noImports: s.NoServiceImports,
+		tls: newBackendTLS(s, controller, c), used: map[types.NamespacedName]bool{},
 		resolved: map[servicePortKey]resolvedBackend{}, ports: map[types.NamespacedName]*servicePorts{},
 		policies: map[types.NamespacedName]string{}, refused: map[types.NamespacedName]*Problem{},
 		importedBackends: map[types.NamespacedName]*importedBackend{},
@@ -93,6 +98,7 @@ func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Ro
 func (r backendResolver) resolvePort(key servicePortKey, routeKind string) (routing.Backend, *Problem) {
 	found, ok := r.resolved[key]
 	if !ok {
+		r.used[key.service] = true
 		found.backend, found.problem = r.resolveService(key.service, key.number)
 		r.resolved[key] = found
 	}
@@ -107,7 +113,7 @@ func (r backendResolver) resolvePort(key servicePortKey, routeKind string) (rout
 // usesClusterIP reports whether Envoy sends the route's requests to the ClusterIP, where it
 // cannot leave out single addresses.
 func (r backendResolver) usesClusterIP(b routing.Backend, kind string) bool {
-	return r.capabilities.FollowsEndpoints && b.UsesClusterIP(routing.UsesHTTP2(kind, b.Protocol, false))
+	return r.capabilities.FollowsEndpoints && b.UsesClusterIP(b.UsesHTTP2(kind, false))
 }
 
 func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {
@@ -145,7 +151,20 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	if r.capabilities.NeedsClusterIP && !backend.Headless && backend.ClusterIP == "" {
 		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound, "Service %s has no ClusterIP yet", name)
 	}
-	return backend, nil
+	return r.withTLS(backend)
+}
+
+// withTLS adds how a BackendTLSPolicy makes the data plane connect, which replaces the
+// appProtocol https. The appProtocol h2c means HTTP/2 over TLS then.
+func (r backendResolver) withTLS(b routing.Backend) (routing.Backend, *Problem) {
+	tls, problem := r.tls.connect(b.Service, b.ServicePort, b.PortName, b.Protocol == routing.ProtocolH2C)
+	if problem != nil {
+		return routing.Backend{}, problem
+	}
+	if tls != nil {
+		b.TLS, b.Protocol = tls, routing.ProtocolHTTPS
+	}
+	return b, nil
 }
 
 // protocol maps a port's appProtocol (KEP-3726) to a protocol that the data plane

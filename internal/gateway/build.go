@@ -71,6 +71,12 @@ type Snapshot struct {
 	// Reserved are the canonical addresses of connectors and of the controller. No backend
 	// may have them.
 	Reserved map[string]bool
+	// BackendTLSPolicies are the policies that target one of the Services, or whose status
+	// has an entry for the Gateway by this controller.
+	BackendTLSPolicies []*gatewayv1.BackendTLSPolicy
+	// CABundles are what reading the ConfigMaps that [CABundlesToRead] returns found. A
+	// ConfigMap that does not exist has no entry.
+	CABundles map[types.NamespacedName]CABundle
 	// DataPlane is the data plane in effect. It is empty when the settings decide.
 	DataPlane v1alpha1.DataPlane
 	// Tunnel is the tunnel of the Gateway. It is empty until the controller has created
@@ -136,6 +142,8 @@ type Result struct {
 	permitted  *permittedHostnames
 	notAllowed []*Listener // that NotAllowedListeners has returned
 	shares     shares
+	policies   []PolicyStatus
+	client     clientCertificate
 }
 
 // Problem is the reason and the message for a condition that reports a problem.
@@ -147,6 +155,7 @@ func Build(s *Snapshot, o Options) *Result {
 	d := newDecision(s, o)
 	d.decideListeners()
 	d.translateRoutes()
+	d.policies = d.policyStatuses()
 	groups := d.attachRoutes()
 	var excess map[limits.Tenant]int
 	d.shares, excess = d.limiter.divide(d.Routes, groups)
@@ -162,6 +171,9 @@ func Build(s *Snapshot, o Options) *Result {
 
 	if d.Rejected == nil {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
+		if d.translator.capabilities.PresentsCertificates {
+			d.Table.ClientCertificate = d.client.usable
+		}
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
 		if c := d.Settings.Spec.Connector; c != nil {
 			d.Table.Protection = routing.NewProtection(c.Envoy)
@@ -192,6 +204,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 		Result: &Result{gateway: s.Gateway, controller: o.ControllerName}, snapshot: s,
 		references: newReferences(s, grants),
 	}
+	d.client = d.references.resolveClient(s.Gateway)
 	in := settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
@@ -207,7 +220,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 	d.translator = translator{
 		capabilities: capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused, unsupported: capabilities.Expression},
-		backends:     newBackendResolver(s, grants, capabilities, d.Settings.Backends()),
+		backends:     newBackendResolver(s, grants, o.ControllerName, capabilities, d.Settings.Backends()),
 	}
 	if withEnvoy, ok := o.DataPlanes[v1alpha1.DataPlaneEnvoy]; ok && d.DataPlane == v1alpha1.DataPlaneIngressRules {
 		d.translator.envoy, d.translator.backends.envoy = &withEnvoy, &withEnvoy

@@ -14,11 +14,11 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Certificate is what the controller found in a Secret that a listener refers to. It
-// contains no data from the Secret.
+// Certificate is what the controller found in a Secret that a listener or a Gateway refers
+// to. It contains no private key.
 //
-// The controller checks certificates to report mistakes, but never uses them:
-// Cloudflare's edge terminates TLS with its own certificates.
+// The controller checks the certificates of listeners to report mistakes, but never uses
+// them: Cloudflare's edge terminates TLS with its own certificates.
 type Certificate struct {
 	// Unchecked reports whether the controller did not read the Secret, because its
 	// configuration or its permissions do not allow it. The other fields are then empty.
@@ -26,6 +26,11 @@ type Certificate struct {
 	// Problem describes the failed check, as a predicate for a sentence whose subject is
 	// the Secret. It is empty when the certificate is valid.
 	Problem string
+	// ClientProblem describes why Envoy would not accept a valid certificate as a client
+	// certificate, like Problem.
+	ClientProblem string
+	// Fingerprint identifies the certificate and its chain if both problems are empty.
+	Fingerprint string
 	// NotAfter is when the certificate expires.
 	NotAfter time.Time
 }
@@ -67,7 +72,8 @@ func InspectCertificate(secret *corev1.Secret) Certificate {
 	if err != nil {
 		return Certificate{Problem: unusablePair}
 	}
-	return Certificate{NotAfter: leaf.NotAfter}
+	pair, problem := clientKeyPair(secret)
+	return Certificate{NotAfter: leaf.NotAfter, ClientProblem: problem, Fingerprint: pair.Fingerprint}
 }
 
 // leafDER returns the first certificate, which the private key belongs to.
@@ -153,9 +159,15 @@ func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
 	return l.Spec.TLS.CertificateRefs
 }
 
-// SecretsOfGateway returns the Secrets that the listeners on the Gateway refer to.
+// SecretsOfGateway returns the Secrets that the Gateway and its listeners refer to. The
+// Secret with the certificate for backends is the first.
 func SecretsOfGateway(g *gatewayv1.Gateway) []types.NamespacedName {
 	var names []types.NamespacedName
+	if ref := clientCertificateRef(g); ref != nil {
+		if name, ok := clientSecret(g, ref); ok {
+			names = append(names, name)
+		}
+	}
 	for _, l := range g.Spec.Listeners {
 		names = append(names, secretsOfListener(&Listener{Owner: gatewayOwner(g), Spec: l})...)
 	}

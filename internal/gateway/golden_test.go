@@ -154,6 +154,7 @@ func decide(t *testing.T, files *state.Source, plane v1alpha1.DataPlane) []decis
 	t.Helper()
 	loader := state.Loader{
 		Reader: files, ControllerName: options.ControllerName, ControllerNamespace: options.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
+		CABundles: state.DirectCABundles{Reader: files},
 	}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()

@@ -62,7 +62,7 @@ func resolverFor(endpointSlices ...*discoveryv1.EndpointSlice) (*backendResolver
 		EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: endpointSlices},
 		Reserved:       map[string]bool{"10.244.0.9": true},
 	}
-	r := newBackendResolver(s, newGrants(nil), routing.Capabilities{
+	r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{
 		Protocols: []routing.Protocol{routing.ProtocolHTTP}, FollowsEndpoints: true, NeedsClusterIP: true,
 	}, v1alpha1.BackendsService)
 	return &r, func(kind string) *Problem {
@@ -123,7 +123,7 @@ func BenchmarkRefusedAddresses(b *testing.B) {
 				s.EndpointSlices[name] = []*discoveryv1.EndpointSlice{sliceWith(name.Name, many(size.pods)...)}
 			}
 			for b.Loop() {
-				r := newBackendResolver(s, newGrants(nil), routing.Capabilities{})
+				r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{}, "")
 				for name := range s.EndpointSlices {
 					if r.refusedSlice(name) != nil {
 						b.Fatal("an address is refused")

@@ -22,6 +22,7 @@ type Report struct {
 	Gateway      gatewayv1.GatewayStatus
 	ListenerSets []ListenerSetStatus
 	Routes       []RouteStatus
+	Policies     []PolicyStatus
 	// Owners are the Gateways and ListenerSets that the report covers. This controller's
 	// entry in a route status is stale when its parent is one of them and the report does
 	// not contain the entry.
@@ -46,6 +47,9 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 			status.Orphan = nil
 		}
 		report.Routes = append(report.Routes, status)
+	}
+	for _, policy := range s.BackendTLSPolicies {
+		report.Policies = append(report.Policies, PolicyStatus{NamespacedName: types.NamespacedName{Namespace: policy.Namespace, Name: policy.Name}})
 	}
 	return report
 }
@@ -118,6 +122,7 @@ func (r *Result) Report(o Outcome) Report {
 	for _, route := range r.Routes {
 		report.Routes = append(report.Routes, r.routeStatus(route))
 	}
+	report.Policies = r.policies
 	return report
 }
 
@@ -144,6 +149,9 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	default:
 		c.set(conditions.TypeAccepted, true, conditions.ReasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
 		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
+	}
+	if r.client.isSet {
+		c.check(conditions.TypeResolvedRefs, r.client.problem, conditions.ReasonResolvedRefs, messageResolvedRefs+r.client.warning)
 	}
 	c.setHostnameShared(o.Shared, r.gateway)
 	if ready := o.Connectors; ready != nil {
@@ -172,9 +180,10 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 // Warnings.
 func (r *Result) acceptedWarnings() string {
 	var warnings string
-	if r.gateway.Spec.TLS != nil {
-		warnings += " The field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."
+	if tls := r.gateway.Spec.TLS; tls != nil && tls.Frontend != nil {
+		warnings += " The field spec.tls.frontend has no effect, because Cloudflare's edge terminates TLS with its own settings."
 	}
+	warnings += r.clientCertificateWarning()
 	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
 		warnings += " " + describeItems(message.List{
 			Before: "The connectors do not get the following labels and annotations from spec.infrastructure, " +
@@ -189,6 +198,36 @@ func (r *Result) acceptedWarnings() string {
 		warnings += " " + warning.Message
 	}
 	return warnings
+}
+
+// clientCertificateWarning says that a client certificate has no effect, or whom it
+// identifies.
+func (r *Result) clientCertificateWarning() string {
+	switch {
+	case !r.client.isSet:
+		return ""
+	case !r.translator.capabilities.PresentsCertificates:
+		return " The field spec.tls.backend has no effect, because ingress rules present no client certificate. " + remedyEnvoy + "."
+	case r.servesSeveralNamespaces():
+		return " The client certificate in spec.tls.backend proves the Gateway, and not the tenant: routes of several namespaces are attached, and each of them can send requests with it."
+	default:
+		return ""
+	}
+}
+
+// servesSeveralNamespaces reports whether routes of several namespaces are attached.
+func (r *Result) servesSeveralNamespaces() bool {
+	first := ""
+	for _, l := range r.Listeners {
+		for _, route := range l.routes {
+			if first == "" {
+				first = route.Namespace
+			} else if route.Namespace != first {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (r *Result) listenerStatus(l *Listener, generation int64, push Push, current []metav1.Condition) gatewayv1.ListenerStatus {

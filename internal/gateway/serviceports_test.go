@@ -18,12 +18,13 @@ func TestEachPortIsResolvedOnce(t *testing.T) {
 	name := types.NamespacedName{Namespace: "team", Name: "web"}
 	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("a"), Port: new(int32(8080))}}}
 	s := &Snapshot{
+		Gateway: &gatewayv1.Gateway{},
 		Services: map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{
 			{Name: "a", Port: 80, TargetPort: intstr.FromString("a")}, {Name: "b", Port: 81, TargetPort: intstr.FromString("b")},
 		}}}},
 		EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: {slice}},
 	}
-	r := newBackendResolver(s, newGrants(nil), routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
+	r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
 	resolve := func(number gatewayv1.PortNumber) (routing.Backend, *Problem) {
 		return r.resolve(gatewayv1.BackendObjectReference{Name: "web", Port: &number}, &Route{NamespacedName: name})
 	}

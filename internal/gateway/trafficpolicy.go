@@ -78,7 +78,7 @@ func (d *decision) addIgnoredPolicies() {
 		for j := range d.Table.Groups[i].Entries {
 			e := &d.Table.Groups[i].Entries[j]
 			for _, b := range backendsOf(e.Action.Forward) {
-				if policies[b.Service] == "" || !d.usesHTTP2(e, b.Protocol) {
+				if b.Import || policies[b.Service] == "" || !d.usesHTTP2(e, &b) {
 					continue
 				}
 				route := d.Routes[e.Source.Route.Rank]
@@ -94,11 +94,10 @@ func (d *decision) addIgnoredPolicies() {
 	}
 }
 
-// usesHTTP2 reports whether the entry's requests go to a backend with the protocol by
-// HTTP/2.
-func (d *decision) usesHTTP2(e *routing.Entry, p routing.Protocol) bool {
+// usesHTTP2 reports whether the entry's requests go to the backend by HTTP/2.
+func (d *decision) usesHTTP2(e *routing.Entry, b *routing.Backend) bool {
 	merged := ptr.Deref(settings.MergeOriginRequests(e.OriginRequest, d.Table.OriginRequest), v1alpha1.OriginRequest{})
-	return routing.UsesHTTP2(e.Source.Route.Kind, p, ptr.Deref(merged.HTTP2Origin, false))
+	return b.UsesHTTP2(e.Source.Route.Kind, ptr.Deref(merged.HTTP2Origin, false))
 }
 
 // backendsOf returns the backends and mirrors to which the requests go. It accepts nil.

@@ -19,6 +19,7 @@ func Capabilities() routing.Capabilities {
 		Match:       unsupportedFields,
 		Action:      unsupportedActions,
 		Backend:     unsupportedBackend,
+		BackendTLS:  unsupportedBackendTLS,
 		ErrorStatus: func(string) int { return statusError },
 		Protocols:   []routing.Protocol{routing.ProtocolHTTP, routing.ProtocolHTTPS},
 		Path:        decodePath,
@@ -86,6 +87,19 @@ func unsupportedBackend(kind string, p routing.Protocol) string {
 		return "gRPC to a backend without TLS"
 	}
 	return ""
+}
+
+// unsupportedBackendTLS rejects certificate authorities and subject alternative names: an
+// ingress rule has one name, for SNI and for the certificate.
+func unsupportedBackendTLS(b *routing.BackendTLS) string {
+	switch {
+	case b.UsesOnlyHostname():
+		return ""
+	case b.Authorities != "":
+		return "caCertificateRefs"
+	default:
+		return "subjectAltNames"
+	}
 }
 
 // decodePath decodes a literal path. A path match in the API is percent-encoded,

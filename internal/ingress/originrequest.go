@@ -30,13 +30,17 @@ func newRuleSettings(t *routing.Table) ruleSettings {
 // no origin, but still requires access.
 func (s ruleSettings) originRequest(e *routing.Entry, hostname string) *provider.OriginRequest {
 	hasOrigin, isGRPC, serverName := e.Action.Forward != nil, e.Source.Route.Kind == routing.KindGRPCRoute, s.serverName(e)
+	var policy *routing.BackendTLS
+	if hasOrigin {
+		policy = e.Action.Forward.Backends[0].Backend.TLS
+	}
 	access := s.rendered[s.access.Of(hostname)]
-	if access == nil && (!hasOrigin || e.OriginRequest == nil && !isGRPC && serverName == "") {
+	if access == nil && (!hasOrigin || e.OriginRequest == nil && !isGRPC && serverName == "" && policy == nil) {
 		return nil // avoids an allocation for most rules
 	}
 	var rendered provider.OriginRequest
 	if hasOrigin {
-		rendered = renderOriginRequest(s.withRequiredFields(e.OriginRequest, isGRPC))
+		rendered = renderOriginRequest(s.withPolicy(s.withRequiredFields(e.OriginRequest, isGRPC), policy))
 	}
 	rendered.Access = access
 	if serverName != "" {
@@ -81,6 +85,26 @@ func (s ruleSettings) withRequiredFields(override *v1alpha1.OriginRequest, isGRP
 		rule.HTTP2Origin = ptr.To(false)
 	}
 	return rule
+}
+
+// withPolicy replaces the settings about the backend's certificate by the policy's, which
+// the connector would otherwise take from the tunnel. policy can be nil.
+func (s ruleSettings) withPolicy(rule v1alpha1.OriginRequest, policy *routing.BackendTLS) v1alpha1.OriginRequest {
+	if policy == nil {
+		return rule
+	}
+	tunnel := ptr.Deref(s.tunnel, v1alpha1.OriginRequest{})
+	rule.OriginServerName, rule.CAPool = &policy.Hostname, nil
+	rule.NoTLSVerify, rule.MatchSNIToHost = overrideTrue(tunnel.NoTLSVerify), overrideTrue(tunnel.MatchSNIToHost)
+	return rule
+}
+
+// overrideTrue returns false if the tunnel has true, and otherwise nil.
+func overrideTrue(tunnel *bool) *bool {
+	if isTrue(tunnel) {
+		return ptr.To(false)
+	}
+	return nil
 }
 
 func isTrue(field *bool) bool { return ptr.Deref(field, false) }

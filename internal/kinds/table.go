@@ -44,6 +44,10 @@ var (
 		Plural: "ReferenceGrants", Plan: Listed, object: &gatewayv1beta1.ReferenceGrant{}, list: &gatewayv1beta1.ReferenceGrantList{},
 	})
 
+	BackendTLSPolicy = declare(gatewayAPI, Kind{
+		Plural: "BackendTLSPolicies", Plan: Listed, object: &gatewayv1.BackendTLSPolicy{}, list: &gatewayv1.BackendTLSPolicyList{},
+	})
+
 	TunnelConfiguration = declare(projectAPI, Kind{
 		Plural: "TunnelConfigurations", Plan: Listed, object: &v1alpha1.TunnelConfiguration{}, list: &v1alpha1.TunnelConfigurationList{},
 	})
@@ -56,7 +60,8 @@ var (
 	ServiceImport = declare(multiclusterAPI, Kind{
 		Plural: "ServiceImports", Plan: Listed, Versions: multicluster.Versions(), object: &multicluster.ServiceImport{}, list: &multicluster.ServiceImportList{},
 	})
-	Secret = declare(coreAPI, Kind{Plural: "Secrets", WatchMetadata: true, Plan: OnDemand, object: &corev1.Secret{}})
+	ConfigMap = declare(coreAPI, Kind{Plural: "ConfigMaps", WatchMetadata: true, Plan: OnDemand, object: &corev1.ConfigMap{}})
+	Secret    = declare(coreAPI, Kind{Plural: "Secrets", WatchMetadata: true, Plan: OnDemand, object: &corev1.Secret{}})
 
 	CustomResourceDefinition = declare(extensionsAPI, Kind{
 		Plural: "CustomResourceDefinitions", ClusterScoped: true, WatchMetadata: true, Plan: Metadata, object: &apiextensionsv1.CustomResourceDefinition{},

@@ -164,6 +164,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	o.DataPlanes = dataPlanes(source)
 	loader := state.Loader{
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
+		CABundles: state.DirectCABundles{Reader: source},
 	}
 	statuses, err := newStatuses(ctx, source, o.Options)
 	if err != nil {

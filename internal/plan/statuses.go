@@ -50,6 +50,8 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (
 			id.Kind = gateway.KindHTTPRoute
 		case *gatewayv1.GRPCRoute:
 			id.Kind = gateway.KindGRPCRoute
+		case *gatewayv1.BackendTLSPolicy:
+			id.Kind = gateway.KindBackendTLSPolicy
 		case *gatewayv1.GatewayClass:
 			id.Kind = kindGatewayClass
 		default:
@@ -99,7 +101,7 @@ func (s *statuses) addGateway(key gateway.Owner, report gateway.Report) map[gate
 	return changed
 }
 
-// addAttached merges the ListenerSet and route statuses in a report. It returns the
+// addAttached merges the ListenerSet, route and policy statuses in a report. It returns the
 // objects whose statuses it changes.
 func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 	changed := map[gateway.Owner]bool{}
@@ -115,6 +117,14 @@ func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 		current.Parents, _ = status.MergeRoute(
 			current.Parents, spec.ParentRefs, wanted, report.Owners, s.options.ControllerName, unsetTime)
 		changed[id] = true
+	}
+	for _, wanted := range report.Policies {
+		id := gateway.Owner{Kind: gateway.KindBackendTLSPolicy, NamespacedName: wanted.NamespacedName}
+		policy := s.objects[id].(*gatewayv1.BackendTLSPolicy)
+		ancestors, isChanged := status.MergePolicy(policy.Status.Ancestors, wanted, report.Owners, s.options.ControllerName, unsetTime)
+		if policy.Status.Ancestors = ancestors; isChanged || wanted.Ancestor != nil {
+			changed[id] = true
+		}
 	}
 	maps.Copy(s.reported, changed)
 	return changed
@@ -168,6 +178,14 @@ func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 		conditions := [][]metav1.Condition{o.Status.Conditions}
 		for _, entry := range o.Status.Listeners {
 			conditions = append(conditions, entry.Conditions)
+		}
+		return o.Status, conditions
+	case *gatewayv1.BackendTLSPolicy:
+		var conditions [][]metav1.Condition
+		for _, entry := range o.Status.Ancestors {
+			if entry.ControllerName == s.options.ControllerName {
+				conditions = append(conditions, entry.Conditions)
+			}
 		}
 		return o.Status, conditions
 	default:

@@ -148,6 +148,9 @@ type Backend struct {
 	// ClientAffinity reports whether the Service asks for one pod for all requests from
 	// the same client. Only a data plane that follows endpoints needs it.
 	ClientAffinity bool
+	// TLS is how a BackendTLSPolicy makes the data plane connect, or nil. The Protocol is
+	// then ProtocolHTTPS. Equal Backends in one table have the same pointer.
+	TLS *BackendTLS
 }
 
 // URL returns the backend's URL in a cluster with the DNS domain. The scheme is the

@@ -17,9 +17,9 @@ func (b Backend) UsesClusterIP(http2 bool) bool {
 	return b.Addressing == AddressClusterIP && !http2 && !b.Headless
 }
 
-// UsesHTTP2 reports whether a data plane that follows EndpointSlices sends requests to a
+// UsesHTTP2 reports whether a data plane that follows EndpointSlices sends requests to the
 // backend by HTTP/2. kind is the kind of the route, and http2Origin the setting with that
 // name.
-func UsesHTTP2(kind string, p Protocol, http2Origin bool) bool {
-	return kind == KindGRPCRoute || p == ProtocolH2C || p == ProtocolHTTPS && http2Origin
+func (b Backend) UsesHTTP2(kind string, http2Origin bool) bool {
+	return kind == KindGRPCRoute || b.Protocol == ProtocolH2C || b.TLS != nil && b.TLS.HTTP2 || b.Protocol == ProtocolHTTPS && http2Origin
 }

@@ -30,6 +30,12 @@ type Capabilities struct {
 	// ErrorStatus returns the status for requests whose action cannot be served, for a
 	// route of that kind.
 	ErrorStatus func(kind string) int
+	// BackendTLS returns why the data plane cannot connect as a BackendTLSPolicy asks, or an
+	// empty string.
+	BackendTLS func(*BackendTLS) string
+	// PresentsCertificates reports whether the data plane can present a client certificate
+	// to backends.
+	PresentsCertificates bool
 	// Protocols are the protocols in which the data plane can reach backends.
 	Protocols []Protocol
 	// Path returns a literal path in the form in which the data plane compares paths, or

@@ -2,12 +2,9 @@ package state
 
 import (
 	"context"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -25,53 +22,7 @@ type CachedCertificates struct {
 	// namespaces are not checked.
 	Reads func(namespace string) bool
 
-	mu sync.Mutex
-	// retained maps each key to its Secrets, if it has any.
-	retained map[Key]sets.Set[types.NamespacedName]
-	// secrets contains the retained Secrets.
-	secrets map[types.NamespacedName]*cachedSecret
-}
-
-// cachedSecret contains a cached certificate and the keys that retain it.
-type cachedSecret struct {
-	keys sets.Set[Key]
-	// certificate is nil if no version of the Secret has been inspected.
-	certificate *cachedCertificate
-}
-
-// cachedCertificate is the certificate in one version of a Secret.
-type cachedCertificate struct {
-	uid         types.UID
-	version     string
-	certificate gateway.Certificate
-}
-
-// Retain replaces the Secrets that the key refers to. The cache drops the certificates in
-// Secrets that no key refers to.
-func (c *CachedCertificates) Retain(key Key, names []types.NamespacedName) {
-	current := sets.New(names...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name := range c.retained[key].Difference(current) {
-		secret := c.secrets[name]
-		if secret.keys.Delete(key); secret.keys.Len() == 0 {
-			delete(c.secrets, name)
-		}
-	}
-	if current.Len() == 0 {
-		delete(c.retained, key)
-		return
-	}
-	if c.retained == nil {
-		c.retained, c.secrets = map[Key]sets.Set[types.NamespacedName]{}, map[types.NamespacedName]*cachedSecret{}
-	}
-	c.retained[key] = current
-	for name := range current {
-		if c.secrets[name] == nil {
-			c.secrets[name] = &cachedSecret{keys: sets.Set[Key]{}}
-		}
-		c.secrets[name].keys.Insert(key)
-	}
+	versionCache[gateway.Certificate]
 }
 
 // Inspect implements Certificates. It caches the result only if a key retains the Secret.
@@ -95,27 +46,6 @@ func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedN
 	if err != nil {
 		return gateway.Certificate{}, false, err
 	}
-	c.store(name, &cachedCertificate{secret.UID, secret.ResourceVersion, found})
+	c.store(name, &cachedVersion[gateway.Certificate]{secret.UID, secret.ResourceVersion, found})
 	return found, true, nil
-}
-
-// lookup returns the cached certificate if it belongs to the Secret's current version.
-func (c *CachedCertificates) lookup(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	secret := c.secrets[name]
-	if secret == nil || secret.certificate == nil {
-		return gateway.Certificate{}, false
-	}
-	v := secret.certificate
-	return v.certificate, v.uid == metadata.UID && v.version == metadata.ResourceVersion
-}
-
-// store replaces the cached certificate, or deletes it if v is nil.
-func (c *CachedCertificates) store(name types.NamespacedName, v *cachedCertificate) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if secret := c.secrets[name]; secret != nil {
-		secret.certificate = v
-	}
 }

@@ -28,9 +28,10 @@ type Certificates interface {
 	Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error)
 }
 
-// retainer is implemented by Certificates that keep results from one load to the next.
+// retainer is implemented by Certificates and CABundles that keep results from one load to
+// the next.
 type retainer interface {
-	// Retain replaces the Secrets that the key refers to.
+	// Retain replaces the objects that the key refers to.
 	Retain(key Key, names []types.NamespacedName)
 }
 

@@ -61,7 +61,7 @@ func Connect(c *rest.Config) (client.WithWatch, error) {
 
 // FromCluster reads the objects that a plan for the cluster requires. It adds the
 // objects from manifests as if they had been applied; see [overlay]. The returned
-// Source reads Secrets and EndpointSlices from the cluster on demand.
+// Source reads Secrets, ConfigMaps and EndpointSlices from the cluster on demand.
 //
 // The error names all kinds that are missing or that the user cannot list.
 func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, error) {
@@ -84,7 +84,7 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	return source, nil
 }
 
-// newClusterSource returns a source with the objects. It reads Secrets and
+// newClusterSource returns a source with the objects. It reads Secrets, ConfigMaps and
 // EndpointSlices from live.
 func newClusterSource(live client.Reader, controller gatewayv1.GatewayController, servesImports bool, objects []client.Object, set *manifest.Set) (*Source, error) {
 	memory, err := NewMemory(append(slices.Clone(objects), missingNamespaces(objects)...), Indexes(controller))

@@ -152,7 +152,7 @@ func TestLoadReturnsErrorsOfReadingConfigurations(t *testing.T) {
 			_, settings := object.(*v1alpha1.TunnelConfiguration)
 			return settings && key.String() == unreadable
 		}}
-		_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "both"))
+		_, err := state.Loader{Reader: reader, CABundles: state.DirectCABundles{Reader: reader}, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "both"))
 		if !errors.Is(err, errRead) {
 			t.Errorf("with unreadable %s: got %v, want %v", unreadable, err, errRead)
 		}

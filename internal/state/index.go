@@ -31,8 +31,15 @@ const (
 	// IndexImportBackend indexes routes by the ServiceImports in their backendRefs, as
 	// "namespace/name".
 	IndexImportBackend = "importBackend"
+	// IndexTarget indexes BackendTLSPolicies by the Services in their targetRefs, and
+	// IndexCABundle by the ConfigMaps in their caCertificateRefs, as "namespace/name".
+	IndexTarget   = "target"
+	IndexCABundle = "caBundle"
+	// IndexStatusAncestor indexes BackendTLSPolicies by the Gateways in this controller's
+	// status entries.
+	IndexStatusAncestor = "statusAncestor"
 	// IndexCertificate indexes Gateways and ListenerSets by the Secrets in their
-	// certificateRefs, as "namespace/name".
+	// certificateRefs and clientCertificateRef, as "namespace/name".
 	IndexCertificate = "certificate"
 	// IndexGatewayNamespace indexes Tunnels by their Gateway's namespace.
 	IndexGatewayNamespace = "gatewayNamespace"
@@ -86,7 +93,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 			return distinct(gateway.SecretsOfListenerSet(o.(*gatewayv1.ListenerSet)))
 		}},
 	}
-	all = append(all, parametersIndexes()...)
+	all = append(append(all, parametersIndexes()...), policyIndexes(controller)...)
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},

@@ -16,8 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
-// liveReader reads Secrets and EndpointSlices from manifests and the API server, and all
-// other objects from memory.
+// liveReader reads Secrets, ConfigMaps and EndpointSlices from manifests and the API
+// server, and all other objects from memory.
 type liveReader struct {
 	*Memory
 	live client.Reader
@@ -38,8 +38,11 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object clien
 		return errNoServiceImports
 	}
 	err := r.Memory.Get(ctx, key, object, opts...)
-	if _, secret := object.(*corev1.Secret); secret && apierrors.IsNotFound(err) {
-		return r.live.Get(ctx, key, object, opts...)
+	switch object.(type) {
+	case *corev1.Secret, *corev1.ConfigMap:
+		if apierrors.IsNotFound(err) {
+			return r.live.Get(ctx, key, object, opts...)
+		}
 	}
 	return err
 }

@@ -56,8 +56,10 @@ type Loader struct {
 	// ControllerPod is the address of the controller's pod, or the zero value outside a
 	// cluster.
 	ControllerPod netip.Addr
-	// Certificates inspects the certificates that listeners refer to.
+	// Certificates inspects the certificates that listeners and Gateways refer to.
 	Certificates Certificates
+	// CABundles inspects the certificate authorities that BackendTLSPolicies refer to.
+	CABundles CABundles
 }
 
 // Load reads the objects that affect the key. Its cost grows with the number of these
@@ -69,7 +71,11 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 		return nil, err
 	}
 	if !loaded.Managed {
-		l.retainSecrets(key, nil)
+		retain(l.Certificates, key, nil)
+		retain(l.CABundles, key, nil)
+		if err := l.loadStatusPolicies(ctx, key, loaded.Snapshot); err != nil {
+			return nil, err
+		}
 		if err := l.loadRoutes(ctx, IndexStatusParent, parents, loaded.Snapshot); err != nil {
 			return nil, err
 		}

@@ -335,7 +335,7 @@ func TestLoadIgnoresOtherTunnels(t *testing.T) {
 }
 
 func newLoader(reader client.Reader) state.Loader {
-	return state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
+	return state.Loader{Reader: reader, CABundles: state.DirectCABundles{Reader: reader}, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
 }
 
 // failingReader is a reader that fails for chosen requests.

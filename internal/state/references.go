@@ -54,7 +54,10 @@ func (l Loader) loadReferences(ctx context.Context, s *gateway.Snapshot) error {
 			return err
 		}
 	}
-	return l.loadReserved(ctx, s)
+	if err := l.loadReserved(ctx, s); err != nil {
+		return err
+	}
+	return l.loadPolicies(ctx, s)
 }
 
 func routes(s *gateway.Snapshot) []client.Object {
@@ -167,16 +170,15 @@ func (l Loader) loadCertificates(ctx context.Context, s *gateway.Snapshot) error
 	names := gateway.SecretsToRead(s)
 	slices.SortFunc(names, compareNames)
 	names = slices.Compact(names)
-	l.retainSecrets(GatewayKey(s.Gateway.Namespace, s.Gateway.Name), names)
+	retain(l.Certificates, GatewayKey(s.Gateway.Namespace, s.Gateway.Name), names)
 	var err error
 	s.Certificates, err = inspectAll(ctx, l.Certificates, names)
 	return err
 }
 
-// retainSecrets replaces the Secrets whose inspections are kept when the key is loaded
-// again.
-func (l Loader) retainSecrets(key Key, names []types.NamespacedName) {
-	if cache, ok := l.Certificates.(retainer); ok {
+// retain replaces the objects whose inspections are kept when the key is loaded again.
+func retain(inspector any, key Key, names []types.NamespacedName) {
+	if cache, ok := inspector.(retainer); ok {
 		cache.Retain(key, names)
 	}
 }

@@ -94,7 +94,7 @@ func TestLoadReturnsErrorsOfCountingTunnels(t *testing.T) {
 	for _, kind := range []string{"*v1.GatewayClassList", "*v1.GatewayList", "*v1alpha1.TunnelList"} {
 		t.Run(kind, func(t *testing.T) {
 			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, object any) bool { return fmt.Sprintf("%T", object) == kind }}
-			loader := state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: "gateways"}
+			loader := state.Loader{Reader: reader, CABundles: state.DirectCABundles{Reader: reader}, ControllerName: controllerName, ControllerNamespace: "gateways"}
 			if _, err := loader.Load(t.Context(), state.GatewayKey("infra", "shared")); !errors.Is(err, errRead) {
 				t.Errorf("got %v, want %v", err, errRead)
 			}

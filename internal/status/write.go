@@ -45,14 +45,17 @@ type attempted struct {
 	version string
 }
 
-// attachedWrites returns the writes for the ListenerSets and routes in the report.
+// attachedWrites returns the writes for the ListenerSets, routes and policies in the report.
 func (w *Writer) attachedWrites(report gateway.Report) []write {
-	writes := make([]write, 0, len(report.ListenerSets)+len(report.Routes)+1)
+	writes := make([]write, 0, len(report.ListenerSets)+len(report.Routes)+len(report.Policies)+1)
 	for _, set := range report.ListenerSets {
 		writes = append(writes, w.listenerSetWrite(set))
 	}
 	for _, route := range report.Routes {
 		writes = append(writes, w.routeWrite(route, report.Owners))
+	}
+	for _, policy := range report.Policies {
+		writes = append(writes, w.policyWrite(policy, report.Owners))
 	}
 	return writes
 }

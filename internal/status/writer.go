@@ -69,7 +69,7 @@ func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.
 	return first.and(w.attemptAll(ctx, owner, last)).err()
 }
 
-// WriteAttached writes the statuses of the ListenerSets and routes in the report, like
+// WriteAttached writes the statuses of the ListenerSets, routes and policies in the report, like
 // [Writer.Write]. It no longer retries any other status in the owner's earlier reports.
 func (w *Writer) WriteAttached(ctx context.Context, owner gateway.Owner, report gateway.Report) error {
 	attached := w.attachedWrites(report)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"

@@ -22,7 +22,11 @@ const (
 	cart = "s.shop.cart.80.0123456789abcdef"
 )
 
-var allServices types.NamespacedName
+var allServices envoy.EndpointSource
+
+func serviceSource(namespace, name string) envoy.EndpointSource {
+	return envoy.EndpointSource{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
 
 // reconnected returns an Envoy that has the clusters with an address from an earlier
 // leader.
@@ -90,7 +94,7 @@ func TestEndpointsWithoutAPublication(t *testing.T) {
 		c.wantNothing()
 		b.answer("10.0.0.2")
 		c.ack(c.want("endpoints " + cart + " " + web))
-		number := b.Subscriptions(shared, types.NamespacedName{Namespace: "shop", Name: "web"}).Number
+		number := b.Subscriptions(shared, serviceSource("shop", "web")).Number
 		b.PublishByName(shared, number, envoy.Assignments{web: nil})
 		elapse(time.Second)
 		r := c.want("endpoints " + web)
@@ -139,7 +143,7 @@ func TestNamesThatAreAnswered(t *testing.T) {
 		b.wantSubscriptions(t, cart, "i.shop.web.80.0123456789abcdef")
 		other.close()
 		b.wantSubscriptions(t, "i.shop.web.80.0123456789abcdef")
-		if got := b.Subscribers(types.NamespacedName{Namespace: "shop", Name: "cart"}); len(got) != 0 {
+		if got := b.Subscribers(serviceSource("shop", "cart")); len(got) != 0 {
 			t.Errorf("the Gateways %v subscribe to a Service that no Envoy names", got)
 		}
 	})
@@ -157,7 +161,7 @@ func TestNamesAreAnsweredForOneGateway(t *testing.T) {
 		b.answer("10.0.0.1")
 		c.ack(c.want("endpoints " + web))
 		neighbor.wantNothing()
-		got := b.Subscribers(types.NamespacedName{Namespace: "shop", Name: "web"})
+		got := b.Subscribers(serviceSource("shop", "web"))
 		if len(got) != 2 || !slices.Contains(got, shared) || !slices.Contains(got, other) {
 			t.Errorf("the Gateways %v subscribe, want both", got)
 		}

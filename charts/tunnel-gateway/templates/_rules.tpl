@@ -27,10 +27,10 @@ that bypass the cache.
 {{/* Objects of tenants. */}}
 {{- define "tunnel-gateway.tenantRules" -}}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways, listenersets, httproutes, grpcroutes]
+  resources: [gateways, listenersets, httproutes, grpcroutes, backendtlspolicies]
   verbs: [get, list, watch]
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status]
+  resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status, backendtlspolicies/status]
   verbs: [update]
 - apiGroups: [gateway.networking.k8s.io]
   resources: [referencegrants]
@@ -41,6 +41,11 @@ that bypass the cache.
 - apiGroups: [""]
   resources: [services]
   verbs: [list, watch]
+# The controller watches the metadata of ConfigMaps, and reads single ConfigMaps, to which
+# BackendTLSPolicies refer.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]

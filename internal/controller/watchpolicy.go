@@ -1,0 +1,45 @@
+package controller
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// fromPolicy maps a BackendTLSPolicy to the Gateways whose routes use a Service that it
+// targets, and to the Gateways in its status.
+func (w watches) fromPolicy(ctx context.Context, policy *gatewayv1.BackendTLSPolicy) ([]state.Key, error) {
+	keys := state.PolicyAncestors(policy, w.controllerName)
+	for _, service := range gateway.ServicesOfPolicy(policy) {
+		found, err := w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: service.String()})
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, found...)
+	}
+	return keys, nil
+}
+
+// fromConfigMap maps a ConfigMap's metadata to the Gateways of the BackendTLSPolicies that
+// refer to it.
+func (w watches) fromConfigMap(ctx context.Context, configMap *metav1.PartialObjectMetadata) ([]state.Key, error) {
+	var list gatewayv1.BackendTLSPolicyList
+	refer := client.MatchingFields{state.IndexCABundle: client.ObjectKeyFromObject(configMap).String()}
+	if err := w.reader.List(ctx, &list, refer, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var keys []state.Key
+	for i := range list.Items {
+		found, err := w.fromPolicy(ctx, &list.Items[i])
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, found...)
+	}
+	return keys, nil
+}
