@@ -19,6 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 )
 
@@ -40,6 +41,7 @@ type xdsServer interface {
 type envoys struct {
 	server xdsServer
 	reader client.Reader // the cache
+	live   client.Reader // the API server
 	// namespace is the controller's own namespace, which contains the connectors.
 	namespace string
 	// podIP is the address of the controller's pod. Pods in the cluster have addresses with
@@ -60,6 +62,7 @@ type publication struct {
 	tunnel    types.UID
 	resources *envoy.Resources // nil before the first publication
 	next      *envoy.Resources // for the publication in progress, or nil
+	client    *clientSecret    // for resources; nil without a client certificate
 	// reads counts how often EndpointSlices were read, and assigned has the newest
 	// endpoints for the clusters in resources and next.
 	reads    int64
@@ -79,7 +82,7 @@ type publication struct {
 
 func newEnvoys(d dependencies, o Options, m *memories) *envoys {
 	return &envoys{
-		server: d.xds, reader: d.client, namespace: o.Namespace, podIP: o.PodIP, assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
+		server: d.xds, reader: d.client, live: d.live, namespace: o.Namespace, podIP: o.PodIP, assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
 	}
 }
 
@@ -94,13 +97,18 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 		return false, err
 	}
 	found := next.read.assign(e.assign)
+	secret, err := e.readClientSecret(ctx, next.client, next.certificate)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keep(ctx, found)
+	if err != nil {
+		p.complete(p.resources)
+		return false, err
+	}
 	ready := envoy.ReadyOptions{Metrics: connector.ServesMetrics(connectorSettings(r.decision.Settings())), IPv6: e.podIP.Is6()}
 	err = e.server.Publish(xds.Publication{
 		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, WantsAcknowledgement: !next.exposure.IsSettled() || isStarting(object),
-		Listeners: envoy.Listeners(ready), Resources: p.next, Assignments: p.assignments(p.next),
+		Listeners: envoy.Listeners(ready), Resources: p.next, Secrets: secret.resources(), Assignments: p.assignments(p.next),
 	})
 	if err != nil {
 		p.complete(p.resources)
@@ -108,6 +116,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 		return true, nil
 	}
 	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure
+	p.client = secret
 	p.complete(p.resources)
 	e.follow(r.key.NamespacedName, p, p.resources)
 	return next.exposure.IsSettled(), nil
@@ -118,6 +127,10 @@ type prepared struct {
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
 	read     endpointsRead
+	// certificate is the client certificate that the resources need, or nil, and client
+	// what the last publication has.
+	certificate *routing.ClientCertificate
+	client      *clientSecret
 }
 
 // prepare renders the next publication's resources, and reads the EndpointSlices for
@@ -135,6 +148,7 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 	// is lost.
 	e.follow(r.key.NamespacedName, p, p.resources, resources)
 	p.expect(resources)
+	next.certificate, next.client = resources.ClientCertificate, p.client
 	next.read, err = e.readEndpoints(ctx, p, resources.Endpoints)
 	if err != nil {
 		p.complete(p.resources)

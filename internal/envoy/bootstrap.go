@@ -80,7 +80,7 @@ func Bootstrap(controller string) *bootstrapv3.Bootstrap {
 
 // Static returns a configuration with which an Envoy serves the resources without a
 // controller. It has no admin interface. assignments are the endpoints of the clusters
-// in [Resources.Endpoints], by name.
+// in [Resources.Endpoints], by name. It names files for the client certificate.
 func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignment) *bootstrapv3.Bootstrap {
 	b := newBootstrap()
 	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Listeners: trafficListeners(staticRoutes(r.Open), staticRoutes(r.Protected))}
@@ -88,10 +88,16 @@ func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignme
 		if cluster.GetType() == clusterv3.Cluster_EDS {
 			cluster = staticCluster(cluster, assignments[cluster.Name])
 		}
+		if r.ClientCertificate != nil && cluster.TransportSocket != nil {
+			cluster = withStaticSecrets(cluster)
+		}
 		b.StaticResources.Clusters = append(b.StaticResources.Clusters, cluster)
 		if cluster.TransportSocket != nil && b.StaticResources.Secrets == nil {
 			b.StaticResources.Secrets = []*tlsv3.Secret{systemCA()}
 		}
+	}
+	if r.ClientCertificate != nil {
+		b.StaticResources.Secrets = append(b.StaticResources.Secrets, staticClientCertificate())
 	}
 	return b
 }

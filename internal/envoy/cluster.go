@@ -38,6 +38,8 @@ type clusters struct {
 	domain string
 	// clientCertificate reports whether Envoy presents a certificate to backends.
 	clientCertificate bool
+	// presents reports whether one of the clusters presents it.
+	presents bool
 
 	byKey  map[clusterKey]*namedCluster
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
@@ -215,6 +217,7 @@ func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 		conn.serverName, conn.unverified, conn.policy = b.TLS.Hostname, false, b.TLS.ID
 	}
 	conn.presents = conn.tls && c.clientCertificate
+	c.presents = c.presents || conn.presents
 	conn.idleTimeout = duration(s.KeepAliveTimeout, defaultIdleTimeout)
 	conn.http2 = b.UsesHTTP2(e.Source.Route.Kind, ptr.Deref(s.HTTP2Origin, false))
 	if conn.tls {

@@ -23,6 +23,10 @@ type Resources struct {
 	// their DNS names.
 	ByName []routing.Backend
 
+	// ClientCertificate is the content of [SecretClientCertificate]. It is nil if no
+	// cluster names this secret.
+	ClientCertificate *routing.ClientCertificate
+
 	byContent map[clusterContent]*clusterv3.Cluster
 	bySource  map[EndpointSource][]EndpointsOf
 	// kept are the routes that a hostname with the placement [Kept] had when its Access changed.
@@ -65,6 +69,9 @@ func RenderTransition(t *routing.Table, transition Transition, last *Resources) 
 	}
 	resources.Open, resources.Protected = routeConfiguration(ListenerOpen, open), routeConfiguration(ListenerProtected, protected)
 	r.clusters.addTo(resources)
+	if r.clusters.presents {
+		resources.ClientCertificate = t.ClientCertificate
+	}
 	return resources
 }
 

@@ -289,6 +289,13 @@ func writeStatuses(w *bytes.Buffer, report gateway.Report) {
 		writeListeners(w, entries)
 	}
 	writeRoutes(w, report)
+	for _, policy := range report.Policies {
+		fmt.Fprintf(w, "BackendTLSPolicy %s:\n", policy.NamespacedName)
+		if policy.Ancestor != nil {
+			fmt.Fprintf(w, "  %s:\n", describeRef(policy.Ancestor.AncestorRef))
+			writeConditions(w, "    ", policy.Ancestor.Conditions)
+		}
+	}
 }
 
 func writeRoutes(w *bytes.Buffer, report gateway.Report) {

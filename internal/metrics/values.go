@@ -77,6 +77,7 @@ const (
 	XDSEndpoints XDSResources = "endpoints"
 	XDSListeners XDSResources = "listeners"
 	XDSRoutes    XDSResources = "routes"
+	XDSSecrets   XDSResources = "secrets"
 )
 
 // Label is a metric label.
@@ -166,6 +167,7 @@ var (
 		{string(XDSEndpoints), "the endpoints for clusters that follow EndpointSlices"},
 		{string(XDSListeners), "the listeners for requests, and the listener for probes and metrics"},
 		{string(XDSRoutes), "the routes for the two request listeners"},
+		{string(XDSSecrets), "the client certificate for backends"},
 	}}
 	labelCertificate = Label{Name: "certificate", Help: "the certificate", Values: []Value{
 		{certificateEnvoy, "the Envoy client certificate that expires first"},

@@ -195,7 +195,7 @@ func TestFromClusterListsEachKindOnce(t *testing.T) {
 	}
 	want := []string{
 		"*v1.GatewayClassList", "*v1.GatewayList", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.GRPCRouteList",
-		"*v1beta1.ReferenceGrantList", "*v1alpha1.TunnelConfigurationList", "*v1alpha1.TunnelList", "*v1.NamespaceList", "*v1.ServiceList",
+		"*v1beta1.ReferenceGrantList", "*v1.BackendTLSPolicyList", "*v1alpha1.TunnelConfigurationList", "*v1alpha1.TunnelList", "*v1.NamespaceList", "*v1.ServiceList",
 		"ServiceImportList v1", "ServiceImportList v1beta1", "ServiceImportList v1alpha1", // the newest version that is served
 	}
 	if diff := cmp.Diff(want, server.lists); diff != "" {
@@ -405,7 +405,7 @@ func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
 	const gatewayAPI = "/apis/gateway.networking.k8s.io/v1/"
 	want := []string{
 		gatewayAPI + "gatewayclasses", gatewayAPI + "gateways", gatewayAPI + "listenersets", gatewayAPI + "httproutes", gatewayAPI + "grpcroutes",
-		"/apis/gateway.networking.k8s.io/v1beta1/referencegrants", "/apis/tunnelgateway.dev/v1alpha1/tunnelconfigurations", "/apis/tunnelgateway.dev/v1alpha1/namespaces/tunnel-gateway/tunnels",
+		"/apis/gateway.networking.k8s.io/v1beta1/referencegrants", gatewayAPI + "backendtlspolicies", "/apis/tunnelgateway.dev/v1alpha1/tunnelconfigurations", "/apis/tunnelgateway.dev/v1alpha1/namespaces/tunnel-gateway/tunnels",
 		"/api/v1/namespaces", "/api/v1/services", "/api/v1/namespaces/n/secrets/x", "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices/x",
 	}
 	if diff := cmp.Diff(want, requested); diff != "" {

@@ -119,11 +119,11 @@ func TestFromFilesCountsSkippedObjects(t *testing.T) {
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: b}}
 ---
-{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+{apiVersion: batch/v1, kind: Job, metadata: {name: c}}
 `)
 	want := []manifest.Skipped{
-		{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Count: 1},
 		{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Count: 2},
+		{GroupKind: schema.GroupKind{Group: "batch", Kind: "Job"}, Count: 1},
 	}
 	if diff := cmp.Diff(want, files.Skipped); diff != "" {
 		t.Errorf("skipped manifests differ (-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ const (
 	endpoints
 	listeners
 	routes
+	secrets
 	kinds // their number
 )
 
@@ -20,6 +21,7 @@ var typeURLs = [kinds]string{
 	endpoints: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
 	listeners: "type.googleapis.com/envoy.config.listener.v3.Listener",
 	routes:    "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+	secrets:   "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
 }
 
 func kindOf(typeURL string) (kind, bool) {
@@ -32,5 +34,5 @@ func kindOf(typeURL string) (kind, bool) {
 }
 
 func (k kind) label() metrics.XDSResources {
-	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes}[k]
+	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes, metrics.XDSSecrets}[k]
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -26,6 +27,8 @@ type Publication struct {
 	// Listeners come from [envoy.Listeners].
 	Listeners []*listenerv3.Listener
 	Resources *envoy.Resources
+	// Secrets are the secrets that the clusters name. They contain private keys.
+	Secrets []*tlsv3.Secret
 	// Assignments has the endpoints for the clusters in Resources.Endpoints. A missing
 	// cluster has no endpoints.
 	Assignments envoy.Assignments

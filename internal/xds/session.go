@@ -24,7 +24,7 @@ const (
 
 // session is the state behind one stream. It decides what to send next, without I/O.
 //
-// Clusters and endpoints precede the routes that use them, and clusters are removed
+// Clusters, endpoints and secrets precede the routes that use them, and clusters are removed
 // when routes no longer use them. Listeners precede routes, too, except the listener
 // for probes. The type stream shows an example.
 type session struct {
@@ -216,6 +216,9 @@ func (s *session) towardsTarget(now time.Time) step {
 	if first.response != nil {
 		return first
 	}
+	if next := s.one(secrets, s.target.byKind[secrets]); next.response != nil {
+		return next
+	}
 	next := s.clustersAndRoutes(now)
 	if next.response == nil && !next.isHeld {
 		next = s.afterRoutes()
@@ -300,7 +303,7 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	if s.refusesClusters() {
 		return step{} // the routes may use the refused clusters
 	}
-	if remaining := s.deadline.Sub(now); remaining > 0 && (len(added) > 0 || s.isSendingClusters() || len(s.pending) > 0) {
+	if remaining := s.deadline.Sub(now); remaining > 0 && (len(added) > 0 || s.isSendingClusters() || len(s.pending) > 0 || s.lacksSecrets()) {
 		return step{wait: remaining, isHeld: true}
 	}
 	return s.listenersAndRoutes(now)

@@ -26,8 +26,8 @@ type resources map[string]*resource
 // snapshot contains the resources that a Gateway's Envoys should have. It never
 // changes.
 type snapshot struct {
-	// edition identifies the snapshot's clusters, listeners and routes. A newer
-	// snapshot with other clusters, listeners or routes has a greater edition.
+	// edition identifies the snapshot's clusters, listeners, routes and secrets. A newer
+	// snapshot with other ones has a greater edition.
 	edition uint64
 	byKind  [kinds]resources
 	// isPartial reports whether a rejection holds back a part of the publication.
@@ -39,7 +39,7 @@ func (s *snapshot) isComplete() bool { return s != nil && len(s.byKind[routes]) 
 
 // hasSameEdition reports whether the other snapshot differs at most in its endpoints.
 func (s *snapshot) hasSameEdition(other *snapshot) bool {
-	for _, k := range []kind{clusters, listeners, routes} {
+	for _, k := range []kind{clusters, listeners, routes, secrets} {
 		if !haveEqualVersions(s.byKind[k], other.byKind[k]) {
 			return false
 		}
@@ -74,7 +74,11 @@ func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 	s.byKind[endpoints] = make(resources, len(p.Resources.Endpoints))
 	s.byKind[listeners] = make(resources, len(p.Listeners))
 	s.byKind[routes] = make(resources, 2)
+	s.byKind[secrets] = make(resources, len(p.Secrets))
 	var errs []error
+	for _, secret := range p.Secrets {
+		errs = append(errs, v.add(s.byKind[secrets], secret.Name, secret))
+	}
 	for _, c := range p.Resources.Clusters {
 		errs = append(errs, v.addCluster(s.byKind[clusters], c))
 	}

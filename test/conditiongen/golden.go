@@ -10,7 +10,7 @@ import (
 
 var (
 	// goldenObject matches the line that begins an object in a golden status.
-	goldenObject = regexp.MustCompile(`^(Gateway|ListenerSet|HTTPRoute|GRPCRoute)\b.*:$`)
+	goldenObject = regexp.MustCompile(`^(Gateway|ListenerSet|HTTPRoute|GRPCRoute|BackendTLSPolicy)\b.*:$`)
 	// goldenListener matches the line that begins a listener in an object.
 	goldenListener = regexp.MustCompile(`^  listener .*:$`)
 	// goldenCondition matches a condition: type, status and reason.
@@ -20,6 +20,7 @@ var (
 // objectKinds maps object kinds in a golden status to kinds in the catalogue.
 var objectKinds = map[string]string{
 	"Gateway": "Gateway", "ListenerSet": "ListenerSet", "HTTPRoute": "Route", "GRPCRoute": "Route",
+	"BackendTLSPolicy": "BackendTLSPolicy",
 }
 
 // listenerKinds maps an object kind to its listener kind in the catalogue.

@@ -180,7 +180,7 @@ func buildTable(folder string) (*state.Source, *routing.Table, error) {
 	}
 	loader := state.Loader{
 		Reader: source, ControllerName: options.ControllerName, ControllerNamespace: options.ControllerNamespace,
-		Certificates: state.DirectCertificates{Reader: source},
+		Certificates: state.DirectCertificates{Reader: source}, CABundles: state.DirectCABundles{Reader: source},
 	}
 	loaded, err := loader.Load(context.Background(), state.GatewayKey("default", "shared"))
 	if err != nil {
