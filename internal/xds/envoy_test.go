@@ -262,14 +262,21 @@ func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
 	}, address
 }
 
-// rendered returns a publication in which app.example.com leads to the backend.
-func rendered(sequence int64, b routing.Backend) xds.Publication {
+// tableFor returns a table in which app.example.com leads to the backend.
+func tableFor(b routing.Backend) *routing.Table {
 	route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "app"}}
-	table := &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: hostname, Namespace: "team", Entries: []routing.Entry{{
+	return &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: hostname, Namespace: "team", Entries: []routing.Entry{{
 		Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 	}}}}}
-	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}), Resources: envoy.Render(table), Assignments: envoy.Assignments{}}
+}
+
+// rendered returns a publication in which app.example.com leads to the backend.
+func rendered(sequence int64, b routing.Backend) xds.Publication {
+	return xds.Publication{
+		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}),
+		Resources: envoy.Render(tableFor(b)), Assignments: envoy.Assignments{},
+	}
 }
 
 func assignedTo(cluster string, address *net.TCPAddr) *endpointv3.ClusterLoadAssignment {
