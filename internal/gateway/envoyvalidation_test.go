@@ -111,6 +111,7 @@ func envoyProblem(t *testing.T, binary string, tables map[string]*envoy.Resource
 	if err != nil {
 		t.Fatal(err)
 	}
+	text = withClientCertificate(t, text)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func joined(tables map[string]*envoy.Resources, names []string) *bootstrapv3.Boo
 		for _, c := range b.StaticResources.Clusters {
 			clusters[c.Name] = c
 		}
-		if b.StaticResources.Secrets != nil {
+		if len(b.StaticResources.Secrets) > len(all.StaticResources.Secrets) {
 			all.StaticResources.Secrets = b.StaticResources.Secrets
 		}
 		for _, l := range b.StaticResources.Listeners {

@@ -272,9 +272,9 @@ func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 		"the Gateway, with a listener that is not served": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, gatewayv1.Listener{Name: "raw", Port: 5432, Protocol: gatewayv1.TCPProtocolType})
 		}, "Gateway", `The Gateway is accepted, but some of its listeners are not served: listener "raw" (UnsupportedProtocol). See their conditions.`},
-		"the Gateway, with spec.tls": {func(s *gateway.Snapshot) {
-			s.Gateway.Spec.TLS = &gatewayv1.GatewayTLSConfig{}
-		}, "Gateway", "The Gateway is accepted. The field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."},
+		"the Gateway, with spec.tls.frontend": {func(s *gateway.Snapshot) {
+			s.Gateway.Spec.TLS = &gatewayv1.GatewayTLSConfig{Frontend: &gatewayv1.FrontendTLSConfig{}}
+		}, "Gateway", "The Gateway is accepted. The field spec.tls.frontend has no effect, because Cloudflare's edge terminates TLS with its own settings."},
 		"the ListenerSet, with a conflicting listener": {func(*gateway.Snapshot) {}, "ListenerSet",
 			`The ListenerSet is accepted, but some of its listeners are not served: listener "taken" (HostnameConflict). See their conditions.`},
 		"the ListenerSet, with valid listeners only": {func(s *gateway.Snapshot) {

@@ -285,7 +285,7 @@ func TestOutputOfKubectlIsParsed(t *testing.T) {
 	set := parse(t, string(data))
 	want := []string{
 		"GatewayClass cloudflare-tunnel", "Gateway infra/shared", "HTTPRoute team-a/app",
-		"Namespace team-a", "Service team-a/web", "Secret team-a/tls", "EndpointSlice team-a/web-abc12",
+		"Namespace team-a", "Service team-a/web", "Secret team-a/tls", "EndpointSlice team-a/web-abc12", "ConfigMap team-a/kube-root-ca.crt",
 	}
 	if diff := cmp.Diff(want, names(set)); diff != "" {
 		t.Error(diff)

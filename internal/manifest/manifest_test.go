@@ -74,8 +74,8 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
 ---
-apiVersion: v1
-kind: ConfigMap
+apiVersion: batch/v1
+kind: Job
 metadata: {name: web}
 ---
 apiVersion: v1
@@ -95,8 +95,8 @@ metadata: {name: not-read}
 		t.Error(diff)
 	}
 	want := []Skipped{
-		{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Count: 1},
 		{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Count: 2},
+		{GroupKind: schema.GroupKind{Group: "batch", Kind: "Job"}, Count: 1},
 		{GroupKind: schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "TLSRoute"}, Count: 1},
 	}
 	if diff := cmp.Diff(want, set.Skipped); diff != "" {
