@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -109,3 +110,24 @@ func (t policyTarget) String() string {
 	}
 	return fmt.Sprintf("port %q of Service %s", t.port, t.service.Name)
 }
+
+// PolicyProblems describes the BackendTLSPolicies that the Gateway's routes use and that are
+// not valid, with each reason.
+func (r *Result) PolicyProblems() []string {
+	var problems []string
+	for _, policy := range r.policies {
+		if policy.Ancestor == nil {
+			continue
+		}
+		for _, c := range policy.Ancestor.Conditions {
+			if c.Status == metav1.ConditionFalse {
+				problems = append(problems, fmt.Sprintf("%s %s: %s: %s", KindBackendTLSPolicy, policy.NamespacedName, c.Reason, c.Message))
+			}
+		}
+	}
+	return problems
+}
+
+// ClientCertificateProblem returns why the Gateway's client certificate is not valid, or
+// nil.
+func (r *Result) ClientCertificateProblem() *Problem { return r.client.problem }

@@ -111,6 +111,9 @@ func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request
 			shares[i].Backend = fmt.Sprintf("status %d", b.Status)
 		}
 		shares[i].Changes = append(requestChanges(b.Filters, changedPath(entry, request), clusterDomain), headerChanges("response", b.Response)...)
+		if tls := b.Backend.TLS; tls != nil {
+			shares[i].Changes = append(shares[i].Changes, fmt.Sprintf("TLS for %s by BackendTLSPolicy %s", tls.Hostname, tls.Policy))
+		}
 	}
 	return shares
 }

@@ -34,6 +34,9 @@ func (p *Plan) WriteTable(w io.Writer, style Style) error {
 
 func (g *Gateway) write(out *columns, style Style) {
 	notAllowed := 0
+	if problem := g.result.ClientCertificateProblem(); problem != nil {
+		g.writeProblem(out, problem.Reason.String()+": "+problem.Message)
+	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
 			notAllowed++
@@ -127,13 +130,16 @@ func (p *Plan) WriteProblems(w io.Writer) {
 	}
 }
 
-// writeProblems prints the problems with hostnames, ListenerSets, listeners and routes.
+// writeProblems prints the problems with hostnames, ListenerSets, listeners, routes and policies.
 func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	if g.sharedHostnames != "" {
 		g.writeProblem(out, g.sharedHostnames)
 	}
 	for _, warning := range g.Warnings {
 		g.writeProblem(out, warning.Reason+": "+warning.Message)
+	}
+	if problem := g.result.ClientCertificateProblem(); problem != nil {
+		g.writeProblem(out, problem.Reason.String()+": "+problem.Message)
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
@@ -149,6 +155,9 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	}
 	for _, route := range g.result.Routes {
 		writeRouteProblems(out, route)
+	}
+	for _, problem := range g.result.PolicyProblems() {
+		terminal.Printf(out, "%s"+problemMark+"\n", problem)
 	}
 	for _, warning := range g.routeWarnings(style) {
 		terminal.Printf(out, "%s"+problemMark+"\n", warning)
