@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -168,14 +169,15 @@ func (r backendResolver) withTLS(b routing.Backend) (routing.Backend, *Problem) 
 }
 
 // protocol maps a port's appProtocol (KEP-3726) to a protocol that the data plane
-// supports.
+// supports. Letter case does not matter, as in the registry of service names.
 func (r backendResolver) protocol(kind string, name types.NamespacedName, port int32, written *string) (routing.Protocol, *Problem) {
 	appProtocol := ptr.Deref(written, "")
-	if p := appProtocols[appProtocol]; slices.Contains(r.capabilities.Protocols, p) {
-		return p, nil
+	known, isKnown := appProtocols[strings.ToLower(appProtocol)]
+	if slices.Contains(r.capabilities.Protocols, known) {
+		return known, nil
 	}
 	problem := routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of %s %s has appProtocol %q, which a tunnel does not support", port, kind, name, appProtocol)
-	if p, known := appProtocols[appProtocol]; known && r.envoy != nil && slices.Contains(r.envoy.Protocols, p) {
+	if isKnown && r.envoy != nil && slices.Contains(r.envoy.Protocols, known) {
 		problem = routeProblem(conditions.ReasonUnsupportedProtocol, "port %d of %s %s has appProtocol %q, which is not supported by ingress rules. %s", port, kind, name, appProtocol, remedyEnvoy)
 	}
 	return 0, problem
