@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -194,6 +195,16 @@ var _ = Describe("with a BackendTLSPolicy, the controller", withEnvoy, func() {
 		count, failed := stop()
 		Expect(failed).To(BeEmpty())
 		AddReportEntry(fmt.Sprintf("measured: %d requests during the rotations, none failed", count))
+
+		for i := range 50 { // some status writes conflict with these changes
+			update(policy, func(p *gatewayv1.BackendTLSPolicy) {
+				p.Spec.Options = map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"example.com/change": gatewayv1.AnnotationValue(strconv.Itoa(i))}
+			})
+		}
+		Eventually(func() int64 {
+			Expect(policyCondition(policy, "Accepted")()).To(Equal("True Accepted"))
+			return policy.Generation - policy.Status.Ancestors[0].Conditions[0].ObservedGeneration
+		}).Should(BeZero())
 
 		update(authorities, func(c *corev1.ConfigMap) { c.Data["ca.crt"] = next.pem() })
 		Eventually(env.visit).WithArguments("shared", "secure.example.com", "/").Should(Equal("503"))
