@@ -35,7 +35,7 @@ func TestIgnoredTrafficPolicies(t *testing.T) {
 		"HTTP/1 with the HTTP/2 flag": {nil, local, true, v1alpha1.DataPlaneEnvoy, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := policySnapshot(test.http2Origin, test.plane)
+			s := trafficSnapshot(test.http2Origin, test.plane)
 			s.Services[types.NamespacedName{Namespace: "shop", Name: "cart"}] = &corev1.Service{Spec: corev1.ServiceSpec{
 				ClusterIP: "10.96.0.5", InternalTrafficPolicy: test.policy, Ports: []corev1.ServicePort{{Port: 80, AppProtocol: test.appProtocol}},
 			}}
@@ -56,8 +56,8 @@ func TestIgnoredTrafficPolicies(t *testing.T) {
 	}
 }
 
-// policySnapshot returns a Gateway with a route to Service shop/cart.
-func policySnapshot(http2Origin bool, plane v1alpha1.DataPlane) *gateway.Snapshot {
+// trafficSnapshot returns a Gateway with a route to Service shop/cart.
+func trafficSnapshot(http2Origin bool, plane v1alpha1.DataPlane) *gateway.Snapshot {
 	c := newTenantCluster(0)
 	c.HTTPRoutes = nil
 	c.addNamespace("shop", "")
