@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -112,9 +113,11 @@ func TestConnectorPodsThatWakeGateways(t *testing.T) {
 }
 
 // While an EndpointSlice of a Service contains the address of a connector or of the
-// controller, the Service does not resolve.
+// controller, the Service does not resolve if Envoy uses its ClusterIP.
 func TestServiceLeadingToAConnector(t *testing.T) {
 	h := newEnvoyHarness(t)
+	service := &corev1.Service{}
+	h.change("infra", "web", service, func() { service.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal) })
 	resolved := func() string {
 		t.Helper()
 		h.reconcileOnce()

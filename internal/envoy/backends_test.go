@@ -50,7 +50,7 @@ func TestChangedProtectionMakesOtherClusters(t *testing.T) {
 
 // A Service with an address is one endpoint for Envoy.
 func TestAddressesOfServicesAreNotProtected(t *testing.T) {
-	b := routing.Backend{ClusterIP: "10.0.0.1", Protocol: routing.ProtocolHTTP, ClientAffinity: true}
+	b := routing.Backend{ClusterIP: "10.0.0.1", Addressing: routing.AddressClusterIP, Protocol: routing.ProtocolHTTP, ClientAffinity: true}
 	c := newClusters(&routing.Table{}, nil)
 	if cluster := c.cluster(anyEntry, b); c.hasPods(anyEntry, b) || cluster.OutlierDetection != nil || cluster.LbConfig != nil {
 		t.Errorf("the cluster for an address is %v", cluster)

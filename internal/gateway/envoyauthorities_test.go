@@ -82,7 +82,7 @@ func withClientCertificate(t *testing.T, configuration []byte) []byte {
 	return configuration
 }
 
-// The real Envoy accepts every bundle that passes the inspection, whatever a tenant writes
+// The real Envoy accepts every bundle that passes the inspection, with any text of a tenant
 // into the ConfigMap.
 func TestEnvoyAcceptsEveryInspectedBundle(t *testing.T) {
 	p256, valid := newKey(t), func(*x509.Certificate) {}

@@ -58,6 +58,7 @@ func TestRefusedAddressOfAnEndpointSlice(t *testing.T) {
 func resolverFor(endpointSlices ...*discoveryv1.EndpointSlice) (*backendResolver, func(kind string) *Problem) {
 	name := types.NamespacedName{Namespace: "team", Name: "web"}
 	s := &Snapshot{
+		Gateway:        &gatewayv1.Gateway{},
 		Services:       map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}}}},
 		EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: endpointSlices},
 		Reserved:       map[string]bool{"10.244.0.9": true},
@@ -117,7 +118,7 @@ func TestCheckingAddressesIsCheap(t *testing.T) {
 func BenchmarkRefusedAddresses(b *testing.B) {
 	for _, size := range []struct{ services, pods int }{{5000, 3}, {500, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", size.services, size.pods), func(b *testing.B) {
-			s := &Snapshot{EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{}, Reserved: map[string]bool{"10.244.0.9": true}}
+			s := &Snapshot{Gateway: &gatewayv1.Gateway{}, EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{}, Reserved: map[string]bool{"10.244.0.9": true}}
 			for i := range size.services {
 				name := types.NamespacedName{Namespace: "team", Name: fmt.Sprint(i)}
 				s.EndpointSlices[name] = []*discoveryv1.EndpointSlice{sliceWith(name.Name, many(size.pods)...)}

@@ -155,7 +155,7 @@ type Backend struct {
 
 // URL returns the backend's URL in a cluster with the DNS domain. The scheme is the
 // protocol. The URL of a ServiceImport with addresses contains the first one, because its
-// name would resolve to whatever address a tenant has written since.
+// name would resolve to any address that a tenant has written since.
 func (b Backend) URL(clusterDomain string) string {
 	host := b.DNSName(clusterDomain)
 	if ip, _, _ := strings.Cut(b.IPs, ","); ip != "" {

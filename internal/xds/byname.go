@@ -18,7 +18,7 @@ import (
 // requests to an address after it has passed to another tenant's pod. So the server
 // answers one resource type without a publication: the endpoints of the clusters to which
 // an Envoy subscribes, whose names say which Services they are for. It sends nothing
-// else, because an Envoy would remove whatever an answer lacks.
+// else, because an Envoy would remove everything that an answer lacks.
 //
 // The server remembers the clusters, and the caller of [Server.PublishByName] finds their
 // endpoints. When the Gateway has a publication, its endpoints replace these. They are
@@ -44,8 +44,8 @@ type byName struct {
 	perNamespace map[string]int
 	// reads is the last number that [Server.Subscriptions] returned.
 	reads uint64
-	// endpoints are the clusters' endpoints, without those that are unknown yet. The map
-	// never changes. It is out of date if isStale is true.
+	// endpoints are the known endpoints of the clusters. The map never changes. It is out of
+	// date if isStale is true.
 	endpoints resources
 	isStale   bool
 	// isUnreported reports whether [Options.Subscribed] has to be called, which reports

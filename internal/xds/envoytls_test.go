@@ -50,7 +50,7 @@ func tlsBackend(t *testing.T, authority, clients *ca) routing.Backend {
 	port := int32(server.Listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port
 	return routing.Backend{
 		Service: types.NamespacedName{Namespace: "team", Name: "secure"}, Protocol: routing.ProtocolHTTPS,
-		Port: port, ServicePort: port, ClusterIP: "127.0.0.1",
+		Port: port, ServicePort: port, ClusterIP: "127.0.0.1", Addressing: routing.AddressClusterIP,
 	}
 }
 
