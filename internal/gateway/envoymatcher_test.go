@@ -190,7 +190,7 @@ func withoutSource(description string) string {
 }
 
 var (
-	backendURL = regexp.MustCompile(`[a-z0-9]+://([^.]+)\.([^.]+)\.svc\.cluster(?:set)?\.local:([0-9]+)`)
+	backendURL = regexp.MustCompile(`[a-z0-9]+://([^./]+)\.([^./]+)\.svc\.cluster(?:set)?\.local:([0-9]+)`)
 	importURL  = regexp.MustCompile(`[a-z0-9]+://((?:10\.42\.[.0-9]+|\[2001[:0-9a-f]+\]):[0-9]+)`)
 	onlyWeight = regexp.MustCompile(`^[0-9]+ to ([^,]+)$`)
 )
