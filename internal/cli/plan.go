@@ -165,12 +165,7 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if o.printsEnvoy() {
-		if err := result.RenderEnvoy(cmd.Context(), source); err != nil {
-			return err
-		}
-	}
-	if err := o.readEndpoints(cmd.Context(), result, source); err != nil {
+	if err := o.complete(cmd.Context(), result, source); err != nil {
 		return err
 	}
 	var compareErr error
@@ -192,18 +187,6 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	}
 	healthy := result.Healthy() && !unserved && len(source.Warnings) == 0
 	return o.exitError(result, healthy, compareErr)
-}
-
-// readEndpoints reads the EndpointSlices that --why prints.
-func (o *planOptions) readEndpoints(ctx context.Context, p *plan.Plan, source *state.Source) error {
-	if o.why == "" {
-		return nil
-	}
-	request, err := o.request()
-	if err != nil {
-		return err
-	}
-	return p.ReadEndpoints(ctx, source, request)
 }
 
 // exitError returns the error that determines the exit status after the plan was

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -16,15 +15,15 @@ import (
 // only the leader reads private keys.
 type clientSecret struct {
 	certificate routing.ClientCertificate
-	secret      *tlsv3.Secret
+	secret      *envoy.Secret
 }
 
 // resources returns the secrets for a publication.
-func (s *clientSecret) resources() []*tlsv3.Secret {
+func (s *clientSecret) resources() []*envoy.Secret {
 	if s == nil {
 		return nil
 	}
-	return []*tlsv3.Secret{s.secret}
+	return []*envoy.Secret{s.secret}
 }
 
 // readClientSecret reads the client certificate from the API server, unless the last

@@ -17,10 +17,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// sliceOf returns an EndpointSlice for the Service.
-func sliceOf(namespace, service string, addresses ...string) *discoveryv1.EndpointSlice {
-	s := withName(namespace, service+"-1", &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(8080))}}})
-	s.Labels = map[string]string{discoveryv1.LabelServiceName: service}
+// sliceOfWeb returns an EndpointSlice for the Service web.
+func sliceOfWeb(namespace string, addresses ...string) *discoveryv1.EndpointSlice {
+	s := withName(namespace, "web-1", &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(8080))}}})
+	s.Labels = map[string]string{discoveryv1.LabelServiceName: "web"}
 	for _, ip := range addresses {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{ip}})
 	}
@@ -41,8 +41,8 @@ func TestEndpointsThatWakeGateways(t *testing.T) {
 		}
 	}
 	w := watches{reader: reader, controllerName: controllerName, namespace: controllerNamespace}
-	pods, more := sliceOf("team", "web", "10.0.0.1"), sliceOf("team", "web", "10.0.0.1", "10.0.0.2")
-	loopback, connector := sliceOf("team", "web", "10.0.0.1", "127.0.0.1"), sliceOf("team", "web", "::ffff:10.244.0.9")
+	pods, more := sliceOfWeb("team", "10.0.0.1"), sliceOfWeb("team", "10.0.0.1", "10.0.0.2")
+	loopback, connector := sliceOfWeb("team", "10.0.0.1", "127.0.0.1"), sliceOfWeb("team", "::ffff:10.244.0.9")
 	unready, moved, ports := loopback.DeepCopy(), loopback.DeepCopy(), pods.DeepCopy()
 	unready.Endpoints[0].Conditions.Ready = new(false)
 	moved.Labels[discoveryv1.LabelServiceName] = "other"
@@ -82,7 +82,7 @@ func TestEndpointsThatWakeGateways(t *testing.T) {
 // A connector that starts or stops affects the Gateways with a backend at its address.
 func TestConnectorPodsThatWakeGateways(t *testing.T) {
 	reader := watchedCluster(t)
-	if err := reader.Create(t.Context(), sliceOf("team", "web", "10.0.0.1", "::ffff:10.244.0.9")); err != nil {
+	if err := reader.Create(t.Context(), sliceOfWeb("team", "10.0.0.1", "::ffff:10.244.0.9")); err != nil {
 		t.Fatal(err)
 	}
 	w := watches{reader: reader, controllerName: controllerName, namespace: controllerNamespace}
@@ -129,7 +129,7 @@ func TestServiceLeadingToAConnector(t *testing.T) {
 		return c.Reason
 	}
 	var got []string
-	slice := sliceOf("infra", "web", "10.244.0.9", "10.0.0.1")
+	slice := sliceOfWeb("infra", "10.244.0.9", "10.0.0.1")
 	h.create(slice)
 	got = append(got, resolved())
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "connector"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.244.0.9"}}}}

@@ -19,8 +19,11 @@ const (
 	ClientKeyFile         = "/etc/client-certificate/tls.key"
 )
 
+// Secret is a certificate with its private key.
+type Secret = tlsv3.Secret
+
 // ClientCertificate returns the secret for a PEM certificate chain and its private key.
-func ClientCertificate(chain, key []byte) *tlsv3.Secret {
+func ClientCertificate(chain, key []byte) *Secret {
 	inline := func(content []byte) *corev3.DataSource {
 		return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: content}}
 	}

@@ -1,8 +1,7 @@
 package envoy
 
 import (
-	"net"
-	"strconv"
+	"net/netip"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -28,7 +27,8 @@ func AddressesOf(b routing.Backend, endpointSlices []*discoveryv1.EndpointSlice)
 		found, _ := s.inState(e, state)
 		texts := make([]string, len(found))
 		for i, a := range found {
-			texts[i] = net.JoinHostPort(a.ip, strconv.Itoa(int(a.port)))
+			// The scan returns valid addresses only.
+			texts[i] = netip.AddrPortFrom(netip.MustParseAddr(a.ip), uint16(a.port)).String() //nolint:gosec // a port
 		}
 		return texts
 	}

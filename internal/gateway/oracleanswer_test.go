@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -527,29 +528,30 @@ func (o *oracle) isPartlySupported(route *specRoute, listeners ...*claim) bool {
 
 // backend returns the URL of the Service, and false when it does not resolve.
 func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, route *specRoute) (string, bool) {
-	isImport := ref.Kind != nil && *ref.Kind == "ServiceImport" && ref.Group != nil && *ref.Group == "multicluster.x-k8s.io"
-	if isImport && o.snapshot.NoServiceImports || !isImport && (ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service") {
-		return "", false
-	}
+	group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service")
 	name := types.NamespacedName{Namespace: route.Namespace, Name: string(ref.Name)}
 	if ref.Namespace != nil {
 		name.Namespace = string(*ref.Namespace)
 	}
-	if isImport {
-		if !o.granted(route.kind, route.Namespace, "ServiceImport", name) {
-			return "", false
-		}
-		return o.importURL(name, ref.Port)
-	}
-	if !o.granted(route.kind, route.Namespace, "Service", name) {
+	switch {
+	case ref.Port == nil || !o.granted(route.kind, route.Namespace, string(kind), name):
+		return "", false
+	case group == "multicluster.x-k8s.io" && kind == "ServiceImport" && !o.snapshot.NoServiceImports:
+		return o.importURL(name, *ref.Port)
+	case group == "" && kind == "Service":
+		return o.serviceURL(name, *ref.Port)
+	default:
 		return "", false
 	}
+}
+
+func (o *oracle) serviceURL(name types.NamespacedName, number gatewayv1.PortNumber) (string, bool) {
 	service := o.snapshot.Services[name]
-	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName || ref.Port == nil {
+	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName {
 		return "", false
 	}
 	for _, port := range service.Spec.Ports {
-		if port.Port == *ref.Port {
+		if port.Port == number {
 			return o.urlOf(service, port)
 		}
 	}

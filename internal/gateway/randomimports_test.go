@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -53,31 +54,35 @@ func (d *randomizer) importRef(ref gatewayv1.HTTPBackendRef, key types.Namespace
 	return ref
 }
 
+// importHost returns the first address of a ServiceImport in a URL, or "".
+func importHost(s *multicluster.ServiceImport) string {
+	if s.Spec.Type == "Headless" || len(s.Spec.IPs) == 0 {
+		return ""
+	}
+	host := netip.MustParseAddr(s.Spec.IPs[0]).Unmap().String()
+	if strings.Contains(host, ":") {
+		return "[" + host + "]"
+	}
+	return host
+}
+
 // importURL returns the URL of a ServiceImport's port, and false when it does not resolve.
-func (o *oracle) importURL(name types.NamespacedName, number *gatewayv1.PortNumber) (string, bool) {
+func (o *oracle) importURL(name types.NamespacedName, number gatewayv1.PortNumber) (string, bool) {
 	found := o.snapshot.ServiceImports[name]
-	if found == nil || number == nil || !o.areImportedAddressesPermitted(found) {
+	if found == nil || !o.areImportedAddressesPermitted(found) {
 		return "", false
 	}
-	host := ""
-	if found.Spec.Type != "Headless" && len(found.Spec.IPs) > 0 {
-		host = netip.MustParseAddr(found.Spec.IPs[0]).Unmap().String()
-		if strings.Contains(host, ":") {
-			host = "[" + host + "]"
-		}
-	}
+	host := importHost(found)
 	if host == "" && !o.envoy {
 		return "", false // ingress rules name an address
 	}
-	if host == "" {
-		host = name.Name + "." + name.Namespace + ".svc.clusterset.local"
-	}
+	host = cmp.Or(host, name.Name+"."+name.Namespace+".svc.clusterset.local")
 	schemes := map[string]string{"": "http", "http": "http", "https": "https"}
 	if o.everything {
 		schemes["kubernetes.io/h2c"] = "h2c"
 	}
 	for _, port := range found.Spec.Ports {
-		if port.Port != *number || port.Protocol == corev1.ProtocolUDP {
+		if port.Port != number || port.Protocol == corev1.ProtocolUDP {
 			continue
 		}
 		protocol := ""

@@ -90,7 +90,7 @@ func (s *ServiceImport) DeepCopyObject() runtime.Object { return new(s.copy()) }
 
 func (s *ServiceImport) copy() ServiceImport {
 	c := ServiceImport{TypeMeta: s.TypeMeta, Spec: s.Spec}
-	s.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	s.DeepCopyInto(&c.ObjectMeta)
 	c.Spec.IPs, c.Spec.IPFamilies, c.Spec.Ports = slices.Clone(s.Spec.IPs), slices.Clone(s.Spec.IPFamilies), slices.Clone(s.Spec.Ports)
 	for i := range c.Spec.Ports {
 		if p := &c.Spec.Ports[i]; p.AppProtocol != nil {
@@ -103,7 +103,7 @@ func (s *ServiceImport) copy() ServiceImport {
 // DeepCopyObject implements runtime.Object.
 func (l *ServiceImportList) DeepCopyObject() runtime.Object {
 	c := &ServiceImportList{TypeMeta: l.TypeMeta}
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	l.DeepCopyInto(&c.ListMeta)
 	for i := range l.Items {
 		c.Items = append(c.Items, l.Items[i].copy())
 	}

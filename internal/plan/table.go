@@ -141,18 +141,7 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	if problem := g.result.ClientCertificateProblem(); problem != nil {
 		g.writeProblem(out, problem.Reason.String()+": "+problem.Message)
 	}
-	for _, set := range g.result.Sets {
-		if set.NotAllowed != nil {
-			terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
-		}
-	}
-	for _, l := range g.result.Listeners {
-		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
-			if problem != nil {
-				terminal.Printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
-			}
-		}
-	}
+	g.writeListenerProblems(out)
 	for _, route := range g.result.Routes {
 		writeRouteProblems(out, route)
 	}
@@ -164,6 +153,21 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	}
 	for _, warning := range g.result.EntryWarnings() {
 		terminal.Printf(out, "%s: %s\n", warning.Object, warning.Message)
+	}
+}
+
+func (g *Gateway) writeListenerProblems(out io.Writer) {
+	for _, set := range g.result.Sets {
+		if set.NotAllowed != nil {
+			terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
+		}
+	}
+	for _, l := range g.result.Listeners {
+		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
+			if problem != nil {
+				terminal.Printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
+			}
+		}
 	}
 }
 

@@ -303,10 +303,15 @@ func (s *session) clustersAndRoutes(now time.Time) step {
 	if s.refusesClusters() {
 		return step{} // the routes may use the refused clusters
 	}
-	if remaining := s.deadline.Sub(now); remaining > 0 && (len(added) > 0 || s.isSendingClusters() || len(s.pending) > 0 || s.lacksSecrets()) {
+	if remaining := s.deadline.Sub(now); remaining > 0 && (len(added) > 0 || s.lacksForRoutes()) {
 		return step{wait: remaining, isHeld: true}
 	}
 	return s.listenersAndRoutes(now)
+}
+
+// lacksForRoutes reports whether the client has not acknowledged what the routes need.
+func (s *session) lacksForRoutes() bool {
+	return s.isSendingClusters() || len(s.pending) > 0 || s.lacksSecrets()
 }
 
 // awaitEndpoints makes the routes wait for the new clusters' endpoints, too.

@@ -50,7 +50,7 @@ func awaitRequests(t *testing.T, pods []*pod, n int) {
 		if got == n {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // polls the pods
 	}
 	t.Fatalf("the pods got %d requests, want %d", got, n)
 }
@@ -103,7 +103,7 @@ func TestCircuitBreakersOfConnections(t *testing.T) {
 	address := d.serve(t, "connector: {envoy: {circuitBreakers: {connections: 1, pendingRequests: 2}}}")
 	const n = 20
 	conns := hold(t, address, "busy", n)
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) //nolint:forbidigo // more requests would arrive meanwhile
 	if got := d["busy"][0].take(); got < 1 || got > 2 {
 		t.Errorf("%d requests arrived at the same time, want 1 for each thread", got)
 	}

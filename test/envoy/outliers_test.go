@@ -56,7 +56,7 @@ func TestRefusingPodsAreLeftOut(t *testing.T) {
 	d["web"][0].take()
 	for d["web"][1].take() == 0 {
 		visit(t, address, "web", 4, 200)
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // polls Envoy
 		if time.Since(ejected) > ejectionTime+ejectionSlack {
 			t.Fatalf("the pod is still left out %s later", time.Since(ejected))
 		}

@@ -63,7 +63,7 @@ func (p *pod) listen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(p.serve)}
+	server := &http.Server{Handler: http.HandlerFunc(p.serve)} // #nosec G112 -- Envoy is the only client
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 }

@@ -141,7 +141,7 @@ func TestRetriesHaveABudget(t *testing.T) {
 
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // polls
 		if time.Now().After(deadline) {
 			t.Fatalf("not after 20 s: %s", what)
 		}

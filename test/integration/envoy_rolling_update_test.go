@@ -38,7 +38,7 @@ func newAppPod() *appPod {
 	listener, endpoint := listenBackend()
 	p := &appPod{Endpoint: endpoint}
 	p.Server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // #nosec G112 -- Envoy is the only client
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the work for a request
 		_, _ = w.Write([]byte("served"))
 	})}
 	go func() { _ = p.Serve(listener) }()
@@ -84,7 +84,7 @@ func (a *application) roll(pods []*appPod, preStop time.Duration, end func(*http
 		a.change(func(s *discoveryv1.EndpointSlice) { s.Endpoints = append(s.Endpoints, replacement.Endpoint) })
 		isOld := func(e discoveryv1.Endpoint) bool { return e.Addresses[0] == old.Addresses[0] }
 		stopping.Go(func() {
-			time.Sleep(preStop)
+			time.Sleep(preStop) //nolint:forbidigo // the hook
 			end(old.Server)
 		})
 		stopping.Go(func() {
@@ -94,10 +94,10 @@ func (a *application) roll(pods []*appPod, preStop time.Duration, end func(*http
 					Ready: ptr.To(false), Serving: ptr.To(true), Terminating: ptr.To(true),
 				}
 			})
-			time.Sleep(preStop + 100*time.Millisecond)
+			time.Sleep(preStop + 100*time.Millisecond) //nolint:forbidigo // the kubelet reports the end later
 			a.change(func(s *discoveryv1.EndpointSlice) { s.Endpoints = slices.DeleteFunc(s.Endpoints, isOld) })
 		})
-		time.Sleep(300 * time.Millisecond) // until Kubernetes replaces the next pod
+		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // until Kubernetes replaces the next pod
 	}
 	stopping.Wait()
 }
@@ -123,7 +123,7 @@ func (a *application) underRequests(action func()) (sent int, failures []string)
 					failures = append(failures, fmt.Sprintf("%s: %d %s", method, response.Code, response.Body))
 				}
 				mu.Unlock()
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(5 * time.Millisecond) //nolint:forbidigo // between two requests
 			}
 		})
 	}
