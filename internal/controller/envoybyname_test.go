@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
 
 // byName returns the addresses published last for the clusters of Envoys without routes,
@@ -52,7 +55,7 @@ func TestEndpointsByName(t *testing.T) {
 	h := newAssignmentHarness(t)
 	const hash = ".0123456789abcdef"
 	h.xds.subscriptions = []string{"s.infra.web.80" + hash, "s.infra.other.81" + hash, "s.infra.gone.80" + hash, "i.infra.import.80" + hash}
-	if diff := cmp.Diff(map[string]string{"web": "10.244.0.1", "other": "-", "gone": "-"}, h.byName("")); diff != "" {
+	if diff := cmp.Diff(map[string]string{"web": "10.244.0.1", "other": "-", "gone": "-", "import": "-"}, h.byName("")); diff != "" {
 		t.Errorf("the endpoints differ (-want +got):\n%s", diff)
 	}
 
@@ -73,9 +76,6 @@ func TestEndpointsByName(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"web": "-"}, h.byName("web")); diff != "" {
 		t.Errorf("the endpoints differ (-want +got):\n%s", diff)
 	}
-	if got := h.byName("import"); len(got) > 0 {
-		t.Errorf("published %v for a ServiceImport", got)
-	}
 	h.xds.subscriptions = nil
 	if got := h.byName(""); got != nil {
 		t.Errorf("published %v without a subscription", got)
@@ -94,7 +94,7 @@ func TestEventsReachClustersByName(t *testing.T) {
 	}{
 		"Service":       {h.envoys.fromService(context.Background(), &corev1.Service{ObjectMeta: meta}), named},
 		"EndpointSlice": {h.envoys.fromEndpointSlice(context.Background(), &discoveryv1.EndpointSlice{ObjectMeta: meta}), named},
-		"Pod":           {h.envoys.fromConnectorPod(context.Background(), &corev1.Pod{}), envoy.EndpointSource{}},
+		"Pod":           {slices.Compact(h.envoys.fromConnectorPod(context.Background(), &corev1.Pod{})), envoy.EndpointSource{}},
 	} {
 		if len(test.got) != 1 || test.got[0] != (followed{h.key.NamespacedName, test.want}) {
 			t.Errorf("%s: got %v", name, test.got)
@@ -102,5 +102,26 @@ func TestEventsReachClustersByName(t *testing.T) {
 	}
 	if got := h.envoys.fromService(context.Background(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "web"}}); len(got) > 0 {
 		t.Errorf("a Service without a cluster wakes %v", got)
+	}
+}
+
+// A cluster for a ServiceImport gets the endpoints from all source clusters.
+func TestEndpointsByNameOfAServiceImport(t *testing.T) {
+	h := newAssignmentHarness(t)
+	h.xds.subscriptions = []string{"i.infra.web.80.0123456789abcdef"}
+	h.create(&multicluster.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "web"},
+		Spec:       multicluster.ServiceImportSpec{Type: multicluster.TypeHeadless, Ports: []multicluster.ServicePort{{Name: "http", Port: 80}}},
+	})
+	for cluster, ip := range map[string]string{"east": "10.245.0.1", "west": "10.246.0.1"} {
+		h.create(&discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "infra", Name: cluster, Labels: map[string]string{multicluster.LabelServiceName: "web"}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](8080)}},
+			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{ip}}},
+		})
+	}
+	if diff := cmp.Diff(map[string]string{"web": "10.245.0.1 10.246.0.1"}, h.byName("")); diff != "" {
+		t.Errorf("the endpoints differ (-want +got):\n%s", diff)
 	}
 }

@@ -43,19 +43,7 @@ func readExceptions(t *testing.T) exceptions {
 	if err := yaml.UnmarshalStrict(exceptionsFile, &list); err != nil {
 		t.Fatalf("exceptions.yaml: %v", err)
 	}
-	known := testNames()
-	listed := map[string]bool{}
-	for _, p := range planes {
-		for _, e := range list.with(p).exceptions {
-			for _, name := range e.Tests {
-				key := string(p.name) + "/" + name
-				if listed[key] || !slices.Contains(known, name) {
-					t.Errorf("exceptions.yaml: %s is listed twice, or is not a test of the suite", name)
-				}
-				listed[key] = true
-			}
-		}
-	}
+	list.checkNames(t)
 	for _, e := range list {
 		if !strings.HasSuffix(e.Reason, ".") || !slices.Contains([]outcome{passes, fails, notRun}, e.Outcome) {
 			t.Errorf("exceptions.yaml: the reason %q must end with a full stop, and the outcome %q must be passes, fails or not run", e.Reason, e.Outcome)
@@ -71,6 +59,23 @@ func readExceptions(t *testing.T) exceptions {
 		t.FailNow()
 	}
 	return list
+}
+
+// checkNames reports tests that are not in the suite, or are listed twice for a data plane.
+func (x exceptions) checkNames(t *testing.T) {
+	known := testNames()
+	listed := map[string]bool{}
+	for _, p := range planes {
+		for _, e := range x.with(p).exceptions {
+			for _, name := range e.Tests {
+				key := string(p.name) + "/" + name
+				if listed[key] || !slices.Contains(known, name) {
+					t.Errorf("exceptions.yaml: %s is listed twice, or is not a test of the suite", name)
+				}
+				listed[key] = true
+			}
+		}
+	}
 }
 
 // expectations are the expected outcomes with one data plane.
