@@ -96,6 +96,8 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
 conformance: control-plane ## Run the Gateway API conformance suite; docs/conformance lists the flags for ARGS
 	@echo "==> running the conformance suite (logs: bin/conformance)"
 	@$(call test-module,test/conformance,conformance) . -args $(ARGS)
+	@: # Only the experimental channel has the field of this test.
+	@$(if $(ARGS),,$(call test-module,test/conformance,conformance-experimental) . -args -channel=experimental -data-plane=Envoy -run-test=HTTPRouteRetry)
 
 .PHONY: interop
 interop: control-plane ## Test the controller with external-dns, cert-manager, Helm and others, two modules at a time; MODULE=test/interop/<name> selects one
