@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -175,7 +176,7 @@ func buildTable(folder string) (*state.Source, *routing.Table, error) {
 	if len(source.Warnings) > 0 {
 		return nil, nil, source.Warnings
 	}
-	if err := addExperimental(source); err != nil {
+	if err := addExperimental(source, filepath.Join(folder, "experimental")); err != nil {
 		return nil, nil, err
 	}
 	loader := state.Loader{
@@ -194,10 +195,13 @@ func buildTable(folder string) (*state.Source, *routing.Table, error) {
 	return source, result.Table, unacceptedRoutes(source, result)
 }
 
-// addExperimental adds the manifests with fields of the Gateway API's experimental channel. That
-// channel rejects some values in the other manifests.
-func addExperimental(source *state.Source) error {
-	set, err := manifest.Read([]string{"testdata/experimental"}, manifest.Options{Namespace: "default", Experimental: true})
+// addExperimental adds the manifests in a folder that need not exist, with fields of the Gateway
+// API's experimental channel. That channel rejects some values in the other manifests.
+func addExperimental(source *state.Source, folder string) error {
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	set, err := manifest.Read([]string{folder}, manifest.Options{Namespace: "default", Experimental: true})
 	if err != nil {
 		return err
 	}
