@@ -60,7 +60,7 @@ spec:
 		"no Service":       {manifests: route("{backendRefs: [{name: missing, port: 80}]}"), words: []string{"does not exist", "BackendNotFound"}},
 		"no port":          {manifests: route("{backendRefs: [{name: web, port: 81}]}"), words: []string{"has no TCP port"}},
 		"no grant":         {manifests: route("{backendRefs: [{name: web, namespace: infra, port: 80}]}"), words: []string{"no ReferenceGrant there permits references"}},
-		"not a Service":    {manifests: route("{backendRefs: [{kind: Bucket, name: web, port: 80}]}"), words: []string{"only Services of the core group are supported"}},
+		"not a Service":    {manifests: route("{backendRefs: [{kind: Bucket, name: web, port: 80}]}"), words: []string{"only Services of the core group and ServiceImports"}},
 		"no backends":      {manifests: route("{matches: [{path: {value: /a}}]}"), healthy: true, words: []string{"no backendRefs"}},
 		"no weight":        {manifests: route("{backendRefs: [{name: web, port: 80, weight: 0}]}"), healthy: true, words: []string{"every backendRef has the weight 0"}},
 		"set not allowed":  {manifests: strings.Replace(problemGateway, "KINDS", "", 1) + set, words: []string{"NotAllowed"}},

@@ -32,6 +32,7 @@ var unservedKinds = map[string]string{
 	"Canary":        "flagger",
 	"DNSEndpoint":   "externaldns",
 	"Issuer":        "certmanager",
+	"ServiceImport": "its specs install a CRD of their own",
 	"Kustomization": "health; also a file that kustomize reads",
 }
 

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,7 +135,7 @@ var _ = Describe("ServiceImports with the data plane Envoy", withEnvoy, func() {
 	})
 })
 
-var _ = Describe("a Service with the data plane Envoy", withEnvoy, func() {
+var _ = Describe("a Service with the data plane Envoy and a ClusterIP", withEnvoy, func() {
 	It("does not resolve while an EndpointSlice leads to a connector", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()
@@ -144,6 +145,10 @@ var _ = Describe("a Service with the data plane Envoy", withEnvoy, func() {
 			return formatCondition(routeConditions(route, "shared"), gatewayv1.RouteConditionResolvedRefs)
 		}
 		addresses := latest(slice).Endpoints[0].Addresses
+		service := latest(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "one"}})
+		update(service, func(s *corev1.Service) {
+			s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
+		})
 		Expect(resolved()).To(Equal("True ResolvedRefs"))
 		update(slice, func(s *discoveryv1.EndpointSlice) {
 			s.Endpoints[0].Addresses = []string{env.connectorPods()[0].Status.PodIP}
