@@ -203,8 +203,28 @@ func (e *environment) exerciseController(t *testing.T, r *runningController, gra
 	e.leavesNewerTunnel(t, o)
 	e.stopsConnectors(t, o)
 	e.retiresTunnel(t, o)
+	policy, authority := o.backendPolicy()
+	e.create(t, policy, authority)
 	e.changeObjectsUntil(t, o, func() error { return checkAllUsed(granted, e.requests(t, r.user)) })
+	for _, object := range []client.Object{policy, authority} {
+		if err := e.kube.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
 	e.checkAudit(t, r)
+}
+
+// backendPolicy returns a policy for the route's backend, and its ConfigMap.
+func (o exercisedObjects) backendPolicy() (*gatewayv1.BackendTLSPolicy, *corev1.ConfigMap) {
+	meta := metav1.ObjectMeta{Namespace: o.route.Namespace, Name: "authority"}
+	return &gatewayv1.BackendTLSPolicy{ObjectMeta: meta, Spec: gatewayv1.BackendTLSPolicySpec{
+		TargetRefs: []gatewayv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{
+			Kind: "Service", Name: gatewayv1.ObjectName(o.service),
+		}}},
+		Validation: gatewayv1.BackendTLSPolicyValidation{
+			Hostname: "backend.example.com", CACertificateRefs: []gatewayv1.LocalObjectReference{{Kind: "ConfigMap", Name: "authority"}},
+		},
+	}}, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"ca.crt": "none"}}
 }
 
 // repairsTunnelToken corrupts the Secret with the tunnel's token and waits until
@@ -347,10 +367,11 @@ func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
 
 // annotateRepeatedly changes an annotation on each object 100 times.
 func (e *environment) annotateRepeatedly(t *testing.T, o exercisedObjects) {
+	policy, _ := o.backendPolicy()
 	for n := range 100 {
 		for _, object := range []client.Object{
 			&gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta},
-			&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)},
+			&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}, policy,
 		} {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/n":%q}}}`, strconv.Itoa(n))
 			if err := e.kube.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
