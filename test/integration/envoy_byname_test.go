@@ -91,7 +91,7 @@ var _ = Describe("with the data plane Envoy, a new leader", withEnvoy, func() {
 		By("starting a leader that cannot build the routes")
 		env.startWithEnvoy()
 		for _, host := range []string{"reused.example.com", "deleted.example.com"} {
-			Eventually(env.visit).WithArguments("shared", host, "/").Should(Equal("503"))
+			Eventually(env.visitConnectors).WithArguments("shared", host, "/").Should(HaveEach("503"))
 			Consistently(env.visit, time.Second).WithArguments("shared", host, "/").Should(Equal("503"))
 		}
 		Expect(env.visit("shared", "moved.example.com", "/")).To(Equal("moved"))
@@ -116,7 +116,7 @@ var _ = Describe("with the data plane Envoy, a new leader", withEnvoy, func() {
 			s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{pod.Status.PodIP}}}
 			s.Ports[0].Port = ptr.To[int32](2001)
 		})
-		Eventually(env.visit).WithArguments("shared", "reused.example.com", "/ready").Should(Equal("503"))
+		Eventually(env.visitConnectors).WithArguments("shared", "reused.example.com", "/ready").Should(HaveEach("503"))
 		Consistently(env.visit, time.Second).WithArguments("shared", "reused.example.com", "/ready").Should(Equal("503"))
 
 		By("accepting the Gateway again")

@@ -202,6 +202,15 @@ func newLaggingEnvironment(lag func() simulator.Lag) *environment {
 	return env
 }
 
+// visitConnectors sends 20 requests, so that each connector's Envoy answers.
+func (env *environment) visitConnectors(gateway, host, path string) []string {
+	var answers []string
+	for range 20 {
+		answers = append(answers, env.visit(gateway, host, path))
+	}
+	return answers
+}
+
 // startWithEnvoy starts a controller that serves Envoys.
 func (env *environment) startWithEnvoy(arguments ...string) {
 	GinkgoHelper()

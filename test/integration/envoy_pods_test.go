@@ -147,13 +147,7 @@ var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() 
 		var durations []time.Duration
 		for range 10 {
 			s.setPods()
-			Eventually(func() []string { // each connector's Envoy
-				var answers []string
-				for range 20 {
-					answers = append(answers, s.visit())
-				}
-				return answers
-			}).Should(HaveEach("503"))
+			Eventually(s.env.visitConnectors).WithArguments("shared", podsHost, "/").Should(HaveEach("503"))
 			start := time.Now()
 			Expect(s.visit()).To(Equal("503"))
 			Expect(time.Since(start)).To(BeNumerically("<", time.Second), "Envoy waits for no pod")
