@@ -52,11 +52,7 @@ func (e *envoys) readSlices(ctx context.Context, clusters []envoy.EndpointsOf) (
 		if !ok {
 			i = len(read.services)
 			indexes[cluster.Source()] = i
-			readSlices := state.Endpoints
-			if cluster.Import {
-				readSlices = state.ImportEndpoints
-			}
-			found, err := readSlices(ctx, e.reader, cluster.Service)
+			found, err := state.Endpoints(ctx, e.reader, cluster.Service, cluster.Import)
 			if err != nil {
 				return read, err
 			}

@@ -3,9 +3,9 @@ package plan
 import (
 	"context"
 	"io"
+	"maps"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -14,11 +14,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// ReadEndpoints reads the EndpointSlices of the Services to which Envoy sends the request.
-// [Plan.Explain] then names their endpoints. Manifests often contain no EndpointSlices, so
-// it then says nothing about endpoints.
+// ReadEndpoints reads the EndpointSlices of the Services and ServiceImports to which Envoy
+// sends the request. [Plan.Explain] then names their endpoints. Manifests often contain no
+// EndpointSlices, so it then says nothing about endpoints.
 func (p *Plan) ReadEndpoints(ctx context.Context, source *state.Source, request routing.Request) error {
-	p.endpoints = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	var clusters []envoy.EndpointsOf
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
 		received, err := request.For(p.dataPlanes[g.DataPlane])
@@ -26,19 +26,24 @@ func (p *Plan) ReadEndpoints(ctx context.Context, source *state.Source, request 
 			continue
 		}
 		for _, b := range backendsOf(g.result.Trace(received).Answer) {
-			if b.Status != 0 {
-				continue
-			}
-			found, err := state.Endpoints(ctx, source, b.Backend.Service)
-			if err != nil {
-				return err
-			}
-			if len(found) > 0 || source.Live {
-				p.endpoints[b.Backend.Service] = found
+			if b.Status == 0 && b.Backend.IPs == "" {
+				clusters = append(clusters, endpointsOf(b.Backend))
 			}
 		}
 	}
+	found, err := readEndpoints(ctx, source, clusters)
+	if err != nil {
+		return err
+	}
+	if !source.Live {
+		maps.DeleteFunc(found, func(_ envoy.EndpointSource, all []*discoveryv1.EndpointSlice) bool { return len(all) == 0 })
+	}
+	p.endpoints = found
 	return nil
+}
+
+func endpointsOf(b routing.Backend) envoy.EndpointsOf {
+	return envoy.EndpointsOf{Service: b.Service, Import: b.Import}
 }
 
 // backendsOf returns the backends of an entry, which can be nil.
@@ -55,7 +60,7 @@ func (p *Plan) addEndpoints(g *Gateway, e *routing.Entry, a *Answer) {
 		return
 	}
 	for i, b := range backendsOf(e) {
-		if endpointSlices, ok := p.endpoints[b.Backend.Service]; ok && b.Status == 0 {
+		if endpointSlices, ok := p.endpoints[endpointsOf(b.Backend).Source()]; ok && b.Status == 0 {
 			found := envoy.AddressesOf(b.Backend, endpointSlices)
 			a.Backends[i].Endpoints, a.Backends[i].ClusterIP = &found, envoy.ClusterIPOf(g.result.Table, e, b.Backend)
 		}

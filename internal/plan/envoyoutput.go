@@ -115,11 +115,7 @@ func readEndpoints(ctx context.Context, objects client.Reader, all []envoy.Endpo
 		if _, ok := found[e.Source()]; ok {
 			continue
 		}
-		read := state.Endpoints
-		if e.Import {
-			read = state.ImportEndpoints
-		}
-		endpointSlices, err := read(ctx, objects, e.Service)
+		endpointSlices, err := state.Endpoints(ctx, objects, e.Service, e.Import)
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -46,8 +47,9 @@ type Plan struct {
 	tunnels    *tunnels
 	dataPlanes routing.DataPlanes
 	envoy      *envoyOutput // for the only Gateway, after RenderEnvoy
-	// endpoints are the EndpointSlices that ReadEndpoints has read, by Service.
-	endpoints map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// endpoints are the EndpointSlices that ReadEndpoints has read, by Service or
+	// ServiceImport.
+	endpoints map[envoy.EndpointSource][]*discoveryv1.EndpointSlice
 }
 
 // Options are the controller settings that affect a plan.

@@ -293,7 +293,7 @@ func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
 		t.Errorf("gets differ (-want +got):\n%s", diff)
 	}
 
-	endpointSlices, err := state.Endpoints(t.Context(), source, types.NamespacedName{Namespace: "team", Name: "web"})
+	endpointSlices, err := state.Endpoints(t.Context(), source, types.NamespacedName{Namespace: "team", Name: "web"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

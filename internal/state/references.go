@@ -199,7 +199,7 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted 
 			if s.Services[name] = service; service == nil {
 				continue
 			}
-			if s.EndpointSlices[name], err = Endpoints(ctx, l.Reader, name); err != nil {
+			if s.EndpointSlices[name], err = Endpoints(ctx, l.Reader, name, false); err != nil {
 				return err
 			}
 		}
@@ -227,7 +227,7 @@ func (l Loader) loadImports(ctx context.Context, s *gateway.Snapshot, admitted [
 			if s.ServiceImports[name] = found; found == nil {
 				continue
 			}
-			if s.ImportedSlices[name], err = ImportEndpoints(ctx, l.Reader, name); err != nil {
+			if s.ImportedSlices[name], err = Endpoints(ctx, l.Reader, name, true); err != nil {
 				return err
 			}
 		}
