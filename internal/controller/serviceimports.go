@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
@@ -139,7 +139,7 @@ func (s *serviceImports) changed(object any) {
 	ctx := context.Background()
 	// The informer does not recover from a panic.
 	err := recovery.Call(ctx, func() error {
-		keys, err := s.watches.fromImport(ctx, client.ObjectKeyFromObject(o))
+		keys, err := s.watches.fromBackend(ctx, envoy.EndpointSource{NamespacedName: client.ObjectKeyFromObject(o), Import: true})
 		s.enqueue(keys)
 		return err
 	})
@@ -162,12 +162,12 @@ func (s *serviceImports) watched() string {
 	return s.version
 }
 
-// get reads a ServiceImport from the cache. The error is a NoKindMatchError when the cluster
-// serves no ServiceImports.
+// get reads a ServiceImport from the cache. The error is [state.ErrNoServiceImports] when the
+// cluster serves none.
 func (s *serviceImports) get(ctx context.Context, key client.ObjectKey, into *multicluster.ServiceImport) error {
 	version := s.watched()
 	if version == "" {
-		return &meta.NoKindMatchError{GroupKind: kinds.ServiceImport.GVK().GroupKind(), SearchedVersions: multicluster.Versions()}
+		return state.ErrNoServiceImports
 	}
 	object := newImport(version)
 	if err := s.cache.Get(ctx, key, object); err != nil {

@@ -14,18 +14,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]state.Key, error) {
-	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: client.ObjectKeyFromObject(service).String()})
+	return w.fromBackend(ctx, envoy.EndpointSource{NamespacedName: client.ObjectKeyFromObject(service)})
 }
 
-// fromImport maps a ServiceImport to the Gateways of the routes that name it.
-func (w watches) fromImport(ctx context.Context, name client.ObjectKey) ([]state.Key, error) {
-	return w.fromRoutes(ctx, client.MatchingFields{state.IndexImportBackend: name.String()})
+// fromBackend maps a Service or ServiceImport to the Gateways of the routes that name it.
+func (w watches) fromBackend(ctx context.Context, source envoy.EndpointSource) ([]state.Key, error) {
+	index := state.IndexBackend
+	if source.Import {
+		index = state.IndexImportBackend
+	}
+	return w.fromRoutes(ctx, client.MatchingFields{index: source.NamespacedName.String()})
 }
 
 // fromAnyImport returns the Gateways of the routes that name ServiceImports.
@@ -92,11 +97,7 @@ func (w watches) fromConnectorPod(ctx context.Context, pod *corev1.Pod) ([]state
 func (w watches) fromBackends(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
 	var keys []state.Key
 	for _, source := range sourcesOf(slice) {
-		index := state.IndexBackend
-		if source.Import {
-			index = state.IndexImportBackend
-		}
-		found, err := w.fromRoutes(ctx, client.MatchingFields{index: source.NamespacedName.String()})
+		found, err := w.fromBackend(ctx, source)
 		if err != nil {
 			return keys, err
 		}

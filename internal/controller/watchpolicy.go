@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -16,7 +17,7 @@ import (
 func (w watches) fromPolicy(ctx context.Context, policy *gatewayv1.BackendTLSPolicy) ([]state.Key, error) {
 	keys := state.PolicyAncestors(policy, w.controllerName)
 	for _, service := range gateway.ServicesOfPolicy(policy) {
-		found, err := w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: service.String()})
+		found, err := w.fromBackend(ctx, envoy.EndpointSource{NamespacedName: service})
 		if err != nil {
 			return keys, err
 		}

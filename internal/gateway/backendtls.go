@@ -15,9 +15,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// maxAncestors is how many entries the status of a policy can have: "If this slice is full,
+// MaxAncestors is how many entries the status of a policy can have: "If this slice is full,
 // implementations MUST NOT add further entries." (PolicyStatus.Ancestors)
-const maxAncestors = 16
+const MaxAncestors = 16
 
 // backendTLS decides about the BackendTLSPolicies for the Services that routes use.
 type backendTLS struct {
@@ -65,7 +65,7 @@ func (b *backendTLS) connect(service types.NamespacedName, number int32, port st
 	case d.full:
 		return nil, routeProblem(conditions.ReasonInvalidBackendTLSPolicy,
 			"BackendTLSPolicy %s for port %d of Service %s has %d entries in its status, the maximum, so this Gateway cannot implement it. Use the Service in fewer Gateways",
-			p.name, number, service, maxAncestors)
+			p.name, number, service, MaxAncestors)
 	case d.tls == nil:
 		return nil, routeProblem(conditions.ReasonInvalidBackendTLSPolicy, "BackendTLSPolicy %s for port %d of Service %s is not valid (%s). See its status",
 			p.name, number, service, d.invalid.Reason)
@@ -107,7 +107,7 @@ func (b *backendTLS) decide(p *backendPolicy) *policyDecision {
 // isFull reports whether the policy's status has no entry for the Gateway and no space for
 // another one.
 func (b *backendTLS) isFull(policy *gatewayv1.BackendTLSPolicy) bool {
-	return len(policy.Status.Ancestors) >= maxAncestors && !slices.ContainsFunc(policy.Status.Ancestors, func(a gatewayv1.PolicyAncestorStatus) bool {
+	return len(policy.Status.Ancestors) >= MaxAncestors && !slices.ContainsFunc(policy.Status.Ancestors, func(a gatewayv1.PolicyAncestorStatus) bool {
 		owner, ok := AncestorOfPolicy(a.AncestorRef, policy.Namespace)
 		return ok && owner == b.gateway && a.ControllerName == b.controller
 	})

@@ -86,7 +86,7 @@ func (r backendResolver) newImportedBackend(name types.NamespacedName) *imported
 
 // importIPs returns the canonical addresses with the first one's IP version. Envoys need
 // not have addresses with both versions. The API server does not check the addresses, so
-// one that no backend may have is a problem with the whole ServiceImport.
+// an address that no backend may have is a problem with the whole ServiceImport.
 func (r backendResolver) importIPs(name types.NamespacedName, written []string) (string, *Problem) {
 	problem := func(format string, args ...any) (string, *Problem) {
 		return "", routeProblem(conditions.ReasonBackendNotFound, "ServiceImport %s gets no requests, because %s", name, fmt.Sprintf(format, args...))

@@ -35,7 +35,7 @@ type indexed struct{ index, value string }
 // Get implements client.Reader.
 func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	if _, isImport := object.(*multicluster.ServiceImport); isImport && r.noServiceImports {
-		return errNoServiceImports
+		return ErrNoServiceImports
 	}
 	err := r.Memory.Get(ctx, key, object, opts...)
 	switch object.(type) {
@@ -75,8 +75,9 @@ func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...c
 // errSelection is a bug in the caller of [liveReader.List].
 var errSelection = errors.New("EndpointSlices can be selected only by their Service or ServiceImport")
 
-// errNoServiceImports is the error for a ServiceImport in a cluster that has none.
-var errNoServiceImports error = &meta.NoKindMatchError{GroupKind: kinds.ServiceImport.GVK().GroupKind(), SearchedVersions: multicluster.Versions()}
+// ErrNoServiceImports is the error of readers for a ServiceImport in a cluster that serves
+// none. meta.IsNoMatchError recognizes it.
+var ErrNoServiceImports error = &meta.NoKindMatchError{GroupKind: kinds.ServiceImport.GVK().GroupKind(), SearchedVersions: multicluster.Versions()}
 
 // listEndpointSlices returns the EndpointSlices in the cluster that an index selects.
 func (r *liveReader) listEndpointSlices(ctx context.Context, opts []client.ListOption) ([]discoveryv1.EndpointSlice, error) {

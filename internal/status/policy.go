@@ -11,9 +11,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// maxAncestors is how many entries the CRD permits.
-const maxAncestors = 16
-
 // MergePolicy merges the desired entry into the current entries in a BackendTLSPolicy's
 // status, and reports whether the status changes. owners are the [gateway.Report.Owners].
 //
@@ -35,7 +32,7 @@ func MergePolicy(current []gatewayv1.PolicyAncestorStatus, desired gateway.Polic
 			merged, isMerged = append(merged, mergeAncestor(entry, *desired.Ancestor, now)), true
 		}
 	}
-	if desired.Ancestor != nil && !isMerged && len(merged) < maxAncestors {
+	if desired.Ancestor != nil && !isMerged && len(merged) < gateway.MaxAncestors {
 		merged = append(merged, mergeAncestor(gatewayv1.PolicyAncestorStatus{}, *desired.Ancestor, now))
 	}
 	return merged, !equality.Semantic.DeepEqual(current, merged)
