@@ -50,6 +50,22 @@ type EnvoyProxy struct {
 	//
 	// +optional
 	CircuitBreakers *CircuitBreakers `json:"circuitBreakers,omitempty"`
+
+	// Metrics determines which metrics each Envoy has about requests.
+	//
+	// +optional
+	Metrics *EnvoyMetrics `json:"metrics,omitempty"`
+
+	// AccessLog makes each Envoy log requests. Without it, Envoy logs none.
+	//
+	// +optional
+	AccessLog *AccessLog `json:"accessLog,omitempty"`
+
+	// Tracing makes each Envoy send spans. Without it, a visitor's trace context passes
+	// unchanged.
+	//
+	// +optional
+	Tracing *Tracing `json:"tracing,omitempty"`
 }
 
 // OutlierDetection determines whether pods that do not accept connections are left out.

@@ -88,7 +88,7 @@ func (e *envoys) closeOverdue(ctx context.Context, gateway types.NamespacedName)
 	resources := p.resources.Close(exposure.Closed)
 	err := e.server.Publish(xds.Publication{
 		Gateway: gateway, Tunnel: p.tunnel, Sequence: p.sequence, WantsAcknowledgement: !exposure.IsSettled(),
-		Listeners: envoy.Listeners(p.ready), Resources: resources, Secrets: p.client.resources(), Assignments: p.assignments(resources),
+		Listeners: envoy.Listeners(p.ready, resources.Telemetry), Resources: resources, Secrets: p.client.resources(), Assignments: p.assignments(resources),
 	})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "failed to close hostnames that require Access", "hostnames", exposure.Closed)

@@ -108,7 +108,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	ready := envoy.ReadyOptions{Metrics: connector.ServesMetrics(connectorSettings(r.decision.Settings())), IPv6: e.podIP.Is6()}
 	err = e.server.Publish(xds.Publication{
 		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, WantsAcknowledgement: !next.exposure.IsSettled() || isStarting(object),
-		Listeners: envoy.Listeners(ready), Resources: p.next, Secrets: secret.resources(), Assignments: p.assignments(p.next),
+		Listeners: envoy.Listeners(ready, p.next.Telemetry), Resources: p.next, Secrets: secret.resources(), Assignments: p.assignments(p.next),
 	})
 	if err != nil {
 		p.complete(p.resources)

@@ -20,6 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -103,7 +104,7 @@ func TestListenersFollowTheSettings(t *testing.T) {
 	h := newEnvoyHarness(t)
 	wantServed := func(servesMetrics bool) {
 		t.Helper()
-		if diff := cmp.Diff(envoy.Listeners(envoy.ReadyOptions{Metrics: servesMetrics, IPv6: true}), h.xds.last(t).Listeners, protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(envoy.Listeners(envoy.ReadyOptions{Metrics: servesMetrics, IPv6: true}, routing.Telemetry{}), h.xds.last(t).Listeners, protocmp.Transform()); diff != "" {
 			t.Errorf("the published listeners differ (-want +got):\n%s", diff)
 		}
 	}

@@ -83,7 +83,7 @@ func Bootstrap(controller string) *bootstrapv3.Bootstrap {
 // in [Resources.Endpoints], by name. It names files for the client certificate.
 func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignment) *bootstrapv3.Bootstrap {
 	b := newBootstrap()
-	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Listeners: trafficListeners(staticRoutes(r.Open), staticRoutes(r.Protected))}
+	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Listeners: trafficListeners(r.Telemetry, staticRoutes(r.Open), staticRoutes(r.Protected))}
 	for _, cluster := range r.Clusters {
 		if cluster.GetType() == clusterv3.Cluster_EDS {
 			cluster = staticCluster(cluster, assignments[cluster.Name])
@@ -102,15 +102,22 @@ func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignme
 	return b
 }
 
+// MetricsPrefix begins the names of the metrics by route.
+const MetricsPrefix = "tunnel_gateway"
+
 func newBootstrap() *bootstrapv3.Bootstrap {
 	return &bootstrapv3.Bootstrap{
 		// Without these options, a large table takes several times the memory.
 		StatsConfig: &metricsv3.StatsConfig{
 			UseAllDefaultTags: boolValue(false),
+			HistogramBucketSettings: []*metricsv3.HistogramBucketSettings{{
+				Match: prefixMatcher(MetricsPrefix + "."), Buckets: []float64{5, 25, 100, 250, 1000, 2500, 10_000}, // milliseconds
+			}},
 			StatsMatcher: &metricsv3.StatsMatcher{StatsMatcher: &metricsv3.StatsMatcher_ExclusionList{ExclusionList: &matcherv3.ListStringMatcher{
 				Patterns: []*matcherv3.StringMatcher{prefixMatcher("cluster." + ClusterPrefix), prefixMatcher("cluster." + ImportPrefix), prefixMatcher("vhost.")},
 			}}},
 		},
+		StatsEviction:       &bootstrapv3.Bootstrap_StatsEvictionInterval{StatsEvictionInterval: durationpb.New(time.Hour)},
 		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
 		ClusterManager:      &bootstrapv3.ClusterManager{EnableDeferredClusterCreation: true},
 		LayeredRuntime: &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{

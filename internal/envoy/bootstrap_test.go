@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
@@ -82,8 +83,8 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 		}
 	}
 	for name, listeners := range map[string][]*listenerv3.Listener{
-		"the bootstrap": nil, "the listeners": envoy.Listeners(envoy.ReadyOptions{Metrics: true, IPv6: true}),
-		"the listeners without metrics and IPv6": envoy.Listeners(envoy.ReadyOptions{}),
+		"the bootstrap": nil, "the listeners": envoy.Listeners(envoy.ReadyOptions{Metrics: true, IPv6: true}, routing.Telemetry{}),
+		"the listeners without metrics and IPv6": envoy.Listeners(envoy.ReadyOptions{}, routing.Telemetry{}),
 	} {
 		bootstrap := envoy.Bootstrap(controllerName)
 		bootstrap.StaticResources.Listeners = listeners

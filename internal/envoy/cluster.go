@@ -242,6 +242,7 @@ func duration(d *v1alpha1.Duration, otherwise time.Duration) time.Duration {
 // so that a cluster never changes: routes move from one to the other.
 func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{
+		Metadata:                      backendMetadata(b),
 		ConnectTimeout:                durationpb.New(conn.connectTimeout),
 		CircuitBreakers:               c.breakers,
 		TypedExtensionProtocolOptions: c.protocolOptions(conn.httpOptions),

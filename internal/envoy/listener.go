@@ -43,13 +43,13 @@ type ReadyOptions struct {
 }
 
 // Listeners returns the listeners of an Envoy beside a connector.
-func Listeners(ready ReadyOptions) []*listenerv3.Listener {
-	return append(trafficListeners(dynamicRoutes(ListenerOpen), dynamicRoutes(ListenerProtected)), readyListener(ready))
+func Listeners(ready ReadyOptions, telemetry routing.Telemetry) []*listenerv3.Listener {
+	return append(trafficListeners(telemetry, dynamicRoutes(ListenerOpen), dynamicRoutes(ListenerProtected)), readyListener(ready))
 }
 
 // trafficListeners returns the listeners for requests.
-func trafficListeners(open, protected setRoutes) []*listenerv3.Listener {
-	return []*listenerv3.Listener{openListener(open), protectedListener(protected)}
+func trafficListeners(telemetry routing.Telemetry, open, protected setRoutes) []*listenerv3.Listener {
+	return []*listenerv3.Listener{openListener(telemetry, open), protectedListener(telemetry, protected)}
 }
 
 // setRoutes sets where a listener gets its routes from.
@@ -67,8 +67,8 @@ func staticRoutes(c *routev3.RouteConfiguration) setRoutes {
 	}
 }
 
-func openListener(set setRoutes) *listenerv3.Listener {
-	m := connectionManager(ListenerOpen, corsFilter(), routerFilter())
+func openListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listener {
+	m := connectionManager(ListenerOpen, telemetry, corsFilter(), routerFilter())
 	m.StripTrailingHostDot = true
 	set(m)
 	return newListener(ListenerOpen, "127.0.0.1", PortOpen, m)
@@ -78,8 +78,8 @@ func openListener(set setRoutes) *listenerv3.Listener {
 // with regard to case and to a dot at the end, so that a host in another form can have
 // matched the rule for a wider hostname with another audience. The listener refuses such
 // hosts, and the open one has no routes for them.
-func protectedListener(set setRoutes) *listenerv3.Listener {
-	m := connectionManager(ListenerProtected, canonicalHostFilter(), corsFilter(), routerFilter())
+func protectedListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listener {
+	m := connectionManager(ListenerProtected, telemetry, canonicalHostFilter(), corsFilter(), routerFilter())
 	set(m)
 	return newListener(ListenerProtected, "127.0.0.1", PortProtected, m)
 }
@@ -126,7 +126,7 @@ func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager)
 
 // connectionManager returns the settings for both listeners. Only routes, the connectors
 // and Cloudflare limit how long requests take.
-func connectionManager(name string, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
+func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
 	none := durationpb.New(0)
 	return &hcmv3.HttpConnectionManager{
 		StatPrefix: name,

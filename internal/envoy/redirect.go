@@ -18,7 +18,7 @@ func redirectRoutes(e *routing.Entry, hostname string, m routeMatch) []*routev3.
 	}
 	var routes []*routev3.Route
 	for _, port := range locationPorts(redirect, e.Scheme, host == "") {
-		route := &routev3.Route{Match: port.limit(m).RouteMatch, Action: &routev3.Route_Redirect{Redirect: redirectAction(redirect, host, port.number, m.prefix)}}
+		route := &routev3.Route{Name: e.Source.Describe(), Match: port.limit(m).RouteMatch, Action: &routev3.Route_Redirect{Redirect: redirectAction(redirect, host, port.number, m.prefix)}}
 		setResponse(route, e.Action)
 		routes = append(routes, route)
 	}

@@ -23,6 +23,8 @@ type Resources struct {
 	// their DNS names.
 	ByName []routing.Backend
 
+	// Telemetry has the settings for the listeners.
+	Telemetry routing.Telemetry
 	// ClientCertificate is the content of [SecretClientCertificate]. It is nil if no
 	// cluster names this secret.
 	ClientCertificate *routing.ClientCertificate
@@ -52,7 +54,7 @@ func RenderTransition(t *routing.Table, transition Transition, last *Resources) 
 	if len(transition.Placements) > 0 {
 		before = last.openRoutes()
 	}
-	resources := &Resources{kept: map[string][]*routev3.Route{}, closed: map[string]bool{}}
+	resources := &Resources{Telemetry: t.Telemetry, kept: map[string][]*routev3.Route{}, closed: map[string]bool{}}
 	open := make([]*routev3.VirtualHost, len(hosts))
 	protected := make([]*routev3.VirtualHost, len(hosts))
 	for i := range hosts {

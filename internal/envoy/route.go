@@ -16,7 +16,7 @@ import (
 
 // route returns one route for an entry without a redirect.
 func (r *renderer) route(e *routing.Entry, m routeMatch) *routev3.Route {
-	route := &routev3.Route{Match: m.RouteMatch}
+	route := &routev3.Route{Name: e.Source.Describe(), Match: m.RouteMatch}
 	a := e.Action
 	if a.Forward != nil {
 		route.Action = &routev3.Route_Route{Route: r.routeAction(e, m)}

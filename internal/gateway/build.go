@@ -176,7 +176,7 @@ func Build(s *Snapshot, o Options) *Result {
 		}
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
 		if c := d.Settings.Spec.Connector; c != nil {
-			d.Table.Protection = routing.NewProtection(c.Envoy)
+			d.Table.Protection, d.Table.Telemetry = routing.NewProtection(c.Envoy), routing.NewTelemetry(c.Envoy)
 		}
 		d.addRedirectLoops(groups)
 		d.addIgnoredPolicies()

@@ -35,6 +35,8 @@ type Table struct {
 	OriginRequest *v1alpha1.OriginRequest
 	// Protection has the settings that protect backends and their visitors.
 	Protection Protection
+	// Telemetry has the settings for metrics, access logs and traces.
+	Telemetry Telemetry
 	// ClientCertificate is what the data plane presents to backends with TLS, or nil.
 	ClientCertificate *ClientCertificate
 }

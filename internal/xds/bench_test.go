@@ -38,7 +38,7 @@ func largeTable(n int, path string, headless bool) *routing.Table {
 }
 
 func largePublication(n int, path string, headless bool) xds.Publication {
-	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: 1, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}), Resources: envoy.Render(largeTable(n, path, headless))}
+	return xds.Publication{Gateway: shared, Tunnel: sharedTunnel, Sequence: 1, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}, routing.Telemetry{}), Resources: envoy.Render(largeTable(n, path, headless))}
 }
 
 // BenchmarkPublish publishes 10,000 hostnames and 5,000 clusters: for the first time,

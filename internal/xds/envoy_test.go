@@ -274,7 +274,7 @@ func tableFor(b routing.Backend) *routing.Table {
 // rendered returns a publication in which app.example.com leads to the backend.
 func rendered(sequence int64, b routing.Backend) xds.Publication {
 	return xds.Publication{
-		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}),
+		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}, routing.Telemetry{}),
 		Resources: envoy.Render(tableFor(b)), Assignments: envoy.Assignments{},
 	}
 }

@@ -46,7 +46,7 @@ func newTenancy(services, pods int, app *net.TCPAddr) *tenancy {
 		}}}
 	}
 	c := &tenancy{pods: pods, Publication: xds.Publication{
-		Gateway: shared, Tunnel: sharedTunnel, Sequence: 1, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}),
+		Gateway: shared, Tunnel: sharedTunnel, Sequence: 1, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}, routing.Telemetry{}),
 		Resources: envoy.Render(t), Assignments: envoy.Assignments{},
 	}}
 	for i, e := range c.Resources.Endpoints {

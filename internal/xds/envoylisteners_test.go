@@ -15,6 +15,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // bootstrapWithListeners returns the bootstrap that pods with schema version 1 have. It
@@ -64,7 +65,7 @@ func TestEnvoyWithListenersInItsBootstrapIsServed(t *testing.T) {
 // listeners do not replace them: Envoy acknowledges them without effect.
 func TestEnvoyKeepsItsStaticListeners(t *testing.T) {
 	bootstrap := envoy.Bootstrap("127.0.0.1")
-	bootstrap.StaticResources.Listeners = envoy.Listeners(envoy.ReadyOptions{Metrics: true})
+	bootstrap.StaticResources.Listeners = envoy.Listeners(envoy.ReadyOptions{Metrics: true}, routing.Telemetry{})
 	s := newSidecarWith(t, bootstrap)
 	await(t, "stream", func() bool { return s.State(shared).Connected == 1 })
 	if listens(s.open) || listens(s.ready) {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 )
@@ -142,8 +143,8 @@ func withEnvoy(t *testing.T, namespace, nodeName string, change func(*bootstrapv
 func withoutController(b *bootstrapv3.Bootstrap) {
 	b.DynamicResources = nil
 	static := b.StaticResources
-	static.Listeners = envoy.Listeners(envoy.ReadyOptions{IPv6: true})[2:] // that answers the probes
-	static.Clusters = static.Clusters[:1]                                  // the admin interface
+	static.Listeners = envoy.Listeners(envoy.ReadyOptions{IPv6: true}, routing.Telemetry{})[2:] // that answers the probes
+	static.Clusters = static.Clusters[:1]                                                       // the admin interface
 }
 
 func TestContainerWaitsForAnEnvoyWithoutAConfiguration(t *testing.T) {

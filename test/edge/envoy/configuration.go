@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // Names in a deployed Envoy's configuration.
@@ -100,7 +101,7 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 // without effect.
 func staticListeners() ([]any, error) {
 	var all []any
-	for _, listener := range envoy.Listeners(envoy.ReadyOptions{Metrics: true}) {
+	for _, listener := range envoy.Listeners(envoy.ReadyOptions{Metrics: true}, routing.Telemetry{}) {
 		text, err := protojson.Marshal(listener)
 		if err != nil {
 			return nil, err

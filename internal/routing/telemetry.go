@@ -1,0 +1,19 @@
+package routing
+
+import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+
+// Telemetry is what the data plane reports about requests. Nil fields mean the defaults.
+// Ingress rules ignore it.
+type Telemetry struct {
+	Metrics   *v1alpha1.EnvoyMetrics `json:"metrics,omitempty"`
+	AccessLog *v1alpha1.AccessLog    `json:"accessLog,omitempty"`
+	Tracing   *v1alpha1.Tracing      `json:"tracing,omitempty"`
+}
+
+// NewTelemetry returns the settings for an Envoy, which can be nil.
+func NewTelemetry(p *v1alpha1.EnvoyProxy) Telemetry {
+	if p == nil {
+		return Telemetry{}
+	}
+	return Telemetry{Metrics: p.Metrics, AccessLog: p.AccessLog, Tracing: p.Tracing}
+}
