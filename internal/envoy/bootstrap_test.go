@@ -85,6 +85,8 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 	for name, listeners := range map[string][]*listenerv3.Listener{
 		"the bootstrap": nil, "the listeners": envoy.Listeners(envoy.ReadyOptions{Metrics: true, IPv6: true}, routing.Telemetry{}),
 		"the listeners without metrics and IPv6": envoy.Listeners(envoy.ReadyOptions{}, routing.Telemetry{}),
+		"the listeners with metrics by route":    envoy.Listeners(envoy.ReadyOptions{}, byRoute),
+		"the listeners with metrics by backend":  envoy.Listeners(envoy.ReadyOptions{}, byBackend),
 	} {
 		bootstrap := envoy.Bootstrap(controllerName)
 		bootstrap.StaticResources.Listeners = listeners
@@ -98,7 +100,8 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 			t.Fatal(err)
 		}
 		output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput()
-		if err != nil {
+		// With a shared scope for metrics, Envoy crashes at its exit from this mode.
+		if err != nil && !bytes.Contains(output, []byte("' OK")) {
 			t.Errorf("Envoy rejects %s: %v\n%s", name, err, output)
 		}
 	}

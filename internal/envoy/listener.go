@@ -71,7 +71,7 @@ func openListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listen
 	m := connectionManager(ListenerOpen, telemetry, corsFilter(), routerFilter())
 	m.StripTrailingHostDot = true
 	set(m)
-	return newListener(ListenerOpen, "127.0.0.1", PortOpen, m)
+	return trafficListener(ListenerOpen, PortOpen, telemetry, m)
 }
 
 // protectedListener serves the hostnames that require Access. A connector compares hosts
@@ -81,7 +81,7 @@ func openListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listen
 func protectedListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listener {
 	m := connectionManager(ListenerProtected, telemetry, canonicalHostFilter(), corsFilter(), routerFilter())
 	set(m)
-	return newListener(ListenerProtected, "127.0.0.1", PortProtected, m)
+	return trafficListener(ListenerProtected, PortProtected, telemetry, m)
 }
 
 // readyListener answers the kubelet and, if permitted, Prometheus. An Envoy gets it after
@@ -115,6 +115,13 @@ func readyListener(o ReadyOptions) *listenerv3.Listener {
 	return listener
 }
 
+// trafficListener returns a listener for requests, which only the connector reaches.
+func trafficListener(name string, port uint32, telemetry routing.Telemetry, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
+	listener := newListener(name, "127.0.0.1", port, m)
+	listener.Metadata = listenerMetadata(telemetry)
+	return listener
+}
+
 func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name: name, Address: socketAddress(host, port),
@@ -128,7 +135,7 @@ func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager)
 // and Cloudflare limit how long requests take.
 func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
 	none := durationpb.New(0)
-	return &hcmv3.HttpConnectionManager{
+	m := &hcmv3.HttpConnectionManager{
 		StatPrefix: name,
 		CodecType:  hcmv3.HttpConnectionManager_AUTO,
 		// The client is the last entry in X-Forwarded-For, which Cloudflare's edge wrote.
@@ -153,6 +160,8 @@ func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcm
 		UpgradeConfigs:                []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		HttpFilters:                   filters,
 	}
+	addRouteMetrics(m, telemetry)
+	return m
 }
 
 // matchUpstreamScheme keeps the visitor's https in redirects.

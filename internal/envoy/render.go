@@ -46,9 +46,10 @@ func Render(t *routing.Table) *Resources { return RenderTransition(t, Transition
 func RenderTransition(t *routing.Table, transition Transition, last *Resources) *Resources {
 	hosts := t.Hosts(transition.Hostnames...)
 	r := &renderer{
-		clusters: newClusters(t, last),
-		routes:   map[*routing.Entry][]*routev3.Route{},
-		actions:  map[actionKey]*routev3.RouteAction{},
+		telemetry: t.Telemetry,
+		clusters:  newClusters(t, last),
+		routes:    map[*routing.Entry][]*routev3.Route{},
+		actions:   map[actionKey]*routev3.RouteAction{},
 	}
 	var before map[string][]*routev3.Route
 	if len(transition.Placements) > 0 {
@@ -90,9 +91,10 @@ func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.Rout
 // renderer renders table entries. Entries that are repeated for several hostnames share
 // their routes.
 type renderer struct {
-	clusters *clusters
-	routes   map[*routing.Entry][]*routev3.Route
-	actions  map[actionKey]*routev3.RouteAction
+	telemetry routing.Telemetry
+	clusters  *clusters
+	routes    map[*routing.Entry][]*routev3.Route
+	actions   map[actionKey]*routev3.RouteAction
 }
 
 // actionKey has everything on which the RouteAction for an entry depends.
@@ -143,6 +145,11 @@ func (r *renderer) routesOf(e *routing.Entry, hostname string) []*routev3.Route 
 			routes = append(routes, redirectRoutes(e, hostname, m)...)
 		} else {
 			routes = append(routes, r.route(e, m))
+		}
+	}
+	if labels := routeMetadata(e, r.telemetry); labels != nil {
+		for _, route := range routes {
+			route.Metadata = labels
 		}
 	}
 	if isRepeated := e.Hostname != hostname || !routing.IsExact(e.Hostname); isRepeated && !dependsOnHostname(e) {

@@ -100,8 +100,13 @@ func keep(host *routev3.VirtualHost, before []*routev3.Route) (kept *routev3.Vir
 	}, remaining
 }
 
-// identity returns a text that equal routes share.
+// identity returns a text that equal routes share. The labels for metrics do not
+// distinguish them, because settings and other tenants' routes change the labels.
 func identity(route *routev3.Route) string {
+	if route.Metadata != nil {
+		route = proto.CloneOf(route)
+		route.Metadata = nil
+	}
 	content, _ := proto.MarshalOptions{Deterministic: true}.Marshal(route) // fails only for invalid UTF-8, which the API server refuses
 	return string(content)
 }

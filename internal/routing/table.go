@@ -83,6 +83,9 @@ type Entry struct {
 	// OriginRequest are the settings from the listeners that admit the route, or nil.
 	// They take precedence over the Table's settings.
 	OriginRequest *v1alpha1.OriginRequest
+	// Counted reports whether the metrics by route have the requests to the entry's rule
+	// and hostname. They count all others together.
+	Counted bool
 }
 
 // Matches reports whether the entry answers the request, unless another entry comes before it.
