@@ -122,6 +122,40 @@ func TestListenersFollowTheSettings(t *testing.T) {
 	wantServed(false)
 }
 
+// The listeners and routes follow the settings for metrics, without another bootstrap. A
+// metric and the Accepted condition report what is above the bound.
+func TestMetricsByRouteFollowTheSettings(t *testing.T) {
+	h := newEnvoyHarness(t)
+	h.wantMetrics(map[string]float64{"data_plane_ready": 1})
+	for _, test := range []struct {
+		metrics *v1alpha1.EnvoyMetrics
+		labels  bool
+	}{
+		{&v1alpha1.EnvoyMetrics{By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute}, AllowWorkInProgress: ptr.To(true)}, true},
+		{nil, false},
+	} {
+		h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
+			s.Connector = &v1alpha1.Connector{Envoy: &v1alpha1.EnvoyProxy{Metrics: test.metrics}}
+		})
+		h.reconcileOnce()
+		p := h.xds.last(t)
+		want := envoy.Listeners(envoy.ReadyOptions{Metrics: true, IPv6: true}, routing.Telemetry{Metrics: test.metrics})
+		if diff := cmp.Diff(want, p.Listeners, protocmp.Transform()); diff != "" {
+			t.Errorf("the published listeners differ (-want +got):\n%s", diff)
+		}
+		for _, host := range p.Resources.Open.VirtualHosts {
+			for _, route := range host.Routes {
+				if got := route.Metadata != nil; got != test.labels {
+					t.Errorf("route %s of %s has labels: %t, want %t", route.Name, host.Name, got, test.labels)
+				}
+			}
+		}
+		if test.labels {
+			h.wantMetrics(map[string]float64{"envoy_uncounted_pairs": 0})
+		}
+	}
+}
+
 // A publication that is not valid is reported, and everything else about the Gateway
 // goes on.
 func TestInvalidPublicationIsReported(t *testing.T) {

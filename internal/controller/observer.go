@@ -36,6 +36,9 @@ type reconcileSummary struct {
 	// usage describes how close the Gateway is to the limits in its GatewayClass; nil
 	// if unknown.
 	usage *gateway.Usage
+	// uncounted describes what the metrics by route do not count separately; nil without
+	// such metrics.
+	uncounted *gateway.Uncounted
 	// paused means that the Gateway is paused.
 	paused bool
 	// requiresAction means that the controller cannot push changes until a user fixes a
@@ -205,6 +208,9 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		}
 		routes, listeners := s.usage.Refused()
 		g.AboveLimit = map[metrics.LimitedKind]int{metrics.LimitedRoute: routes, metrics.LimitedListener: listeners}
+	}
+	if s.uncounted != nil {
+		g.UncountedPairs = &s.uncounted.Pairs
 	}
 	if ready := s.outcome.Connectors; ready != nil {
 		g.Connectors = &metrics.Connectors{

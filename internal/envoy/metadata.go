@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -32,11 +31,7 @@ const (
 
 // backendMetadata describes the backend of a cluster.
 func backendMetadata(b routing.Backend) *corev3.Metadata {
-	name := fmt.Sprintf("%s:%d", b.Service, b.ServicePort)
-	if b.Import {
-		name = "ServiceImport " + name
-	}
-	return metadata(map[string]string{metadataBackend: name})
+	return metadata(map[string]string{metadataBackend: b.Name().String()})
 }
 
 // routeMetadata returns the labels for the metrics of an entry's requests. They depend on

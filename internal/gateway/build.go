@@ -134,6 +134,9 @@ type Result struct {
 	// Usage describes how much of its GatewayClass limits the Gateway uses. It is nil
 	// when the settings are not valid.
 	Usage *Usage
+	// Uncounted describes what the metrics by route do not count separately. It is nil
+	// unless there are such metrics.
+	Uncounted *Uncounted
 
 	gateway    *gatewayv1.Gateway
 	listeners  []*Listener // only on the Gateway itself
@@ -177,6 +180,9 @@ func Build(s *Snapshot, o Options) *Result {
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
 		if c := d.Settings.Spec.Connector; c != nil {
 			d.Table.Protection, d.Table.Telemetry = routing.NewProtection(c.Envoy), routing.NewTelemetry(c.Envoy)
+		}
+		if d.DataPlane == v1alpha1.DataPlaneEnvoy {
+			d.Uncounted = d.limiter.selectCounted(d.Table)
 		}
 		d.addRedirectLoops(groups)
 		d.addIgnoredPolicies()

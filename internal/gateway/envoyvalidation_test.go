@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -116,7 +117,8 @@ func envoyProblem(t *testing.T, binary string, tables map[string]*envoy.Resource
 		t.Fatal(err)
 	}
 	output, err := exec.Command(binary, "--mode", "validate", "--log-level", "error", "-c", file).CombinedOutput()
-	if err == nil {
+	// With a shared scope for metrics, Envoy crashes at its exit from this mode.
+	if err == nil || bytes.Contains(output, []byte("' OK")) {
 		return ""
 	}
 	return fmt.Sprintf("%v: %s", err, strings.TrimSpace(string(output)))

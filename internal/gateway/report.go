@@ -197,7 +197,7 @@ func (r *Result) acceptedWarnings() string {
 	for _, warning := range r.Warnings {
 		warnings += " " + warning.Message
 	}
-	return warnings
+	return warnings + r.Uncounted.describe()
 }
 
 // clientCertificateWarning says that a client certificate has no effect, or whom it

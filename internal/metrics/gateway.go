@@ -34,6 +34,9 @@ type Gateway struct {
 	// DataPlane comes from the DataPlaneReady condition; nil if the condition does not
 	// exist.
 	DataPlane *DataPlane
+	// UncountedPairs counts the pairs of route and backend above
+	// connector.envoy.metrics.maxPairs; nil without metrics by route.
+	UncountedPairs *int
 	// DataPlaneChangeStart is when the data plane change in progress started; zero if
 	// none is in progress.
 	DataPlaneChangeStart time.Time
@@ -101,6 +104,12 @@ var gatewayGauges = []struct {
 		dataPlaneGauge(func(d DataPlane) bool { return d.Rejected })},
 	{gauge("data_plane_limit_exceeded", "1 or 0", "Whether the settings ask for ingress rules, but the change from Envoy cannot begin, because the Gateway's routes exceed the limits for ingress rules. Absent with ingress rules, except during a change to Envoy."),
 		dataPlaneGauge(func(d DataPlane) bool { return d.LimitExceeded })},
+	{gauge("envoy_uncounted_pairs", "pairs", "Pairs of route and backend, for each hostname and rule, above connector.envoy.metrics.maxPairs. Each Envoy counts their requests together. Absent unless connector.envoy.metrics.by contains Route."),
+		func(g Gateway, emit emitFunc) {
+			if g.UncountedPairs != nil {
+				emit(float64(*g.UncountedPairs))
+			}
+		}},
 	{gauge("tunnel_data_plane_change_start_time_seconds", "seconds", "Unix time at which the data plane change in progress began, as recorded in the Tunnel's status.dataPlaneChange. Absent if no change is in progress."),
 		func(g Gateway, emit emitFunc) {
 			if !g.DataPlaneChangeStart.IsZero() {

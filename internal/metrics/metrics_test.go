@@ -24,7 +24,7 @@ var sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
 // recordGateway records every Gateway metric.
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
-	n := 3
+	n, uncounted := 3, 9
 	m.SetGateway(name, metrics.Gateway{
 		Programmed: true, Paused: true, Throttled: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
@@ -33,6 +33,8 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 		Connectors:   &metrics.Connectors{Ready: true, Desired: 2, Available: 1},
 		Limits:       map[limits.Name]metrics.LimitUsage{limits.RulesPerTunnel: {Used: 900, Limit: 1000}},
 		AboveLimit:   map[metrics.LimitedKind]int{metrics.LimitedRoute: 7},
+
+		UncountedPairs: &uncounted,
 
 		DataPlane: &metrics.DataPlane{Ready: true, Rejected: true, LimitExceeded: true}, DataPlaneChangeStart: time.Unix(1650, 0), PausedSince: time.Unix(1600, 0),
 	})
@@ -218,6 +220,7 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 		"tunnel_gateway_listener_sets" + labels + ",state=rejected}":                                                    1,
 		"tunnel_gateway_routes" + labels + ",state=accepted}":                                                           4,
 		"tunnel_gateway_data_plane_rejected" + labels + "}":                                                             1,
+		"tunnel_gateway_envoy_uncounted_pairs" + labels + "}":                                                           9,
 		"tunnel_gateway_data_plane_ready" + labels + "}":                                                                1,
 		"tunnel_gateway_data_plane_limit_exceeded" + labels + "}":                                                       1,
 		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds" + labels + "}":                                     1650,

@@ -12,6 +12,7 @@ package routing
 
 import (
 	"fmt"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,6 +40,19 @@ type Table struct {
 	Telemetry Telemetry
 	// ClientCertificate is what the data plane presents to backends with TLS, or nil.
 	ClientCertificate *ClientCertificate
+}
+
+// Entries iterates over all entries.
+func (t *Table) Entries() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for i := range t.Groups {
+			for e := range t.Groups[i].all() {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Group has the entries from all listeners with one hostname.

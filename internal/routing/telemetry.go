@@ -1,7 +1,10 @@
 package routing
 
 import (
+	"fmt"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -31,4 +34,40 @@ func NewTelemetry(p *v1alpha1.EnvoyProxy) Telemetry {
 		return Telemetry{}
 	}
 	return Telemetry{Metrics: p.Metrics, AccessLog: p.AccessLog, Tracing: p.Tracing}
+}
+
+// BackendName is what tells the backends of a rule apart in metrics. It is empty where
+// requests are answered without a backend.
+type BackendName struct {
+	Import  bool
+	Service types.NamespacedName
+	Port    int32
+}
+
+// Name returns the name of the backend.
+func (b Backend) Name() BackendName {
+	return BackendName{Import: b.Import, Service: b.Service, Port: b.ServicePort}
+}
+
+// String names the backend like a label: shop/web:80, or ServiceImport shop/web:80.
+func (n BackendName) String() string {
+	name := fmt.Sprintf("%s:%d", n.Service, n.Port)
+	if n.Import {
+		name = "ServiceImport " + name
+	}
+	return name
+}
+
+// BackendNames returns the name of each backend, which can be empty. Names can repeat.
+func (a *Action) BackendNames() []BackendName {
+	if a.Forward == nil {
+		return []BackendName{{}}
+	}
+	names := make([]BackendName, len(a.Forward.Backends))
+	for i := range a.Forward.Backends {
+		if b := &a.Forward.Backends[i]; b.Status == 0 {
+			names[i] = b.Backend.Name()
+		}
+	}
+	return names
 }

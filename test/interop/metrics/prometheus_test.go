@@ -182,7 +182,7 @@ func (s *prometheusServer) recordAll() {
 	s.t.Helper()
 	n := 3
 	s.SetGateway(sharedGateway, metrics.Gateway{
-		Programmed: true, DataPlane: &metrics.DataPlane{Ready: true}, DataPlaneChangeStart: s.now.Add(-time.Minute), Paused: true, PausedSince: s.now.Add(-time.Minute), Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
+		Programmed: true, DataPlane: &metrics.DataPlane{Ready: true}, UncountedPairs: &n, DataPlaneChangeStart: s.now.Add(-time.Minute), Paused: true, PausedSince: s.now.Add(-time.Minute), Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
 		Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 2},
 		Limits:     map[limits.Name]metrics.LimitUsage{limits.RulesPerTunnel: {Used: 3, Limit: 1000}},
 		AboveLimit: map[metrics.LimitedKind]int{metrics.LimitedRoute: 1},
