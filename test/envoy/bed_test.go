@@ -65,10 +65,17 @@ var running struct {
 	err error
 }
 
-// TestMain stops Envoy, and prints its log if a test failed.
+// TestMain stops the Envoys, and prints their logs if a test failed.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if b := running.bed; b != nil {
+	beds := []*bed{running.bed}
+	if counting.metricsBed != nil {
+		beds = append(beds, counting.bed)
+	}
+	for _, b := range beds {
+		if b == nil {
+			continue
+		}
 		if err := b.close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
