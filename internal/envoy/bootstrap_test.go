@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
@@ -87,6 +88,7 @@ func TestEnvoyAcceptsTheBootstrap(t *testing.T) {
 		"the listeners without metrics and IPv6": envoy.Listeners(envoy.ReadyOptions{}, routing.Telemetry{}),
 		"the listeners with metrics by route":    envoy.Listeners(envoy.ReadyOptions{}, byRoute),
 		"the listeners with metrics by backend":  envoy.Listeners(envoy.ReadyOptions{}, byBackend),
+		"the listeners with access logs":         envoy.Listeners(envoy.ReadyOptions{}, routing.Telemetry{AccessLog: &v1alpha1.AccessLog{}}),
 	} {
 		bootstrap := envoy.Bootstrap(controllerName)
 		bootstrap.StaticResources.Listeners = listeners

@@ -117,6 +117,7 @@ func readyListener(o ReadyOptions) *listenerv3.Listener {
 
 // trafficListener returns a listener for requests, which only the connector reaches.
 func trafficListener(name string, port uint32, telemetry routing.Telemetry, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
+	addAccessLog(m, telemetry.AccessLog)
 	listener := newListener(name, "127.0.0.1", port, m)
 	listener.Metadata = listenerMetadata(telemetry)
 	return listener

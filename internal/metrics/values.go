@@ -78,6 +78,7 @@ const (
 	XDSListeners XDSResources = "listeners"
 	XDSRoutes    XDSResources = "routes"
 	XDSSecrets   XDSResources = "secrets"
+	XDSLimits    XDSResources = "limits"
 )
 
 // Label is a metric label.
@@ -168,6 +169,7 @@ var (
 		{string(XDSListeners), "the listeners for requests, and the listener for probes and metrics"},
 		{string(XDSRoutes), "the routes for the two request listeners"},
 		{string(XDSSecrets), "the client certificate for backends"},
+		{string(XDSLimits), "the rate limit for the access log"},
 	}}
 	labelCertificate = Label{Name: "certificate", Help: "the certificate", Values: []Value{
 		{certificateEnvoy, "the Envoy client certificate that expires first"},

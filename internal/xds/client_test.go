@@ -30,6 +30,7 @@ const (
 	endpoints = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	listeners = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routes    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	limits    = "type.googleapis.com/envoy.type.v3.TokenBucket"
 )
 
 func splitPath(path string) iter.Seq[string] { return strings.SplitSeq(strings.Trim(path, "/"), "/") }
@@ -54,7 +55,7 @@ type client struct {
 // connect opens a stream with the certificate. The stream may fail later.
 func (b *bed) connect(t *testing.T, certificates ...tls.Certificate) *client {
 	t.Helper()
-	c := &client{t: t, resumed: make(chan struct{}), versions: map[string]map[string]string{clusters: {}, endpoints: {}, listeners: {}, routes: {}}}
+	c := &client{t: t, resumed: make(chan struct{}), versions: map[string]map[string]string{clusters: {}, endpoints: {}, listeners: {}, routes: {}, limits: {}}}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: envoy.ServerName, RootCAs: b.pool(), Certificates: certificates}
 	conn, err := grpc.NewClient("passthrough:///server", append(b.dialOptions,
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
@@ -192,7 +193,7 @@ func (c *client) wantNothing() {
 func describe(responses []*discoveryv3.DeltaDiscoveryResponse) string {
 	var all []string
 	for _, r := range responses {
-		text := map[string]string{clusters: "clusters", endpoints: "endpoints", listeners: "listeners", routes: "routes"}[r.TypeUrl]
+		text := map[string]string{clusters: "clusters", endpoints: "endpoints", listeners: "listeners", routes: "routes", limits: "limits"}[r.TypeUrl]
 		for _, resource := range r.Resources {
 			text += " " + resource.Name
 		}

@@ -195,7 +195,9 @@ func (g *gateway) compose() {
 	}
 	g.editions++
 	t := &snapshot{edition: g.editions, isPartial: true}
-	t.byKind[listeners], t.byKind[secrets] = g.published.byKind[listeners], g.published.byKind[secrets]
+	for _, k := range []kind{listeners, secrets, limits} {
+		t.byKind[k] = g.published.byKind[k]
+	}
 	for _, k := range []kind{clusters, endpoints} {
 		t.byKind[k] = maps.Clone(base.byKind[k])
 	}
@@ -247,7 +249,7 @@ func (g *gateway) acknowledge(k kind, r *response) {
 		for _, added := range r.added {
 			g.acknowledgeRoutes(added, r.snapshot)
 		}
-	default: // the server keeps no earlier endpoints, listeners and secrets
+	default: // the server keeps no earlier endpoints, listeners, secrets and limits
 	}
 }
 
@@ -316,7 +318,7 @@ func (g *gateway) reject(k kind, r *response, problem string) {
 		g.rejectClusters(versions)
 	case routes:
 		g.rejectRoutes(versions)
-	default: // the last endpoints, listeners and secrets stay in effect
+	default: // the last endpoints, listeners, secrets and limits stay in effect
 	}
 }
 

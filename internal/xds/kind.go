@@ -12,6 +12,7 @@ const (
 	listeners
 	routes
 	secrets
+	limits
 	kinds // their number
 )
 
@@ -22,6 +23,7 @@ var typeURLs = [kinds]string{
 	listeners: "type.googleapis.com/envoy.config.listener.v3.Listener",
 	routes:    "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
 	secrets:   "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
+	limits:    "type.googleapis.com/envoy.type.v3.TokenBucket",
 }
 
 func kindOf(typeURL string) (kind, bool) {
@@ -34,5 +36,5 @@ func kindOf(typeURL string) (kind, bool) {
 }
 
 func (k kind) label() metrics.XDSResources {
-	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes, metrics.XDSSecrets}[k]
+	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes, metrics.XDSSecrets, metrics.XDSLimits}[k]
 }

@@ -219,6 +219,9 @@ func (s *session) towardsTarget(now time.Time) step {
 	if next := s.one(secrets, s.target.byKind[secrets]); next.response != nil {
 		return next
 	}
+	if next := s.one(limits, s.target.byKind[limits]); next.response != nil {
+		return next
+	}
 	next := s.clustersAndRoutes(now)
 	if next.response == nil && !next.isHeld {
 		next = s.afterRoutes()

@@ -18,9 +18,14 @@ func (s *session) refusesClusters() bool {
 	return false
 }
 
-// isSending reports whether clusters, listeners, routes or secrets are on their way.
+// isSending reports whether resources other than endpoints are on their way.
 func (s *session) isSending() bool {
-	return len(s.types[secrets].outstanding)+len(s.types[clusters].outstanding)+len(s.types[listeners].outstanding)+len(s.types[routes].outstanding) > 0
+	for k := range s.types {
+		if kind(k) != endpoints && len(s.types[k].outstanding) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // isSettled reports whether the client uses only the target's routes.
@@ -37,9 +42,9 @@ func (s *session) isSettled() bool {
 }
 
 // isIncomplete reports whether the client has not acknowledged some cluster or listener
-// in the target, or endpoints or secrets to which it subscribes.
+// in the target, or endpoints, secrets or limits to which it subscribes.
 func (s *session) isIncomplete() bool {
-	if s.isSendingClusters() || s.refusesClusters() || s.lacksListeners() || s.lacksSecrets() {
+	if s.isSendingClusters() || s.refusesClusters() || s.lacksListeners() || s.lacksSecrets() || s.lacksLimits() {
 		return true
 	}
 	for name := range s.pending {

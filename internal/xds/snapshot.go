@@ -26,7 +26,7 @@ type resources map[string]*resource
 // snapshot contains the resources that a Gateway's Envoys should have. It never
 // changes.
 type snapshot struct {
-	// edition identifies the snapshot's clusters, listeners, routes and secrets. A newer
+	// edition identifies the snapshot's clusters, listeners, routes, secrets and limits. A newer
 	// snapshot with other ones has a greater edition.
 	edition uint64
 	byKind  [kinds]resources
@@ -39,7 +39,7 @@ func (s *snapshot) isComplete() bool { return s != nil && len(s.byKind[routes]) 
 
 // hasSameEdition reports whether the other snapshot differs at most in its endpoints.
 func (s *snapshot) hasSameEdition(other *snapshot) bool {
-	for _, k := range []kind{clusters, listeners, routes, secrets} {
+	for _, k := range []kind{clusters, listeners, routes, secrets, limits} {
 		if !haveEqualVersions(s.byKind[k], other.byKind[k]) {
 			return false
 		}
@@ -75,7 +75,8 @@ func (v *validator) newSnapshot(p *Publication) (*snapshot, error) {
 	s.byKind[listeners] = make(resources, len(p.Listeners))
 	s.byKind[routes] = make(resources, 2)
 	s.byKind[secrets] = make(resources, len(p.Secrets))
-	var errs []error
+	s.byKind[limits] = make(resources, 1)
+	errs := []error{v.add(s.byKind[limits], envoy.LimitAccessLog, envoy.AccessLogLimit(p.Resources.Telemetry))}
 	for _, secret := range p.Secrets {
 		errs = append(errs, v.add(s.byKind[secrets], secret.Name, secret))
 	}
