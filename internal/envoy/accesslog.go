@@ -71,7 +71,7 @@ func requestedFilter(a *v1alpha1.AccessLog) *hcmv3.HttpFilter {
 	}
 	keep := func(key, format string) *statev3.FilterStateValue {
 		return &statev3.FilterStateValue{
-			Key: &statev3.FilterStateValue_ObjectKey{ObjectKey: key}, FactoryKey: "envoy.string", ReadOnly: true, SkipIfEmpty: true,
+			Key: &statev3.FilterStateValue_ObjectKey{ObjectKey: key}, FactoryKey: "envoy.string", SkipIfEmpty: true,
 			Value: &statev3.FilterStateValue_FormatString{FormatString: textFormat(format)},
 		}
 	}
@@ -128,8 +128,7 @@ func accessLogFormat(a *v1alpha1.AccessLog) *streamv3.StdoutAccessLog {
 		fields[fieldVisitor] = structpb.NewStringValue(operator)
 	}
 	return &streamv3.StdoutAccessLog{AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: &corev3.SubstitutionFormatString{
-		Format:            &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: &structpb.Struct{Fields: fields}},
-		JsonFormatOptions: &corev3.JsonFormatOptions{SortProperties: true},
+		Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: &structpb.Struct{Fields: fields}},
 	}}}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,9 @@ type sidecar struct {
 	// open, protected and ready are the addresses on which Envoy listens.
 	open, protected, ready string
 	pid                    int // of Envoy
+	// stdout is the file with Envoy's standard output, and stderr has the rest.
+	stdout string
+	stderr bytes.Buffer
 }
 
 // newSidecar starts a server without a publication, and Envoy.
@@ -155,9 +159,13 @@ func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.B
 	configuration := string(text)
 	configuration = strings.ReplaceAll(configuration, `"`+envoy.CertificatesPath, `"`+s.dir)
 	configuration = strings.ReplaceAll(configuration, `"/run/envoy`, `"`+s.dir)
-	command := exec.Command(path, "--config-yaml", configuration, "--concurrency", "2", "--disable-hot-restart", "-l", "warn")
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
+	command := exec.Command(path, "--config-yaml", configuration, "--concurrency", "2", "--disable-hot-restart", "-l", "warn", "--file-flush-interval-msec", "10")
+	s.stdout = filepath.Join(s.dir, "stdout")
+	stdout, err := os.Create(s.stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Stdout, command.Stderr = stdout, &s.stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +173,9 @@ func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.B
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
+		_ = stdout.Close()
 		if t.Failed() {
-			t.Logf("The log of Envoy:\n%s", log.String())
+			t.Logf("The log of Envoy:\n%s", s.stderr.String())
 		}
 	})
 }
@@ -256,10 +265,24 @@ func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
 	if !ok {
 		t.Fatal("no TCP")
 	}
+	return backendAt(t, text, server), address
+}
+
+// backendAt returns the server as a Service with the name.
+func backendAt(t *testing.T, name string, server *httptest.Server) routing.Backend {
+	t.Helper()
+	port, err := strconv.ParseInt(portOf(server), 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return routing.Backend{
-		Service: types.NamespacedName{Namespace: "team", Name: text}, Protocol: routing.ProtocolHTTP,
-		Port: int32(address.Port), ServicePort: int32(address.Port), ClusterIP: "127.0.0.1", Addressing: routing.AddressClusterIP, //nolint:gosec // a port
-	}, address
+		Service: types.NamespacedName{Namespace: "team", Name: name}, Protocol: routing.ProtocolHTTP,
+		Port: int32(port), ServicePort: int32(port), ClusterIP: "127.0.0.1", Addressing: routing.AddressClusterIP,
+	}
+}
+
+func portOf(server *httptest.Server) string {
+	return server.URL[strings.LastIndexByte(server.URL, ':')+1:]
 }
 
 // tableFor returns a table in which app.example.com leads to the backend.
