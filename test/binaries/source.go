@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,7 +91,11 @@ func (s Source) target(root string, progress io.Writer) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(cache, s.Name, version+"-"+s.fingerprint(goMod, version))
+	content, err := withCode(goMod, moduleDir)
+	if err != nil {
+		return nil, fmt.Errorf("read the code of %s: %w", s.Name, err)
+	}
+	dir := filepath.Join(cache, s.Name, version+"-"+s.fingerprint(content, version))
 	return &target{Source: s, version: version, moduleDir: moduleDir, entry: cacheEntry{dir, s.Name, []string{s.Name}, progress}}, nil
 }
 
@@ -108,10 +113,22 @@ func (s Source) requiredVersion(goMod []byte) (string, error) {
 	return "", fmt.Errorf("%s/go.mod does not require %s", s.Module, s.VersionModule)
 }
 
-// fingerprint returns a hash of the dependencies, the program, the flags and the
+// withCode returns go.mod and the module's own code. Most nested modules have none.
+func withCode(goMod []byte, moduleDir string) ([]byte, error) {
+	files, err := filepath.Glob(filepath.Join(moduleDir, "*.go"))
+	content := slices.Clone(goMod)
+	for _, file := range files {
+		code, readErr := os.ReadFile(file) // #nosec G304 -- a file of the repository
+		err = errors.Join(err, readErr)
+		content = append(content, code...)
+	}
+	return content, err
+}
+
+// fingerprint returns a hash of the module's content, the program, the flags and the
 // platform. It distinguishes builds with the same version.
-func (s Source) fingerprint(goMod []byte, version string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%q\n%s/%s", goMod, s.ImportPath, s.Flags(version), runtime.GOOS, runtime.GOARCH))
+func (s Source) fingerprint(content []byte, version string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%q\n%s/%s", content, s.ImportPath, s.Flags(version), runtime.GOOS, runtime.GOARCH))
 	return hex.EncodeToString(sum[:])[:12]
 }
 
