@@ -118,11 +118,11 @@ const DefaultMaxLinesPerSecond = 100
 // Tracing makes each Envoy send spans to an OpenTelemetry collector.
 type Tracing struct {
 	// Endpoint is the URL of the collector, which receives OTLP over gRPC, for example
-	// http://collector.observability.svc:4317. With https, Envoy verifies the certificate
-	// against the authorities in its image.
+	// http://collector.observability.svc:4317. The default port is 4317. With https, Envoy
+	// verifies the certificate against the authorities in its image.
 	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[0-9a-z]([0-9a-z.-]*[0-9a-z])?(:[1-9][0-9]{0,4})?/?$')",message="must be a URL with the scheme http or https, a host and a port, such as http://collector.observability.svc:4317"
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[0-9a-z]([0-9a-z.-]*[0-9a-z])?(:[1-9][0-9]{0,4})?/?$') && isURL(self) && (url(self).getPort() == \"\" || int(url(self).getPort()) <= 65535)",message="must be a URL with the scheme http or https and a host, such as http://collector.observability.svc:4317"
 	Endpoint string `json:"endpoint"`
 
 	// SamplingPercent is the percentage of requests for which Envoy begins a trace.

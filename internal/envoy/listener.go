@@ -144,7 +144,7 @@ func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcm
 		XffNumTrustedHops:             1,
 		SkipXffAppend:                 true,
 		InternalAddressConfig:         &hcmv3.HttpConnectionManager_InternalAddressConfig{},
-		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{prepareHeaders()},
+		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{prepareHeaders(telemetry)},
 		NormalizePath:                 boolValue(true),
 		MergeSlashes:                  true,
 		ServerHeaderTransformation:    hcmv3.HttpConnectionManager_PASS_THROUGH,
@@ -162,6 +162,7 @@ func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcm
 		HttpFilters:                   filters,
 	}
 	addRouteMetrics(m, telemetry)
+	setTracing(m, telemetry.Tracing)
 	return m
 }
 
@@ -192,7 +193,9 @@ func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
 // prepareHeaders removes the headers by which a visitor could control Envoy, which Envoy
 // removes itself only in part. Cloudflare's edge writes the visitor's scheme into
 // X-Forwarded-Proto; a request without it counts as https, where Envoy would write http.
-func prepareHeaders() *corev3.TypedExtensionConfig {
+// The headers of a trace that Envoy ignores are removed, so that the visitor cannot decide
+// whether Envoy sends a span.
+func prepareHeaders(telemetry routing.Telemetry) *corev3.TypedExtensionConfig {
 	strip := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{
 		RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{KeyMatcher: &matcherv3.StringMatcher{
 			MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "x-envoy-"}, IgnoreCase: true,
@@ -202,9 +205,13 @@ func prepareHeaders() *corev3.TypedExtensionConfig {
 		Header:       &corev3.HeaderValue{Key: "x-forwarded-proto", Value: "https"},
 		AppendAction: corev3.HeaderValueOption_ADD_IF_ABSENT,
 	}}}
-	return &corev3.TypedExtensionConfig{
-		Name: "prepare", TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: []*mutationrulesv3.HeaderMutation{strip, scheme}}),
+	mutations := []*mutationrulesv3.HeaderMutation{strip, scheme}
+	if ignoresParent(telemetry.Tracing) {
+		for _, name := range traceHeaders {
+			mutations = append(mutations, &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_Remove{Remove: name}})
+		}
 	}
+	return &corev3.TypedExtensionConfig{Name: "prepare", TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: mutations})}
 }
 
 // canonicalHost is an expression for the hosts that the connector and Envoy compare in the same

@@ -56,6 +56,12 @@ func TestGoldenListenersWithMetricsByRoute(t *testing.T) {
 	}
 }
 
+// A listener that sends spans is that in testdata/tracing.golden.yaml.
+func TestGoldenListenerWithTracing(t *testing.T) {
+	telemetry := routing.Telemetry{Tracing: &v1alpha1.Tracing{Endpoint: "http://collector.observability.svc:4317"}}
+	checkGolden(t, "testdata/tracing.golden.yaml", asYAML(t, envoy.Listeners(envoy.ReadyOptions{}, telemetry)[0]))
+}
+
 // Without permission, the port for the readiness probe does not serve the metrics.
 func TestListenersServeMetricsOnlyWithPermission(t *testing.T) {
 	for _, serves := range []bool{false, true} {

@@ -72,6 +72,9 @@ func RenderTransition(t *routing.Table, transition Transition, last *Resources) 
 	}
 	resources.Open, resources.Protected = routeConfiguration(ListenerOpen, open), routeConfiguration(ListenerProtected, protected)
 	r.clusters.addTo(resources)
+	if tracing := t.Telemetry.Tracing; tracing != nil {
+		resources.Clusters = append(resources.Clusters, collectorCluster(tracing))
+	}
 	if r.clusters.presents {
 		resources.ClientCertificate = t.ClientCertificate
 	}

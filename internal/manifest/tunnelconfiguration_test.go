@@ -44,6 +44,7 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		teamName    = "must be the team name only, such as example for example.cloudflareaccess.com"
 		bounds      = "min is greater than max: lower min (default 1) or raise max (default 4)"
 		rotation    = "must be at least 24h"
+		collector   = "must be a URL with the scheme http or https and a host, such as http://collector.observability.svc:4317"
 		prefix      = "connector.allowedMetadataPrefixes: Invalid value: allowedMetadataPrefixes has tunnelgateway.dev, kubernetes.io, k8s.io, gateway.networking.k8s.io or a subdomain of one of them: remove it"
 
 		gatewayFields = `"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing", "connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.edgeIPVersion", "connector.logLevel", "connector.resources", "connector.nodeSelector", "connector.tolerations", "connector.affinity", "connector.topologySpreadConstraints", "connector.podAnnotations", "connector.podLabels", "connector.readyDelay", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation"`
@@ -74,6 +75,21 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		"tenant label that is not a key": {
 			`{limits: {tenantLabel: "example.com/a/b"}}`,
 			[]string{`limits.tenantLabel: Invalid value: "example.com/a/b": must be the key of a label, such as example.com/tenant`},
+		},
+		"collector with a path": {
+			`{connector: {envoy: {tracing: {endpoint: "http://collector:4317/v1/traces"}}}}`,
+			[]string{`connector.envoy.tracing.endpoint: Invalid value: "http://collector:4317/v1/traces": ` + collector},
+		},
+		"collector with a port that does not exist": {
+			`{connector: {envoy: {tracing: {endpoint: "http://collector:65536"}}}}`,
+			[]string{`connector.envoy.tracing.endpoint: Invalid value: "http://collector:65536": ` + collector},
+		},
+		"more traces than requests": {
+			`{connector: {envoy: {tracing: {endpoint: "http://collector", samplingPercent: 101, parent: Maybe}}}}`,
+			[]string{
+				`connector.envoy.tracing.parent: Unsupported value: "Maybe": supported values: "Ignored", "Trusted"`,
+				"connector.envoy.tracing.samplingPercent: Invalid value: 101: spec.connector.envoy.tracing.samplingPercent in body should be less than or equal to 100",
+			},
 		},
 		"no rules and no writes": {
 			"{limits: {rulesPerTunnel: 0, configurationUpdates: {burst: 0, interval: 0s}}}",

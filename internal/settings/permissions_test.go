@@ -99,6 +99,7 @@ func setConnectorField(field string) func(*v1alpha1.Connector) {
 		}
 		if c.Envoy != nil {
 			c.Envoy.Resources.Claims = nil
+			c.Envoy.Tracing = &v1alpha1.Tracing{Endpoint: "http://collector.observability.svc:4317"}
 		}
 	}
 }

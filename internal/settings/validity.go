@@ -35,6 +35,7 @@ var specChecks = []specCheck{
 	},
 	checkListenerConfigurations,
 	checkAccessOfHostnames,
+	checkTracing,
 }
 
 func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
