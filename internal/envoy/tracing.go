@@ -106,7 +106,6 @@ func spanAttributes() []*tagv3.CustomTag {
 		text("grpc.path", "%PATH(NQ):256%"),
 		text("grpc.content_type", "%REQ(CONTENT-TYPE):16%"),
 		text("grpc.timeout", "%REQ(GRPC-TIMEOUT):9%"),
-		text("grpc.message", "%TRAILER(GRPC-STATUS):16%%RESP(GRPC-STATUS):16%"),
 	}
 }
 

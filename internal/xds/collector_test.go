@@ -24,9 +24,8 @@ type collector struct {
 	command *exec.Cmd
 	sink    *httptest.Server
 
-	mu    sync.Mutex
-	all   []*tracev1.Span
-	other []*tracev1.ResourceSpans
+	mu        sync.Mutex
+	resources []*tracev1.ResourceSpans
 }
 
 // newCollector starts a collector.
@@ -87,17 +86,18 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, resource := range request.ResourceSpans {
-		c.other = append(c.other, resource)
-		for _, scope := range resource.ScopeSpans {
-			c.all = append(c.all, scope.Spans...)
-		}
-	}
+	c.resources = append(c.resources, request.ResourceSpans...)
 }
 
 // spans returns the spans that have arrived.
 func (c *collector) spans() []*tracev1.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]*tracev1.Span(nil), c.all...)
+	var all []*tracev1.Span
+	for _, resource := range c.resources {
+		for _, scope := range resource.ScopeSpans {
+			all = append(all, scope.Spans...)
+		}
+	}
+	return all
 }
