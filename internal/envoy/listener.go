@@ -68,7 +68,7 @@ func staticRoutes(c *routev3.RouteConfiguration) setRoutes {
 }
 
 func openListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listener {
-	m := connectionManager(ListenerOpen, telemetry, corsFilter(), routerFilter())
+	m := connectionManager(ListenerOpen, corsFilter(), routerFilter())
 	m.StripTrailingHostDot = true
 	set(m)
 	return trafficListener(ListenerOpen, PortOpen, telemetry, m)
@@ -79,7 +79,7 @@ func openListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listen
 // matched the rule for a wider hostname with another audience. The listener refuses such
 // hosts, and the open one has no routes for them.
 func protectedListener(telemetry routing.Telemetry, set setRoutes) *listenerv3.Listener {
-	m := connectionManager(ListenerProtected, telemetry, canonicalHostFilter(), corsFilter(), routerFilter())
+	m := connectionManager(ListenerProtected, canonicalHostFilter(), corsFilter(), routerFilter())
 	set(m)
 	return trafficListener(ListenerProtected, PortProtected, telemetry, m)
 }
@@ -117,7 +117,9 @@ func readyListener(o ReadyOptions) *listenerv3.Listener {
 
 // trafficListener returns a listener for requests, which only the connector reaches.
 func trafficListener(name string, port uint32, telemetry routing.Telemetry, m *hcmv3.HttpConnectionManager) *listenerv3.Listener {
+	addRouteMetrics(m, telemetry)
 	addAccessLog(m, telemetry.AccessLog)
+	setTracing(m, telemetry.Tracing)
 	listener := newListener(name, "127.0.0.1", port, m)
 	listener.Metadata = listenerMetadata(telemetry)
 	return listener
@@ -134,9 +136,9 @@ func newListener(name, host string, port uint32, m *hcmv3.HttpConnectionManager)
 
 // connectionManager returns the settings for both listeners. Only routes, the connectors
 // and Cloudflare limit how long requests take.
-func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
+func connectionManager(name string, filters ...*hcmv3.HttpFilter) *hcmv3.HttpConnectionManager {
 	none := durationpb.New(0)
-	m := &hcmv3.HttpConnectionManager{
+	return &hcmv3.HttpConnectionManager{
 		StatPrefix: name,
 		CodecType:  hcmv3.HttpConnectionManager_AUTO,
 		// The client is the last entry in X-Forwarded-For, which Cloudflare's edge wrote.
@@ -144,7 +146,7 @@ func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcm
 		XffNumTrustedHops:             1,
 		SkipXffAppend:                 true,
 		InternalAddressConfig:         &hcmv3.HttpConnectionManager_InternalAddressConfig{},
-		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{prepareHeaders(telemetry)},
+		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{prepareHeaders()},
 		NormalizePath:                 boolValue(true),
 		MergeSlashes:                  true,
 		ServerHeaderTransformation:    hcmv3.HttpConnectionManager_PASS_THROUGH,
@@ -161,9 +163,6 @@ func connectionManager(name string, telemetry routing.Telemetry, filters ...*hcm
 		UpgradeConfigs:                []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		HttpFilters:                   filters,
 	}
-	addRouteMetrics(m, telemetry)
-	setTracing(m, telemetry.Tracing)
-	return m
 }
 
 // matchUpstreamScheme keeps the visitor's https in redirects.
@@ -193,9 +192,7 @@ func downstreamHTTP1Options() *corev3.Http1ProtocolOptions {
 // prepareHeaders removes the headers by which a visitor could control Envoy, which Envoy
 // removes itself only in part. Cloudflare's edge writes the visitor's scheme into
 // X-Forwarded-Proto; a request without it counts as https, where Envoy would write http.
-// The headers of a trace that Envoy ignores are removed, so that the visitor cannot decide
-// whether Envoy sends a span.
-func prepareHeaders(telemetry routing.Telemetry) *corev3.TypedExtensionConfig {
+func prepareHeaders() *corev3.TypedExtensionConfig {
 	strip := &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{
 		RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{KeyMatcher: &matcherv3.StringMatcher{
 			MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "x-envoy-"}, IgnoreCase: true,
@@ -205,13 +202,12 @@ func prepareHeaders(telemetry routing.Telemetry) *corev3.TypedExtensionConfig {
 		Header:       &corev3.HeaderValue{Key: "x-forwarded-proto", Value: "https"},
 		AppendAction: corev3.HeaderValueOption_ADD_IF_ABSENT,
 	}}}
-	mutations := []*mutationrulesv3.HeaderMutation{strip, scheme}
-	if ignoresParent(telemetry.Tracing) {
-		for _, name := range traceHeaders {
-			mutations = append(mutations, &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_Remove{Remove: name}})
-		}
-	}
-	return &corev3.TypedExtensionConfig{Name: "prepare", TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: mutations})}
+	return mutateHeaders("prepare", strip, scheme)
+}
+
+// mutateHeaders changes the headers of a request before anything else reads them.
+func mutateHeaders(name string, mutations ...*mutationrulesv3.HeaderMutation) *corev3.TypedExtensionConfig {
+	return &corev3.TypedExtensionConfig{Name: name, TypedConfig: pack(&mutationv3.HeaderMutation{Mutations: mutations})}
 }
 
 // canonicalHost is an expression for the hosts that the connector and Envoy compare in the same

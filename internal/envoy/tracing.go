@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	mutationrulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
 	commondnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
@@ -63,10 +64,23 @@ func setTracing(m *hcmv3.HttpConnectionManager, t *v1alpha1.Tracing) {
 			})},
 		},
 	}
+	if ignoresParent(t) {
+		m.EarlyHeaderMutationExtensions = append(m.EarlyHeaderMutationExtensions, removeTrace())
+	}
 	// Without it, the visitor's X-Request-Id decides whether Envoy creates a span.
 	m.RequestIdExtension = &hcmv3.RequestIDExtension{TypedConfig: pack(&uuidv3.UuidRequestIdConfig{
 		PackTraceReason: boolValue(false), UseRequestIdForTraceSampling: boolValue(false),
 	})}
+}
+
+// removeTrace removes the trace to which a request belongs, so that the visitor cannot
+// decide whether Envoy sends a span.
+func removeTrace() *corev3.TypedExtensionConfig {
+	var mutations []*mutationrulesv3.HeaderMutation
+	for _, name := range traceHeaders {
+		mutations = append(mutations, &mutationrulesv3.HeaderMutation{Action: &mutationrulesv3.HeaderMutation_Remove{Remove: name}})
+	}
+	return mutateHeaders("remove-trace", mutations...)
 }
 
 // traceSampler decides which requests have a span that Envoy sends.
