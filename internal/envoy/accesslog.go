@@ -6,6 +6,7 @@ import (
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	dataaccesslogv3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
 	streamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
 	statev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	setstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
@@ -38,7 +39,7 @@ func addAccessLog(m *hcmv3.HttpConnectionManager, a *v1alpha1.AccessLog) {
 	if a == nil {
 		return
 	}
-	filters := []*accesslogv3.AccessLogFilter{atEnd(), loggedRequests(a)}
+	filters := []*accesslogv3.AccessLogFilter{recordsOf(dataaccesslogv3.AccessLogType_DownstreamEnd), loggedRequests(a)}
 	if m.GetRds() != nil { // Envoy gets the limit by xDS only, so that one with static routes has none
 		filters = append(filters, lineLimit())
 	}

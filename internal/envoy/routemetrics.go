@@ -22,16 +22,17 @@ func addRouteMetrics(m *hcmv3.HttpConnectionManager, telemetry routing.Telemetry
 	}
 	s := routeMetrics{scope: metricsScope(telemetry.Metrics), labels: routeLabels(telemetry)}
 	m.AccessLog = append(m.AccessLog,
-		statsLogger("requests", atEnd(), &statsv3.Config{StatsScope: s.scope, Counters: s.counters(), Histograms: s.histograms()}),
-		statsLogger("requests-in-flight", nil, &statsv3.Config{StatsScope: s.scope, Gauges: []*statsv3.Config_Gauge{s.inFlight()}}))
+		statsLogger("requests", recordsOf(dataaccesslogv3.AccessLogType_DownstreamEnd), &statsv3.Config{StatsScope: s.scope, Counters: s.counters(), Histograms: s.histograms()}),
+		statsLogger("requests-in-flight", recordsOf(dataaccesslogv3.AccessLogType_DownstreamStart), &statsv3.Config{StatsScope: s.scope, Gauges: []*statsv3.Config_Gauge{s.inFlight()}}))
 	m.AccessLogOptions = &hcmv3.HttpConnectionManager_HcmAccessLogOptions{FlushAccessLogOnNewRequest: true}
 }
 
-// atEnd selects the one record of a request that Envoy writes at its end. Every logger
-// whose records must be one for each request needs it.
-func atEnd() *accesslogv3.AccessLogFilter {
+// recordsOf selects the records of one type. Because requests in flight need a record at
+// the start of each request, every logger has to select the record at the end, or it
+// would count each request twice.
+func recordsOf(t dataaccesslogv3.AccessLogType) *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_LogTypeFilter{LogTypeFilter: &accesslogv3.LogTypeFilter{
-		Types: []dataaccesslogv3.AccessLogType{dataaccesslogv3.AccessLogType_DownstreamEnd},
+		Types: []dataaccesslogv3.AccessLogType{t},
 	}}}
 }
 
@@ -103,6 +104,8 @@ func (r routeMetrics) histograms() []*statsv3.Config_Histogram {
 	}
 }
 
+// inFlight counts a request at its start. Envoy subtracts it when the request is gone,
+// without a record at its end, for which it would evaluate the labels again.
 func (r routeMetrics) inFlight() *statsv3.Config_Gauge {
 	return &statsv3.Config_Gauge{
 		Stat: r.stat("requests_in_flight", r.labels...), ValueFixed: wrapperspb.UInt64(1),

@@ -259,13 +259,19 @@ func (s *sidecar) awaitAnswer(t *testing.T, want string) time.Duration {
 // backend starts a backend that responds with the text, and returns it as a Service.
 func backend(t *testing.T, text string) (routing.Backend, *net.TCPAddr) {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+	return backendWith(t, text, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
+}
+
+// backendWith starts a backend with the handler, and returns it as a Service.
+func backendWith(t *testing.T, name string, handler http.HandlerFunc) (routing.Backend, *net.TCPAddr) {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	address, ok := server.Listener.Addr().(*net.TCPAddr)
 	if !ok {
 		t.Fatal("no TCP")
 	}
-	return backendAt(t, text, server), address
+	return backendAt(t, name, server), address
 }
 
 // backendAt returns the server as a Service with the name.

@@ -27,13 +27,6 @@ func traced(sequence int64, b routing.Backend, settings *v1alpha1.Tracing) xds.P
 	return publicationOf(sequence, table)
 }
 
-func publicationOf(sequence int64, table *routing.Table) xds.Publication {
-	return xds.Publication{
-		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}, table.Telemetry),
-		Resources: envoy.Render(table), Assignments: envoy.Assignments{},
-	}
-}
-
 // flushing returns a bootstrap with which Envoy sends each span at once.
 func flushing() *bootstrapv3.Bootstrap {
 	b := envoy.Bootstrap("127.0.0.1")
