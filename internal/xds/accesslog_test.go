@@ -65,11 +65,17 @@ func raw(t *testing.T, address, request string) int {
 	return response.StatusCode
 }
 
-// logged returns a publication with an access log.
+// logged returns a publication with an access log. Both listeners serve the hostname.
 func logged(sequence int64, table *routing.Table, a v1alpha1.AccessLog) xds.Publication {
-	table.Telemetry.AccessLog = &a
+	return publicationOf(sequence, table, &a)
+}
+
+// publicationOf returns a publication with an access log, or without one.
+func publicationOf(sequence int64, table *routing.Table, a *v1alpha1.AccessLog) xds.Publication {
+	table.Telemetry.AccessLog = a
+	both := envoy.Transition{Placements: map[string]envoy.Placement{hostname: {Open: envoy.Served, Protected: envoy.Served}}}
 	return xds.Publication{
-		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Resources: envoy.Render(table), Assignments: envoy.Assignments{},
+		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Resources: envoy.RenderTransition(table, both, nil), Assignments: envoy.Assignments{},
 		Listeners: envoy.Listeners(envoy.ReadyOptions{Metrics: true}, table.Telemetry),
 	}
 }
@@ -326,5 +332,40 @@ func TestAccessLogSampling(t *testing.T) {
 	get(t, s.open, "/app/last", "192.0.2.7")
 	if last := s.awaitLines(t, 3)[2]; last["path"] != "/app/last" {
 		t.Errorf("got %v", last)
+	}
+}
+
+// A WebSocket is logged when it ends, like every request.
+func TestAccessLogHasAWebSocketAtItsEnd(t *testing.T) {
+	s, _ := loggingSidecar(t, v1alpha1.AccessLog{}, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close() //nolint:errcheck // a test
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_, _ = io.Copy(conn, conn)
+	})
+	conn, err := net.Dial("tcp", s.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // a test
+	_, _ = io.WriteString(conn, "GET /app/socket HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello")
+	answer := make([]byte, 512)
+	if n, err := conn.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "HTTP/1.1 101") {
+		t.Fatalf("got %q, %v", answer[:n], err)
+	}
+	get(t, s.open, "/app/while", "192.0.2.7")
+	if got := s.awaitLines(t, 1)[0]["path"]; got != "/app/while" {
+		t.Errorf("the first line is for %v", got)
+	}
+	_ = conn.Close()
+	if got := s.awaitLines(t, 2)[1]; got["path"] != "/app/socket" || got["status"] != 101. || got["bytes_received"] != 5. {
+		t.Errorf("got %v", got)
 	}
 }

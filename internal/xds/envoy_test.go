@@ -65,8 +65,9 @@ func newSidecar(t *testing.T) *sidecar {
 	return newSidecarWith(t, envoy.Bootstrap("127.0.0.1"))
 }
 
-// newSidecarWith starts a server without a publication, and Envoy with the bootstrap.
-func newSidecarWith(t *testing.T, bootstrap *bootstrapv3.Bootstrap) *sidecar {
+// newSidecarWith starts a server without a publication, and Envoy with the bootstrap and
+// further arguments.
+func newSidecarWith(t *testing.T, bootstrap *bootstrapv3.Bootstrap, arguments ...string) *sidecar {
 	t.Helper()
 	path, err := binaries.Envoy(t.Context(), t.Output())
 	if err != nil {
@@ -77,7 +78,7 @@ func newSidecarWith(t *testing.T, bootstrap *bootstrapv3.Bootstrap) *sidecar {
 	s.startServer(t)
 	t.Cleanup(func() { s.stop() })
 	s.writeCertificates(t)
-	s.startEnvoy(t, path, bootstrap)
+	s.startEnvoy(t, path, bootstrap, arguments...)
 	return s
 }
 
@@ -144,7 +145,7 @@ func (s *sidecar) writeCertificates(t *testing.T) {
 }
 
 // startEnvoy starts Envoy with the sidecar bootstrap and other addresses and paths.
-func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.Bootstrap) {
+func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.Bootstrap, further ...string) {
 	t.Helper()
 	bootstrap.StaticResources.Listeners = s.local(t, bootstrap.StaticResources.Listeners)
 	for _, c := range bootstrap.StaticResources.Clusters {
@@ -159,7 +160,8 @@ func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.B
 	configuration := string(text)
 	configuration = strings.ReplaceAll(configuration, `"`+envoy.CertificatesPath, `"`+s.dir)
 	configuration = strings.ReplaceAll(configuration, `"/run/envoy`, `"`+s.dir)
-	command := exec.Command(path, "--config-yaml", configuration, "--concurrency", "2", "--disable-hot-restart", "-l", "warn", "--file-flush-interval-msec", "10")
+	arguments := append([]string{"--config-yaml", configuration, "--concurrency", "2", "--disable-hot-restart", "-l", "warn", "--file-flush-interval-msec", "10"}, further...)
+	command := exec.Command(path, arguments...)
 	s.stdout = filepath.Join(s.dir, "stdout")
 	stdout, err := os.Create(s.stdout)
 	if err != nil {
