@@ -59,7 +59,7 @@ type AccessLog struct {
 	SamplingPercent *int32 `json:"samplingPercent,omitempty"`
 
 	// Errors determines whether requests that fail are always logged: responses with a
-	// status of 500 or above, and those that Envoy sent because something failed. Sampled
+	// status of 500 or above, and others that Envoy could not serve. Sampled
 	// means that samplingPercent applies to them too. Default: Always.
 	//
 	// +optional
