@@ -67,11 +67,11 @@ func raw(t *testing.T, address, request string) int {
 
 // logged returns a publication with an access log. Both listeners serve the hostname.
 func logged(sequence int64, table *routing.Table, a v1alpha1.AccessLog) xds.Publication {
-	return publicationOf(sequence, table, &a)
+	return publicationWithLog(sequence, table, &a)
 }
 
-// publicationOf returns a publication with an access log, or without one.
-func publicationOf(sequence int64, table *routing.Table, a *v1alpha1.AccessLog) xds.Publication {
+// publicationWithLog returns a publication with an access log, or without one.
+func publicationWithLog(sequence int64, table *routing.Table, a *v1alpha1.AccessLog) xds.Publication {
 	table.Telemetry.AccessLog = a
 	both := envoy.Transition{Placements: map[string]envoy.Placement{hostname: {Open: envoy.Served, Protected: envoy.Served}}}
 	return xds.Publication{

@@ -89,7 +89,7 @@ func TestAccessLogChangesWithoutAFailure(t *testing.T) {
 			s := newSidecarWith(t, envoy.Bootstrap("127.0.0.1"), arguments...)
 			blue, _ := backend(t, "blue")
 			table := tableFor(blue)
-			s.publish(t, publicationOf(1, table, nil))
+			s.publish(t, publicationWithLog(1, table, nil))
 			s.awaitAnswer(t, "200 blue")
 			failed := s.load(t)
 			s.changeAccessLog(t, table)
@@ -113,7 +113,7 @@ func (s *sidecar) changeAccessLog(t *testing.T, table *routing.Table) {
 			s.startServer(t)
 		}
 		sequence := int64(i + 2)
-		p := publicationOf(sequence, table, a)
+		p := publicationWithLog(sequence, table, a)
 		s.publish(t, p)
 		s.awaitAcknowledged(t, sequence)
 		s.awaitEffect(t, i, a != nil)

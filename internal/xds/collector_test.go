@@ -2,13 +2,18 @@ package xds_test
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -21,6 +26,8 @@ import (
 type collector struct {
 	address string
 	path    string
+	// tls are the settings for TLS, or empty.
+	tls     string
 	command *exec.Cmd
 	sink    *httptest.Server
 
@@ -42,16 +49,35 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
+// restartWithTLS restarts the collector with a certificate of the authority for the name.
+func (c *collector) restartWithTLS(t *testing.T, authority *ca, name string) {
+	t.Helper()
+	c.stop()
+	dir := t.TempDir()
+	certificate := authority.issue(t, time.Hour, x509.Certificate{DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}, "tls.key": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.tls = fmt.Sprintf(", tls: {cert_file: %[1]s/tls.crt, key_file: %[1]s/tls.key}", dir)
+	c.start(t)
+}
+
 // start starts the process.
 func (c *collector) start(t *testing.T) {
 	t.Helper()
 	configuration := fmt.Sprintf(`yaml:
-receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}
+receivers: {otlp: {protocols: {grpc: {endpoint: %q%s}}}}
 exporters: {otlp_http: {endpoint: %q, compression: none, sending_queue: {enabled: false}}}
 service:
   telemetry: {metrics: {level: none}}
   pipelines: {traces: {receivers: [otlp], exporters: [otlp_http]}}
-`, c.address, c.sink.URL)
+`, c.address, c.tls, c.sink.URL)
 	command := exec.Command(c.path, "--config", configuration)
 	var log bytes.Buffer
 	command.Stdout, command.Stderr = &log, &log

@@ -160,6 +160,7 @@ func (s *sidecar) startEnvoy(t *testing.T, path string, bootstrap *bootstrapv3.B
 	configuration := string(text)
 	configuration = strings.ReplaceAll(configuration, `"`+envoy.CertificatesPath, `"`+s.dir)
 	configuration = strings.ReplaceAll(configuration, `"/run/envoy`, `"`+s.dir)
+	configuration = strings.ReplaceAll(configuration, `"`+envoy.CAPath, `"`+s.dir+"/"+envoy.CAFile)
 	arguments := append([]string{"--config-yaml", configuration, "--concurrency", "2", "--disable-hot-restart", "-l", "warn", "--file-flush-interval-msec", "10"}, further...)
 	command := exec.Command(path, arguments...)
 	s.stdout = filepath.Join(s.dir, "stdout")

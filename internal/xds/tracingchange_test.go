@@ -159,3 +159,24 @@ func resolver(t *testing.T, address *net.UDPAddr) *corev3.TypedExtensionConfig {
 		Name: "envoy.network.dns_resolver.cares", TypedConfig: packed(t, &caresv3.CaresDnsResolverConfig{Resolvers: []*corev3.Address{server}}),
 	}
 }
+
+// Envoy sends no span to a collector with another certificate.
+func TestCollectorWithTLSIsVerified(t *testing.T) {
+	b := newTracedBed(t)
+	_, port, err := net.SplitHostPort(b.collector.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// This name leads to the collector in every environment.
+	b.collector.address = net.JoinHostPort("127.0.0.1", port)
+	settings := b.settings(100, v1alpha1.TraceParentIgnored)
+	settings.Endpoint = "https://" + net.JoinHostPort("localhost", port)
+	b.restartWithTLS(t, b.ca, "other.example.com")
+	b.apply(t, settings)
+	await(t, "refused certificate", func() bool { b.sendOnce(t); return b.metric(t, "envoy_cluster_collector_ssl_fail_verify_san") > 0 })
+	if len(b.spans()) > 0 {
+		t.Error("the collector got a span")
+	}
+	b.restartWithTLS(t, b.ca, "localhost")
+	await(t, "span", func() bool { b.sendOnce(t); return len(b.spans()) > 0 })
+}
