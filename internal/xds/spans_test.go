@@ -106,7 +106,7 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// An attribute is short whatever the visitor sends.
+// An attribute is short for every request.
 func TestAttributesAreShort(t *testing.T) {
 	b := newTracedBed(t)
 	b.apply(t, b.settings(100, v1alpha1.TraceParentIgnored))

@@ -134,7 +134,7 @@ func (s *sidecar) metric(t *testing.T, name string) int {
 	return 0
 }
 
-// Whatever a visitor sends, Envoy begins a trace, decides itself whether it is sampled,
+// For all headers of a visitor, Envoy begins a trace, decides itself whether it is sampled,
 // and replaces the headers that the backend gets.
 func TestIgnoredParentHasNoEffect(t *testing.T) {
 	b := newTracedBed(t)
