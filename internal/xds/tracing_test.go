@@ -2,6 +2,7 @@ package xds_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -102,7 +103,9 @@ func (b *tracedBed) await(t *testing.T, count int) []*tracev1.Span {
 	t.Helper()
 	await(t, fmt.Sprintf("%d spans", count), func() bool { return len(b.spans()) >= count })
 	b.wantSent(t, count)
-	return b.spans()
+	return slices.SortedFunc(slices.Values(b.spans()), func(a, b *tracev1.Span) int { // each of Envoy's threads sends its own
+		return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano)
+	})
 }
 
 // wantSent checks how many spans Envoy has given to its client for the collector.
