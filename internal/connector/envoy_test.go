@@ -129,6 +129,13 @@ func TestChangesOfEnvoyReplaceThePods(t *testing.T) {
 		"the circuit breakers": func(in *connector.Input) {
 			in.Settings.Envoy.CircuitBreakers = &v1alpha1.CircuitBreakers{Requests: ptr.To[int32](1)}
 		},
+		"the metrics": func(in *connector.Input) {
+			in.Settings.Envoy.Metrics = &v1alpha1.EnvoyMetrics{By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute}, AllowWorkInProgress: ptr.To(true)}
+		},
+		"the access log": func(in *connector.Input) { in.Settings.Envoy.AccessLog = &v1alpha1.AccessLog{} },
+		"the tracing": func(in *connector.Input) {
+			in.Settings.Envoy.Tracing = &v1alpha1.Tracing{Endpoint: "http://collector.observability.svc:4317"}
+		},
 	} {
 		if diff := cmp.Diff(before, template(change)); diff != "" {
 			t.Errorf("a change of %s replaces the pods (-before +after):\n%s", name, diff)
