@@ -297,10 +297,10 @@ func TestAccessLogSettings(t *testing.T) {
 	}
 }
 
-// get sends a request from an address, which has to be answered.
-func get(t *testing.T, listener, path, from string) int {
+// get sends a request from an address. Envoy has to answer it.
+func get(t *testing.T, listener, path, from string) {
 	t.Helper()
-	return raw(t, listener, "GET "+path+" HTTP/1.1\r\nHost: app.example.com\r\nX-Forwarded-For: "+from+"\r\n\r\n")
+	raw(t, listener, "GET "+path+" HTTP/1.1\r\nHost: app.example.com\r\nX-Forwarded-For: "+from+"\r\n\r\n")
 }
 
 // Without sampled requests, only failures are logged, and not even these if they are sampled too.
