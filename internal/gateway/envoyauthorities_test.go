@@ -96,10 +96,7 @@ func TestEnvoyAcceptsEveryInspectedBundle(t *testing.T) {
 	critical := selfSigned(t, p256, func(c *x509.Certificate) {
 		c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Critical: true, Value: []byte{0xff}}}
 	})
-	bundles := map[string]struct {
-		text   string
-		usable bool
-	}{
+	bundles := map[string]bundle{
 		"one certificate":               {string(block(der)), true},
 		"the same certificate twice":    {string(block(der)) + string(block(der)), true},
 		"P-224":                         {string(block(selfSigned(t, p224, valid))), true},
@@ -123,6 +120,18 @@ func TestEnvoyAcceptsEveryInspectedBundle(t *testing.T) {
 		"more than the limit":           {strings.Repeat(string(block(der)), 600), false},
 		"as many as the limit permits":  {strings.Repeat(string(block(der)), (256<<10)/len(block(der))), true},
 	}
+	wantInspected(t, bundles)
+}
+
+// bundle is the content of a ConfigMap. usable reports whether a policy may use it.
+type bundle struct {
+	text   string
+	usable bool
+}
+
+// wantInspected checks the inspection of the bundles, and that Envoy accepts what passes it.
+func wantInspected(t *testing.T, bundles map[string]bundle) {
+	t.Helper()
 	tables := map[string]*envoy.Resources{}
 	for name, tt := range bundles {
 		found := gateway.InspectCABundle(&corev1.ConfigMap{Data: map[string]string{"ca.crt": tt.text}})

@@ -18,7 +18,7 @@ import (
 )
 
 // poisonedImport returns a route to a ServiceImport with the values.
-func poisonedImport(t *testing.T, refName, ip, portName, appProtocol string) []byte {
+func poisonedImport(t *testing.T, name, refName, ip, portName, appProtocol string) []byte {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
 		map[string]any{
@@ -32,7 +32,7 @@ func poisonedImport(t *testing.T, refName, ip, portName, appProtocol string) []b
 			}}},
 		},
 		map[string]any{
-			"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport", "metadata": map[string]any{"namespace": "shop", "name": "web.v1"},
+			"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport", "metadata": map[string]any{"namespace": "shop", "name": name},
 			"spec": map[string]any{"type": "ClusterSetIP", "ips": []any{ip}, "ports": []any{map[string]any{"port": 80, "name": portName, "appProtocol": appProtocol}}},
 		},
 	}})
@@ -58,7 +58,7 @@ func TestPoisonedServiceImports(t *testing.T) {
 		{"web.v1.80.0123456789abcdef", "10.42.0.1", "", ""}, {"../web.v1", "10.42.0.1", "", ""}, {"web.v1/x", "10.42.0.1", "", ""}, {"web\nv1", "10.42.0.1", "", ""}, {"%ENVIRONMENT(TOKEN)%", "10.42.0.1", "", ""},
 	} {
 		t.Run(fmt.Sprintf("%.40q", values), func(t *testing.T) {
-			input := manifest.Options{Stdin: bytes.NewReader(poisonedImport(t, values[0], values[1], values[2], values[3]))}
+			input := manifest.Options{Stdin: bytes.NewReader(poisonedImport(t, "web.v1", values[0], values[1], values[2], values[3]))}
 			files, err := state.FromFiles([]string{"-"}, input, options.ControllerName, config.DefaultClassName)
 			if err != nil {
 				t.Fatal(err)
@@ -122,6 +122,29 @@ func wantAcceptable(t *testing.T, r *envoy.Resources, written string) {
 		address := c.LoadAssignment.GetEndpoints()[0].LbEndpoints[0].GetEndpoint().GetAddress().GetSocketAddress().GetAddress()
 		if got, want := netip.MustParseAddr(address), netip.MustParseAddr(written); got != want || !got.IsGlobalUnicast() {
 			t.Errorf("the cluster leads to %s, want %s", got, want)
+		}
+	}
+}
+
+// The schema of ServiceImports accepts names that the names of Services, which they have, are
+// not.
+func TestNamesOfServiceImportsAreChecked(t *testing.T) {
+	for _, name := range []string{"web.v1", strings.Repeat("w", 64), strings.Repeat("w", 253)} {
+		input := manifest.Options{Stdin: bytes.NewReader(poisonedImport(t, name, name, "10.42.0.1", "", "https"))}
+		files, err := state.FromFiles([]string{"-"}, input, options.ControllerName, config.DefaultClassName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var problem error
+		clusters := envoy.Render(decide(t, files, v1alpha1.DataPlaneEnvoy)[0].result.Table).Clusters
+		for _, c := range clusters {
+			problem = envoy.Validate(c)
+		}
+		// Expected to fail: Envoy's rules refuse the server name, and with it the
+		// whole publication of the Gateway; a leader without routes cannot read a name
+		// with a dot. Want no clusters.
+		if len(clusters) != 1 || (problem != nil) != (len(name) > 200) {
+			t.Errorf("%q: there are %d clusters (%v)", name, len(clusters), problem)
 		}
 	}
 }

@@ -48,3 +48,25 @@ func TestEachPortIsResolvedOnce(t *testing.T) {
 		t.Errorf("the EndpointSlices are read again: %+v", again)
 	}
 }
+
+// The API server does not check the port numbers in EndpointSlices, and cloudflared refuses
+// the whole configuration for a URL with a bad one.
+func TestPortNumbersOfEndpointSlicesAreChecked(t *testing.T) {
+	name := types.NamespacedName{Namespace: "team", Name: "web"}
+	for _, number := range []int32{-1, 0, 65536, 70000} {
+		slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("a"), Port: &number}}}
+		s := &Snapshot{
+			Gateway: &gatewayv1.Gateway{},
+			Services: map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{
+				{Name: "a", Port: 80, TargetPort: intstr.FromString("a")},
+			}}}},
+			EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: {slice}},
+		}
+		r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
+		backend, problem := r.resolve(gatewayv1.BackendObjectReference{Name: "web", Port: new(gatewayv1.PortNumber(80))}, &Route{NamespacedName: name})
+		// Expected to fail: every number but 0 is used. Want a problem for each.
+		if resolves := problem == nil; resolves != (number != 0) {
+			t.Errorf("number %d resolves to %q (%+v)", number, backend.URL("cluster.local"), problem)
+		}
+	}
+}
