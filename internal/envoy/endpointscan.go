@@ -64,14 +64,14 @@ func newScan(clusters []EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice
 	return s
 }
 
-// portsOf returns the TCP port numbers in the slice for the names. The first port with a
-// name counts.
+// portsOf returns the valid TCP port numbers in the slice for the names. The first port with
+// a name counts.
 func portsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) map[string]int32 {
 	ports := map[string]int32{}
 	for i := range slice.Ports {
 		p := &slice.Ports[i]
 		name := ptr.Deref(p.Name, "")
-		if p.Port == nil || !names[name] || ptr.Deref(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP {
+		if p.Port == nil || !routing.IsPort(*p.Port) || !names[name] || ptr.Deref(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP {
 			continue
 		}
 		if _, ok := ports[name]; !ok {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
@@ -35,6 +36,11 @@ func missingCRD(name types.NamespacedName) *Problem {
 
 // resolveImport returns the backend for a port of a ServiceImport, or why there is none.
 func (r backendResolver) resolveImport(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {
+	if len(validation.IsDNS1123Label(name.Name)) > 0 {
+		// The name of a cluster contains it, and the name in a certificate.
+		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound,
+			"ServiceImport %s gets no requests, because its name is not a DNS label, as the name of an exported Service is", name)
+	}
 	found, ok := r.importedBackends[name]
 	if !ok {
 		found = r.newImportedBackend(name)
@@ -77,7 +83,7 @@ func (r backendResolver) newImportedBackend(name types.NamespacedName) *imported
 	}
 	for i := range object.Spec.Ports {
 		p := &object.Spec.Ports[i]
-		if (p.Protocol == corev1.ProtocolTCP || p.Protocol == "") && b.ports[p.Port] == nil {
+		if (p.Protocol == corev1.ProtocolTCP || p.Protocol == "") && routing.IsPort(p.Port) && b.ports[p.Port] == nil {
 			b.ports[p.Port] = p
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // maxEndpointPortsPerService limits the ports in one Service's EndpointSlices that the
@@ -96,7 +97,7 @@ func (r backendResolver) readTargets(name types.NamespacedName, ports *servicePo
 	}
 	for _, slice := range r.slices[name] {
 		for _, p := range slice.Ports {
-			if p.Port == nil {
+			if p.Port == nil || !routing.IsPort(*p.Port) {
 				continue
 			}
 			if lowest := ports.targets[ptr.Deref(p.Name, "")]; lowest == 0 || *p.Port < lowest {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -64,9 +65,26 @@ func TestPortNumbersOfEndpointSlicesAreChecked(t *testing.T) {
 		}
 		r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
 		backend, problem := r.resolve(gatewayv1.BackendObjectReference{Name: "web", Port: new(gatewayv1.PortNumber(80))}, &Route{NamespacedName: name})
-		// Expected to fail: every number but 0 is used. Want a problem for each.
-		if resolves := problem == nil; resolves != (number != 0) {
-			t.Errorf("number %d resolves to %q (%+v)", number, backend.URL("cluster.local"), problem)
+		if problem == nil {
+			t.Errorf("number %d resolves to %q", number, backend.URL("cluster.local"))
+		}
+	}
+}
+
+// A reference to a ServiceImport need not have a port.
+func TestPortNumbersOfServiceImportsAreChecked(t *testing.T) {
+	name := types.NamespacedName{Namespace: "team", Name: "web"}
+	for _, number := range []int32{-1, 0, 65536} {
+		s := &Snapshot{Gateway: &gatewayv1.Gateway{}, ServiceImports: map[types.NamespacedName]*multicluster.ServiceImport{
+			name: {Spec: multicluster.ServiceImportSpec{IPs: []string{"10.42.0.1"}, Ports: []multicluster.ServicePort{{Port: number}}}},
+		}}
+		r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
+		ref := gatewayv1.BackendObjectReference{Group: new(gatewayv1.Group(multicluster.GroupName)), Kind: new(gatewayv1.Kind(multicluster.KindServiceImport)), Name: "web"}
+		if number != 0 {
+			ref.Port = new(gatewayv1.PortNumber(number))
+		}
+		if backend, problem := r.resolve(ref, &Route{NamespacedName: name}); problem == nil {
+			t.Errorf("number %d resolves to %q", number, backend.URL("cluster.local"))
 		}
 	}
 }

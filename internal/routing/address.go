@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"math"
 	"net/netip"
 
 	netutils "k8s.io/utils/net"
@@ -43,4 +44,11 @@ func RefusedAddress(ip string, isReserved func(ip string) bool) string {
 	default:
 		return ""
 	}
+}
+
+// IsPort reports whether the number can be the port of a backend. The API server does not
+// check the numbers in EndpointSlices, nor the schema those in ServiceImports, and one number
+// that is not valid makes a data plane reject the routes of all tenants.
+func IsPort(number int32) bool {
+	return number > 0 && number <= math.MaxUint16
 }
