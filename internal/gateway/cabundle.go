@@ -80,8 +80,8 @@ func parseAuthority(block *pem.Block) *x509.Certificate {
 	if block.Type != "CERTIFICATE" && block.Type != "TRUSTED CERTIFICATE" && block.Type != "X509 CERTIFICATE" {
 		return nil
 	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
+	certificate := readCertificate(block.Bytes)
+	if certificate == nil {
 		return nil
 	}
 	switch certificate.PublicKey.(type) {

@@ -152,9 +152,9 @@ func clientChain(secret *corev1.Secret) (chain []byte, leaf *x509.Certificate, p
 		if block, rest = pem.Decode(rest); block == nil {
 			return encoded.Bytes(), leaf, ""
 		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if block.Type != "CERTIFICATE" || err != nil {
-			return nil, nil, fmt.Sprintf("has data in key %q that is not a certificate", corev1.TLSCertKey)
+		certificate := readCertificate(block.Bytes)
+		if block.Type != "CERTIFICATE" || certificate == nil {
+			return nil, nil, fmt.Sprintf("has data in key %q that is not a certificate that Envoy can read", corev1.TLSCertKey)
 		}
 		if leaf == nil {
 			leaf = certificate
