@@ -53,12 +53,17 @@ func (e *envoys) publishByName(ctx context.Context, f followed) error {
 // endpoints for the others, because their addresses can belong to another tenant's pods now.
 func (e *envoys) resolveNames(ctx context.Context, wanted xds.Subscriptions) (clusters []envoy.EndpointsOf, without envoy.Assignments, err error) {
 	without = envoy.Assignments{}
+	// Any number of clusters can be for one object, which can be large.
+	objects := map[envoy.EndpointSource]client.Object{}
 	for _, name := range wanted.Clusters {
-		cluster, ok, err := e.resolveName(ctx, name, wanted.Limits[name.Source.Namespace])
-		if err != nil {
-			return nil, nil, err
+		object, ok := objects[name.Source]
+		if !ok {
+			if object, err = e.readSource(ctx, name.Source); err != nil {
+				return nil, nil, err
+			}
+			objects[name.Source] = object
 		}
-		if ok {
+		if cluster, ok := endpointsOf(name, object, wanted.Limits[name.Source.Namespace]); ok {
 			clusters = append(clusters, cluster)
 		} else {
 			without[name.Name] = nil
@@ -67,22 +72,22 @@ func (e *envoys) resolveNames(ctx context.Context, wanted xds.Subscriptions) (cl
 	return clusters, without, nil
 }
 
-// resolveName reads the object, which has no port if it does not exist.
-func (e *envoys) resolveName(ctx context.Context, name envoy.ClusterName, limit int) (cluster envoy.EndpointsOf, ok bool, err error) {
-	var service corev1.Service
-	var imported multicluster.ServiceImport
-	var object client.Object = &service
-	if name.Source.Import {
-		object = &imported
+// readSource reads the Service or ServiceImport, which has no ports if it does not exist.
+func (e *envoys) readSource(ctx context.Context, source envoy.EndpointSource) (client.Object, error) {
+	var object client.Object = &corev1.Service{}
+	if source.Import {
+		object = &multicluster.ServiceImport{}
 	}
-	err = e.reader.Get(ctx, name.Source.NamespacedName, object, client.UnsafeDisableDeepCopy)
+	err := e.reader.Get(ctx, source.NamespacedName, object, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
-		return cluster, false, fmt.Errorf("get %s: %w", name.Source, err)
+		return nil, fmt.Errorf("get %s: %w", source, err)
 	}
-	if name.Source.Import {
-		cluster, ok = name.ImportedEndpointsOf(&imported, limit)
-	} else {
-		cluster, ok = name.EndpointsOf(&service, limit)
+	return object, nil
+}
+
+func endpointsOf(name envoy.ClusterName, object client.Object, limit int) (cluster envoy.EndpointsOf, ok bool) {
+	if imported, isImport := object.(*multicluster.ServiceImport); isImport {
+		return name.ImportedEndpointsOf(imported, limit)
 	}
-	return cluster, ok, nil
+	return name.EndpointsOf(object.(*corev1.Service), limit)
 }

@@ -125,3 +125,16 @@ func TestEndpointsByNameOfAServiceImport(t *testing.T) {
 		t.Errorf("the endpoints differ (-want +got):\n%s", diff)
 	}
 }
+
+// Any number of clusters can be for one Service or ServiceImport, which can be large.
+func TestEndpointsByNameReadEachObjectOnce(t *testing.T) {
+	h := newAssignmentHarness(t)
+	reads := 0
+	h.envoys.reader = countingReader{h.kube, &reads}
+	for _, port := range []string{"80", "81", "82", "83"} {
+		h.xds.subscriptions = append(h.xds.subscriptions, "s.infra.web."+port+".0123456789abcdef", "i.infra.web."+port+".0123456789abcdef")
+	}
+	if h.byName(""); reads != 2 {
+		t.Errorf("there were %d reads, want one for the Service and one for the ServiceImport", reads)
+	}
+}

@@ -170,7 +170,7 @@ func (s *serviceImports) get(ctx context.Context, key client.ObjectKey, into *mu
 		return state.ErrNoServiceImports
 	}
 	object := newImport(version)
-	if err := s.cache.Get(ctx, key, object); err != nil {
+	if err := s.cache.Get(ctx, key, object, client.UnsafeDisableDeepCopy); err != nil { // FromUnstructured copies it
 		return err
 	}
 	*into = *multicluster.FromUnstructured(object.Object)
