@@ -24,41 +24,44 @@ func readCertificate(der []byte) *x509.Certificate {
 // isStrict checks the structure of a certificate (RFC 5280, section 4.1) that package x509
 // has parsed. It permits extensions only in version 3, and no unique identifiers.
 func isStrict(c *x509.Certificate) bool {
-	const (
-		outerParts = 3 // the content, the algorithm and the signature
-		parts      = 6 // from the serial number to the key
-	)
-	outer := partsOf(c.Raw)
-	if len(outer) != outerParts || !isStrictAlgorithm(outer[1]) {
-		return false
-	}
-	all := partsOf(c.RawTBSCertificate)
-	if len(all) > 0 && isTagged(all[0], 0) {
-		all = all[1:] // the version
-	}
-	if len(all) == parts+1 && c.Version == 3 && isTagged(all[parts], 3) && hasStrictExtensions(all[parts]) {
-		all = all[:parts]
-	}
-	return len(all) == parts && isStrictAlgorithm(all[1]) && isStrictName(all[2]) && isStrictValidity(all[3]) &&
-		isStrictName(all[4]) && isStrictKey(all[5])
+	return hasParts(c.Raw, func(parts []asn1.RawValue) bool {
+		return len(parts) == 3 && isStrictAlgorithm(parts[1]) // the content, the algorithm and the signature
+	}) && hasParts(c.RawTBSCertificate, func(parts []asn1.RawValue) bool {
+		if len(parts) > 0 && isTagged(parts[0], 0) {
+			parts = parts[1:] // the version
+		}
+		const count = 6 // from the serial number to the key
+		if len(parts) == count+1 && c.Version == 3 && isTagged(parts[count], 3) && hasStrictExtensions(parts[count]) {
+			parts = parts[:count]
+		}
+		return len(parts) == count && isStrictAlgorithm(parts[1]) && isStrictName(parts[2]) && isStrictValidity(parts[3]) &&
+			isStrictName(parts[4]) && isStrictKey(parts[5])
+	})
 }
 
-// partsOf returns the elements in an element, or nil if there is anything else.
-func partsOf(der []byte) []asn1.RawValue {
+// hasParts reports whether an element contains only elements that pass the check.
+func hasParts(der []byte, check func([]asn1.RawValue) bool) bool {
 	var outer asn1.RawValue
 	if rest, err := asn1.Unmarshal(der, &outer); err != nil || len(rest) > 0 || !outer.IsCompound {
-		return nil
+		return false
 	}
 	var parts []asn1.RawValue
 	for rest := outer.Bytes; len(rest) > 0; {
 		var part asn1.RawValue
 		var err error
 		if rest, err = asn1.Unmarshal(rest, &part); err != nil {
-			return nil
+			return false
 		}
 		parts = append(parts, part)
 	}
-	return parts
+	return check(parts)
+}
+
+// each returns a check of all elements in an element.
+func each(check func(asn1.RawValue) bool) func([]asn1.RawValue) bool {
+	return func(parts []asn1.RawValue) bool {
+		return !slices.ContainsFunc(parts, func(e asn1.RawValue) bool { return !check(e) })
+	}
 }
 
 // isTagged reports whether the element has a tag that depends on its place.
@@ -71,38 +74,29 @@ func hasTag(e asn1.RawValue, tag int) bool { return e.Class == asn1.ClassUnivers
 // isStrictAlgorithm permits parameters of signature algorithms only as NULL and, for
 // RSASSA-PSS, as a SEQUENCE.
 func isStrictAlgorithm(e asn1.RawValue) bool {
-	parts := partsOf(e.FullBytes)
-	switch len(parts) {
-	case 1:
-		return true
-	case 2:
-		return hasTag(parts[1], asn1.TagNull) && len(parts[1].Bytes) == 0 || hasTag(parts[1], asn1.TagSequence)
-	default:
-		return false
-	}
+	return hasParts(e.FullBytes, func(parts []asn1.RawValue) bool {
+		return len(parts) == 1 || len(parts) == 2 &&
+			(hasTag(parts[1], asn1.TagNull) && len(parts[1].Bytes) == 0 || hasTag(parts[1], asn1.TagSequence))
+	})
 }
 
 // isStrictKey checks that nothing follows the key and the parameters of its algorithm, which
 // package x509 has checked.
 func isStrictKey(e asn1.RawValue) bool {
-	parts := partsOf(e.FullBytes)
-	return len(parts) == 2 && len(partsOf(parts[0].FullBytes)) <= 2
+	return hasParts(e.FullBytes, func(parts []asn1.RawValue) bool {
+		return len(parts) == 2 && hasParts(parts[0].FullBytes, func(algorithm []asn1.RawValue) bool { return len(algorithm) <= 2 })
+	})
 }
 
 // isStrictName permits no empty part of a name, and no noncharacters of Unicode.
 func isStrictName(e asn1.RawValue) bool {
-	for _, relative := range partsOf(e.FullBytes) {
-		attributes := partsOf(relative.FullBytes)
-		if len(attributes) == 0 {
-			return false
-		}
-		for _, attribute := range attributes {
-			if parts := partsOf(attribute.FullBytes); len(parts) != 2 || slices.ContainsFunc(charactersOf(parts[1]), isNoncharacter) {
-				return false
-			}
-		}
-	}
-	return true
+	return hasParts(e.FullBytes, each(func(relative asn1.RawValue) bool {
+		return len(relative.Bytes) > 0 && hasParts(relative.FullBytes, each(func(attribute asn1.RawValue) bool {
+			return hasParts(attribute.FullBytes, func(parts []asn1.RawValue) bool {
+				return len(parts) == 2 && !slices.ContainsFunc(charactersOf(parts[1]), isNoncharacter)
+			})
+		}))
+	}))
 }
 
 // charactersOf returns the Unicode characters in a text, which package x509 has checked.
@@ -129,20 +123,20 @@ func isNoncharacter(r rune) bool {
 // isStrictValidity permits only times with seconds and in UTC: "MUST be expressed in
 // Greenwich Mean Time (Zulu) and MUST include seconds" (RFC 5280, section 4.1.2.5).
 func isStrictValidity(e asn1.RawValue) bool {
-	times := partsOf(e.FullBytes)
-	return len(times) == 2 && !slices.ContainsFunc(times, func(e asn1.RawValue) bool {
-		return len(e.Bytes) != len("YYMMDDHHMMSSZ") && hasTag(e, asn1.TagUTCTime) || len(e.Bytes) != len("YYYYMMDDHHMMSSZ") && hasTag(e, asn1.TagGeneralizedTime)
+	return hasParts(e.FullBytes, func(times []asn1.RawValue) bool {
+		return len(times) == 2 && each(func(e asn1.RawValue) bool {
+			return hasTag(e, asn1.TagUTCTime) && len(e.Bytes) == len("YYMMDDHHMMSSZ") || hasTag(e, asn1.TagGeneralizedTime) && len(e.Bytes) == len("YYYYMMDDHHMMSSZ")
+		})(times)
 	})
 }
 
 // hasStrictExtensions checks that nothing follows the list of extensions, or an extension.
 func hasStrictExtensions(e asn1.RawValue) bool {
-	lists := partsOf(e.FullBytes)
-	return len(lists) == 1 && !slices.ContainsFunc(partsOf(lists[0].FullBytes), func(extension asn1.RawValue) bool {
-		parts := partsOf(extension.FullBytes)
-		if len(parts) == 3 && hasTag(parts[1], asn1.TagBoolean) {
-			return false // critical or not
-		}
-		return len(parts) != 2
+	return hasParts(e.FullBytes, func(lists []asn1.RawValue) bool {
+		return len(lists) == 1 && hasParts(lists[0].FullBytes, each(func(extension asn1.RawValue) bool {
+			return hasParts(extension.FullBytes, func(parts []asn1.RawValue) bool {
+				return len(parts) == 2 || len(parts) == 3 && hasTag(parts[1], asn1.TagBoolean) // critical or not
+			})
+		}))
 	})
 }
