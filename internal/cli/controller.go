@@ -227,6 +227,7 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 		XDSAddress:        c.XDS.BindAddress,
 		XDSService:        c.XDS.Service,
 		PodIP:             c.XDS.PodIP,
+		PodIPs:            podAddresses(c.XDS.PodIP),
 		Metrics:           recorded,
 		Tracer:            tracer,
 	}

@@ -75,6 +75,9 @@ type Options struct {
 	// PodIP is the address of the controller's pod, or the zero value outside a
 	// cluster. Connector pods have addresses with the same IP version.
 	PodIP netip.Addr
+	// PodIPs are all addresses of the controller's pod, also those with the other IP
+	// version. No backend may have one of them.
+	PodIPs []netip.Addr
 	// Metrics records every reconcile.
 	Metrics *metrics.Metrics
 	// Tracer creates a span for every reconcile and its phases.
@@ -97,7 +100,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := d.connectEnvoys(m, o, subscribe); err != nil {
 		return err
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIP: o.PodIP, account: o.Account}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIPs: o.PodIPs, account: o.Account}
 	api, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("find the versions of kinds: %w", err)

@@ -43,7 +43,7 @@ func (e *envoys) readSlices(ctx context.Context, clusters []envoy.EndpointsOf) (
 	if len(clusters) == 0 {
 		return read, nil
 	}
-	if read.reserved, err = state.ReservedAddresses(ctx, e.reader, e.namespace, e.podIP); err != nil {
+	if read.reserved, err = state.ReservedAddresses(ctx, e.reader, e.namespace, e.podIPs); err != nil {
 		return read, err
 	}
 	indexes := map[envoy.EndpointSource]int{}

@@ -46,7 +46,9 @@ type envoys struct {
 	namespace string
 	// podIP is the address of the controller's pod. Pods in the cluster have addresses with
 	// the same IP version in the first place.
-	podIP  netip.Addr
+	podIP netip.Addr
+	// podIPs are all addresses of the controller's pod.
+	podIPs []netip.Addr
 	assign assigner
 	// uptime returns how long this process has run.
 	uptime   func() time.Duration
@@ -82,7 +84,7 @@ type publication struct {
 
 func newEnvoys(d dependencies, o Options, m *memories) *envoys {
 	return &envoys{
-		server: d.xds, reader: d.client, live: d.live, namespace: o.Namespace, podIP: o.PodIP, assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
+		server: d.xds, reader: d.client, live: d.live, namespace: o.Namespace, podIP: o.PodIP, podIPs: o.PodIPs, assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
 	}
 }
 

@@ -3,7 +3,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -238,12 +237,31 @@ func TestAddressOfEndedConnectorIsNotReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.create(stripped.(*corev1.Pod))
-	addresses, err := state.ReservedAddresses(t.Context(), h.kube, controllerNamespace, netip.Addr{})
+	addresses, err := state.ReservedAddresses(t.Context(), h.kube, controllerNamespace, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if addresses["10.244.0.9"] {
 		t.Error("the address is reserved")
+	}
+}
+
+// In a dual-stack cluster, the controller's pod has an address of each IP version. A tenant
+// can write an EndpointSlice with either.
+func TestAllAddressesOfTheControllerAreReserved(t *testing.T) {
+	h := newEnvoyHarness(t)
+	found, err := h.loader.Load(t.Context(), h.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := h.envoys.readSlices(t.Context(), []envoy.EndpointsOf{{Cluster: "c", Service: types.NamespacedName{Namespace: "infra", Name: "web"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ip := range []string{"fd00::1", "10.244.9.9"} {
+		if !found.Snapshot.Reserved[ip] || !read.reserved[ip] {
+			t.Errorf("%s is reserved for decisions: %t, for endpoints: %t", ip, found.Snapshot.Reserved[ip], read.reserved[ip])
+		}
 	}
 }
 

@@ -133,6 +133,7 @@ func (h *harness) restart() {
 		Account:         credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
 		Open:            func(string, string) (provider.Provider, error) { return h.cloud, nil },
 		RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute, XDSService: "tunnel-gateway-xds", PodIP: netip.MustParseAddr("fd00::1"),
+		PodIPs:  []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.244.9.9")},
 		Metrics: metrics.New(h.registry), Tracer: noop.NewTracerProvider().Tracer(""),
 	})
 }

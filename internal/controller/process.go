@@ -75,7 +75,7 @@ func newProcess(d dependencies, o Options) *process {
 	return &process{
 		options: o.decisions(),
 		loader: state.Loader{
-			Reader: d.reader(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace, ControllerPod: o.PodIP,
+			Reader: d.reader(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace, ControllerPod: o.PodIPs,
 			Certificates: &state.CachedCertificates{Metadata: d.metadata, Live: d.live, Reads: o.ReadsCertificates},
 			CABundles:    &state.CachedCABundles{Metadata: d.metadata, Live: d.live},
 		},

@@ -122,7 +122,7 @@ func contains(slice *discoveryv1.EndpointSlice, addresses map[string]bool) bool 
 // controller. It reads them from the cache, so that a decision after the change reads the
 // same or newer ones.
 func (w watches) reservedAddresses(ctx context.Context) (isReserved func(ip string) bool, err error) {
-	reserved, err := state.ReservedAddresses(ctx, w.reader, w.namespace, w.podIP)
+	reserved, err := state.ReservedAddresses(ctx, w.reader, w.namespace, w.podIPs)
 	return func(ip string) bool { return reserved[ip] }, err
 }
 

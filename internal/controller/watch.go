@@ -39,8 +39,8 @@ type watches struct {
 	controllerName gatewayv1.GatewayController
 	// namespace is the controller's own namespace.
 	namespace string
-	// podIP is the address of the controller's pod.
-	podIP netip.Addr
+	// podIPs are the addresses of the controller's pod.
+	podIPs []netip.Addr
 	// account is the default account, whose token can be in a Secret.
 	account credentials.Default
 }

@@ -53,9 +53,9 @@ type Loader struct {
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace is the namespace that contains the Tunnels.
 	ControllerNamespace string
-	// ControllerPod is the address of the controller's pod, or the zero value outside a
+	// ControllerPod has the addresses of the controller's pod. It is empty outside a
 	// cluster.
-	ControllerPod netip.Addr
+	ControllerPod []netip.Addr
 	// Certificates inspects the certificates that listeners and Gateways refer to.
 	Certificates Certificates
 	// CABundles inspects the certificate authorities that BackendTLSPolicies refer to.

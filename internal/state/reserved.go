@@ -16,14 +16,14 @@ import (
 // connector pods, which are the pods in the namespace that the reader knows. No backend may
 // lead to them: tenants can write the EndpointSlices of their Services. A plan knows no
 // pods.
-func ReservedAddresses(ctx context.Context, r client.Reader, namespace string, controllerPod netip.Addr) (map[string]bool, error) {
+func ReservedAddresses(ctx context.Context, r client.Reader, namespace string, controllerPod []netip.Addr) (map[string]bool, error) {
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the connector pods: %w", err)
 	}
 	addresses := map[string]bool{}
-	if controllerPod.IsValid() {
-		addresses[controllerPod.Unmap().String()] = true
+	for _, ip := range controllerPod {
+		addresses[ip.Unmap().String()] = true
 	}
 	for i := range pods.Items {
 		if HasEnded(&pods.Items[i]) {
