@@ -36,8 +36,7 @@ type Connector struct {
 	// +kubebuilder:validation:Maximum=25
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Autoscaling makes a HorizontalPodAutoscaler scale the connectors. Default: no
-	// autoscaling.
+	// Autoscaling makes an autoscaler scale the connectors. Default: no autoscaling.
 	//
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
@@ -236,10 +235,19 @@ type MetricsPeer struct {
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 }
 
-// Autoscaling makes a HorizontalPodAutoscaler scale the connectors.
+// Autoscaling makes an autoscaler scale the connectors.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is greater than maxReplicas: lower minReplicas or raise maxReplicas"
 type Autoscaling struct {
+	// Autoscaler determines which autoscaler scales the connectors. With Managed, the
+	// controller creates a HorizontalPodAutoscaler for CPU utilization. With External,
+	// the controller creates none and keeps the number of connectors that another
+	// autoscaler sets, for example KEDA. That autoscaler has its own bounds and targets.
+	// Default: Managed. Only a GatewayClass's TunnelConfiguration may set it.
+	//
+	// +optional
+	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
+
 	// MinReplicas is the minimum number of connectors. Default: 2, or maxReplicas if
 	// that is lower.
 	//
@@ -264,6 +272,24 @@ type Autoscaling struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TargetCPUUtilizationPercentage *int32 `json:"targetCPUUtilizationPercentage,omitempty"`
+}
+
+// Autoscaler is what scales the connectors.
+//
+// +kubebuilder:validation:Enum=Managed;External
+type Autoscaler string
+
+const (
+	// AutoscalerManaged is a HorizontalPodAutoscaler that the controller creates. It is
+	// the default.
+	AutoscalerManaged Autoscaler = "Managed"
+	// AutoscalerExternal is an autoscaler that the controller does not create.
+	AutoscalerExternal Autoscaler = "External"
+)
+
+// IsExternal reports whether the controller creates no autoscaler.
+func (a *Autoscaling) IsExternal() bool {
+	return a != nil && a.Autoscaler != nil && *a.Autoscaler == AutoscalerExternal
 }
 
 // PodDisruptionBudget limits how many connectors are evicted at the same time,

@@ -64,24 +64,30 @@ func TestProtocolDependsOnSettingsGRPCAndEnvoy(t *testing.T) {
 }
 
 func TestReplicasAreUnsetWithAutoscaling(t *testing.T) {
+	by := func(autoscaler v1alpha1.Autoscaler) *v1alpha1.Autoscaling {
+		return &v1alpha1.Autoscaling{Autoscaler: &autoscaler}
+	}
 	for _, c := range []struct {
-		name string
-		set  v1alpha1.Connector
-		want *int32
+		name   string
+		set    v1alpha1.Connector
+		want   *int32
+		scaler bool // whether the controller creates an autoscaler
 	}{
-		{"default", v1alpha1.Connector{}, ptr.To[int32](2)},
-		{"set", v1alpha1.Connector{Replicas: ptr.To[int32](5)}, ptr.To[int32](5)},
-		{"none", v1alpha1.Connector{Replicas: ptr.To[int32](0)}, ptr.To[int32](0)},
-		{"autoscaling", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}, nil},
-		{"both", v1alpha1.Connector{Replicas: ptr.To[int32](5), Autoscaling: &v1alpha1.Autoscaling{}}, nil},
+		{"default", v1alpha1.Connector{}, ptr.To[int32](2), false},
+		{"set", v1alpha1.Connector{Replicas: ptr.To[int32](5)}, ptr.To[int32](5), false},
+		{"none", v1alpha1.Connector{Replicas: ptr.To[int32](0)}, ptr.To[int32](0), false},
+		{"autoscaling", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}, nil, true},
+		{"both", v1alpha1.Connector{Replicas: ptr.To[int32](5), Autoscaling: &v1alpha1.Autoscaling{}}, nil, true},
+		{"managed", v1alpha1.Connector{Autoscaling: by(v1alpha1.AutoscalerManaged)}, nil, true},
+		{"external", v1alpha1.Connector{Autoscaling: by(v1alpha1.AutoscalerExternal)}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := buildSettings(t, c.set)
 			if diff := cmp.Diff(c.want, o.Deployment.Spec.Replicas); diff != "" {
 				t.Errorf("replicas (-want +got):\n%s", diff)
 			}
-			if got, want := o.HorizontalPodAutoscaler != nil, c.want == nil; got != want {
-				t.Errorf("autoscaler exists: %t, want %t", got, want)
+			if got := o.HorizontalPodAutoscaler != nil; got != c.scaler {
+				t.Errorf("autoscaler exists: %t, want %t", got, c.scaler)
 			}
 		})
 	}

@@ -24,10 +24,10 @@ const (
 )
 
 // horizontalPodAutoscaler returns the Deployment's autoscaler, or nil if autoscaling is
-// not enabled.
+// not enabled or another autoscaler scales the Deployment.
 func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	scaling := in.Settings.Autoscaling
-	if scaling == nil {
+	if scaling == nil || scaling.IsExternal() {
 		return nil
 	}
 	minReplicas, maxReplicas := bounds(*scaling)

@@ -49,12 +49,12 @@ func (s *Settings) checkDataPlane() string {
 	return violation
 }
 
-// checkEnvoyCPU requires a CPU request for Envoy when the connectors are autoscaled. A
-// HorizontalPodAutoscaler computes no utilization while any container in a pod, even a
+// checkEnvoyCPU requires a CPU request for Envoy when the controller's autoscaler scales
+// the connectors. A HorizontalPodAutoscaler computes no utilization while any container in a pod, even a
 // sidecar, has no request.
 func (s *Settings) checkEnvoyCPU() string {
 	c := s.connector()
-	if c.Autoscaling == nil {
+	if c.Autoscaling == nil || c.Autoscaling.IsExternal() {
 		return ""
 	}
 	if c.Envoy != nil && c.Envoy.Resources != nil {

@@ -66,6 +66,7 @@ func TestAutoscalingRequiresACPURequestOfEnvoy(t *testing.T) {
 	}{
 		"no autoscaling":                        {v1alpha1.Connector{}, v1alpha1.Connector{}, true},
 		"no settings of Envoy":                  {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}, v1alpha1.Connector{}, false},
+		"another autoscaler":                    {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{Autoscaler: new(v1alpha1.AutoscalerExternal)}}, v1alpha1.Connector{}, true},
 		"no resources of Envoy":                 {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}, Envoy: &v1alpha1.EnvoyProxy{}}, v1alpha1.Connector{}, false},
 		"a request of the connectors only":      {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}, Resources: &corev1.ResourceRequirements{Requests: cpu}}, v1alpha1.Connector{}, false},
 		"a request of Envoy":                    {v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}, Envoy: envoyWith(cpu)}, v1alpha1.Connector{}, true},

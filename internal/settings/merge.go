@@ -108,6 +108,7 @@ func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
 
 func mergeAutoscalings(first, second *v1alpha1.Autoscaling) v1alpha1.Autoscaling {
 	return v1alpha1.Autoscaling{
+		Autoscaler:                     cmp.Or(first.Autoscaler, second.Autoscaler),
 		MinReplicas:                    cmp.Or(first.MinReplicas, second.MinReplicas),
 		MaxReplicas:                    cmp.Or(first.MaxReplicas, second.MaxReplicas),
 		TargetCPUUtilizationPercentage: cmp.Or(first.TargetCPUUtilizationPercentage, second.TargetCPUUtilizationPercentage),

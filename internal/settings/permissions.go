@@ -73,6 +73,10 @@ var classFields = []classField{
 		},
 		"it permits replacing a configuration that the controller did not write",
 	},
+	{
+		"connector.autoscaling.autoscaler", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Autoscaling != nil && c.Autoscaling.Autoscaler != nil }),
+		"limits.connectorReplicas does not apply to other autoscalers",
+	},
 	{"connector.image", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the tunnel token"},
 	{"connector.envoy", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Envoy != nil }), "its image receives all of the Gateway's requests"},
 	{

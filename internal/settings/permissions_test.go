@@ -42,21 +42,24 @@ func resolve(class *spec, gateway spec) (*Settings, *Problem) {
 
 // fieldValues has a spec with a valid value for each field, by field name.
 var fieldValues = map[string]spec{
-	"originRequest":                       {OriginRequest: &v1alpha1.OriginRequest{}},
-	"listenerConfigurations":              {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{ProtocolPort: "HTTP:80"}}},
-	"tunnel.deletionPolicy":               {Tunnel: &v1alpha1.TunnelSettings{DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
-	"tunnel.existing":                     {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID}}},
-	"tunnel.existing.takeover":            {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID, Takeover: new(false)}}},
-	"account":                             {Account: &v1alpha1.Account{AccountID: new("a")}},
-	"mergingMode":                         {MergingMode: new(v1alpha1.MergingModePreferGateway)},
-	"dataPlane":                           {DataPlane: new(v1alpha1.DataPlaneEnvoy)},
-	"allowedGatewayFields":                {AllowedGatewayFields: []v1alpha1.GatewayField{}},
-	"limits":                              {Limits: &v1alpha1.Limits{}},
-	"pausing":                             {Pausing: new(v1alpha1.PausingAllowed)},
-	"hostnames":                           {Hostnames: &v1alpha1.Hostnames{}},
-	"connector.enabled":                   connector(func(c *v1alpha1.Connector) { c.Enabled = new(true) }),
-	"connector.replicas":                  connector(func(c *v1alpha1.Connector) { c.Replicas = new(int32(2)) }),
-	"connector.autoscaling":               connector(func(c *v1alpha1.Connector) { c.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))} }),
+	"originRequest":            {OriginRequest: &v1alpha1.OriginRequest{}},
+	"listenerConfigurations":   {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{ProtocolPort: "HTTP:80"}}},
+	"tunnel.deletionPolicy":    {Tunnel: &v1alpha1.TunnelSettings{DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
+	"tunnel.existing":          {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID}}},
+	"tunnel.existing.takeover": {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID, Takeover: new(false)}}},
+	"account":                  {Account: &v1alpha1.Account{AccountID: new("a")}},
+	"mergingMode":              {MergingMode: new(v1alpha1.MergingModePreferGateway)},
+	"dataPlane":                {DataPlane: new(v1alpha1.DataPlaneEnvoy)},
+	"allowedGatewayFields":     {AllowedGatewayFields: []v1alpha1.GatewayField{}},
+	"limits":                   {Limits: &v1alpha1.Limits{}},
+	"pausing":                  {Pausing: new(v1alpha1.PausingAllowed)},
+	"hostnames":                {Hostnames: &v1alpha1.Hostnames{}},
+	"connector.enabled":        connector(func(c *v1alpha1.Connector) { c.Enabled = new(true) }),
+	"connector.replicas":       connector(func(c *v1alpha1.Connector) { c.Replicas = new(int32(2)) }),
+	"connector.autoscaling":    connector(func(c *v1alpha1.Connector) { c.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))} }),
+	"connector.autoscaling.autoscaler": connector(func(c *v1alpha1.Connector) {
+		c.Autoscaling = &v1alpha1.Autoscaling{Autoscaler: new(v1alpha1.AutoscalerExternal)}
+	}),
 	"connector.image":                     connector(func(c *v1alpha1.Connector) { c.Image = new("i") }),
 	"connector.envoy":                     connector(setConnectorField("Envoy")),
 	"connector.protocol":                  connector(func(c *v1alpha1.Connector) { c.Protocol = new(v1alpha1.ProtocolQUIC) }),
@@ -107,7 +110,7 @@ func setConnectorField(field string) func(*v1alpha1.Connector) {
 func TestEveryFieldBelongsToGatewayOrClass(t *testing.T) {
 	// Every API field is in gatewayFields or in classFields. Otherwise, every Gateway
 	// could set the field.
-	want := []string{"tunnel.existing.takeover"}
+	want := []string{"tunnel.existing.takeover", "connector.autoscaling.autoscaler"}
 	top := reflect.TypeFor[spec]()
 	for i := range top.NumField() {
 		name := jsonName(top.Field(i))

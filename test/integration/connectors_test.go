@@ -293,5 +293,15 @@ var _ = Describe("connectors", func() {
 		env.waitUntilIdle(ctx)
 		Expect(env.connectorReplicas()).To(BeEquivalentTo(7))
 		Expect(minimum()).To(BeEquivalentTo(4), "the number of replicas never drops")
+
+		By("replacing the autoscaler by an external one")
+		update(env.classSettings(permissionsName, v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Connector = &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{Autoscaler: ptr.To(v1alpha1.AutoscalerExternal)}}
+		})
+		Eventually(exists).WithArguments(connectorObject(env, &autoscalingv2.HorizontalPodAutoscaler{})).Should(BeFalse())
+		scale = &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+		Expect(kube.SubResource("scale").Update(ctx, env.deployment(), client.WithSubResourceBody(scale))).To(Succeed())
+		env.waitUntilIdle(ctx)
+		Expect(env.connectorReplicas()).To(BeEquivalentTo(3))
 	})
 })
