@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -28,6 +29,8 @@ type replacements struct {
 	xdsHost string
 	xdsPort int
 	caFile  string
+	// settings are the settings for the static listeners.
+	settings v1alpha1.EnvoyProxy
 	// maxProgramSize replaces the limit on expressions, unless it is 0.
 	maxProgramSize uint64
 }
@@ -52,6 +55,11 @@ func newReplacements(getenv func(string) string) (replacements, error) {
 	r.xdsHost, r.xdsPort = host, int(number)
 	if r.caFile == "" {
 		return r, errors.New("CA_FILE is required")
+	}
+	if settings := getenv("SETTINGS"); settings != "" {
+		if err := json.Unmarshal([]byte(settings), &r.settings); err != nil {
+			return r, fmt.Errorf("SETTINGS: %w", err)
+		}
 	}
 	if limit := getenv("MAX_PROGRAM_SIZE"); limit != "" {
 		if r.maxProgramSize, err = strconv.ParseUint(limit, 10, 32); err != nil {
@@ -99,9 +107,9 @@ func (r replacements) adapt(configuration []byte) ([]byte, error) {
 // Envoys in several Pods cannot bind the same ports on one machine, and a listener from
 // the controller does not replace a static one with its name: Envoy acknowledges it
 // without effect.
-func staticListeners() ([]any, error) {
+func (r replacements) staticListeners() ([]any, error) {
 	var all []any
-	for _, listener := range envoy.Listeners(envoy.ReadyOptions{Metrics: true}, routing.Telemetry{}) {
+	for _, listener := range envoy.Listeners(envoy.ReadyOptions{Metrics: true}, routing.NewTelemetry(&r.settings)) {
 		text, err := protojson.Marshal(listener)
 		if err != nil {
 			return nil, err
@@ -119,7 +127,7 @@ func staticListeners() ([]any, error) {
 func (r replacements) adaptListeners(root object) error {
 	static := root.object("staticResources")
 	if root.object("dynamicResources")["ldsConfig"] != nil {
-		listeners, err := staticListeners()
+		listeners, err := r.staticListeners()
 		if err != nil {
 			return err
 		}

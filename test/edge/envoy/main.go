@@ -11,6 +11,8 @@
 //   - ENVOY is the absolute path of Envoy.
 //   - OPEN_PORT, PROTECTED_PORT and READY_PORT replace the listeners' ports. The listeners
 //     are static here: Envoys that share this machine cannot have the controller's listeners.
+//   - SETTINGS, if set, has the connector.envoy of the Gateway's settings, as JSON, whose
+//     metrics, access logs and traces the static listeners provide.
 //   - XDS_ADDRESS, as host:port, replaces the controller's address.
 //   - CA_FILE replaces the file with the certificate authorities in the image.
 //   - MAX_PROGRAM_SIZE, if set, limits the compiled size of expressions, as in an Envoy that

@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -36,14 +37,20 @@ import (
 // The conformance tests, which use 127.0.0.1, can run at the same time.
 const xdsAddress = "127.0.0.99:18000"
 
-// bed is a cluster with the controller, Flagger, and a Gateway for each data plane.
+// bed is a cluster with the controller, Flagger, Prometheus, and a Gateway for each data
+// plane.
 type bed struct {
 	kube client.Client
 	edge *simulator.Server
 	pods *node.Node
 	// checks is the URL of the webhooks for analyses: /pass and /fail.
 	checks string
+	// prometheus is the URL of Prometheus.
+	prometheus string
 }
+
+// settings has the settings of the Envoys, which are also in [platform].
+const settings = `{"metrics": {"by": ["Route", "Backend"], "allowWorkInProgress": true}}`
 
 // platform contains the platform team's objects.
 const platform = `
@@ -54,7 +61,7 @@ metadata: {name: platform}
 apiVersion: tunnelgateway.dev/v1alpha1
 kind: TunnelConfiguration
 metadata: {name: envoy, namespace: platform}
-spec: {dataPlane: Envoy, connector: {replicas: 1, readyDelay: 0s, envoy: {concurrency: 1}}}
+spec: {dataPlane: Envoy, connector: {replicas: 1, readyDelay: 0s, envoy: {concurrency: 1, metrics: {by: [Route, Backend], allowWorkInProgress: true}}}}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
@@ -95,6 +102,7 @@ func startBed(t *testing.T) *bed {
 	b := &bed{}
 	b.kube, err = client.New(control.Config, client.Options{Scheme: manifest.Scheme()})
 	must(t, err)
+	b.kube = client.WithFieldValidation(b.kube, metav1.FieldValidationStrict)
 	b.edge = simulator.New(simulator.Options{
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return b.pods.Dial(ctx, network, address)
@@ -111,10 +119,12 @@ func startBed(t *testing.T) *bed {
 	must(t, control.Kubeconfig(kubeconfig))
 	must(t, b.kube.Create(t.Context(), namespaceObject(cluster.ControllerNamespace)))
 	b.startController(t, kubeconfig)
-	b.startFlagger(t, kubeconfig)
 	b.apply(t, platform)
-	b.applyFile(t, "00-weight-policy.yaml")
+	b.apply(t, readSample(t, "canary/00-weight-policy.yaml"))
 	b.checks = serve(t, newChecks())
+	b.startPrometheus(t)
+	b.apply(t, strings.ReplaceAll(readSample(t, "canary/20-metric-templates.yaml"), "http://prometheus.monitoring:9090", b.prometheus))
+	b.startFlagger(t, kubeconfig)
 	return b
 }
 
@@ -158,7 +168,7 @@ func images(t *testing.T, edge string) map[string]node.Image {
 		},
 		"docker.io/envoyproxy/envoy": {
 			Command:     []string{programPath("envoy")},
-			Environment: []string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
+			Environment: []string{"ENVOY=" + envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities, "SETTINGS=" + settings},
 			Ports:       map[int32]string{10080: "OPEN_PORT", 10081: "PROTECTED_PORT", 2001: "READY_PORT"},
 		},
 		"docker.io/test/app": {Command: []string{programPath("app")}, Ports: map[int32]string{8080: "APP_PORT"}},
@@ -185,7 +195,7 @@ func (b *bed) startController(t *testing.T, kubeconfig string) {
 	stopAtEnd(t, process.Stop)
 }
 
-// startFlagger starts Flagger, without Prometheus.
+// startFlagger starts Flagger. Only MetricTemplates name Prometheus.
 func (b *bed) startFlagger(t *testing.T, kubeconfig string) {
 	t.Helper()
 	binary, err := Binary(t.Context(), os.Stderr)
@@ -214,15 +224,10 @@ func (b *bed) apply(t *testing.T, manifests string) {
 	}
 }
 
-// applyFile applies one of the guide's samples.
-func (b *bed) applyFile(t *testing.T, name string) {
-	t.Helper()
-	b.apply(t, readSample(t, name))
-}
-
+// readSample returns a file in config/samples.
 func readSample(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "config", "samples", "canary", name))
+	text, err := os.ReadFile(filepath.Join(root, "config", "samples", filepath.FromSlash(name)))
 	must(t, err)
 	return string(text)
 }

@@ -3,6 +3,7 @@ package flagger
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -27,6 +28,7 @@ import (
 type canary struct {
 	*bed
 	namespace, host, gateway string
+	visits                   visits
 }
 
 // application contains a team's objects, besides the Canary.
@@ -51,6 +53,12 @@ spec:
         readinessProbe: {httpGet: {path: /received, port: 8080}, periodSeconds: 1}
 `
 
+// The samples with a Canary.
+const (
+	webhookSample = "canary/10-shop.yaml"
+	metricsSample = "canary/21-shop-metrics.yaml"
+)
+
 // setup describes how a test's Canary differs from the sample.
 type setup struct {
 	// parent is the parentRef, and names the Gateway platform/envoy by default.
@@ -61,7 +69,9 @@ type setup struct {
 	label string
 	// objects are manifests for additional objects.
 	objects string
-	// check is the webhook's result, pass by default.
+	// sample is the file with the Canary, canary/10-shop.yaml by default.
+	sample string
+	// check is the webhook's result, pass by default. The other sample has no webhook.
 	check string
 	// analysis replaces fields in the analysis. A nil value removes the field.
 	analysis map[string]any
@@ -75,7 +85,7 @@ func (b *bed) newCanary(t *testing.T, namespace string, s setup) *canary {
 	b.apply(t, strings.NewReplacer("NAMESPACE", namespace, "LABEL", cmp.Or(s.label, "none")).Replace(application))
 	b.apply(t, s.objects)
 	object := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(readSample(t, "10-shop.yaml")), &object.Object))
+	must(t, yaml.Unmarshal([]byte(readSample(t, cmp.Or(s.sample, webhookSample))), &object.Object))
 	object.SetNamespace(namespace)
 	parent := s.parent
 	if parent == nil {
@@ -89,7 +99,11 @@ func (b *bed) newCanary(t *testing.T, namespace string, s setup) *canary {
 	set([]any{parent}, "service", "gatewayRefs")
 	set("10s", "analysis", "interval") // Flagger's minimum
 	set(int64(1), "analysis", "threshold")
-	set([]any{map[string]any{"name": "checkout", "type": "rollout", "url": b.checks + "/" + cmp.Or(s.check, "pass")}}, "analysis", "webhooks")
+	if s.sample == metricsSample {
+		set(withInterval(t, object), "analysis", "metrics")
+	} else {
+		set([]any{map[string]any{"name": "checkout", "type": "rollout", "url": b.checks + "/" + cmp.Or(s.check, "pass")}}, "analysis", "webhooks")
+	}
 	for field, value := range s.analysis {
 		if value == nil {
 			unstructured.RemoveNestedField(object.Object, "spec", "analysis", field)
@@ -106,15 +120,29 @@ func (b *bed) newCanary(t *testing.T, namespace string, s setup) *canary {
 	return c
 }
 
-// release changes the application's version to 2.
-func (c *canary) release(t *testing.T) {
+// withInterval returns the Canary's metrics, over the last ten seconds.
+func withInterval(t *testing.T, object *unstructured.Unstructured) []any {
+	t.Helper()
+	metrics, _, err := unstructured.NestedSlice(object.Object, "spec", "analysis", "metrics")
+	must(t, err)
+	for _, metric := range metrics {
+		metric.(map[string]any)["interval"] = "10s"
+	}
+	return metrics
+}
+
+// release changes the application's version to 2, with further environment variables.
+func (c *canary) release(t *testing.T, variables ...corev1.EnvVar) {
 	t.Helper()
 	deployment := &unstructured.Unstructured{}
 	deployment.SetAPIVersion("apps/v1")
 	deployment.SetKind("Deployment")
 	deployment.SetNamespace(c.namespace)
 	deployment.SetName("shop")
-	patch := []byte(`[{"op": "replace", "path": "/spec/template/spec/containers/0/env/0/value", "value": "2"}]`)
+	patch, err := json.Marshal([]map[string]any{{
+		"op": "replace", "path": "/spec/template/spec/containers/0/env", "value": append(variables, corev1.EnvVar{Name: "VERSION", Value: "2"}),
+	}})
+	must(t, err)
 	must(t, c.kube.Patch(t.Context(), deployment, client.RawPatch(types.JSONPatchType, patch)))
 }
 

@@ -3,7 +3,8 @@
 // requests through the simulated Cloudflare edge.
 //
 // The tests verify what docs/guides/canary-and-blue-green.md says about Flagger, with the
-// guide's samples. Webhooks replace metrics, so that no Prometheus runs.
+// guide's samples. The real Prometheus scrapes the Envoys. It also evaluates the queries in
+// the samples for Argo Rollouts and KEDA, which do not run.
 //
 // The package is a separate module, which keeps its dependencies out of the product's
 // go.mod.

@@ -12,6 +12,10 @@ import (
 var releases = map[string]func(*testing.T, *bed){
 	"advances to all visitors":                        advances,
 	"is rolled back if a check fails":                 isRolledBack,
+	"advances while its metrics are good":             advancesByMetrics,
+	"is rolled back if requests fail":                 isRolledBackForErrors,
+	"is rolled back if it is slow":                    isRolledBackForLatency,
+	"is rolled back if it gets no requests":           isRolledBackWithoutRequests,
 	"keeps a visitor at the new version":              keepsVisitors,
 	"mirrors requests before visitors get it":         mirrorsRequests,
 	"stops the site with ingress rules":               stopsTheSite,
@@ -30,6 +34,7 @@ func TestFlagger(t *testing.T) {
 			})
 		}
 	})
+	t.Run("an autoscaler knows the load", func(t *testing.T) { knowsTheLoad(t, b) })
 }
 
 // expectVersion checks that every visitor with the cookies gets the version.
@@ -129,6 +134,10 @@ func mirrorsRequests(t *testing.T, b *bed) {
 	})
 	if answers := v.answers(); len(answers) != 1 || answers["1"] == 0 {
 		t.Errorf("while requests are mirrored, the answers are %v, want only version 1", answers)
+	}
+	b.awaitScrape(t)
+	if counted, err := b.query(t.Context(), `envoy_tunnel_gateway_requests_total{backend="mirrored/shop-canary:8080"}`); err != nil || len(counted) > 0 {
+		t.Errorf("the metrics count mirrored requests: %v (%v)", counted, err)
 	}
 	c.waitForPhase(t, "Succeeded")
 	c.expectVersion(t, "2")

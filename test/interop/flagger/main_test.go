@@ -60,7 +60,8 @@ func preparePrograms(ctx context.Context) error {
 	_, controlPlane := binaries.ControlPlane(ctx, os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager)
 	_, envoy := binaries.Envoy(ctx, os.Stderr)
 	_, flagger := Binary(ctx, os.Stderr)
-	return errors.Join(controlPlane, envoy, flagger,
+	_, prometheus := binaries.Prometheus(ctx, os.Stderr)
+	return errors.Join(controlPlane, envoy, flagger, prometheus,
 		build(ctx, ".", "./app", "app"),
 		build(ctx, root, "./test/edge/connector", "connector"),
 		build(ctx, root, "./test/edge/envoy", "envoy"),

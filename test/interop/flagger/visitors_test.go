@@ -22,8 +22,40 @@ type answer struct {
 	cookies []*http.Cookie
 }
 
-// visit sends a request through the edge, with the cookies.
+// visits counts all answers by their text.
+type visits struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (v *visits) add(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.counts == nil {
+		v.counts = map[string]int{}
+	}
+	v.counts[text]++
+}
+
+// of returns the number of answers with the texts.
+func (v *visits) of(texts ...string) float64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	total := 0
+	for _, text := range texts {
+		total += v.counts[text]
+	}
+	return float64(total)
+}
+
+// visit sends a request through the edge, with the cookies, and counts the answer.
 func (c *canary) visit(ctx context.Context, cookies ...*http.Cookie) answer {
+	a := c.send(ctx, cookies)
+	c.visits.add(a.text)
+	return a
+}
+
+func (c *canary) send(ctx context.Context, cookies []*http.Cookie) answer {
 	id := c.tunnelID(ctx)
 	if id == "" {
 		return answer{text: "no tunnel"}

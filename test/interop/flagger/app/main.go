@@ -1,6 +1,7 @@
 // Command app is the application that Flagger releases in the tests. It responds to every
 // request with its version, which is in the environment variable VERSION, and on the path
-// /received with the number of requests so far.
+// /received with the number of requests so far. If FAILS is set, every second request gets
+// the status 500. DELAY is how long a response takes.
 //
 // After SIGTERM, it serves for a few seconds, in which proxies still send requests, and
 // asks them to close their connections, as an application on Kubernetes should: a request
@@ -38,8 +39,14 @@ func main() {
 func newHandler(ctx context.Context, version string) http.Handler {
 	var received atomic.Int64
 	mux := http.NewServeMux()
+	delay, _ := time.ParseDuration(os.Getenv("DELAY")) // 0 if it is not set
+	fails := os.Getenv("FAILS") != ""
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		received.Add(1)
+		number := received.Add(1)
+		time.Sleep(delay)
+		if fails && number%2 == 0 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
 		if ctx.Err() != nil {
 			w.Header().Set("Connection", "close")
 		}
