@@ -209,9 +209,7 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		routes, listeners := s.usage.Refused()
 		g.AboveLimit = map[metrics.LimitedKind]int{metrics.LimitedRoute: routes, metrics.LimitedListener: listeners}
 	}
-	if s.uncounted != nil {
-		g.UncountedPairs = &s.uncounted.Pairs
-	}
+	g.UncountedPairs = s.uncounted.Amount()
 	if ready := s.outcome.Connectors; ready != nil {
 		g.Connectors = &metrics.Connectors{
 			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),

@@ -22,6 +22,14 @@ type Uncounted struct {
 	Namespaces []string
 }
 
+// Amount returns the number of pairs, or nil for nil.
+func (u *Uncounted) Amount() *int {
+	if u == nil {
+		return nil
+	}
+	return &u.Pairs
+}
+
 // countedRule is a rule whose requests are counted or not counted as a whole.
 type countedRule struct {
 	route *routing.Route

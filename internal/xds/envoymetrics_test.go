@@ -209,7 +209,7 @@ func TestSeriesOfRoutesThatAreGoneAreForgotten(t *testing.T) {
 func TestLongRequestsInFlightAreCountedOnce(t *testing.T) {
 	s := newSidecarWith(t, withEviction(200*time.Millisecond))
 	released := make(chan struct{})
-	slow, _ := backendWith(t, "slow", func(w http.ResponseWriter, _ *http.Request) { <-released })
+	slow, _ := backendWith(t, "slow", func(http.ResponseWriter, *http.Request) { <-released })
 	s.publishAndAwait(t, 1, countedTable(countedBy(10, v1alpha1.MetricsByRoute), slow, 0, 1))
 	done := make(chan struct{})
 	go func() {
