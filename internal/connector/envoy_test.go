@@ -102,6 +102,21 @@ func TestDefaultImageIsTheTestedEnvoy(t *testing.T) {
 	}
 }
 
+// Metrics, access logs and traces are settings of the listeners and routes, so no object of the
+// connectors depends on them.
+func TestTelemetryReplacesNoPod(t *testing.T) {
+	in := read(t, "testdata/envoy-settings.in.yaml")
+	without := build(t, in)
+	in.Settings.Envoy.Metrics = &v1alpha1.EnvoyMetrics{
+		By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend}, MaxPairs: ptr.To[int32](10), AllowWorkInProgress: ptr.To(true),
+	}
+	in.Settings.Envoy.AccessLog = &v1alpha1.AccessLog{Query: ptr.To(true)}
+	in.Settings.Envoy.Tracing = &v1alpha1.Tracing{Endpoint: "http://collector.observability.svc:4317"}
+	if diff := cmp.Diff(without, build(t, in)); diff != "" {
+		t.Errorf("the objects differ (-without +with):\n%s", diff)
+	}
+}
+
 func TestChangesOfEnvoyReplaceThePods(t *testing.T) {
 	template := func(change func(*connector.Input)) any {
 		in := read(t, "testdata/envoy-settings.in.yaml")
