@@ -27,7 +27,7 @@ func TestCountedPairsStayWithinTheBound(t *testing.T) {
 		setParametersRefs(s)
 		s.Gateway.Spec.Infrastructure = nil
 		s.DataPlane = v1alpha1.DataPlaneEnvoy
-		most := int32(1 + seed%20) //nolint:gosec // small
+		most := int32(1 + seed%20)
 		by := []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend}[:1+seed%2]
 		s.ClassConfiguration = configuration("platform", "defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{Envoy: &v1alpha1.EnvoyProxy{
 			Metrics: &v1alpha1.EnvoyMetrics{By: by, MaxPairs: &most, AllowWorkInProgress: new(true)},
