@@ -174,7 +174,7 @@ func describeCORS(c *routing.CORS) string {
 
 // writeEntries prints the entries that Envoy serves. It prints the column ACCESS only if a
 // hostname requires a token.
-func (g *Gateway) writeEntries(out *columns) {
+func (g *Gateway) writeEntries(out *terminal.Columns) {
 	rows := tableRows(g.result.Table)
 	protected := slices.ContainsFunc(rows, func(r tableRow) bool { return r.Access != nil })
 	if protected {
@@ -192,7 +192,7 @@ func (g *Gateway) writeEntries(out *columns) {
 			}
 			terminal.Printf(out, "%s\t", team)
 		}
-		terminal.Printf(out, "%s"+markRow(row.Failure != "")+"\n", row.source())
+		terminal.Printf(out, "%s"+terminal.MarkRow(row.Failure != "")+"\n", row.source())
 	}
 	flush(out)
 }

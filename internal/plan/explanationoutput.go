@@ -51,7 +51,7 @@ func (e *Explanation) writeDetached(out io.Writer, style Style) {
 	}
 }
 
-func (t *Trace) write(out *columns, request routing.Request, style Style) {
+func (t *Trace) write(out *terminal.Columns, request routing.Request, style Style) {
 	terminal.Printf(out, "%s on Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.Problem != "" {
 		terminal.Printf(out, "Gateway %s/%s: %s"+problemMark+"\n", t.Namespace, t.Name, t.Problem)
@@ -100,7 +100,7 @@ func (t *Trace) writeOthers(out io.Writer, style Style) {
 	}
 }
 
-func (t *Trace) writeListeners(out *columns) {
+func (t *Trace) writeListeners(out *terminal.Columns) {
 	if len(t.Listeners) == 0 {
 		return // the request only matches hostnames in another form
 	}

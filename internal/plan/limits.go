@@ -73,7 +73,7 @@ func describeTenant(t limits.Tenant, label string) string {
 }
 
 // writeLimits prints the limits that are in use in one line.
-func (g *Gateway) writeLimits(out *columns) {
+func (g *Gateway) writeLimits(out *terminal.Columns) {
 	var parts []string
 	for _, l := range g.Limits {
 		if l.Used == 0 {

@@ -48,7 +48,7 @@ func compareOwners(a, b Owner) int {
 // WriteMistakes prints a line for each mistake, with all objects that have it. Each line
 // begins with the prefix.
 func (p *Plan) WriteMistakes(w io.Writer, prefix string, style Style) {
-	out := &styler{w: w, color: style.Color}
+	out := terminal.NewLines(w, style.Color)
 	objects, messages := map[string][]string{}, []string(nil)
 	for _, mistake := range p.Mistakes {
 		if objects[mistake.Message] == nil {

@@ -30,8 +30,8 @@ func TestStyleOfLines(t *testing.T) {
 			out := newColumns(&got, test.style)
 			fmt.Fprintln(out, "text with several words")
 			fmt.Fprintln(out, "NAME\tOWNER\tREASON"+rowMark)
-			terminal.Printf(out, "a\tGateway\t%s"+markRow(true)+"\n", "a long reason")
-			terminal.Printf(out, "longer\té\t%s"+markRow(false)+"\n", "b")
+			terminal.Printf(out, "a\tGateway\t%s"+terminal.MarkRow(true)+"\n", "a long reason")
+			terminal.Printf(out, "longer\té\t%s"+terminal.MarkRow(false)+"\n", "b")
 			terminal.Printf(out, "problem"+problemMark+"\n")
 			if err := out.Flush(); err != nil {
 				t.Fatal(err)

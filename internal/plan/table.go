@@ -32,7 +32,7 @@ func (p *Plan) WriteTable(w io.Writer, style Style) error {
 	return nil
 }
 
-func (g *Gateway) write(out *columns, style Style) {
+func (g *Gateway) write(out *terminal.Columns, style Style) {
 	notAllowed := 0
 	if problem := g.result.ClientCertificateProblem(); problem != nil {
 		g.writeProblem(out, problem.Reason.String()+": "+problem.Message)
@@ -64,10 +64,10 @@ func (g *Gateway) write(out *columns, style Style) {
 	g.writeChange(out, style)
 }
 
-func (g *Gateway) writeListeners(out *columns) {
+func (g *Gateway) writeListeners(out *terminal.Columns) {
 	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES"+rowMark)
 	for _, l := range g.Listeners {
-		terminal.Printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d"+markRow(l.Reason != "")+"\n", orStar(l.Hostname), l.Port, l.Protocol,
+		terminal.Printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d"+terminal.MarkRow(l.Reason != "")+"\n", orStar(l.Hostname), l.Port, l.Protocol,
 			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
@@ -78,7 +78,7 @@ func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 // writeRules prints the rules. It prints the column ACCESS, with the team whose token a
 // rule requires, only if a rule requires one.
-func (g *Gateway) writeRules(out *columns) {
+func (g *Gateway) writeRules(out *terminal.Columns) {
 	rules := ingress.Rules(g.result.Table)
 	protected := slices.ContainsFunc(rules, func(r ingress.Rule) bool { return teamOf(&r) != "" })
 	if protected {
@@ -93,7 +93,7 @@ func (g *Gateway) writeRules(out *columns) {
 			terminal.Printf(out, "%s\t", teamOf(rule))
 		}
 		failed := rule.Entry != nil && rule.Entry.Action.Problem != nil
-		terminal.Printf(out, "%s"+markRow(failed)+"\n", sourceOf(rule))
+		terminal.Printf(out, "%s"+terminal.MarkRow(failed)+"\n", sourceOf(rule))
 	}
 	flush(out)
 }
@@ -123,7 +123,7 @@ func teamOf(rule *ingress.Rule) string {
 // WriteProblems prints the problems at the end of each Gateway's table, and what a data
 // plane change does.
 func (p *Plan) WriteProblems(w io.Writer) {
-	out := &styler{w: w}
+	out := terminal.NewLines(w, false)
 	for i := range p.Gateways {
 		p.Gateways[i].writeProblems(out, Style{})
 		p.Gateways[i].writeChange(out, Style{})
@@ -177,7 +177,7 @@ func (g *Gateway) writeProblem(out io.Writer, text string) {
 }
 
 // flush ends a table, so that the column widths of the next table are independent.
-func flush(out *columns) { _ = out.Flush() } // the last Flush reports an error again
+func flush(out *terminal.Columns) { _ = out.Flush() } // the last Flush reports an error again
 
 // orStar returns s, or "*" for the empty string.
 func orStar(s string) string {
