@@ -81,7 +81,7 @@ func rootCommand(name string, out io.Writer) *cobra.Command {
 	}
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(explainFlagError)
-	root.AddCommand(controllerCommand(), planCommand(program), versionCommand())
+	root.AddCommand(controllerCommand(), planCommand(program), topCommand(program), versionCommand())
 	root.AddCommand(operationCommands(program)...)
 	root.SetOut(out) // the next call reads it
 	root.InitDefaultCompletionCmd()

@@ -3,7 +3,9 @@ package connector
 import (
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -38,6 +40,22 @@ func Selector(t *v1alpha1.Tunnel) map[string]string {
 		managedByLabel: managedBy,
 		TunnelLabel:    t.Name,
 	}
+}
+
+// PodSelector returns the label selector for the Gateway's connector pods, or for those of all
+// Gateways if the Gateway has no name.
+func PodSelector(gateway types.NamespacedName) string {
+	selector := k8slabels.Set{nameLabel: containerName, managedByLabel: managedBy}
+	if gateway.Name != "" {
+		selector[TunnelLabel] = tunnel.ObjectName(gateway)
+	}
+	return selector.String()
+}
+
+// GatewayOf returns the Gateway that a connector pod belongs to. Its name is shortened if it
+// is too long for a label.
+func GatewayOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Labels[GatewayNamespaceLabel], Name: pod.Labels[gatewayv1.GatewayNameLabelKey]}
 }
 
 // name returns the name that all the Tunnel's connector objects have.

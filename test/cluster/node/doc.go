@@ -1,8 +1,8 @@
 // Package node runs a test cluster's Pods (see package cluster) as processes on this
 // machine. It replaces the kubelet, the scheduler and the network, without containers and
 // without root. It creates a Node, binds every Pod to it, runs a program for each image,
-// writes the Pods' status, serves their logs, and connects the tests to Pods and
-// Services.
+// writes the Pods' status, serves their logs, forwards their ports, and connects the tests
+// to Pods and Services.
 //
 // Processes share one file system and one network. They differ from containers:
 //

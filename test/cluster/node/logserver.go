@@ -28,7 +28,8 @@ const (
 	headerTimeout = 10 * time.Second
 )
 
-// logServer is the part of the kubelet's API that `kubectl logs` needs.
+// logServer is the part of the kubelet's API that `kubectl logs` and `kubectl port-forward`
+// need.
 type logServer struct {
 	server *http.Server
 	port   int32
@@ -49,6 +50,7 @@ func serveLogs(n *Node) (*logServer, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.serveLog)
+	mux.HandleFunc("/portForward/{namespace}/{pod}", n.servePortForward)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}
 	go func() { _ = server.Serve(listener) }()                                               // returns after close
 	return &logServer{server: server, port: int32(listener.Addr().(*net.TCPAddr).Port)}, nil //nolint:gosec // G115: ports have 16 bits
