@@ -10,9 +10,10 @@ func TestHelpNamesCommandsFlagsAndVariables(t *testing.T) {
 		arguments []string
 		want      []string
 	}{
-		"program":   {[]string{"--help"}, []string{"controller", "plan", "version", "completion", "pause", "reconcile", "resume", "rotate-token", "wait"}},
+		"program":   {[]string{"--help"}, []string{"controller", "plan", "version", "completion", "pause", "reconcile", "resume", "rotate-token", "top", "wait"}},
 		"operation": {[]string{"rotate-token", "--help"}, []string{"tunnel-gateway rotate-token GATEWAY", "--wait ", "--timeout duration", "-n, --namespace", "--controller-namespace", "Exit status", "\n  tunnel-gateway rotate-token platform/shared\n"}},
 		"wait":      {[]string{"wait", "--help"}, []string{"tunnel-gateway wait GATEWAY", "--timeout duration", "Exit status", "\n  tunnel-gateway wait platform/shared\n"}},
+		"top":       {[]string{"top", "--help"}, []string{"tunnel-gateway top [GATEWAY]", "--by kind", "--interval duration", "-n, --namespace", "--once", "--limit", "Exit status", "\n  tunnel-gateway top platform/shared --by backend\n"}},
 		"controller": {[]string{"controller", "--help"}, []string{
 			"The environment variable in brackets also sets the flag", "\nCloudflare:\n", "\nGateways:\n", "\nKubernetes:\n", "\nEndpoints and log:\n",
 			"--cloudflare-api-token", "[CLOUDFLARE_API_TOKEN]", "--cluster-id", "[TUNNEL_GATEWAY_CLUSTER_ID]", "--leader-election",

@@ -66,6 +66,11 @@ func TestCompletionListsFlagValues(t *testing.T) {
 		"contexts of an operation":      {[]string{"pause", "--kubeconfig", config, "--context", ""}, "production\nstaging\n" + noFiles},
 		"Gateways of an operation":      {[]string{"pause", ""}, noFiles},
 		"a second Gateway":              {[]string{"pause", "a", ""}, noFiles},
+		"kinds of rows":                 {[]string{"top", "--by", ""}, "route\nbackend\nhostname\nnamespace\ngateway\n" + noFiles},
+		"formats of top":                {[]string{"top", "-o", ""}, "table\njson\n" + noFiles},
+		"contexts of top":               {[]string{"top", "--kubeconfig", config, "--context", ""}, "production\nstaging\n" + noFiles},
+		"Gateways of top":               {[]string{"top", ""}, noFiles},
+		"a second Gateway of top":       {[]string{"top", "a/a", ""}, noFiles},
 		"log levels":                    {[]string{"controller", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n" + noFiles},
 		"log formats":                   {[]string{"controller", "--log-format", ""}, "json\nconsole\n" + noFiles},
 	} {
@@ -86,7 +91,7 @@ func TestCompletionOfGatewaysIgnoresErrors(t *testing.T) {
 	}))
 	defer server.Close()
 	config := write(t, filepath.Join(t.TempDir(), "config"), strings.Replace(twoContexts, "SERVER", server.URL, 1))
-	for _, arguments := range [][]string{{"plan", "--kubeconfig", config, "--gateway", ""}, {"rotate-token", "--kubeconfig", config, ""}, {"wait", "--kubeconfig", config, ""}} {
+	for _, arguments := range [][]string{{"plan", "--kubeconfig", config, "--gateway", ""}, {"rotate-token", "--kubeconfig", config, ""}, {"top", "--kubeconfig", config, ""}, {"wait", "--kubeconfig", config, ""}} {
 		requests = 0
 		if got := completions(t, arguments...); got != ":4\n" {
 			t.Errorf("%q: completions = %q, want none", arguments, got)
