@@ -271,17 +271,24 @@ func createViewer(ctx context.Context, c client.Client, namespace, omitted strin
 	return createUser(ctx, c, "plan.md", namespace, omitted)
 }
 
-// createUser grants the roles on a page to a new user; see createViewer.
+// createUser grants the first roles on a page to a new user; see createViewer.
 func createUser(ctx context.Context, c client.Client, page, namespace, omitted string) (string, error) {
+	return createUserWith(ctx, c, page, "", namespace, omitted)
+}
+
+// createUserWith is like createUser, for the first manifest on the page with a role of that
+// name.
+func createUserWith(ctx context.Context, c client.Client, page, role, namespace, omitted string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	if err != nil {
 		return "", err
 	}
-	block := regexp.MustCompile("(?s)```yaml\n(apiVersion: rbac.*?)```").FindSubmatch(text)
-	if block == nil {
-		return "", fmt.Errorf("docs/%s contains no role", page)
+	blocks := regexp.MustCompile("(?s)```yaml\n(apiVersion: rbac.*?)```").FindAllSubmatch(text, -1)
+	i := slices.IndexFunc(blocks, func(block [][]byte) bool { return bytes.Contains(block[1], []byte("name: "+role)) })
+	if i < 0 {
+		return "", fmt.Errorf("docs/%s contains no role %s", page, role)
 	}
-	roles, err := decodeManifests(bytes.NewReader(block[1]))
+	roles, err := decodeManifests(bytes.NewReader(blocks[i][1]))
 	if err != nil {
 		return "", err
 	}
