@@ -53,7 +53,7 @@ an error of the server. The duration is that of the whole request at Envoy.
 
 By default, Envoy counts only by Gateway. The setting connector.envoy.metrics of the
 GatewayClass's TunnelConfiguration adds routes and backends. (other) contains requests
-that match no route, and those above the setting's maxPairs.
+without a route or backend, and requests above the setting's maxPairs.
 
 Exit status:
   0    the measurement was printed, or Ctrl-C ended it afterwards
@@ -198,7 +198,7 @@ func (o *topOptions) checkCombination(isSet func(flag string) bool) error {
 	return errors.Join(errs...)
 }
 
-// measure prints measurements until the context is canceled, or one of them.
+// measure prints measurements until the context is canceled, or only one.
 func (o *topOptions) measure(cmd *cobra.Command, connectors *top.Connectors) error {
 	ctx := cmd.Context()
 	show := o.printer(cmd.OutOrStdout())
@@ -208,8 +208,11 @@ func (o *topOptions) measure(cmd *cobra.Command, connectors *top.Connectors) err
 	if err != nil {
 		return err
 	}
+	compare := func(before, after top.Reading) *top.Measurement {
+		return top.Compare(before, after, top.Options{By: top.By(o.by), Namespace: o.namespace})
+	}
+	measurement := compare(before, after)
 	for {
-		measurement := top.Compare(before, after, top.Options{By: top.By(o.by), Namespace: o.namespace})
 		measurement.Limit(o.limit)
 		if err := show(measurement); err != nil {
 			return fmt.Errorf("print the measurement: %w", err)
@@ -217,11 +220,15 @@ func (o *topOptions) measure(cmd *cobra.Command, connectors *top.Connectors) err
 		if o.once || o.output == "json" {
 			return nil
 		}
-		before = after
-		if after, err = o.readLater(ctx, connectors); ctx.Err() != nil {
+		next, err := o.readLater(ctx, connectors)
+		switch {
+		case ctx.Err() != nil:
 			return nil // the user has seen enough
-		} else if err != nil {
-			return err
+		case err != nil:
+			// The connectors may be replaced just now.
+			measurement = &top.Measurement{Time: time.Now(), By: top.By(o.by), Problems: []string{err.Error()}}
+		default:
+			measurement, after = compare(after, next), next
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (m *Measurement) WriteTable(w io.Writer, color bool, width int) error {
 	switch {
 	case m.Omitted > 0:
 		terminal.Printf(out, "%d more\n", m.Omitted)
-	case len(m.Rows) == 0:
+	case len(m.Rows) == 0 && m.Connectors > 0:
 		fmt.Fprintln(out, "no requests yet")
 	}
 	return out.Flush()

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"os/exec"
 	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
@@ -78,6 +81,16 @@ var _ = Describe("the command top", withEnvoy, func() {
 		Expect(measurement.Connectors).To(Equal(2))
 		Expect(measurement.Rows).To(ConsistOf(HaveField("Gateway", name)))
 		Expect(measurement.Problems).To(ConsistOf(HavePrefix("Gateway " + name + " has no metrics by route.")))
+
+		By("printing one table after the other, until a signal")
+		watch, err := gexec.Start(exec.Command(binary, append([]string{"top", name, "--by", "gateway"}, flags...)...), nil, nil)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(watch.Kill)
+		for range 2 {
+			Eventually(watch.Out).Should(gbytes.Say(`2 connectors, [0-9.]+ requests/s in the last \d+ s\nGATEWAY +REQUESTS/S +ERRORS +P50 +P99\n` + name))
+		}
+		Eventually(watch.Interrupt()).Should(gexec.Exit(0))
+		Expect(watch.Err.Contents()).NotTo(ContainSubstring("interrupted"))
 
 		By("connecting by SPDY, without the permission for WebSocket")
 		update(newObject(rbacAPI, "Role", env.controllerNamespace, user), func(role *unstructured.Unstructured) {
