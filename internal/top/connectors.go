@@ -154,7 +154,7 @@ func (c *Connectors) ofGateway() string {
 	return " for Gateway " + c.gateway.String()
 }
 
-var errLoopback = errors.New("Envoy serves no metrics, because connector.metrics is Loopback in the TunnelConfiguration")
+var errLoopback = errors.New("the Envoy serves no metrics, because connector.metrics is Loopback in the TunnelConfiguration")
 
 // scrape reads the metrics from the Envoy in the pod.
 func (c *Connectors) scrape(ctx context.Context, pod *corev1.Pod) (scrape, error) {
@@ -174,5 +174,5 @@ func (c *Connectors) scrape(ctx context.Context, pod *corev1.Pod) (scrape, error
 	case http.StatusNotFound:
 		return scrape{}, errLoopback
 	}
-	return scrape{}, fmt.Errorf("Envoy responded with %s", response.Status)
+	return scrape{}, fmt.Errorf("the Envoy responded with %s", response.Status)
 }

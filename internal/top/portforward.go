@@ -152,22 +152,22 @@ func (f *forwarder) request(ctx context.Context, connection httpstream.Connectio
 		_ = data.Reset()
 		_ = errorStream.Reset()
 	})
-	close := func() error {
+	end := func() error {
 		stop()
 		err := data.Reset()
 		connection.RemoveStreams(data, errorStream)
 		return err
 	}
 	if err := request.Write(data); err != nil {
-		return nil, errors.Join(err, close())
+		return nil, errors.Join(err, end())
 	}
 	response, err := http.ReadResponse(bufio.NewReader(data), request)
 	if err != nil {
 		reason := readError(errorStream, err)
-		_ = close()
+		_ = end()
 		return nil, errors.Join(ctx.Err(), reason)
 	}
-	response.Body = body{Reader: response.Body, close: close}
+	response.Body = body{Reader: response.Body, close: end}
 	return response, nil
 }
 
