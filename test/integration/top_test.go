@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/top"
 )
 
@@ -104,6 +106,55 @@ var _ = Describe("the command top", withEnvoy, func() {
 		}).Should(Succeed())
 		Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
 		Eventually(requestsSince(ctx, connectors, before)).Should(Equal(map[int]float64{2: 1}))
+	})
+
+	It("counts requests by route and backend", func(ctx SpecContext) {
+		env := newEnvoyEnvironment()
+		update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Connector.Envoy = &v1alpha1.EnvoyProxy{Metrics: &v1alpha1.EnvoyMetrics{
+				By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend}, AllowWorkInProgress: ptr.To(true),
+			}}
+		})
+		env.startWithEnvoy()
+		g, route := env.serveWithEnvoy("*.example.com")
+		Eventually(func() string { return env.tunnelObject(g).Status.Connectors.Summary }).Should(Equal("2/2"))
+		path, _ := env.topUser(ctx, "")
+		connectors := env.connectors(path, g)
+		before, err := connectors.Read(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		uncounted := func(g Gomega) {
+			after, err := connectors.Read(ctx)
+			g.Expect(err).NotTo(HaveOccurred())
+			m := top.Compare(before, after, top.Options{By: top.ByBackend})
+			before = after
+			g.Expect(m.Problems).To(BeEmpty())
+			g.Expect(m.RequestsPerSecond).To(BeZero())
+		}
+		Eventually(uncounted).MustPassRepeatedly(3).Should(Succeed()) // the last requests until here
+		gateway := client.ObjectKeyFromObject(g).String()
+		counts := func(by top.By) func(Gomega) map[string]float64 {
+			return func(g Gomega) map[string]float64 {
+				after, err := connectors.Read(ctx)
+				g.Expect(err).NotTo(HaveOccurred())
+				m := top.Compare(before, after, top.Options{By: by})
+				found := map[string]float64{}
+				for _, row := range m.Rows {
+					g.Expect(row.Gateway).To(Equal(gateway))
+					found[row.Name] = math.Round(row.RequestsPerSecond * m.Seconds)
+				}
+				return found
+			}
+		}
+		for range 9 {
+			Expect(env.visit("shared", "a.example.com", "/")).To(Equal("one"))
+		}
+		for range 4 {
+			Expect(env.visit("shared", "a.b.example.org", "/")).To(Equal("404"))
+		}
+		Eventually(counts(top.ByRoute)).Should(Equal(map[string]float64{"HTTPRoute " + client.ObjectKeyFromObject(route).String(): 9, top.Other: 4}))
+		Expect(counts(top.ByBackend)(NewGomega(Fail))).To(Equal(map[string]float64{env.namespace + "/one:80": 9, top.Other: 4}))
+		Expect(counts(top.ByHostname)(NewGomega(Fail))).To(Equal(map[string]float64{"*.example.com": 9, top.Other: 4}))
+		Expect(counts(top.ByNamespace)(NewGomega(Fail))).To(Equal(map[string]float64{env.namespace: 9, top.Other: 4}))
 	})
 
 	It("names the missing permission", func(ctx SpecContext) {
