@@ -34,7 +34,7 @@ func TestGoldenManifests(t *testing.T) {
 	for _, values := range valueSets(t) {
 		t.Run(filepath.Base(values), func(t *testing.T) {
 			got := render(t, "--values", values)
-			compareGolden(t, strings.TrimSuffix(values, ".values.yaml")+".golden.yaml", withoutDashboard(t, withoutCRD(got)))
+			compareGolden(t, strings.TrimSuffix(values, ".values.yaml")+".golden.yaml", withoutDashboards(t, withoutCRD(got)))
 		})
 	}
 }
@@ -50,12 +50,15 @@ func withoutCRD(manifests string) string {
 	return strings.Join(lines, "---\n")
 }
 
-// withoutDashboard removes the dashboard's content, which
-// TestAlertsAndDashboardAreRenderedVerbatim compares with its file.
-func withoutDashboard(t *testing.T, manifests string) string {
+// withoutDashboards removes the dashboards' content, which
+// TestAlertsAndDashboardsAreRenderedVerbatim compares with its files.
+func withoutDashboards(t *testing.T, manifests string) string {
 	t.Helper()
-	text := strings.TrimSpace(string(chartFile(t, dashboardFile)))
-	return strings.Replace(manifests, strings.ReplaceAll(text, "\n", "\n    "), "(files/dashboard.json)", 1)
+	for _, file := range dashboardFiles {
+		text := strings.TrimSpace(string(chartFile(t, file)))
+		manifests = strings.Replace(manifests, strings.ReplaceAll(text, "\n", "\n    "), "(files/"+file+")", 1)
+	}
+	return manifests
 }
 
 // TestInvalidValuesAreRejected checks that the message for an invalid value names it.
@@ -90,6 +93,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"two images of the connectors":                                   {[]string{"gatewayClass.images.cloudflared=a,tunnelConfiguration.spec.connector.image=b"}, []string{"tunnelConfiguration.spec.connector.image are mutually exclusive"}},
 		"two images of Envoy":                                            {[]string{"gatewayClass.images.envoy=a,tunnelConfiguration.spec.connector.envoy.image=b"}, []string{"tunnelConfiguration.spec.connector.envoy.image are mutually exclusive"}},
 		"a ServiceMonitor without metrics":                               {[]string{"metrics.enabled=false", "metrics.serviceMonitor.enabled=true"}, []string{"requires metrics.enabled"}},
+		"an error ratio above 100 %":                                     {[]string{"metrics.prometheusRule.routeErrorPercent=100"}, []string{"/metrics/prometheusRule/routeErrorPercent"}},
+		"a latency above the largest bucket":                             {[]string{"metrics.prometheusRule.routeLatencyMilliseconds=10000"}, []string{"/metrics/prometheusRule/routeLatencyMilliseconds"}},
 		"alerts without metrics":                                         {[]string{"metrics.enabled=false", "metrics.prometheusRule.enabled=true"}, []string{"metrics.prometheusRule.enabled requires metrics.enabled"}},
 		"profiling without metrics":                                      {[]string{"metrics.enabled=false", "metrics.pprof=true"}, []string{"metrics.pprof requires metrics.enabled"}},
 		"a collector without a port":                                     {[]string{"tracing.endpoint=http://collector"}, []string{"/tracing/endpoint"}},

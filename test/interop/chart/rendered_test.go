@@ -59,7 +59,7 @@ func TestNumbersInNamesStayStrings(t *testing.T) {
 		"--set-string", "gatewayClass.name=7,priorityClassName=1,serviceAccount.name=8,controller.clusterID=9,tunnelConfiguration.name=10",
 		"--set-string", "cloudflare.accountID=11,cloudflare.existingSecret=12,controller.clusterDomain=14,controller.namespaces={456,a}",
 		"--set", "controller.name=example.com/a:,tunnelConfiguration.create=true",
-		"--set", "podLabels.team=on,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
+		"--set", "podLabels.team=on,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
 	for _, o := range all {
 		checkStrings(t, o.id(), map[string]any(o))
 	}
@@ -129,7 +129,7 @@ func TestEveryReleaseNameMakesValidObjectNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := renderRelease(t, test.release, namespace, "--set", test.set,
 				"--set", "controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
-				"--set", "metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
+				"--set", "metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
 			if got := onlyObject(t, all, "Deployment").metadata()["name"]; got != test.want {
 				t.Errorf("the name of the Deployment is %v, want %s", got, test.want)
 			}
