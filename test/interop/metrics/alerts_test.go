@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -18,16 +19,29 @@ import (
 )
 
 const (
-	alertsFile     = "../../../charts/tunnel-gateway/files/alerts.yaml"
-	runbook        = "../../../docs/runbook.md"
-	conditionsPage = "../../../docs/conditions.md"
-	runbookURL     = "https://github.com/tunnel-gateway/tunnel-gateway/blob/main/docs/runbook.md#"
+	alertsFile        = "../../../charts/tunnel-gateway/files/alerts.yaml"
+	trafficAlertsFile = "../../../charts/tunnel-gateway/files/traffic-alerts.yaml"
+	runbook           = "../../../docs/runbook.md"
+	conditionsPage    = "../../../docs/conditions.md"
+	runbookURL        = "https://github.com/tunnel-gateway/tunnel-gateway/blob/main/docs/runbook.md#"
 )
 
-// alerts returns the chart's alerts by name. Prometheus also checks their templates.
+// alerts returns the alerts on the controller's metrics.
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, queryParser, nil)
+	return readAlerts(t, alertsFile)
+}
+
+// trafficAlerts returns the alerts on Envoy's metrics.
+func trafficAlerts(t *testing.T) map[string]rulefmt.Rule {
+	t.Helper()
+	return readAlerts(t, trafficAlertsFile)
+}
+
+// readAlerts returns the chart's alerts by name. Prometheus also checks their templates.
+func readAlerts(t *testing.T, file string) map[string]rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, queryParser, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +68,12 @@ func TestAlertsHaveADescriptionAndARunbookSection(t *testing.T) {
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (\w+)$`).FindAllStringSubmatch(string(page), -1) {
 		sections[strings.ToLower(heading[1])] = true
 	}
-	for name, rule := range alerts(t) {
+	all := alerts(t)
+	for _, rule := range all {
 		checkNames(t, rule.Expr)
+	}
+	maps.Copy(all, trafficAlerts(t))
+	for name, rule := range all {
 		if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 			t.Errorf("alert %s has no severity, summary or description", name)
 		}

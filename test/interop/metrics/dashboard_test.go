@@ -14,7 +14,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 )
 
-const dashboardFile = "../../../charts/tunnel-gateway/files/dashboard.json"
+// The Grafana dashboards for the controller and for the traffic.
+const (
+	dashboardFile        = "../../../charts/tunnel-gateway/files/dashboard.json"
+	trafficDashboardFile = "../../../charts/tunnel-gateway/files/traffic-dashboard.json"
+)
 
 // dashboard contains the Grafana dashboard fields that the tests check.
 type dashboard struct {
@@ -40,9 +44,9 @@ type panel struct {
 	} `json:"targets"`
 }
 
-func loadDashboard(t *testing.T) dashboard {
+func loadDashboard(t *testing.T, file string) dashboard {
 	t.Helper()
-	data, err := os.ReadFile(dashboardFile)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +60,20 @@ func loadDashboard(t *testing.T) dashboard {
 // dashboardVariables replaces the dashboard's variables with values, like Grafana.
 var dashboardVariables = strings.NewReplacer("$__rate_interval", "4m", "$namespace", ".*", "$gateway", ".*")
 
-// TestPanelsHaveUniqueIDsAndDoNotOverlap checks the dashboard's layout.
-func TestPanelsHaveUniqueIDsAndDoNotOverlap(t *testing.T) {
-	d := loadDashboard(t)
+// TestDashboardsHaveTheirOwnPlaces checks the dashboards' layouts, and that both can be in
+// one Grafana.
+func TestDashboardsHaveTheirOwnPlaces(t *testing.T) {
+	controller, traffic := loadDashboard(t, dashboardFile), loadDashboard(t, trafficDashboardFile)
+	if controller.UID == traffic.UID || controller.Title == traffic.Title {
+		t.Errorf("both dashboards have the UID %q or the title %q", controller.UID, controller.Title)
+	}
+	checkLayout(t, controller)
+	checkLayout(t, traffic)
+}
+
+// checkLayout checks that panels have unique IDs and do not overlap.
+func checkLayout(t *testing.T, d dashboard) {
+	t.Helper()
 	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
 		t.Fatalf("uid %q, title %q, %d panels", d.UID, d.Title, len(d.Panels))
 	}
@@ -91,7 +106,7 @@ func (p panel) cells() [][2]int {
 // TestPanelsHaveNamedQueries checks that each panel has queries with unique names.
 // Only rows have no queries.
 func TestPanelsHaveNamedQueries(t *testing.T) {
-	for _, p := range loadDashboard(t).Panels {
+	for _, p := range append(loadDashboard(t, dashboardFile).Panels, loadDashboard(t, trafficDashboardFile).Panels...) {
 		refs := map[string]bool{}
 		for _, target := range p.Targets {
 			if target.Expr == "" || refs[target.RefID] {
@@ -111,7 +126,7 @@ func TestDashboardShowsEveryMetric(t *testing.T) {
 	s := newServer(t)
 	s.advance(20, s.recordAll)
 	used := map[string]bool{}
-	for _, p := range loadDashboard(t).Panels {
+	for _, p := range loadDashboard(t, dashboardFile).Panels {
 		for _, target := range p.Targets {
 			expression := dashboardVariables.Replace(target.Expr)
 			if strings.Contains(expression, "$") {
@@ -155,7 +170,7 @@ func TestDashboardDrawsNoValueTwiceAfterALeaderChange(t *testing.T) {
 func (s *prometheusServer) currentValues(t *testing.T) map[string][]string {
 	t.Helper()
 	values := map[string][]string{}
-	for _, p := range loadDashboard(t).Panels {
+	for _, p := range loadDashboard(t, dashboardFile).Panels {
 		for _, target := range p.Targets {
 			if strings.Contains(target.Expr, "rate(") || strings.Contains(target.Expr, "increase(") {
 				continue
@@ -186,7 +201,7 @@ func TestDashboardShowsTheLatencyOfASinglePush(t *testing.T) {
 	s.advance(5, func() {})
 	s.ObserveChangeToPush(time.Second)
 	s.advance(30, func() {})
-	for _, p := range loadDashboard(t).Panels {
+	for _, p := range loadDashboard(t, dashboardFile).Panels {
 		for _, target := range p.Targets {
 			if strings.Contains(target.Expr, "change_to_push") && !hasFiniteValue(s.query(dashboardVariables.Replace(target.Expr))) {
 				t.Errorf("panel %q has no data: %s", p.Title, target.Expr)
@@ -203,7 +218,7 @@ func TestDashboardVariablesOfferTheGateways(t *testing.T) {
 	s := newServer(t)
 	s.advance(2, s.recordAll)
 	want := map[string]string{"namespace": sharedGateway.Namespace, "gateway": sharedGateway.Name}
-	for _, variable := range loadDashboard(t).Templating.List {
+	for _, variable := range loadDashboard(t, dashboardFile).Templating.List {
 		if variable.Type != "query" {
 			continue
 		}

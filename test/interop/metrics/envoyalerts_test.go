@@ -99,7 +99,7 @@ func (s *prometheusServer) last(b *controllerBed, minutes int) {
 	for range minutes {
 		s.now = s.now.Add(interval)
 		appender := s.db.Appender(s.t.Context())
-		s.addFamilies(appender, releasePods[0], families)
+		s.addFamilies(appender, releasePods[0].target(), families)
 		if err := appender.Commit(); err != nil {
 			s.t.Fatal(err)
 		}

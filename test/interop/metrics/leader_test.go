@@ -28,6 +28,11 @@ const lease = "tunnel-gateway.tunnelgateway.dev"
 // replica is a controller pod and the Lease that it tries to acquire.
 type replica struct{ namespace, pod, lease string }
 
+// target returns the labels that Prometheus adds to the pod's metrics.
+func (r replica) target() map[string]string {
+	return map[string]string{"namespace": r.namespace, "pod": r.pod, "job": "tunnel-gateway"}
+}
+
 // releasePods are those pods in the release whose metrics Prometheus scrapes.
 var releasePods = [2]replica{{"system", "tunnel-gateway-0", lease}, {"system", "tunnel-gateway-1", lease}}
 

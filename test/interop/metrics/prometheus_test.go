@@ -98,16 +98,16 @@ func (s *prometheusServer) addPod(appender storage.Appender, pod replica, regist
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.addFamilies(appender, pod, families)
+	s.addFamilies(appender, pod.target(), families)
 }
 
-// addFamilies stores a pod's metrics that the families contain.
-func (s *prometheusServer) addFamilies(appender storage.Appender, pod replica, families []*dto.MetricFamily) {
+// addFamilies stores the metrics that the families contain, with the target's labels.
+func (s *prometheusServer) addFamilies(appender storage.Appender, target map[string]string, families []*dto.MetricFamily) {
 	s.t.Helper()
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			for suffix, value := range metricValues(metric) {
-				s.add(appender, pod, family.GetName(), suffix, metric, value)
+				s.add(appender, target, family.GetName(), suffix, metric, value)
 			}
 		}
 	}
@@ -117,7 +117,6 @@ func (s *prometheusServer) addFamilies(appender storage.Appender, pod replica, f
 type seriesSuffix struct{ suffix, bound string }
 
 // metricValues returns a metric's values. A histogram has several series.
-
 func metricValues(metric *dto.Metric) map[seriesSuffix]float64 {
 	h := metric.GetHistogram()
 	if h == nil {
@@ -134,9 +133,10 @@ func metricValues(metric *dto.Metric) map[seriesSuffix]float64 {
 	return values
 }
 
-func (s *prometheusServer) add(appender storage.Appender, pod replica, name string, series seriesSuffix, metric *dto.Metric, value float64) {
+func (s *prometheusServer) add(appender storage.Appender, target map[string]string, name string, series seriesSuffix, metric *dto.Metric, value float64) {
 	s.t.Helper()
-	pairs := map[string]string{model.MetricNameLabel: name + series.suffix, "namespace": pod.namespace, "pod": pod.pod, "job": "tunnel-gateway"}
+	pairs := maps.Clone(target)
+	pairs[model.MetricNameLabel] = name + series.suffix
 	for _, label := range metric.GetLabel() {
 		if _, exists := pairs[label.GetName()]; exists {
 			s.t.Fatalf("%s: Prometheus would rename the label %s", name, label.GetName())
