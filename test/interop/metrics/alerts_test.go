@@ -278,6 +278,12 @@ var alertCases = map[string]struct {
 			s.recordEnvoy(2)
 		}
 	}},
+	"more pairs than Envoy counts": {want: []string{"TunnelGatewayEnvoyPairsUncounted"}, record: func(s *prometheusServer) {
+		s.recordUncountedPairs(3)
+	}},
+	"all pairs are counted": {record: func(s *prometheusServer) {
+		s.recordUncountedPairs(0)
+	}},
 	"a certificate of the Envoys is not renewed": {want: []string{"TunnelGatewayEnvoyCertificateExpires"}, record: func(s *prometheusServer) {
 		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true})
 		s.SetCertificateExpiry(startTime.Add(13*24*time.Hour), startTime.Add(365*24*time.Hour))
@@ -349,6 +355,12 @@ func (s *prometheusServer) recordDataPlaneLimit(exceeded bool) {
 	s.SetGateway(sharedGateway, metrics.Gateway{
 		Programmed: true, Connectors: &metrics.Connectors{Desired: 2, Available: 2}, DataPlane: &metrics.DataPlane{LimitExceeded: exceeded},
 	})
+}
+
+// recordUncountedPairs records the metrics for a Gateway with metrics by route.
+func (s *prometheusServer) recordUncountedPairs(n int) {
+	s.recordHealthy()
+	s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, UncountedPairs: &n})
 }
 
 // recordDataPlaneChange records the metrics for a Gateway that changes to Envoy.

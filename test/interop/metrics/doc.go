@@ -3,6 +3,6 @@
 // does not export, or if it returns no data although the metric has a value.
 //
 // One test scrapes a real controller, to which it connects like an Envoy. Others send
-// requests through a real Envoy, and compare the panels and alerts about traffic with them. The
-// controller's own tests cover when it records the other metrics.
+// requests through a real Envoy, and compare the panels and alerts about traffic with
+// them. The controller's own tests cover when it records the other metrics.
 package metrics
