@@ -70,10 +70,10 @@ func alertGroups(t *testing.T, file string, thresholds ...string) []any {
 // TestAlertsWithAThresholdAreRenderedIfItIsSet checks which alerts the PrometheusRule has.
 func TestAlertsWithAThresholdAreRenderedIfItIsSet(t *testing.T) {
 	for set, want := range map[string][]string{
-		"": {"tunnel-gateway", "tunnel-gateway-backends"},
-		"metrics.prometheusRule.routeErrorPercent=0":          {"tunnel-gateway", "tunnel-gateway-backends"},
-		"metrics.prometheusRule.routeErrorPercent=0.5":        {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-route-errors"},
-		"metrics.prometheusRule.routeLatencyMilliseconds=250": {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-route-latency"},
+		"": {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log"},
+		"metrics.prometheusRule.routeErrorPercent=0":          {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log"},
+		"metrics.prometheusRule.routeErrorPercent=0.5":        {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log", "tunnel-gateway-route-errors"},
+		"metrics.prometheusRule.routeLatencyMilliseconds=250": {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log", "tunnel-gateway-route-latency"},
 	} {
 		rule := onlyObject(t, objects(t, render(t, "--set", "metrics.prometheusRule.enabled=true", "--set", set)), "PrometheusRule")
 		var got []string

@@ -75,13 +75,9 @@ func buildTable(t *testing.T, by []v1alpha1.MetricsDimension) *routing.Table {
 	t.Helper()
 	text, err := os.ReadFile("testdata/traffic.yaml")
 	must(t, err)
-	const every = "by: [Route, Backend]"
-	if !strings.Contains(string(text), every) {
-		t.Fatalf("the manifests do not contain %q", every)
-	}
 	dimensions := strings.ReplaceAll(fmt.Sprint(by), " ", ", ")
 	file := filepath.Join(t.TempDir(), "traffic.yaml")
-	must(t, os.WriteFile(file, []byte(strings.Replace(string(text), every, "by: "+dimensions, 1)), 0o600))
+	must(t, os.WriteFile(file, []byte(replaceOnce(t, string(text), "by: [Route, Backend]", "by: "+dimensions)), 0o600))
 	options := gateway.Options{
 		ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 		DataPlanes: routing.DataPlanes{v1alpha1.DataPlaneEnvoy: envoy.Capabilities()},
@@ -220,6 +216,15 @@ func (b *envoyBed) scrape() map[string]*dto.MetricFamily {
 	families, err := parser.TextToMetricFamilies(response.Body)
 	must(b.t, errors.Join(err, response.Body.Close()))
 	return families
+}
+
+// replaceOnce replaces text that must exist once.
+func replaceOnce(t *testing.T, text, old, replacement string) string {
+	t.Helper()
+	if strings.Count(text, old) != 1 {
+		t.Fatalf("%q does not exist once", old)
+	}
+	return strings.Replace(text, old, replacement, 1)
 }
 
 func must(t *testing.T, err error) {

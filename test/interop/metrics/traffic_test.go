@@ -11,6 +11,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -101,7 +102,7 @@ func (s *traffic) run(minutes int) {
 		for i := range s.visits {
 			s.visit(&s.visits[i])
 		}
-		families := s.await()
+		families := append(s.await(), s.droppedLines())
 		s.now = s.now.Add(interval)
 		appender := s.db.Appender(s.envoyBed.t.Context())
 		s.addFamilies(appender, map[string]string{
@@ -192,6 +193,16 @@ func (s *traffic) await() []*dto.MetricFamily {
 			t.Fatalf("Envoy has counted %v, want %v", got, counted)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// droppedLines is a metric that this Envoy does not have, because Envoy gets the limit on
+// the lines of its access log by xDS only. The tests of package xds check its name. Here,
+// every request drops a line.
+func (s *traffic) droppedLines() *dto.MetricFamily {
+	return &dto.MetricFamily{
+		Name:   proto.String("envoy_access_log_process_ratelimit_denied"),
+		Metric: []*dto.Metric{{Counter: &dto.Counter{Value: proto.Float64(float64(s.ended))}}},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -26,7 +27,7 @@ func withThreshold(t *testing.T, rule rulefmt.Rule, threshold string) rulefmt.Ru
 // to a real Envoy fail, and that the alerts end when only other requests are sent.
 func TestTrafficAlertsFire(t *testing.T) {
 	all := trafficAlerts(t)
-	const noBackend, errors, slow = "TunnelGatewayNoHealthyBackend", "TunnelGatewayRouteErrors", "TunnelGatewayRouteSlow"
+	const noBackend, errors, slow, dropped = "TunnelGatewayNoHealthyBackend", "TunnelGatewayRouteErrors", "TunnelGatewayRouteSlow", "TunnelGatewayLogLinesDropped"
 	all["30 % errors"] = withThreshold(t, all[errors], "30")
 	all["25 ms"] = withThreshold(t, all[slow], "25")
 	all[slow] = withThreshold(t, all[slow], "9999")
@@ -36,12 +37,13 @@ func TestTrafficAlertsFire(t *testing.T) {
 		// A fifth of the requests to blog/web exceed the circuit breaker.
 		errors:        {"GRPCRoute blog calls", "HTTPRoute blog web", "HTTPRoute shop failures"},
 		"30 % errors": {"GRPCRoute blog calls", "HTTPRoute shop failures"},
+		dropped:       {""},
 		noBackend:     {"HTTPRoute shop failures shop/without-pods:80"},
 		"25 ms":       {"HTTPRoute shop web"},
 	})
 	s.visits = slices.DeleteFunc(s.visits, func(v visit) bool { return v.fails() || v.slow() })
 	s.run(16)
-	s.wantFiring("no request fails", all, map[string][]string{})
+	s.wantFiring("no request fails", all, map[string][]string{dropped: {""}})
 }
 
 // wantFiring compares the firing alerts, by the routes and backends that they name. A
@@ -54,11 +56,11 @@ func (s *traffic) wantFiring(situation string, all map[string]rulefmt.Rule, want
 		if s.fires(all[name]) {
 			for _, sample := range s.query(all[name].Expr) {
 				key := resultKey(sample.Metric)
-				if len(key) < len("platform shared ") || key[:len("platform shared ")] != "platform shared " {
+				rest, ok := strings.CutPrefix(key, "platform shared")
+				if !ok {
 					t.Errorf("%s: %s does not name the Gateway: %v", situation, name, sample.Metric)
-					continue
 				}
-				got = append(got, key[len("platform shared "):])
+				got = append(got, strings.TrimSpace(rest))
 			}
 		}
 		slices.Sort(got)

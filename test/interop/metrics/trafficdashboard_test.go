@@ -48,6 +48,7 @@ func (s *traffic) totals() map[string]answer {
 		"Requests without a backend A": flag("NR"), "Requests without a backend B": flag("NC"),
 		"Requests without a backend C": one(rate(func(v visit) bool { return v.path == "/missing" || v.path == "/old" })),
 		"Requests ended early A":       flag("DC"), "Requests ended early B": one(0),
+		"Dropped lines A": {values: map[string]float64{"platform shared": all}},
 	}
 }
 
