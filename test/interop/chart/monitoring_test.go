@@ -39,7 +39,8 @@ func chartFile(t *testing.T, name string) []byte {
 // Grafana, which Helm must not evaluate.
 func TestAlertsAndDashboardsAreRenderedVerbatim(t *testing.T) {
 	all := objects(t, render(t, "--values", "testdata/everything.values.yaml"))
-	want := append(alertGroups(t, alertsFile), alertGroups(t, trafficAlertsFile, "5", "2.5", "2500", "500")...)
+	want := append(alertGroups(t, alertsFile, strings.NewReplacer()),
+		alertGroups(t, trafficAlertsFile, strings.NewReplacer("> 5 # threshold", "> 2.5", "> 2500 # threshold", "> 500"))...)
 	if diff := cmp.Diff(map[string]any{"groups": want}, childMap(onlyObject(t, all, "PrometheusRule"), "spec")); diff != "" {
 		t.Errorf("the PrometheusRule differs from the files (-files +rule):\n%s", diff)
 	}
@@ -52,14 +53,10 @@ func TestAlertsAndDashboardsAreRenderedVerbatim(t *testing.T) {
 	}
 }
 
-// alertGroups returns the groups in a file with alerts. thresholds are pairs of a
-// threshold in the file and its replacement.
-func alertGroups(t *testing.T, file string, thresholds ...string) []any {
+// alertGroups returns the groups in a file with alerts, with other thresholds.
+func alertGroups(t *testing.T, file string, thresholds *strings.Replacer) []any {
 	t.Helper()
-	text := string(chartFile(t, file))
-	for i := 0; i < len(thresholds); i += 2 {
-		text = strings.Replace(text, "> "+thresholds[i]+" # threshold", "> "+thresholds[i+1], 1)
-	}
+	text := thresholds.Replace(string(chartFile(t, file)))
 	var parsed struct{ Groups []any }
 	if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
 		t.Fatal(err)
