@@ -128,7 +128,7 @@ const (
 	exportTimeout = 10 * time.Second
 	// maxExports limits the requests to the collector that wait for a response. Envoy drops
 	// the spans above it.
-	maxExports = 128
+	maxExports = 512
 )
 
 // collectorCluster returns the cluster for the collector. Its name contains a hash of its
