@@ -1,9 +1,6 @@
 package envoy
 
 import (
-	"fmt"
-	"net"
-	"strconv"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -56,7 +53,7 @@ func setTracing(m *hcmv3.HttpConnectionManager, t *v1alpha1.Tracing) {
 				ServiceName: "tunnel-gateway",
 				GrpcService: &corev3.GrpcService{
 					TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
-						ClusterName: cluster.Name, Authority: net.JoinHostPort(collector.Host, strconv.Itoa(int(collector.Port))),
+						ClusterName: cluster.Name, Authority: collector.Address(),
 					}},
 					Timeout: durationpb.New(exportTimeout),
 				},
@@ -160,7 +157,7 @@ func collectorCluster(t *v1alpha1.Tracing) *clusterv3.Cluster {
 		cluster.TransportSocket = upstreamTLS(connection{httpOptions: httpOptions{http2: true}, serverName: collector.Host}, nil)
 	}
 	address := socketAddress(collector.Host, uint32(collector.Port))
-	cluster.Name = CollectorPrefix + contentHash(cluster, fmt.Sprintf("%s:%d", collector.Host, collector.Port))
+	cluster.Name = CollectorPrefix + contentHash(cluster, collector.Address())
 	cluster.LoadAssignment = loadAssignment(cluster.Name, address)
 	return cluster
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -21,10 +22,13 @@ type Collector struct {
 	TLS  bool
 }
 
+// Address returns the host and the port.
+func (c Collector) Address() string { return fmt.Sprintf("%s:%d", c.Host, c.Port) }
+
 // ParseCollector parses [v1alpha1.Tracing.Endpoint]. ok is false if it is not valid.
 func ParseCollector(endpoint string) (c Collector, ok bool) {
 	u, err := url.Parse(endpoint)
-	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Path != "" && u.Path != "/" {
+	if err != nil || strings.TrimSuffix(endpoint, "/") != u.Scheme+"://"+u.Host {
 		return Collector{}, false
 	}
 	c = Collector{Host: u.Hostname(), Port: DefaultCollectorPort, TLS: u.Scheme == "https"}

@@ -96,6 +96,7 @@ func (s *sidecar) send(t *testing.T, target string, lines ...string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_ = response.Body.Close()
 	return response.StatusCode
 }
 

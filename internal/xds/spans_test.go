@@ -28,6 +28,7 @@ func TestSpanDescribesTheRequest(t *testing.T) {
 	b := newTracedBed(t)
 	b.apply(t, b.settings(100, v1alpha1.TraceParentIgnored))
 	b.send(t, "/app/cart?token=secret")
+	b.await(t, 1)
 	b.send(t, "/none?token=secret")
 	spans := b.await(t, 2)
 	name := fmt.Sprintf("shop/web:%d", b.backend.ServicePort)
@@ -61,6 +62,16 @@ func TestSpanDescribesTheRequest(t *testing.T) {
 			t.Errorf("span %d: further attributes %v", i, got)
 		}
 	}
+}
+
+// The name of a span is the name of the route.
+func TestSpanIsNamedAfterTheRoute(t *testing.T) {
+	b := newTracedBed(t)
+	b.apply(t, b.settings(100, v1alpha1.TraceParentIgnored))
+	b.send(t, "/app")
+	b.await(t, 1)
+	b.send(t, "/none")
+	spans := b.await(t, 2)
 	for i, want := range []string{"HTTPRoute team/app rule 0", "ingress"} {
 		if spans[i].Name != want || spans[i].Kind != tracev1.Span_SPAN_KIND_SERVER || len(spans[i].Events) > 0 {
 			t.Errorf("the span is %v, want the name %q", spans[i], want)
@@ -88,10 +99,11 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 		lines = append(lines, name+": canary")
 	}
 	targets := []string{"/app?canary", "/app?a=canary&b=%63anary", "/none?canary", "/app;x?canary"}
-	for _, target := range targets {
+	for i, target := range targets {
 		b.send(t, target, lines...)
+		b.await(t, i+1)
 	}
-	if got := attributes(b.await(t, len(targets))[0])["grpc.message"]; got != "no%20permission" {
+	if got := attributes(b.spans()[0])["grpc.message"]; got != "no%20permission" {
 		t.Errorf("grpc.message is %q", got)
 	}
 	b.mu.Lock()

@@ -88,7 +88,7 @@ func TestCollectorIsAway(t *testing.T) {
 		t.Error("no span was dropped")
 	}
 	_ = silent.Close()
-	b.collector.start(t)
+	b.start(t)
 	await(t, "span", func() bool { b.sendOnce(t); return len(b.spans()) > 0 })
 }
 
