@@ -402,6 +402,11 @@ func (in *EnvoyMetrics) DeepCopyInto(out *EnvoyMetrics) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.RequestsInFlight != nil {
+		in, out := &in.RequestsInFlight, &out.RequestsInFlight
+		*out = new(bool)
+		**out = **in
+	}
 	if in.AllowWorkInProgress != nil {
 		in, out := &in.AllowWorkInProgress, &out.AllowWorkInProgress
 		*out = new(bool)

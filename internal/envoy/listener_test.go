@@ -11,6 +11,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
+	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -35,7 +36,7 @@ func checkGoldenListeners(t *testing.T, golden string, listeners []*listenerv3.L
 // byRoute and byBackend are the settings for the metrics by route.
 var (
 	byRoute   = routing.Telemetry{Metrics: &v1alpha1.EnvoyMetrics{By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute}}}
-	byBackend = routing.Telemetry{Metrics: &v1alpha1.EnvoyMetrics{By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend}}}
+	byBackend = routing.Telemetry{Metrics: &v1alpha1.EnvoyMetrics{RequestsInFlight: ptr.To(true), By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend}}}
 )
 
 // Both listeners for requests have the same loggers for the metrics by route, the open one

@@ -21,9 +21,13 @@ func addRouteMetrics(m *hcmv3.HttpConnectionManager, telemetry routing.Telemetry
 		return
 	}
 	s := routeMetrics{scope: metricsScope(telemetry.Metrics), labels: routeLabels(telemetry)}
-	m.AccessLog = append(m.AccessLog,
-		statsLogger("requests", recordsOf(dataaccesslogv3.AccessLogType_DownstreamEnd), &statsv3.Config{StatsScope: s.scope, Counters: s.counters(), Histograms: s.histograms()}),
-		statsLogger("requests-in-flight", recordsOf(dataaccesslogv3.AccessLogType_DownstreamStart), &statsv3.Config{StatsScope: s.scope, Gauges: []*statsv3.Config_Gauge{s.inFlight()}}))
+	m.AccessLog = append(m.AccessLog, statsLogger("requests", recordsOf(dataaccesslogv3.AccessLogType_DownstreamEnd),
+		&statsv3.Config{StatsScope: s.scope, Counters: s.counters(), Histograms: s.histograms()}))
+	if !ptr.Deref(telemetry.Metrics.RequestsInFlight, false) {
+		return
+	}
+	m.AccessLog = append(m.AccessLog, statsLogger("requests-in-flight", recordsOf(dataaccesslogv3.AccessLogType_DownstreamStart),
+		&statsv3.Config{StatsScope: s.scope, Gauges: []*statsv3.Config_Gauge{s.inFlight()}}))
 	m.AccessLogOptions = &hcmv3.HttpConnectionManager_HcmAccessLogOptions{FlushAccessLogOnNewRequest: true}
 }
 

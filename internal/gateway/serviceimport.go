@@ -68,7 +68,7 @@ func (r backendResolver) newImportedBackend(name types.NamespacedName) *imported
 	if object == nil {
 		return &importedBackend{problem: routeProblem(conditions.ReasonBackendNotFound, "ServiceImport %s does not exist", name)}
 	}
-	b := &importedBackend{ports: map[gatewayv1.PortNumber]*multicluster.ServicePort{}}
+	b := &importedBackend{ports: importedPorts(object)}
 	if b.ips, b.problem = r.importIPs(name, object.Spec.IPs); b.problem == nil {
 		b.problem = newSliceProblem(multicluster.KindServiceImport, name, r.importSlices[name], r.isReserved)
 	}
@@ -81,13 +81,19 @@ func (r backendResolver) newImportedBackend(name types.NamespacedName) *imported
 	if len(object.Spec.IPFamilies) > 0 {
 		b.family = object.Spec.IPFamilies[0]
 	}
+	return b
+}
+
+// importedPorts returns the valid TCP ports by number. The first of several counts.
+func importedPorts(object *multicluster.ServiceImport) map[gatewayv1.PortNumber]*multicluster.ServicePort {
+	ports := map[gatewayv1.PortNumber]*multicluster.ServicePort{}
 	for i := range object.Spec.Ports {
 		p := &object.Spec.Ports[i]
-		if (p.Protocol == corev1.ProtocolTCP || p.Protocol == "") && routing.IsPort(p.Port) && b.ports[p.Port] == nil {
-			b.ports[p.Port] = p
+		if (p.Protocol == corev1.ProtocolTCP || p.Protocol == "") && routing.IsPort(p.Port) && ports[p.Port] == nil {
+			ports[p.Port] = p
 		}
 	}
-	return b
+	return ports
 }
 
 // importIPs returns the canonical addresses with the first one's IP version. Envoys need

@@ -26,17 +26,20 @@ func readCertificate(der []byte) *x509.Certificate {
 func isStrict(c *x509.Certificate) bool {
 	return hasParts(c.Raw, func(parts []asn1.RawValue) bool {
 		return len(parts) == 3 && isStrictAlgorithm(parts[1]) // the content, the algorithm and the signature
-	}) && hasParts(c.RawTBSCertificate, func(parts []asn1.RawValue) bool {
-		if len(parts) > 0 && isTagged(parts[0], 0) {
-			parts = parts[1:] // the version
-		}
-		const count = 6 // from the serial number to the key
-		if len(parts) == count+1 && c.Version == 3 && isTagged(parts[count], 3) && hasStrictExtensions(parts[count]) {
-			parts = parts[:count]
-		}
-		return len(parts) == count && isStrictAlgorithm(parts[1]) && isStrictName(parts[2]) && isStrictValidity(parts[3]) &&
-			isStrictName(parts[4]) && isStrictKey(parts[5])
-	})
+	}) && hasParts(c.RawTBSCertificate, func(parts []asn1.RawValue) bool { return isStrictContent(parts, c.Version) })
+}
+
+// isStrictContent checks what a certificate's signature covers.
+func isStrictContent(parts []asn1.RawValue, version int) bool {
+	if len(parts) > 0 && isTagged(parts[0], 0) {
+		parts = parts[1:] // the version
+	}
+	const count = 6 // from the serial number to the key
+	if len(parts) == count+1 && version == 3 && isTagged(parts[count], 3) && hasStrictExtensions(parts[count]) {
+		parts = parts[:count]
+	}
+	return len(parts) == count && isStrictAlgorithm(parts[1]) && isStrictName(parts[2]) && isStrictValidity(parts[3]) &&
+		isStrictName(parts[4]) && isStrictKey(parts[5])
 }
 
 // hasParts reports whether an element contains only elements that pass the check.

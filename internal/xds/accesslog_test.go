@@ -45,8 +45,8 @@ func (s *sidecar) lines(t *testing.T) []line {
 	return all
 }
 
-// raw sends the bytes on a connection of its own, and returns the response's status.
-func raw(t *testing.T, address, request string) int {
+// raw sends the bytes on a connection of its own, and reads the response.
+func raw(t *testing.T, address, request string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -62,7 +62,6 @@ func raw(t *testing.T, address, request string) int {
 	}
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
-	return response.StatusCode
 }
 
 // logged returns a publication with an access log. Both listeners serve the hostname.

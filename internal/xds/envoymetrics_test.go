@@ -23,7 +23,7 @@ import (
 
 // countedBy returns the settings for metrics.
 func countedBy(maxPairs int32, by ...v1alpha1.MetricsDimension) routing.Telemetry {
-	return routing.Telemetry{Metrics: &v1alpha1.EnvoyMetrics{By: by, MaxPairs: &maxPairs, AllowWorkInProgress: ptr.To(true)}}
+	return routing.Telemetry{Metrics: &v1alpha1.EnvoyMetrics{By: by, MaxPairs: &maxPairs, RequestsInFlight: ptr.To(true), AllowWorkInProgress: ptr.To(true)}}
 }
 
 // countedTable returns a table with one route and one hostname for each number, all of

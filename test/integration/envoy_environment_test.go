@@ -52,6 +52,11 @@ func xdsAddressOf(number int) string { return fmt.Sprintf("127.0.0.%d:18000", nu
 // envoyImageOf returns the image for Envoys that connect to an environment's controllers.
 func envoyImageOf(number int) string { return fmt.Sprintf("docker.io/test/envoy-%d", number) }
 
+// meteredEnvoyImage is for Envoys whose listeners have the metrics by route and backend.
+// The others have listeners without any, because an Envoy here cannot get listeners from
+// the controller.
+const meteredEnvoyImage = "docker.io/test/envoy-metered"
+
 // maxProgramSize limits the expressions in Envoys with an image from [envoyImageOf].
 // These Envoys therefore reject a configuration that the controller considers valid.
 const maxProgramSize = 500
@@ -148,6 +153,7 @@ var startBed = sync.OnceValue(func() *bed {
 			Environment: []string{"TUNNEL_EDGE=" + edge.URL}, Ports: map[int32]string{2000: "METRICS_PORT"},
 		},
 		"docker.io/envoyproxy/envoy": envoyImage(xdsAddress),
+		meteredEnvoyImage:            envoyImage(xdsAddress, `SETTINGS={"metrics":{"by":["Route","Backend"]}}`),
 	}
 	for number := range concurrentEnvironments {
 		images[envoyImageOf(number)] = envoyImage(xdsAddressOf(number), fmt.Sprintf("MAX_PROGRAM_SIZE=%d", maxProgramSize))

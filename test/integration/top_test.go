@@ -111,7 +111,7 @@ var _ = Describe("the command top", withEnvoy, func() {
 	It("counts requests by route and backend", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
-			c.Spec.Connector.Envoy = &v1alpha1.EnvoyProxy{Metrics: &v1alpha1.EnvoyMetrics{
+			c.Spec.Connector.Envoy = &v1alpha1.EnvoyProxy{Image: ptr.To(meteredEnvoyImage), Metrics: &v1alpha1.EnvoyMetrics{
 				By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend}, AllowWorkInProgress: ptr.To(true),
 			}}
 		})

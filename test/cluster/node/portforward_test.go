@@ -48,7 +48,7 @@ func forward(t *testing.T, dialer httpstream.Dialer, port int) string {
 	}
 	t.Cleanup(func() {
 		close(stop)
-		_ = <-done // an error, if a connection has failed
+		<-done // an error, if a connection has failed
 	})
 	ports, err := forwarder.GetPorts()
 	if err != nil {
