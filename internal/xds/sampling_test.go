@@ -42,7 +42,7 @@ func TestSampledRequestsHaveOneSpan(t *testing.T) {
 			got = append(got, hex.EncodeToString(span.SpanId))
 		}
 		if slices.Sort(got); !slices.Equal(got, sampled) {
-			t.Errorf("%d%%: the IDs of the spans differ from the ones that the backend got", test.percent)
+			t.Errorf("%d%%: the IDs of the spans differ from the backend's", test.percent)
 		}
 	}
 }
