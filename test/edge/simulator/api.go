@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -20,6 +21,7 @@ const (
 	codeHasRoutes        = 1023
 	codeBadConfiguration = 1056
 	codeNoRoute          = 7003
+	codeUnauthorized     = 9109
 	codeAuthentication   = 10000
 )
 
@@ -50,6 +52,7 @@ type resultInfo struct {
 	PerPage    int `json:"per_page"`
 	Count      int `json:"count"`
 	TotalCount int `json:"total_count"`
+	TotalPages int `json:"total_pages"`
 }
 
 func success(result any) response {
@@ -69,8 +72,7 @@ func (s *Server) routes() http.Handler {
 		tunnels = basePath + "/accounts/{account}/cfd_tunnel"
 		tunnel  = tunnels + "/{tunnel}"
 	)
-	mux := http.NewServeMux()
-	for pattern, call := range map[string]endpoint{
+	endpoints := map[string]endpoint{
 		"POST " + tunnels:                                  s.authorized(s.createTunnel),
 		"GET " + tunnels:                                   s.authorized(s.listTunnels),
 		"GET " + tunnel:                                    s.authorized(s.anyTunnelEndpoint(s.getTunnel)),
@@ -84,7 +86,11 @@ func (s *Server) routes() http.Handler {
 		"GET " + basePath + "/user/tokens/verify":          s.verifyToken,
 		"GET " + basePath + "/accounts/{id}/tokens/verify": s.verifyToken,
 		"/": noRoute,
-	} {
+	}
+	maps.Copy(endpoints, s.zoneEndpoints())
+	maps.Copy(endpoints, s.recordEndpoints())
+	mux := http.NewServeMux()
+	for pattern, call := range endpoints {
 		mux.Handle(pattern, s.handler(call))
 	}
 	return mux
@@ -141,25 +147,21 @@ func noRoute(r *http.Request) response {
 	return failure(http.StatusNotFound, codeNoRoute, "Could not route to "+r.URL.Path)
 }
 
-// authorized rejects an invalid token, and accounts other than the configured
-// account.
+// authorized rejects an invalid token, a token without permission for tunnels, and accounts
+// other than the configured account.
 func (s *Server) authorized(call endpoint) endpoint {
 	return func(r *http.Request) response {
 		if !s.acceptsToken(r) {
 			return failure(http.StatusUnauthorized, codeAuthentication, "Authentication error")
+		}
+		if !s.permitsTunnels(r) {
+			return authenticationError()
 		}
 		if only := s.options.AccountID; only != "" && r.PathValue("account") != only {
 			return failure(http.StatusForbidden, codeAuthentication, "Authentication error")
 		}
 		return call(r)
 	}
-}
-
-func (s *Server) acceptsToken(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return ok && token != "" && (s.token == "" || s.token == token)
 }
 
 func (s *Server) verifyToken(r *http.Request) response {

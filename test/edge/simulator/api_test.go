@@ -152,7 +152,7 @@ func TestListReportsItsPageAndTotals(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"page": 2, "per_page": 2, "count": 1, "total_count": 3}
+	want := map[string]int{"page": 2, "per_page": 2, "count": 1, "total_count": 3, "total_pages": 2}
 	if diff := cmp.Diff(want, body.ResultInfo); diff != "" {
 		t.Errorf("result_info (-want +got):\n%s", diff)
 	}

@@ -1,6 +1,7 @@
-// Package simulator simulates Cloudflare: the tunnel endpoints in the v4 API, the edge
-// that connectors connect to, and each tunnel's data path. The data path serves requests
-// by the stored configuration, as cloudflared does.
+// Package simulator simulates Cloudflare: the tunnel and zone endpoints in the v4 API, the
+// edge that connectors connect to, and each tunnel's data path. The data path serves requests
+// by the stored configuration, as cloudflared does. The records in [Options.Zones] decide
+// which tunnel serves a hostname.
 //
 // There is no login for Cloudflare Access. A visitor sends the team and the audience that
 // it is logged in to in the header Cf-Access-Token, as "<team>/<audience>". The simulator
@@ -23,6 +24,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
 // statusNoTunnel is what Cloudflare returns for a hostname whose tunnel does not exist or
@@ -50,6 +53,9 @@ type Options struct {
 	// Token is the API token that the API accepts. If it is empty, the API accepts
 	// any bearer token.
 	Token string
+	// Zones are the zones in the API, and those in which [Server.Visitors] looks hostnames up.
+	// Nil means no zones.
+	Zones *zones.Database
 	// AcceptInvalid makes the API store configurations that the connector rejects.
 	// The connector then keeps its previous configuration.
 	AcceptInvalid bool
@@ -92,7 +98,8 @@ type Server struct {
 
 	mu        sync.Mutex
 	token     string
-	tunnels   []*tunnel // in creation order, including deleted tunnels
+	grants    map[string][]Grant // by token; see Restrict
+	tunnels   []*tunnel          // in creation order, including deleted tunnels
 	faults    []*Fault
 	requests  []*Request
 	listeners []*http.Server
@@ -107,6 +114,9 @@ func New(o Options) *Server {
 	}
 	if o.Lag == nil {
 		o.Lag = func() Lag { return Lag{} }
+	}
+	if o.Zones == nil {
+		o.Zones = zones.New(zones.Options{})
 	}
 	if o.PendingReconnect == 0 {
 		o.PendingReconnect = defaultPendingReconnect

@@ -1,0 +1,78 @@
+package simulator
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Permission is a permission of an API token, with the name in Cloudflare's dashboard.
+type Permission string
+
+// Values of [Permission]. A permission to edit includes the permission to read.
+const (
+	TunnelEdit Permission = "Cloudflare Tunnel Edit"
+	ZoneRead   Permission = "Zone Read"
+	DNSRead    Permission = "DNS Read"
+	DNSEdit    Permission = "DNS Edit"
+	SSLRead    Permission = "SSL and Certificates Read"
+)
+
+// Grant gives a token permissions.
+type Grant struct {
+	// Zones are the IDs of the zones that the permissions apply to. Nil means all zones.
+	// TunnelEdit applies to accounts, and ignores the zones.
+	Zones       []string
+	Permissions []Permission
+}
+
+// Restrict makes the API accept the token, with these permissions only. It replaces the
+// token's previous grants. A token that was never restricted has all permissions.
+func (s *Server) Restrict(token string, grants ...Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.grants == nil {
+		s.grants = map[string][]Grant{}
+	}
+	s.grants[token] = grants
+}
+
+// bearer returns the request's token, or an empty string.
+func bearer(r *http.Request) string {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return ""
+	}
+	return token
+}
+
+// acceptsToken reports whether the API accepts the request's token, whatever its
+// permissions.
+func (s *Server) acceptsToken(r *http.Request) bool {
+	token := bearer(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, restricted := s.grants[token]
+	return token != "" && (restricted || s.token == "" || s.token == token)
+}
+
+// permits reports whether the request's token has one of the permissions for the zone.
+func (s *Server) permits(r *http.Request, zone string, permissions ...Permission) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	grants, restricted := s.grants[bearer(r)]
+	return !restricted || slices.ContainsFunc(grants, func(g Grant) bool {
+		return g.includesZone(zone) &&
+			slices.ContainsFunc(permissions, func(p Permission) bool { return slices.Contains(g.Permissions, p) })
+	})
+}
+
+// permitsTunnels reports whether the request's token can read and change tunnels.
+func (s *Server) permitsTunnels(r *http.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	grants, restricted := s.grants[bearer(r)]
+	return !restricted || slices.ContainsFunc(grants, func(g Grant) bool { return slices.Contains(g.Permissions, TunnelEdit) })
+}
+
+func (g Grant) includesZone(id string) bool { return g.Zones == nil || slices.Contains(g.Zones, id) }
