@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -25,12 +24,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// environment is a simulated DNS API and two namespaces. The platform team's namespace
+// environment is zones in the simulator and two namespaces. The platform team's namespace
 // contains the Gateway "shared". The other team's namespace contains ListenerSets and
 // routes.
 type environment struct {
-	dns        *dnsAPI
-	apiURL     string
+	dns        *environmentZones
+	zoneNames  []string
+	token      string // external-dns's API token
 	platform   string // the platform team's namespace
 	team       string // the other team's namespace
 	zone       string // the first zone's name
@@ -68,18 +68,16 @@ spec: {ports: [{name: http, port: 80}, {name: grpc, port: 443, appProtocol: http
 func newEnvironment() *environment {
 	id := "env" + rand.String(6)
 	e := &environment{platform: id + "-platform", team: id + "-team", zone: id + ".example"}
-	e.startDNSAPI(e.zone)
+	e.addZones(e.zone)
 	e.apply(environmentManifest)
 	return e
 }
 
-// startDNSAPI starts a DNS API with the zones. external-dns gets the sample's
-// permissions.
-func (e *environment) startDNSAPI(zones ...string) {
-	e.dns, e.kubeconfig = newDNSAPI(zones...), kubeconfig
-	server := httptest.NewServer(e.dns)
-	DeferCleanup(server.Close)
-	e.apiURL = server.URL + "/client/v4"
+// addZones adds the environment's zones. external-dns gets the sample's permissions in the
+// cluster.
+func (e *environment) addZones(names ...string) {
+	e.token = "token-" + names[0]
+	e.dns, e.zoneNames, e.kubeconfig = addZones(e.token, names...), names, kubeconfig
 }
 
 // expand replaces the placeholders PLATFORM, TEAM and ZONE.
@@ -173,7 +171,7 @@ func (e *environment) runOnce(changes ...string) (string, error) {
 func (e *environment) command(log io.Writer, changes ...string) *exec.Cmd {
 	GinkgoHelper()
 	command := exec.Command(binary, e.externalDNSArguments(changes...)...)
-	command.Env = append(os.Environ(), "CF_API_TOKEN="+dnsToken, "CLOUDFLARE_BASE_URL="+e.apiURL)
+	command.Env = append(os.Environ(), "CF_API_TOKEN="+e.token, "CLOUDFLARE_BASE_URL="+apiURL)
 	command.Stdout, command.Stderr = log, log
 	return command
 }
@@ -185,7 +183,7 @@ func (e *environment) externalDNSArguments(changes ...string) []string {
 	arguments := slices.DeleteFunc(slices.Clone(sampleArguments), func(a string) bool {
 		return strings.HasPrefix(a, "--domain-filter=")
 	})
-	for _, zone := range e.dns.zones {
+	for _, zone := range e.zoneNames {
 		arguments = append(arguments, "--domain-filter="+zone)
 	}
 	for _, change := range changes {

@@ -34,7 +34,7 @@ const ingressSource = "--source=ingress"
 var _ = Describe("the migration from Ingress", func() {
 	It("moves each record to the tunnel and back in one request", func(ctx SpecContext) {
 		e := &environment{platform: "platform"}
-		e.startDNSAPI("foo.com", "bar.com")
+		e.addZones("foo.com", "bar.com")
 		e.apply(ingressPermissions)
 		applySamples("migration/00-existing.yaml")
 		applySamples("migration/before/*.yaml")

@@ -11,7 +11,7 @@ import (
 // newSampleEnvironment creates an environment for the samples, whose names are fixed.
 func newSampleEnvironment() *environment {
 	e := &environment{platform: "platform", zone: "example.com"}
-	e.startDNSAPI(e.zone)
+	e.addZones(e.zone)
 	return e
 }
 

@@ -84,12 +84,12 @@ func (e *environment) tunnelTarget(gateway string) string {
 	return e.tunnelID(gateway) + ".cfargotunnel.com"
 }
 
-// responseCode sends a request for the hostname through the shared Gateway's tunnel and
-// returns the status code.
+// responseCode sends a visitor's request for the hostname, which its record leads to a
+// tunnel, and returns the status code.
 func (e *environment) responseCode(hostname string) int {
 	GinkgoHelper()
 	recorder := httptest.NewRecorder()
-	edge.Tunnel(e.tunnelID("shared")).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+e.expand(hostname)+"/", http.NoBody))
+	edge.Visitors().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+e.expand(hostname)+"/", http.NoBody))
 	return recorder.Code
 }
 

@@ -27,12 +27,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
 const (
-	root     = "../../.."
-	samples  = root + "/config/samples"
-	dnsToken = "dns-token"
+	root    = "../../.."
+	samples = root + "/config/samples"
+	// accountID is the account of the tunnels and the zones.
+	accountID = "0123456789abcdef0123456789abcdef"
 	// clusterID is the prefix in tunnel names.
 	clusterID = "interop"
 )
@@ -41,6 +43,10 @@ var (
 	config *rest.Config
 	kube   client.Client
 	edge   *simulator.Server
+	// database contains the zones in the simulator.
+	database *zones.Database
+	// apiURL is the URL of the simulated API.
+	apiURL string
 	// binary is the path to external-dns.
 	binary string
 	// kubeconfig is the path to a kubeconfig for the sample's ServiceAccount.
@@ -90,11 +96,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // startController starts the controller with a simulated Cloudflare.
 func startController(path, kubeconfig string) {
 	GinkgoHelper()
-	edge = simulator.New(simulator.Options{})
+	database = zones.New(zones.Options{})
+	edge = simulator.New(simulator.Options{Zones: database, AccountID: accountID})
 	server := httptest.NewServer(edge.API())
 	DeferCleanup(server.Close)
+	apiURL = server.URL + "/client/v4"
 	p, err := controllerproc.Start(controllerproc.Options{
-		Binary: path, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: server.URL + "/client/v4", Output: GinkgoWriter,
+		Binary: path, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: apiURL,
+		AccountID: accountID, Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.Stop)
