@@ -37,6 +37,7 @@ type demo struct {
 	control    *cluster.Cluster
 	client     client.Client
 	node       *node.Node
+	zone       zone
 	edge       *simulator.Server
 	api        string // the simulated API's URL
 	controller *controllerproc.Process
@@ -122,18 +123,20 @@ func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
 	return nil
 }
 
-// startEdge starts the simulator. It serves the tunnels, the edge for connectors, and the
-// API on a free port.
+// startEdge starts the simulator. It serves the hostnames in the zone, the edge for
+// connectors, and the API on a free port.
 func (d *demo) startEdge(tunnels, connectors net.Listener) error {
+	d.zone = newZone()
 	d.edge = simulator.New(simulator.Options{
 		Dial: d.backends.dial, DialConnector: d.dialConnector, AccountID: accountID, Token: apiToken,
+		Zones: d.zone.database, OnCreate: d.zone.lead,
 	})
 	api, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	d.api = "http://" + api.Addr().String() + "/client/v4"
-	for listener, handler := range map[net.Listener]http.Handler{tunnels: hosts{d.edge}, connectors: d.edge.Edge(), api: d.edge.API()} {
+	for listener, handler := range map[net.Listener]http.Handler{tunnels: d.edge.Visitors(), connectors: d.edge.Edge(), api: d.edge.API()} {
 		protocols := &http.Protocols{}
 		protocols.SetHTTP1(true)
 		protocols.SetUnencryptedHTTP2(true)

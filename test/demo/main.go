@@ -106,6 +106,7 @@ func (d *demo) check(ctx context.Context) error {
 	if err := d.printDataPlanes(ctx); err != nil {
 		return err
 	}
+	d.zone.print()
 	if err := checkRequests(ctx, d.address()); err != nil {
 		return err
 	}
@@ -134,14 +135,19 @@ The tunnels are served on %[1]s until you press Ctrl-C. Try in another terminal:
   kubectl edit httproute -n shop shop           # change the weights
 `, d.address(), envoyHostname)
 	}
-	fmt.Printf(`  export CLOUDFLARE_BASE_URL=%s CLOUDFLARE_ACCOUNT_ID=%s CLOUDFLARE_API_TOKEN=%s
+	fmt.Printf(`  export CLOUDFLARE_BASE_URL=%[1]s CLOUDFLARE_ACCOUNT_ID=%[2]s CLOUDFLARE_API_TOKEN=%[3]s
   bin/tunnel-gateway plan --diff                # show what the next push would change
+
+Another Gateway's hostnames need a record that leads to its tunnel:
+
+  curl $CLOUDFLARE_BASE_URL/zones/%[5]s/dns_records -H "Authorization: Bearer $CLOUDFLARE_API_TOKEN" \
+    -d '{"type": "CNAME", "name": "new.%[6]s", "content": "TUNNEL_ID.cfargotunnel.com", "proxied": true}'
 
 The controllers of Kubernetes do not run: a deleted namespace stays Terminating, and the pods of a changed
 Deployment stay.
 
-The controller's log is in %s.
-`, d.api, accountID, apiToken, d.log())
+The controller's log is in %[4]s.
+`, d.api, accountID, apiToken, d.log(), d.zone.id, zoneName)
 }
 
 func (d *demo) address() string { return "http://127.0.0.1:" + d.port }
