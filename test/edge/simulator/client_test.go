@@ -206,6 +206,6 @@ func wantJSON(t *testing.T, got json.RawMessage, want string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(wantValue, gotValue); diff != "" {
-		t.Errorf("configuration (-want +got):\n%s", diff)
+		t.Errorf("JSON (-want +got):\n%s", diff)
 	}
 }

@@ -46,8 +46,8 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// acceptsToken reports whether the API accepts the request's token, whatever its
-// permissions.
+// acceptsToken reports whether the API accepts the request's token. It does not
+// check the token's permissions.
 func (s *Server) acceptsToken(r *http.Request) bool {
 	token := bearer(r)
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package simulator_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -64,6 +65,26 @@ func recordNames(t *testing.T, c client, zone string, params dns.RecordListParam
 	return collect(t, c.DNS.Records.ListAutoPaging(t.Context(), params), describe)
 }
 
+// withoutFields returns a JSON object without some fields, which must not be empty.
+func withoutFields(t *testing.T, object string, names ...string) json.RawMessage {
+	t.Helper()
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(object), &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if value := string(fields[name]); value == "" || value == `""` || value == "null" {
+			t.Errorf("%s is %q in %s", name, value, object)
+		}
+		delete(fields, name)
+	}
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rest
+}
+
 func TestCreatedRecordIsComplete(t *testing.T) {
 	c, zone := newExampleZone(t)
 	created := createRecord(t, c, zone,
@@ -72,17 +93,22 @@ func TestCreatedRecordIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.JSON.RawJSON() != created.JSON.RawJSON() {
+	if got.JSON.RawJSON() != created.JSON.RawJSON() || !got.ModifiedOn.Equal(got.CreatedOn) || len(got.ID) != 32 {
 		t.Errorf("read %s, created %s", got.JSON.RawJSON(), created.JSON.RawJSON())
 	}
-	if describe(*got) != "www.example.com CNAME target.example.net" || !got.Proxied || !got.Proxiable || got.TTL != 1 || got.Comment != "mine" ||
-		fmt.Sprint(got.Tags) != "[a:b]" || len(got.ID) != 32 || got.CreatedOn.IsZero() || !got.ModifiedOn.Equal(got.CreatedOn) {
-		t.Errorf("record %s", got.JSON.RawJSON())
-	}
-	plain := createRecord(t, c, zone, `{"name":"plain","type":"TXT","content":"words"}`)
-	if describe(*plain) != `plain.example.com TXT "words"` || plain.Proxied || plain.Proxiable || plain.TTL != 1 || plain.JSON.Comment.Raw() != "null" {
-		t.Errorf("record %s", plain.JSON.RawJSON())
-	}
+	volatile := []string{"id", "created_on", "modified_on"}
+	wantJSON(t, withoutFields(t, got.JSON.RawJSON(), volatile...),
+		`{"name":"www.example.com","type":"CNAME","content":"target.example.net","proxiable":true,"proxied":true,"ttl":1,`+
+			`"comment":"mine","tags":["a:b"],"settings":{},"meta":{}}`)
+
+	mail := createRecord(t, c, zone, `{"name":"@","type":"MX","content":"mail.example.net","priority":10,"ttl":300}`)
+	wantJSON(t, withoutFields(t, mail.JSON.RawJSON(), volatile...),
+		`{"name":"example.com","type":"MX","content":"mail.example.net","priority":10,"proxiable":false,"proxied":false,"ttl":300,`+
+			`"comment":null,"tags":[],"settings":{},"meta":{}}`)
+	text := createRecord(t, c, zone, `{"name":"text","type":"TXT","content":"words","priority":0}`)
+	wantJSON(t, withoutFields(t, text.JSON.RawJSON(), volatile...),
+		`{"name":"text.example.com","type":"TXT","content":"\"words\"","proxiable":false,"proxied":false,"ttl":1,`+
+			`"comment":null,"tags":[],"settings":{},"meta":{}}`)
 }
 
 func TestNamesAreCompleted(t *testing.T) {
@@ -232,43 +258,51 @@ func TestPutReplacesAndPatchMerges(t *testing.T) {
 	c, zone := newExampleZone(t)
 	ctx := t.Context()
 	created := createRecord(t, c, zone, `{"name":"www","type":"CNAME","content":"example.net","proxied":true,"comment":"mine"}`)
-	createRecord(t, c, zone, `{"name":"taken","type":"A","content":"192.0.2.1"}`)
 
 	patched, err := patch(ctx, c, zone, created.ID, `{"content":"example.org"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if describe(*patched) != "www.example.com CNAME example.org" || !patched.Proxied || patched.Comment != "mine" ||
-		!patched.CreatedOn.Equal(created.CreatedOn) || !patched.ModifiedOn.After(created.ModifiedOn) {
-		t.Errorf("patched %s", patched.JSON.RawJSON())
+	wantJSON(t, withoutFields(t, patched.JSON.RawJSON(), "modified_on"),
+		strings.Replace(string(withoutFields(t, created.JSON.RawJSON(), "modified_on")), "example.net", "example.org", 1))
+	if !patched.ModifiedOn.After(created.ModifiedOn) {
+		t.Errorf("modified on %s, created on %s", patched.ModifiedOn, created.CreatedOn)
 	}
-	replaced, err := put(ctx, c, zone, created.ID, `{"name":"www","type":"CNAME","content":"example.edu"}`)
+	const body = `{"name":"www","type":"CNAME","content":"example.edu"}`
+	replaced, err := put(ctx, c, zone, created.ID, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if replaced.ID != created.ID || describe(*replaced) != "www.example.com CNAME example.edu" || replaced.Proxied || replaced.Comment != "" {
-		t.Errorf("replaced %s", replaced.JSON.RawJSON())
-	}
-	if same, err := put(ctx, c, zone, created.ID, `{"name":"www","type":"CNAME","content":"example.edu"}`); err != nil || !same.ModifiedOn.Equal(replaced.ModifiedOn) {
+	wantJSON(t, withoutFields(t, replaced.JSON.RawJSON(), "created_on", "modified_on"),
+		`{"id":"`+created.ID+`","name":"www.example.com","type":"CNAME","content":"example.edu","proxiable":true,"proxied":false,"ttl":1,`+
+			`"comment":null,"tags":[],"settings":{},"meta":{}}`)
+	if same, err := put(ctx, c, zone, created.ID, body); err != nil || !same.ModifiedOn.Equal(replaced.ModifiedOn) {
 		t.Errorf("an equal record: %v, %v", same, err)
 	}
-	_, err = patch(ctx, c, zone, created.ID, `{"name":"taken"}`)
-	wantError(t, err, http.StatusBadRequest, 81053)
-	_, err = put(ctx, c, zone, created.ID, `{"type":"CNAME","content":"example.edu"}`)
-	wantError(t, err, http.StatusBadRequest, 9000)
 	if changed, err := put(ctx, c, zone, created.ID, `{"name":"www","type":"A","content":"192.0.2.1"}`); err != nil || changed.Type != "A" {
 		t.Errorf("another type: %v, %v", changed, err)
 	}
+}
 
-	if err := deleteRecord(ctx, c, zone, created.ID); err != nil {
+func TestChangesOfOneRecordAreChecked(t *testing.T) {
+	c, zone := newExampleZone(t)
+	ctx := t.Context()
+	createRecord(t, c, zone, `{"name":"taken","type":"A","content":"192.0.2.1"}`)
+	id := createRecord(t, c, zone, `{"name":"www","type":"CNAME","content":"example.net"}`).ID
+	_, err := patch(ctx, c, zone, id, `{"name":"taken"}`)
+	wantError(t, err, http.StatusBadRequest, 81053)
+	_, err = put(ctx, c, zone, id, `{"type":"CNAME","content":"example.edu"}`)
+	wantError(t, err, http.StatusBadRequest, 9000)
+
+	if err := deleteRecord(ctx, c, zone, id); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, deleteRecord(ctx, c, zone, created.ID), http.StatusNotFound, 81044)
-	_, err = put(ctx, c, zone, created.ID, `{"name":"www","type":"A","content":"192.0.2.1"}`)
+	wantError(t, deleteRecord(ctx, c, zone, id), http.StatusNotFound, 81044)
+	_, err = put(ctx, c, zone, id, `{"name":"www","type":"A","content":"192.0.2.1"}`)
 	wantError(t, err, http.StatusNotFound, 81044)
-	_, err = patch(ctx, c, zone, created.ID, `{}`)
+	_, err = patch(ctx, c, zone, id, `{}`)
 	wantError(t, err, http.StatusNotFound, 81044)
-	_, err = c.DNS.Records.Get(ctx, created.ID, dns.RecordGetParams{ZoneID: cloudflare.F(zone)})
+	_, err = c.DNS.Records.Get(ctx, id, dns.RecordGetParams{ZoneID: cloudflare.F(zone)})
 	wantError(t, err, http.StatusNotFound, 81044)
 }
 

@@ -36,7 +36,7 @@ func TestVisitorsReachTheTunnelOfTheirRecord(t *testing.T) {
 	s, _, c := newZoneAPI(t,
 		zones.Zone{ID: "example", Name: "example.com", Account: account},
 		zones.Zone{ID: "second", Name: "example.net", Account: account},
-		zones.Zone{ID: "foreign", Name: "example.org", Account: "other"},
+		zones.Zone{ID: "external", Name: "example.org", Account: "other"},
 		zones.Zone{ID: "pending", Name: "example.edu", Account: account, Status: zones.Pending},
 	)
 	one := newTunnelWithStatus(t, s, c, "one", "201") + ".cfargotunnel.com"
@@ -57,7 +57,7 @@ func TestVisitorsReachTheTunnelOfTheirRecord(t *testing.T) {
 	add("example", "gray-chain", "two.example.net", "false")
 	add("example", "cross", "two.example.org", "true")
 	add("second", "two", two, "true")
-	add("foreign", "two", two, "true")
+	add("external", "two", two, "true")
 	add("pending", "www", one, "true")
 	createRecord(t, c, "example", `{"name":"text","type":"TXT","content":"words"}`)
 	createRecord(t, c, "example", `{"name":"sub","type":"NS","content":"ns1.example.gov"}`)

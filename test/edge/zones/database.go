@@ -3,8 +3,8 @@
 // simulator serves one.
 //
 // The rules come from Cloudflare's documentation and from error messages in public issues.
-// A comment at a rule names its source if the documentation does not state the rule, and
-// says so if it is uncertain.
+// A comment names a rule's source if the documentation does not state the rule, and says
+// so if it is uncertain.
 //
 // The tests compare the product with this package, so it shares no code with the product.
 package zones

@@ -7,8 +7,8 @@ import (
 
 // Codes of the API's errors about records.
 const (
-	CodeInvalidRecord = 1004  // "DNS Validation Error": whatever has no code of its own
-	CodeInvalidName   = 9000  // external issues: timothymiller/cloudflare-ddns#91
+	CodeInvalidRecord = 1004  // "DNS Validation Error": used where no code is known
+	CodeInvalidName   = 9000  // timothymiller/cloudflare-ddns#91
 	CodeNotProxiable  = 9004  // hashicorp/terraform#11991
 	CodeInvalidA      = 9005  // yulewang/cloudflare-api-v4-ddns#16
 	CodeInvalidAAAA   = 9006  // uncertain: by analogy with 9005

@@ -11,8 +11,8 @@ import (
 var types = strings.Fields(
 	"A AAAA CAA CERT CNAME DNSKEY DS HTTPS LOC MX NAPTR NS OPENPGPKEY PTR SMIMEA SRV SSHFP SVCB TLSA TXT URI")
 
-// complete returns the record as the API stores it, or why the zone cannot contain it,
-// whatever else it contains. The order of the checks is uncertain.
+// complete returns the record as the API stores it, or why no zone with
+// these settings can contain it. The order of the checks is uncertain.
 func (z Zone) complete(r Record) (Record, error) {
 	var err error
 	if r.Name, err = z.qualify(r.Name); err != nil {
