@@ -359,6 +359,27 @@ func TestBatchIsATransaction(t *testing.T) {
 	}
 }
 
+// Each operation needs the name that the one before it frees.
+func TestBatchDeletesThenPatchesThenPutsThenPosts(t *testing.T) {
+	c, zone := newExampleZone(t)
+	ids := map[string]string{}
+	for _, name := range []string{"one", "two", "three"} {
+		ids[name] = createRecord(t, c, zone, `{"name":"`+name+`","type":"CNAME","content":"`+name+`.example.net"}`).ID
+	}
+	_, err := batch(t.Context(), c, zone, `{"posts":[{"name":"three","type":"CNAME","content":"new.example.net"}],`+
+		`"puts":[{"id":"`+ids["three"]+`","name":"two","type":"CNAME","content":"three.example.net"}],`+
+		`"patches":[{"id":"`+ids["two"]+`","name":"one"}],"deletes":[{"id":"`+ids["one"]+`"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := recordNames(t, c, zone, dns.RecordListParams{Order: cloudflare.F(dns.RecordListParamsOrderName)})
+	if diff := cmp.Diff([]string{
+		"one.example.com CNAME two.example.net", "three.example.com CNAME new.example.net", "two.example.com CNAME three.example.net",
+	}, got); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
 func TestBatchHasALimit(t *testing.T) {
 	_, _, c := newZoneAPI(t, zones.Zone{ID: "free", Name: "example.com"}, zones.Zone{ID: "pro", Name: "example.net", Plan: zones.Pro})
 	posts := make([]string, 201)
