@@ -118,5 +118,7 @@ func TestVisitorsFollowTheLifeOfARecordAndItsTunnel(t *testing.T) {
 	if _, err := c.delete(t.Context(), tunnel); err != nil {
 		t.Fatal(err)
 	}
-	want(530)
+	if status, text := visit(t, s, "www.example.com"); status != 530 || text != "error code: 1016" {
+		t.Errorf("%d %q, want 530 and 1016 without the tunnel", status, text)
+	}
 }
