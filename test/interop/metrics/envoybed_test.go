@@ -132,7 +132,7 @@ func (b *envoyBed) startBackends() map[string]string {
 	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
 	handlers := map[string]http.HandlerFunc{
 		"shop/web":    answer,
-		"shop/cart":   func(w http.ResponseWriter, r *http.Request) { time.Sleep(cartDelay); answer(w, r) },
+		"shop/cart":   func(w http.ResponseWriter, r *http.Request) { time.Sleep(cartDelay); answer(w, r) }, //nolint:forbidigo // a slow backend
 		"shop/fails":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 		"shop/resets": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"shop/waits":  b.wait,

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -127,7 +128,7 @@ func (s *traffic) visit(v *visit) {
 		content, err := io.ReadAll(response.Body)
 		must(t, err)
 		must(t, response.Body.Close())
-		if got := string('0'+rune(response.StatusCode/100)) + "xx"; got != v.code {
+		if got := fmt.Sprintf("%dxx", response.StatusCode/100); got != v.code {
 			t.Fatalf("%s%s: the status is %d, want %s", v.host, v.path, response.StatusCode, v.code)
 		}
 		v.received = len(content)
@@ -192,7 +193,7 @@ func (s *traffic) await() []*dto.MetricFamily {
 		if time.Now().After(deadline) {
 			t.Fatalf("Envoy has counted %v, want %v", got, counted)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // between two looks at Envoy's counts
 	}
 }
 
