@@ -55,6 +55,7 @@ type bed struct {
 	configuration string
 
 	process *controllerproc.Process
+	pid     int
 	log     bytes.Buffer // read only after the process has ended
 	dir     string
 }
@@ -133,6 +134,7 @@ func (b *bed) run(path string, addresses ...string) error {
 	if b.process, err = controllerproc.Run(command); err != nil {
 		return err
 	}
+	b.pid = command.Process.Pid
 	if err := b.awaitPorts(addresses); err != nil {
 		return fmt.Errorf("%w\nThe log of Envoy:\n%s", errors.Join(err, b.close()), b.log.String())
 	}
