@@ -36,7 +36,7 @@ type Connector struct {
 	// +kubebuilder:validation:Maximum=25
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Autoscaling makes an autoscaler scale the connectors. Default: no autoscaling.
+	// Autoscaling lets an autoscaler set the number of connectors. Default: no autoscaling.
 	//
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
@@ -235,15 +235,15 @@ type MetricsPeer struct {
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 }
 
-// Autoscaling makes an autoscaler scale the connectors.
+// Autoscaling lets an autoscaler set the number of connectors.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is greater than maxReplicas: lower minReplicas or raise maxReplicas"
 type Autoscaling struct {
-	// Autoscaler determines which autoscaler scales the connectors. With Managed, the
-	// controller creates a HorizontalPodAutoscaler for CPU utilization. With External,
-	// the controller creates none and keeps the number of connectors that another
-	// autoscaler sets, for example KEDA. That autoscaler has its own bounds and targets.
-	// Default: Managed. Only a GatewayClass's TunnelConfiguration may set it.
+	// Autoscaler determines which autoscaler sets the number of connectors. With Managed,
+	// the controller creates a HorizontalPodAutoscaler for CPU utilization. With External,
+	// the controller creates none, and keeps the number from another autoscaler, such as
+	// KEDA, which has its own bounds and targets. Default: Managed. Only a GatewayClass's
+	// TunnelConfiguration may set it.
 	//
 	// +optional
 	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
@@ -274,7 +274,7 @@ type Autoscaling struct {
 	TargetCPUUtilizationPercentage *int32 `json:"targetCPUUtilizationPercentage,omitempty"`
 }
 
-// Autoscaler is what scales the connectors.
+// Autoscaler determines which autoscaler sets the number of connectors.
 //
 // +kubebuilder:validation:Enum=Managed;External
 type Autoscaler string

@@ -51,18 +51,18 @@ type EnvoyProxy struct {
 	// +optional
 	CircuitBreakers *CircuitBreakers `json:"circuitBreakers,omitempty"`
 
-	// Metrics determines which metrics each Envoy has about requests.
+	// Metrics determines how each Envoy counts requests.
 	//
 	// +optional
 	Metrics *EnvoyMetrics `json:"metrics,omitempty"`
 
-	// AccessLog makes each Envoy log requests. Without it, Envoy logs none.
+	// AccessLog makes each Envoy log requests. Default: no access log.
 	//
 	// +optional
 	AccessLog *AccessLog `json:"accessLog,omitempty"`
 
-	// Tracing makes each Envoy send spans. Without it, a visitor's trace context passes
-	// unchanged.
+	// Tracing makes each Envoy send spans to a collector. Default: no spans, and visitors'
+	// trace headers pass unchanged.
 	//
 	// +optional
 	Tracing *Tracing `json:"tracing,omitempty"`

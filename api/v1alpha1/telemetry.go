@@ -1,11 +1,11 @@
 package v1alpha1
 
-// EnvoyMetrics determines which metrics each Envoy has about requests.
+// EnvoyMetrics determines how each Envoy counts requests.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.by) || self.by == ['Gateway'] || self.by == ['Route'] || self.by == ['Route', 'Backend']",message="connector.envoy.metrics.by must be [Gateway], [Route] or [Route, Backend]"
 // +kubebuilder:validation:XValidation:rule="!has(self.by) || !('Route' in self.by) || (has(self.allowWorkInProgress) && self.allowWorkInProgress)",message="connector.envoy.metrics.by with Route uses an extension that Envoy calls work in progress: set allowWorkInProgress to true too"
 type EnvoyMetrics struct {
-	// By determines what is counted separately: [Gateway], [Route], or [Route, Backend].
+	// By determines what Envoy counts separately: [Gateway], [Route], or [Route, Backend].
 	// Default: [Gateway].
 	//
 	// +optional
@@ -15,30 +15,29 @@ type EnvoyMetrics struct {
 	By []MetricsDimension `json:"by,omitempty"`
 
 	// MaxPairs is the maximum number of pairs of route and backend that each Envoy counts
-	// separately, for each hostname and rule. The pairs are shared among the namespaces,
-	// and Envoy counts the others together as other. A pair has about 25 series. Default:
-	// 2000.
+	// separately. Each hostname and rule of a route has pairs of its own. Namespaces share
+	// the pairs. Envoy counts all other requests together. A pair has about 25 series.
+	// Default: 2000.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=20000
 	MaxPairs *int32 `json:"maxPairs,omitempty"`
 
-	// RequestsInFlight determines whether metrics by route have the number of requests in
-	// flight too, which takes Envoy about as much CPU time for each request as all other
-	// metrics by route together. Default: false.
+	// RequestsInFlight determines whether Envoy counts requests in flight by route, which
+	// takes about as much CPU as all other metrics by route together. Default: false.
 	//
 	// +optional
 	RequestsInFlight *bool `json:"requestsInFlight,omitempty"`
 
-	// AllowWorkInProgress permits Envoy's stats access logger, which Envoy calls work in
-	// progress. Metrics by route require it. Default: false.
+	// AllowWorkInProgress permits Envoy's stats access logger, whose status in Envoy is
+	// work in progress. Metrics by route require it. Default: false.
 	//
 	// +optional
 	AllowWorkInProgress *bool `json:"allowWorkInProgress,omitempty"`
 }
 
-// MetricsDimension is what metrics are counted by.
+// MetricsDimension is a dimension by which Envoy counts requests.
 //
 // +kubebuilder:validation:Enum=Gateway;Route;Backend
 type MetricsDimension string
@@ -58,34 +57,34 @@ const DefaultMaxPairs = 2000
 // AccessLog makes each Envoy log requests to its standard output, one JSON object for
 // each.
 type AccessLog struct {
-	// SamplingPercent is the percentage of requests that are logged. Default: 100.
+	// SamplingPercent is the percentage of requests that Envoy logs. Default: 100.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	SamplingPercent *int32 `json:"samplingPercent,omitempty"`
 
-	// Errors determines whether requests that fail are always logged: responses with a
-	// status of 500 or above, and others that Envoy could not serve. Sampled
-	// means that samplingPercent applies to them too. Default: Always.
+	// Errors determines whether Envoy always logs failed requests: responses with a status
+	// of 500 or above, and others that Envoy could not serve. Sampled applies
+	// samplingPercent to them too. Default: Always.
 	//
 	// +optional
 	Errors *LoggedErrors `json:"errors,omitempty"`
 
-	// VisitorAddress determines how much of the visitor's IP address is logged. Prefix
-	// means the first 24 bits, of IPv4 and IPv6 addresses alike. Default: Full.
+	// VisitorAddress determines how much of the visitor's IP address Envoy logs. Prefix
+	// means the first 24 bits, for both IPv4 and IPv6. Default: Full.
 	//
 	// +optional
 	VisitorAddress *VisitorAddress `json:"visitorAddress,omitempty"`
 
-	// Query determines whether the query is logged, which can contain secrets. Default:
+	// Query determines whether Envoy logs queries, which can contain secrets. Default:
 	// false.
 	//
 	// +optional
 	Query *bool `json:"query,omitempty"`
 
-	// MaxLinesPerSecond limits how many lines each Envoy logs. Envoy counts the lines that
-	// it drops. Default: 100.
+	// MaxLinesPerSecond limits how many lines each Envoy logs. Envoy counts dropped lines.
+	// Default: 100.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -124,7 +123,7 @@ const DefaultMaxLinesPerSecond = 100
 
 // Tracing makes each Envoy send spans to an OpenTelemetry collector.
 type Tracing struct {
-	// Endpoint is the URL of the collector, which receives OTLP over gRPC, for example
+	// Endpoint is the URL of a collector that receives OTLP over gRPC, for example
 	// http://collector.observability.svc:4317. The default port is 4317. With https, Envoy
 	// verifies the certificate against the authorities in its image.
 	//
@@ -132,7 +131,7 @@ type Tracing struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[0-9a-z]([0-9a-z.-]*[0-9a-z])?(:[1-9][0-9]{0,4})?/?$') && isURL(self) && (url(self).getPort() == \"\" || int(url(self).getPort()) <= 65535)",message="must be a URL with the scheme http or https and a host, such as http://collector.observability.svc:4317"
 	Endpoint string `json:"endpoint"`
 
-	// SamplingPercent is the percentage of requests for which Envoy begins a trace.
+	// SamplingPercent is the percentage of new traces for which Envoy sends spans.
 	// Default: 1.
 	//
 	// +optional
@@ -140,9 +139,9 @@ type Tracing struct {
 	// +kubebuilder:validation:Maximum=100
 	SamplingPercent *int32 `json:"samplingPercent,omitempty"`
 
-	// Parent determines whether a trace that a visitor's request names in its traceparent
-	// continues. Trusted means that the visitor also decides whether the request is
-	// sampled. Ignored means that Envoy begins another trace. Default: Ignored.
+	// Parent determines whether Envoy continues the trace in a visitor's traceparent. With
+	// Trusted, it does, and the visitor decides whether the request is sampled. With
+	// Ignored, Envoy begins a new trace. Default: Ignored.
 	//
 	// +optional
 	Parent *TraceParent `json:"parent,omitempty"`
@@ -154,7 +153,7 @@ type Tracing struct {
 type TraceParent string
 
 const (
-	// TraceParentIgnored begins another trace. It is the default.
+	// TraceParentIgnored begins a new trace. It is the default.
 	TraceParentIgnored TraceParent = "Ignored"
 	// TraceParentTrusted continues the visitor's trace.
 	TraceParentTrusted TraceParent = "Trusted"
