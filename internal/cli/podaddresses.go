@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// podAddresses returns all addresses of the pod with the address: in a dual-stack cluster,
-// its network interface has another one. It returns none outside a cluster.
+// podAddresses returns all addresses of the pod that has the address ip. In a dual-stack
+// cluster, a pod has one for each IP version. Outside a cluster, it returns none.
 func podAddresses(ip netip.Addr) []netip.Addr {
 	if !ip.IsValid() {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/top"
 )
 
-// minInterval is how often Envoy updates its latencies. In a shorter time, most rows would
-// have none.
+// minInterval is how often Envoy updates its latencies. With a shorter interval, most rows
+// would have none.
 const minInterval = 5 * time.Second
 
 type topOptions struct {
@@ -44,16 +44,16 @@ const topHelp = `Shows how many requests the connectors forward each second, the
 the median and 99th percentile of their duration, for all Gateways or for one. The
 Gateways must have the data plane Envoy.
 
-top reads the metrics of the Envoys beside the connectors, by port-forward to each pod
-with your permissions, and shows the difference between two readings. On a terminal, it
-updates one table; elsewhere, it prints one table after the other.
+top reads each Envoy's metrics by port-forward to the connector's pod, with your
+permissions, and shows the difference between two readings. On a terminal, it updates
+one table. Elsewhere, it prints a new table each time.
 
-An error is a response with status 500 or above, or with a gRPC status that stands for
-an error of the server. The duration is that of the whole request at Envoy.
+An error is a response with a status of 500 or above, or with a gRPC status for a server
+error, such as Unavailable. The duration is that of the whole request at Envoy.
 
 By default, Envoy counts only by Gateway. The setting connector.envoy.metrics of the
 GatewayClass's TunnelConfiguration adds routes and backends. (other) contains requests
-without a route or backend, and requests above the setting's maxPairs.
+without a route or backend, and requests to rules above the setting's maxPairs.
 
 Exit status:
   0    the measurement was printed, or Ctrl-C ended it afterwards
@@ -94,14 +94,14 @@ func (o *topOptions) addFlags(f *pflag.FlagSet) {
 	const defaultLimit = 20
 	f.StringVar(&o.by, "by", string(top.ByRoute), "`kind` of the rows: "+strings.Join(topKinds, ", "))
 	f.StringVarP(&o.namespace, "namespace", "n", "", "show only routes in this `namespace`")
-	f.IntVar(&o.limit, "limit", defaultLimit, "maximum `number` of rows, those with the most requests; 0 shows all")
+	f.IntVar(&o.limit, "limit", defaultLimit, "maximum `number` of rows, busiest first; 0 shows all")
 	f.DurationVar(&o.interval, "interval", minInterval, "`duration` between two readings, at least 5s")
 	f.BoolVar(&o.once, "once", false, "measure once and exit")
 	f.StringVarP(&o.output, "output", "o", "table", "output `format`: table or json; json measures once")
 	f.StringVar((*string)(&o.color), "color", "auto", "`mode` of colors in text: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&o.context, "context", "", contextUsage)
-	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage+", whose Gateways are completed")
+	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage+"; used only for completion")
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and of its connectors")
 }
 
@@ -223,9 +223,9 @@ func (o *topOptions) measure(cmd *cobra.Command, connectors *top.Connectors) err
 		next, err := o.readLater(ctx, connectors)
 		switch {
 		case ctx.Err() != nil:
-			return nil // the user has seen enough
+			return nil // Ctrl-C
 		case err != nil:
-			// The connectors may be replaced just now.
+			// A rollout may be replacing the connectors.
 			measurement = &top.Measurement{Time: time.Now(), By: top.By(o.by), Problems: []string{err.Error()}}
 		default:
 			measurement, after = compare(after, next), next

@@ -77,7 +77,7 @@ func (b By) detail() detail {
 	return routes
 }
 
-// choose returns what to count by: what the user wants, or if no Gateway has its metrics,
+// choose returns what to count by: what the user wants or, if no Gateway has metrics for it,
 // the most detailed alternative. It also returns the reasons for missing rows.
 func choose(wanted By, details map[string]detail) (By, []string) {
 	best := gateways

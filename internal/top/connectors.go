@@ -114,7 +114,7 @@ func (c *Connectors) Read(ctx context.Context) (Reading, error) {
 }
 
 // allFailed returns the error if no connector's metrics could be read. The others
-// usually have the same reason as the first.
+// usually failed for the same reason as the first.
 func allFailed(errs []error) error {
 	if len(errs) == 1 {
 		return fmt.Errorf("read the metrics: %w", errs[0])
@@ -134,14 +134,14 @@ func (c *Connectors) list(ctx context.Context) ([]corev1.Pod, error) {
 	}
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !connector.HasEnvoy(&pod) })
 	if len(pods) == 0 {
-		return nil, fmt.Errorf("no connector%s has an Envoy: the data plane is IngressRules, whose metrics cloudflared counts only by tunnel", c.ofGateway())
+		return nil, fmt.Errorf("no connector%s has an Envoy: the data plane is IngressRules, with which cloudflared counts requests only by tunnel", c.ofGateway())
 	}
 	count := len(pods)
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
 		return pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil
 	})
 	if len(pods) == 0 {
-		return nil, fmt.Errorf("no connector%s runs; %d in namespace %s are pending or have ended", c.ofGateway(), count, c.namespace)
+		return nil, fmt.Errorf("no connector%s runs; %d in namespace %s are pending, stopping or have ended", c.ofGateway(), count, c.namespace)
 	}
 	return pods, nil
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// By is what the requests are counted by.
+// By determines how requests are grouped into rows.
 type By string
 
 // Values for By.
@@ -20,8 +20,8 @@ const (
 	ByGateway   By = "gateway"
 )
 
-// Other names the requests without the label in question: requests above the class's
-// bound, and requests that match no route.
+// Other is the name for requests without the label: requests to rules above maxPairs, and
+// requests that match no route.
 const Other = "(other)"
 
 // Measurement describes the requests between two readings.
@@ -139,7 +139,7 @@ func (b By) name(labels map[string]string) string {
 }
 
 // failed reports whether requests with these labels failed: the response has a status
-// from 500 on, or a gRPC status that stands for a server error.
+// of 500 or above, or a gRPC status for a server error.
 func failed(labels map[string]string) bool {
 	switch labels[labelGRPCStatus] {
 	case "Unknown", "DeadlineExceeded", "Unimplemented", "Internal", "Unavailable", "DataLoss":

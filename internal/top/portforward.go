@@ -22,8 +22,8 @@ import (
 // forwarder connects to pods' ports through the API server. It keeps its connection to
 // each pod, so that the API server authorizes and audits one request for each pod.
 //
-// It opens streams itself: client-go's PortForwarder listens on a
-// local port, which every user on the machine could connect to.
+// It opens streams itself: client-go's PortForwarder listens on a local port, to which every
+// user on the machine could connect.
 type forwarder struct {
 	config *rest.Config
 	// url returns the address for the pod's subresource portforward.
