@@ -75,7 +75,7 @@ type Options struct {
 	// PodIP is the address of the controller's pod, or the zero value outside a
 	// cluster. Connector pods have addresses with the same IP version.
 	PodIP netip.Addr
-	// PodIPs are all addresses of the controller's pod, also those with the other IP
+	// PodIPs are all addresses of the controller's pod, including those with the other IP
 	// version. No backend may have one of them.
 	PodIPs []netip.Addr
 	// Metrics records every reconcile.

@@ -53,7 +53,7 @@ func (e *envoys) publishByName(ctx context.Context, f followed) error {
 // endpoints for the others, because their addresses can belong to another tenant's pods now.
 func (e *envoys) resolveNames(ctx context.Context, wanted xds.Subscriptions) (clusters []envoy.EndpointsOf, without envoy.Assignments, err error) {
 	without = envoy.Assignments{}
-	// Any number of clusters can be for one object, which can be large.
+	// Many clusters can have the same object, which can be large, so read it only once.
 	objects := map[envoy.EndpointSource]client.Object{}
 	for _, name := range wanted.Clusters {
 		object, ok := objects[name.Source]

@@ -40,7 +40,7 @@ func addAccessLog(m *hcmv3.HttpConnectionManager, a *v1alpha1.AccessLog) {
 		return
 	}
 	filters := []*accesslogv3.AccessLogFilter{recordsOf(dataaccesslogv3.AccessLogType_DownstreamEnd), loggedRequests(a)}
-	if m.GetRds() != nil { // Envoy gets the limit by xDS only, so that one with static routes has none
+	if m.GetRds() != nil { // Envoy gets the limit only by xDS, so with static routes, it has none
 		filters = append(filters, lineLimit())
 	}
 	m.AccessLog = append(m.AccessLog, &accesslogv3.AccessLog{
@@ -51,7 +51,7 @@ func addAccessLog(m *hcmv3.HttpConnectionManager, a *v1alpha1.AccessLog) {
 	m.HttpFilters = append([]*hcmv3.HttpFilter{requestedFilter(a)}, m.HttpFilters...)
 }
 
-// The longest texts in a line, in bytes. Visitors control these fields.
+// The maximum lengths, in bytes, of fields that visitors control.
 const (
 	longestTarget = 1024 // host, path
 	longestField  = 128

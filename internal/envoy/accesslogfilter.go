@@ -21,8 +21,8 @@ func loggedRequests(a *v1alpha1.AccessLog) *accesslogv3.AccessLogFilter {
 	return anyOf(serverError(), failed(), sampled(percent))
 }
 
-// sampled matches a share of the requests. A visitor must not choose it, so that it does
-// not depend on the request's ID.
+// sampled matches a share of the requests. The choice does not depend on the request's ID,
+// because visitors control it.
 func sampled(percent int32) *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_RuntimeFilter{RuntimeFilter: &accesslogv3.RuntimeFilter{
 		RuntimeKey:               "tunnelgateway.access_log.sampled",                    // required; no layer sets it
@@ -44,7 +44,7 @@ func serverError() *accesslogv3.AccessLogFilter {
 
 // failureFlags are Envoy's flags for requests that it could not serve. Where the status is
 // below 500, the response was gRPC, or had begun. The flags NR (no route) and DC (the
-// visitor left) are no failures: visitors cause them at will.
+// visitor disconnected) are not failures: visitors can cause them at will.
 var failureFlags = []string{"UH", "UF", "UO", "NC", "LR", "UR", "UC", "UT", "URX", "UMSDR", "UPE", "SI", "DT", "OM", "NFCF"}
 
 // failed matches requests with one of the failureFlags.

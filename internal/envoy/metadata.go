@@ -11,8 +11,9 @@ import (
 )
 
 // Access logs and traces name a route by its name and a backend by metadata of its
-// cluster. Both are the same whether anything names them. Metrics by route take their
-// labels from metadata of the routes that are counted.
+// cluster. Routes and clusters have both even without access logs and traces, so that these
+// settings do not change them. Metrics by route take their labels from the metadata of
+// counted routes.
 const (
 	// MetadataNamespace is the key of the metadata.
 	MetadataNamespace = "tunnelgateway.dev"

@@ -17,8 +17,8 @@ import (
 // only a misbehaving backend sends.
 const other = "other"
 
-// routeLabels returns the labels of a route. Formatters that Envoy evaluates fast are
-// preferred to rules, because every metric has these labels.
+// routeLabels returns the labels of a route. Because every metric has them, they use
+// formatters, which Envoy evaluates faster than rules.
 func routeLabels(telemetry routing.Telemetry) []*statsv3.Config_Tag {
 	labels := []*statsv3.Config_Tag{
 		label("route_kind", firstOf(metadataParameter("ROUTE", metadataRouteKind), metadataParameter("LISTENER", metadataRouteKind))),
@@ -42,12 +42,13 @@ func metadataParameter(of, key string) string { return of + ":" + MetadataNamesp
 
 func ofRoute(key string) string { return "%METADATA(" + metadataParameter("ROUTE", key) + ")%" }
 
-// firstOf returns the first of two metadata that exists, even if it is empty.
+// firstOf returns the format for the first of two metadata values that exists, even if it
+// is empty.
 func firstOf(first, second string) string {
 	return fmt.Sprintf(`%%COALESCE({"operators":[{"command":"METADATA","param":%q},{"command":"METADATA","param":%q}]})%%`, first, second)
 }
 
-// codeLabel has the class of the status. A backend can send every number.
+// codeLabel has the class of the status. A backend can send any number.
 func codeLabel() *statsv3.Config_Tag {
 	classes := map[string]*xdsmatcherv3.Matcher_OnMatch{}
 	for _, first := range []string{"1", "2", "3", "4", "5"} {
@@ -61,11 +62,11 @@ func codeLabel() *statsv3.Config_Tag {
 	}}
 }
 
-// flagsLabel has what Envoy did with the request. The values are Envoy's own.
+// flagsLabel has Envoy's response flags, such as UH.
 func flagsLabel() *statsv3.Config_Tag { return label("flags", "%RESPONSE_FLAGS%") }
 
 // grpcStatusLabel has the status of a gRPC request. Other requests have no such label. A
-// backend can send every number.
+// backend can send any number.
 func grpcStatusLabel() *statsv3.Config_Tag {
 	statuses := map[string]*xdsmatcherv3.Matcher_OnMatch{"": withoutLabel()}
 	for code := codes.OK; code <= codes.Unauthenticated; code++ {
@@ -75,7 +76,7 @@ func grpcStatusLabel() *statsv3.Config_Tag {
 }
 
 // onlyIfNot returns a condition: Envoy counts a request unless the format has one of the
-// values. It is no label.
+// values. It adds no label.
 func onlyIfNot(format string, values ...string) *statsv3.Config_Tag {
 	ignored := map[string]*xdsmatcherv3.Matcher_OnMatch{}
 	for _, value := range values {

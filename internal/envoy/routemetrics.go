@@ -47,15 +47,15 @@ func statsLogger(name string, filter *accesslogv3.AccessLogFilter, config *stats
 }
 
 // The limits on the statistics for each pair of route and backend. Above them, Envoy
-// ignores further statistics without a word. They are a multiple of what a pair needs,
-// because Envoy forgets the statistics of a route that is gone only after an hour or two.
+// silently ignores further statistics. They are a multiple of what a pair needs, because
+// Envoy removes the statistics of a deleted route only after an hour or two.
 const (
 	gaugesPerPair     = 8
 	histogramsPerPair = 2 * gaugesPerPair
 	countersPerPair   = 8 * gaugesPerPair
 )
 
-// metricsScope is where all loggers have their statistics.
+// metricsScope returns the scope of all loggers' statistics.
 func metricsScope(metrics *v1alpha1.EnvoyMetrics) *typev3.Scope {
 	pairs := uint32(ptr.Deref(metrics.MaxPairs, v1alpha1.DefaultMaxPairs)) //nolint:gosec // above 0
 	return &typev3.Scope{
@@ -108,8 +108,8 @@ func (r routeMetrics) histograms() []*statsv3.Config_Histogram {
 	}
 }
 
-// inFlight counts a request at its start. Envoy subtracts it when the request is gone,
-// without a record at its end, for which it would evaluate the labels again.
+// inFlight counts a request at its start. Envoy subtracts it when the request ends,
+// without a second record, for which Envoy would evaluate the labels again.
 func (r routeMetrics) inFlight() *statsv3.Config_Gauge {
 	return &statsv3.Config_Gauge{
 		Stat: r.stat("requests_in_flight", r.labels...), ValueFixed: wrapperspb.UInt64(1),

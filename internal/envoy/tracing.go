@@ -29,16 +29,16 @@ import (
 // names of other clusters begin with [ClusterPrefix] or [ImportPrefix].
 const CollectorPrefix = "tracing."
 
-// traceHeaders are the headers that a visitor's trace consists of.
+// traceHeaders are the headers that identify a visitor's trace.
 var traceHeaders = []string{"traceparent", "tracestate"}
 
-// ignoresParent reports whether Envoy begins a trace although a request belongs to one.
+// ignoresParent reports whether Envoy begins a new trace for a request that already belongs
+// to one.
 func ignoresParent(t *v1alpha1.Tracing) bool {
 	return t != nil && ptr.Deref(t.Parent, v1alpha1.TraceParentIgnored) != v1alpha1.TraceParentTrusted
 }
 
-// setTracing makes the listener send spans. Without settings, it passes the headers of a
-// trace unchanged.
+// setTracing makes the listener send spans. Without settings, trace headers pass unchanged.
 func setTracing(m *hcmv3.HttpConnectionManager, t *v1alpha1.Tracing) {
 	if t == nil {
 		return
@@ -96,8 +96,8 @@ func traceSampler(t *v1alpha1.Tracing) *corev3.TypedExtensionConfig {
 	}
 }
 
-// spanAttributes returns attributes. Some of them replace attributes of Envoy's that have
-// the query or texts of any length from the visitor or the backend.
+// spanAttributes returns additional attributes. Some replace Envoy's own attributes, which
+// contain the query, or text of any length from the visitor or the backend.
 func spanAttributes() []*tagv3.CustomTag {
 	text := func(name, format string) *tagv3.CustomTag {
 		return &tagv3.CustomTag{Tag: name, Type: &tagv3.CustomTag_Value{Value: format}}
@@ -123,8 +123,8 @@ func spanAttributes() []*tagv3.CustomTag {
 const (
 	// exportTimeout limits how long Envoy waits for the collector's response.
 	exportTimeout = 10 * time.Second
-	// maxExports limits the requests to the collector that wait for a response. Envoy drops
-	// the spans above it.
+	// maxExports limits the requests to the collector that wait for a response. Above it,
+	// Envoy drops spans.
 	maxExports = 512
 )
 
@@ -146,7 +146,7 @@ func collectorCluster(t *v1alpha1.Tracing) *clusterv3.Cluster {
 		ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
 			Name: "envoy.clusters.dns", TypedConfig: pack(&dnsv3.DnsCluster{DnsLookupFamily: commondnsv3.DnsLookupFamily_V4_PREFERRED}),
 		}},
-		// Listeners and other clusters do not wait until the name is looked up.
+		// Listeners and other clusters do not wait for the DNS lookup.
 		WaitForWarmOnInit: boolValue(false),
 		CircuitBreakers: &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
 			MaxRequests: limit, MaxPendingRequests: limit,

@@ -30,21 +30,22 @@ func (u *Uncounted) Amount() *int {
 	return &u.Pairs
 }
 
-// countedRule is a rule whose requests are counted or not counted as a whole.
+// countedRule is a rule. Envoy counts either all of its requests separately or none.
 type countedRule struct {
 	route *routing.Route
 	rule  int
 }
 
-// countedPair is what Envoy needs one series of each metric for.
+// countedPair is a hostname and a backend of a rule. Envoy needs a series of each metric for
+// it.
 type countedPair struct {
 	hostname string
 	backend  routing.BackendName
 }
 
 // selectCounted marks the entries in the table whose requests the metrics by route count
-// separately. It divides the pairs among the tenants like rules, except that it takes
-// single rules in place of whole routes.
+// separately. It divides the pairs among the tenants like rules, but leaves out single
+// rules instead of whole routes.
 //
 // It returns nil if the metrics do not count routes.
 func (l *limiter) selectCounted(t *routing.Table) *Uncounted {
@@ -93,8 +94,8 @@ func pairsOf(t *routing.Table) map[countedRule]map[countedPair]bool {
 	return pairs
 }
 
-// describe returns a sentence for the owner of the Gateway, or "". It contains no amount,
-// which routes change often.
+// describe returns a sentence for the owner of the Gateway, or "". It omits the
+// number of pairs, which changes often.
 func (u *Uncounted) describe() string {
 	if u == nil || len(u.Namespaces) == 0 {
 		return ""

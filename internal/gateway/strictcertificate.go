@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Envoy's TLS library is stricter than package x509, and Envoy rejects the clusters of all
-// tenants for one certificate that the library does not read. This file checks what the
-// library checks in addition. It also refuses some certificates that Envoy would read;
-// authorities do not issue them.
+// Envoy's TLS library is stricter than package x509, and one certificate that it cannot read
+// makes Envoy reject the clusters of all tenants. This file adds the library's checks. It
+// also refuses some certificates that Envoy would read, but that authorities do not issue.
 
 // readCertificate returns the certificate in DER, or nil if Envoy might not read it.
 func readCertificate(der []byte) *x509.Certificate {

@@ -47,8 +47,8 @@ func RefusedAddress(ip string, isReserved func(ip string) bool) string {
 }
 
 // IsPort reports whether the number can be the port of a backend. The API server does not
-// check the numbers in EndpointSlices, nor the schema those in ServiceImports, and one number
-// that is not valid makes a data plane reject the routes of all tenants.
+// check the numbers in EndpointSlices and ServiceImports, and one invalid number makes a data
+// plane reject the routes of all tenants.
 func IsPort(number int32) bool {
 	return number > 0 && number <= math.MaxUint16
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Telemetry is what the data plane reports about requests. Nil fields mean the defaults.
+// Telemetry determines what the data plane reports about requests. Nil fields mean the defaults.
 // Ingress rules ignore it.
 type Telemetry struct {
 	Metrics   *v1alpha1.EnvoyMetrics `json:"metrics,omitempty"`
@@ -28,7 +28,7 @@ func (t Telemetry) CountsBackends() bool {
 	return t.CountsRoutes() && slices.Contains(t.Metrics.By, v1alpha1.MetricsByBackend)
 }
 
-// NewTelemetry returns the settings for an Envoy, which can be nil.
+// NewTelemetry returns the telemetry settings of an Envoy. p can be nil.
 func NewTelemetry(p *v1alpha1.EnvoyProxy) Telemetry {
 	if p == nil {
 		return Telemetry{}
@@ -36,8 +36,8 @@ func NewTelemetry(p *v1alpha1.EnvoyProxy) Telemetry {
 	return Telemetry{Metrics: p.Metrics, AccessLog: p.AccessLog, Tracing: p.Tracing}
 }
 
-// BackendName is what tells the backends of a rule apart in metrics. It is empty where
-// requests are answered without a backend.
+// BackendName identifies a backend of a rule in metrics. It is empty for requests without a
+// backend.
 type BackendName struct {
 	Import  bool
 	Service types.NamespacedName

@@ -50,8 +50,8 @@ func (s *Settings) checkDataPlane() string {
 }
 
 // checkEnvoyCPU requires a CPU request for Envoy when the controller's autoscaler scales
-// the connectors. A HorizontalPodAutoscaler computes no utilization while any container in a pod, even a
-// sidecar, has no request.
+// the connectors. A HorizontalPodAutoscaler computes no utilization while any container in
+// a pod, even a sidecar, has no request.
 func (s *Settings) checkEnvoyCPU() string {
 	c := s.connector()
 	if c.Autoscaling == nil || c.Autoscaling.IsExternal() {

@@ -46,7 +46,7 @@ func ParseCollector(endpoint string) (c Collector, ok bool) {
 	return c, err == nil && port > 0
 }
 
-// checkTracing checks what Envoy would reject.
+// checkTracing returns why Envoy would reject the tracing settings, or "".
 func checkTracing(spec *v1alpha1.TunnelConfigurationSpec) string {
 	const path = "spec.connector.envoy.tracing"
 	if spec.Connector == nil || spec.Connector.Envoy == nil || spec.Connector.Envoy.Tracing == nil {

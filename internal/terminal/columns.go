@@ -40,7 +40,7 @@ func NewColumns(w io.Writer, color bool, width int) *Columns {
 	return &Columns{width: width, out: tabwriter.NewWriter(NewLines(w, color), 0, 4, columnGap, ' ', 0)}
 }
 
-// columnGap is how many spaces separate two columns.
+// columnGap is the number of spaces between two columns.
 const columnGap = 2
 
 // Write implements [io.Writer].

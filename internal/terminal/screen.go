@@ -11,7 +11,7 @@ import (
 // such as the command line.
 type Screen struct {
 	w io.Writer
-	// lines is how many lines the current text has on the terminal.
+	// lines is the number of lines of the current text on the terminal.
 	lines int
 }
 
@@ -19,7 +19,7 @@ type Screen struct {
 func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
 
 // Show replaces the current text. It escapes all unprintable characters except line breaks
-// and colors. width is how many columns the terminal has. The text must not have more
+// and colors. width is the number of columns on the terminal. The text must not have more
 // lines than the terminal.
 func (s *Screen) Show(text string, width int) error {
 	text = EscapeOutput(text, Colors()...)
