@@ -37,7 +37,7 @@ func missingCRD(name types.NamespacedName) *Problem {
 // resolveImport returns the backend for a port of a ServiceImport, or why there is none.
 func (r backendResolver) resolveImport(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {
 	if len(validation.IsDNS1123Label(name.Name)) > 0 {
-		// The names of clusters and in certificates contain it.
+		// Cluster names and names in certificates contain it.
 		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound,
 			"ServiceImport %s gets no requests, because its name is not a DNS label, as the name of an exported Service is", name)
 	}
