@@ -26,14 +26,17 @@ var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 // module under test/interop that applies them, or the reason why they are not
 // applied to a cluster.
 var unservedKinds = map[string]string{
-	"Application":   "health",
-	"ClusterIssuer": "certmanager",
-	"Certificate":   "certmanager",
-	"Canary":        "flagger",
-	"DNSEndpoint":   "externaldns",
-	"Issuer":        "certmanager",
-	"ServiceImport": "its specs install a CRD of their own",
-	"Kustomization": "health; also a file that kustomize reads",
+	"Application":      "health",
+	"ClusterIssuer":    "certmanager",
+	"Certificate":      "certmanager",
+	"Canary":           "flagger",
+	"MetricTemplate":   "flagger",
+	"AnalysisTemplate": "flagger, which runs its queries",
+	"ScaledObject":     "flagger, which runs its query",
+	"DNSEndpoint":      "externaldns",
+	"Issuer":           "certmanager",
+	"ServiceImport":    "its specs install a CRD of their own",
+	"Kustomization":    "health; also a file that kustomize reads",
 }
 
 var _ = Describe("the documentation", users, func() {

@@ -181,7 +181,7 @@ func differencesFromDocumentation(g Gomega, address string) string {
 		"tunnel_gateway_unwritten_statuses",                     // exported only if a status cannot be written
 		// exported only with the data plane Envoy
 		"tunnel_gateway_data_plane_ready", "tunnel_gateway_data_plane_rejected", "tunnel_gateway_data_plane_limit_exceeded", "tunnel_gateway_connected_envoys", "tunnel_gateway_xds_certificate_expiry_timestamp_seconds",
-		"tunnel_gateway_xds_acknowledgement_seconds",
+		"tunnel_gateway_xds_acknowledgement_seconds", "tunnel_gateway_envoy_uncounted_pairs",
 		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds", // exported only during a change
 	} {
 		g.Expect(defined).To(HaveKey(name))
