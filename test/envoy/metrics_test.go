@@ -195,10 +195,34 @@ func TestMetricsCountGRPCStatuses(t *testing.T) {
 		m.wantOnly(t, before, "requests_total{", "requests_total{"+webRoute+" code=2xx flags=- grpc_status=Unauthenticated} 1",
 			"requests_total{"+webRoute+" code=2xx flags=- grpc_status=other} 5")
 	})
-	t.Run("without gRPC", func(t *testing.T) {
+}
+
+// A visitor cannot make up a gRPC status by a request to a website, or by leaving a stream.
+func TestMetricsCountNoGRPCStatusOfOtherResponses(t *testing.T) {
+	m := startMetrics(t)
+	const asGRPC = "Content-Type: application/grpc"
+	for status, code := range map[string]string{"200 OK": "2xx", "400 Bad Request": "4xx", "404 Not Found": "4xx", "429 Too Many Requests": "4xx"} {
+		t.Run(status, func(t *testing.T) {
+			before := m.settled(t)
+			lines := []string{asGRPC, "Respond-Status: " + status, "Respond: content-type: text/html"}
+			send(t, m.open, request{method: "POST", target: "/", host: "a.example.com", lines: lines}.text())
+			m.wantOnly(t, before, "requests_total{", "requests_total{"+webRoute+" code="+code+" flags=-} 1")
+		})
+	}
+	t.Run("stream that the visitor leaves", func(t *testing.T) {
 		before := m.settled(t)
-		send(t, m.open, request{method: "GET", target: "/", host: "a.example.com", lines: []string{"Respond: grpc-status: 5"}}.text())
-		m.wantOnly(t, before, "requests_total{", "requests_total{"+webRoute+" code=2xx flags=-} 1")
+		conn := m.write(t, request{method: "GET", target: "/", host: "a.example.com", lines: []string{asGRPC, "Connection: Upgrade", "Upgrade: websocket"}})
+		if status := readStatus(t, conn); status != 101 {
+			t.Fatalf("status %d, want 101", status)
+		}
+		_ = conn.Close()
+		m.wantOnly(t, before, "requests_total{", "requests_total{"+webRoute+" code=1xx flags=DC} 1")
+	})
+	t.Run("status from Envoy", func(t *testing.T) {
+		before := m.settled(t)
+		send(t, m.open, request{method: "POST", target: "/without-pods", host: "failures.example.com", lines: []string{asGRPC}}.text())
+		m.wantOnly(t, before, "requests_total{",
+			"requests_total{HTTPRoute default/failures 3 failures.example.com default/without-pods:80 code=2xx flags=UH grpc_status=Unavailable} 1")
 	})
 }
 
