@@ -47,12 +47,17 @@ func statsLogger(name string, filter *accesslogv3.AccessLogFilter, config *stats
 }
 
 // The limits on the statistics for each pair of route and backend. Above them, Envoy
-// silently ignores further statistics. They are a multiple of what a pair needs, because
-// Envoy removes the statistics of a deleted route only after an hour or two.
+// refuses further statistics, and only counts that in server.stats_overflow. They are a
+// multiple of what a pair needs, because Envoy forgets the statistics of a route that is
+// gone only after an hour or two.
+//
+// A pair needs one gauge, so that the other limits are reached before that for gauges: If
+// Envoy refuses a gauge at the start of a request, and forgets others before the end, it
+// subtracts the request from a new gauge, which is 2^64-1 from then on.
 const (
-	gaugesPerPair     = 8
-	histogramsPerPair = 2 * gaugesPerPair
-	countersPerPair   = 8 * gaugesPerPair
+	histogramsPerPair = 16
+	countersPerPair   = 64
+	gaugesPerPair     = countersPerPair
 )
 
 // metricsScope returns the scope of all loggers' statistics.

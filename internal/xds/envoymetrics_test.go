@@ -59,6 +59,12 @@ func (s *sidecar) publishAndAwait(t *testing.T, sequence int64, table *routing.T
 // routeSeries returns the values of the metrics by route, by name with labels.
 func (s *sidecar) routeSeries(t *testing.T) map[string]float64 {
 	t.Helper()
+	return s.series(t, "envoy_tunnel_gateway_")
+}
+
+// series returns the values of the metrics with the prefix, by the rest of the name with labels.
+func (s *sidecar) series(t *testing.T, prefix string) map[string]float64 {
+	t.Helper()
 	response, err := http.Get("http://" + s.ready + "/stats/prometheus")
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +76,7 @@ func (s *sidecar) routeSeries(t *testing.T) map[string]float64 {
 	}
 	values := map[string]float64{}
 	for line := range strings.Lines(string(text)) {
-		name, ok := strings.CutPrefix(line, "envoy_tunnel_gateway_")
+		name, ok := strings.CutPrefix(line, prefix)
 		if !ok {
 			continue
 		}
@@ -189,9 +195,13 @@ func TestSeriesOfRoutesThatAreGoneAreForgotten(t *testing.T) {
 		}
 		return left == 0
 	})
+	// A refused gauge could count the end of a request without its start.
+	if n := s.series(t, "envoy_server_stats_overflow_")["gauge{}"]; n != 0 {
+		t.Errorf("Envoy refused %v gauges", n)
+	}
 	// Before Envoy forgets series, its limits apply: a histogram has 10 series.
 	t.Logf("at most %d series for %d routes at a time, of %d", most, batch, routes)
-	if limit := batch * (8 + 16*10 + 64); most > limit {
+	if limit := batch * (64 + 16*10 + 64); most > limit {
 		t.Errorf("Envoy had %d series, want at most %d", most, limit)
 	}
 	if got := len(s.routeSeries(t)); got < 20 || got > 30 {
@@ -202,6 +212,38 @@ func TestSeriesOfRoutesThatAreGoneAreForgotten(t *testing.T) {
 			t.Errorf("Envoy rejected %v", s.metrics.rejections)
 		}
 	})
+}
+
+// A backend can respond with so many combinations of statuses that Envoy refuses further series,
+// also those of other tenants. It still serves their requests, and counts what it refused.
+func TestEnvoyReportsSeriesAboveItsLimits(t *testing.T) {
+	s := newSidecar(t)
+	blue, _ := backendWith(t, "blue", func(w http.ResponseWriter, r *http.Request) {
+		if grpcStatus := r.Header.Get("Wanted-Grpc-Status"); grpcStatus != "" {
+			w.Header().Set("Grpc-Status", grpcStatus)
+		}
+		if status, err := strconv.Atoi(r.Header.Get("Wanted-Status")); err == nil {
+			w.WriteHeader(status)
+		}
+	})
+	s.publishAndAwait(t, 1, countedTable(countedBy(1, v1alpha1.MetricsByRoute), blue, 0, 2))
+	refused := func() float64 { return s.series(t, "envoy_server_stats_overflow_")["counter{}"] }
+	s.visitEach(t, 0, 1)
+	if n := refused(); n != 0 {
+		t.Fatalf("Envoy refused %v series within its limits", n)
+	}
+	for grpcStatus := range 17 {
+		for status := 200; status <= 600; status += 100 {
+			raw(t, s.open, fmt.Sprintf("GET /app HTTP/1.1\r\nHost: %s\r\nWanted-Grpc-Status: %d\r\nWanted-Status: %d\r\n\r\n", numberedHostname(0), grpcStatus, status))
+		}
+	}
+	s.visitEach(t, 1, 1)
+	await(t, "series that Envoy refused", func() bool { return refused() > 0 })
+	for name := range s.routeSeries(t) {
+		if strings.HasPrefix(name, "requests_total{") && strings.Contains(name, numberedHostname(1)) {
+			t.Errorf("Envoy has %s above its limit", name)
+		}
+	}
 }
 
 // A request that takes longer than Envoy keeps unused statistics still ends with the number of
