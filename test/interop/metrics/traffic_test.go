@@ -77,6 +77,9 @@ type traffic struct {
 	byRoute bool
 	// ended counts the requests that have ended, and left the ones whose visitors left.
 	ended, left int
+	// refuses reports whether the Envoy refuses series, and refused counts them.
+	refuses bool
+	refused float64
 }
 
 // startTraffic starts an Envoy and opens the streams.
@@ -103,7 +106,7 @@ func (s *traffic) run(minutes int) {
 		for i := range s.visits {
 			s.visit(&s.visits[i])
 		}
-		families := append(s.await(), s.droppedLines())
+		families := append(s.refuseSeries(s.await()), s.droppedLines())
 		s.now = s.now.Add(interval)
 		appender := s.db.Appender(s.envoyBed.t.Context())
 		s.addFamilies(appender, map[string]string{
@@ -205,6 +208,22 @@ func (s *traffic) droppedLines() *dto.MetricFamily {
 		Name:   proto.String("envoy_access_log_process_ratelimit_denied"),
 		Metric: []*dto.Metric{{Counter: &dto.Counter{Value: proto.Float64(float64(s.ended))}}},
 	}
+}
+
+// refuseSeries adds a refused series in each minute, which this Envoy has too few routes for. A
+// test of package xds makes Envoy refuse series.
+func (s *traffic) refuseSeries(families []*dto.MetricFamily) []*dto.MetricFamily {
+	t := s.envoyBed.t
+	t.Helper()
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "envoy_server_stats_overflow_counter" })
+	if i < 0 {
+		t.Fatal("Envoy does not count refused series")
+	}
+	if s.refuses {
+		s.refused++
+	}
+	families[i].Metric[0].Counter.Value = proto.Float64(s.refused)
+	return families
 }
 
 // sum returns the sums of the values in a minute, by the values of labels.

@@ -27,22 +27,26 @@ func withThreshold(t *testing.T, rule rulefmt.Rule, threshold string) rulefmt.Ru
 // to a real Envoy fail, and that the alerts end when only other requests are sent.
 func TestTrafficAlertsFire(t *testing.T) {
 	all := trafficAlerts(t)
+	const refused = "TunnelGatewaySeriesRefused"
 	const noBackend, errors, slow, dropped = "TunnelGatewayNoHealthyBackend", "TunnelGatewayRouteErrors", "TunnelGatewayRouteSlow", "TunnelGatewayLogLinesDropped"
 	all["30 % errors"] = withThreshold(t, all[errors], "30")
 	all["25 ms"] = withThreshold(t, all[slow], "25")
 	all[slow] = withThreshold(t, all[slow], "9999")
 	s := startTraffic(t, v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend)
+	s.refuses = true
 	s.run(16)
 	s.wantFiring("requests fail", all, map[string][]string{
 		// A fifth of the requests to blog/web exceed the circuit breaker.
 		errors:        {"GRPCRoute blog calls", "HTTPRoute blog web", "HTTPRoute shop failures"},
 		"30 % errors": {"GRPCRoute blog calls", "HTTPRoute shop failures"},
 		dropped:       {""},
+		refused:       {""},
 		noBackend:     {"HTTPRoute shop failures shop/without-pods:80"},
 		"25 ms":       {"HTTPRoute shop web"},
 	})
 	s.visits = slices.DeleteFunc(s.visits, func(v visit) bool { return v.fails() || v.slow() })
-	s.run(16)
+	s.refuses = false
+	s.run(21) // the window, and the time for which the alert fires
 	s.wantFiring("no request fails", all, map[string][]string{dropped: {""}})
 }
 
