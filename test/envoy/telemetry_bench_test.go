@@ -172,7 +172,7 @@ func (r *reported) cpuTime(b *testing.B) float64 {
 	return float64(sum) * tick
 }
 
-// startCollector starts the real OpenTelemetry collector, whose spans nobody keeps, and
+// startCollector starts the real OpenTelemetry collector, whose spans are dropped, and
 // returns its address.
 func startCollector(b *testing.B) string {
 	b.Helper()
