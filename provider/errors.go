@@ -17,7 +17,7 @@ var (
 	ErrNotFound = errors.New("tunnel not found")
 	// ErrUnauthorized means that the API rejects the API token, or that the token
 	// lacks a permission. A retry succeeds only after an administrator has fixed the
-	// token. (HTTP status 401 or 403.)
+	// token. (HTTP status 401 or 403. A [DNS] returns [ErrForbidden] for 403.)
 	ErrUnauthorized = errors.New("the Cloudflare API rejected the API token")
 	// ErrLocallyManaged means that the tunnel's connectors take their
 	// configuration from a file and ignore the configuration in the API. (The API's
@@ -33,6 +33,29 @@ var (
 	// routes point to it. (API error code 1023. Users have also reported it for
 	// tunnels whose configuration enables warp-routing.)
 	ErrRoutes = errors.New("the tunnel has private network routes")
+)
+
+// Errors of a [DNS], which callers distinguish with errors.Is.
+var (
+	// ErrForbidden means that the API token lacks a permission for the zone, or that the
+	// zone does not exist: Cloudflare does not reveal which zones exist. Some endpoints
+	// also return it for a token that was revoked. A retry succeeds only after an
+	// administrator has fixed the token or the zone. (HTTP status 403.)
+	ErrForbidden = errors.New("the API token lacks a permission for the zone, or the zone does not exist")
+	// ErrRecordExists means that a record exists with the same name, which cannot share
+	// the name with the new record. (API error codes 81053, 81054, 81056 and 81058; 81057
+	// in older reports.)
+	ErrRecordExists = errors.New("a DNS record with this name already exists")
+	// ErrRecordNotFound means that a record to be changed or deleted does not exist. (API
+	// error code 81044.)
+	ErrRecordNotFound = errors.New("DNS record not found")
+	// ErrQuotaExceeded means that the zone has as many records as it can have. (API error
+	// code 81045.)
+	ErrQuotaExceeded = errors.New("the zone's quota of DNS records is exceeded")
+	// ErrInvalidRecord means that the API rejects a record. The same batch is always
+	// rejected. (HTTP status 400 with the API error code 1004 or a code from 9000 to 9999.
+	// 9313 means that the comment is too long.)
+	ErrInvalidRecord = errors.New("invalid DNS record")
 )
 
 // InvalidError means that the API or the connector rejects a configuration. The

@@ -13,7 +13,8 @@ func TestContextHasTheInnermostPriority(t *testing.T) {
 	if got := PriorityOf(WithPriority(outer, PriorityChange)); got != PriorityChange {
 		t.Errorf("inner priority: got %d, want PriorityChange", got)
 	}
-	if PriorityChange >= PriorityDeletion || PriorityDeletion >= PriorityStart || PriorityStart >= PriorityDrift {
+	if PriorityChange >= PriorityDeletion || PriorityDeletion >= PriorityStart || PriorityStart >= PriorityDrift ||
+		PriorityDrift >= PriorityDNS {
 		t.Error("the priorities are not in ascending order")
 	}
 }
