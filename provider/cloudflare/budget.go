@@ -36,12 +36,14 @@ type quota struct {
 // A change takes up to three requests, and so does a deletion. Deletions therefore leave
 // enough requests for a change or two, and calls at start leave enough for one deletion
 // more. Drift calls are not urgent: they need a nearly idle budget and never use more
-// than a third of the rate.
+// than a third of the rate. DNS calls come after all others: they leave drift calls five
+// more requests, and send at most 240 in five minutes.
 var quotas = [...]quota{
 	provider.PriorityChange:   {waits: true},
 	provider.PriorityDeletion: {reserve: 5, waits: true},
 	provider.PriorityStart:    {reserve: 10},
 	provider.PriorityDrift:    {reserve: 20, spacing: time.Second},
+	provider.PriorityDNS:      {reserve: 25, spacing: 5 * time.Minute / 240},
 }
 
 // quotaOf returns the context's priority and its quota.
@@ -155,11 +157,10 @@ func (b *budget) spend(p provider.Priority, requests int, now time.Time) {
 	// A request shortly after its slot must not delay the next slot, which may be
 	// assigned already.
 	s, spacing := &b.schedules[p], quotas[p].spacing
-	if now.Sub(s.nextSpaced) < spacing/2 {
-		s.nextSpaced = s.nextSpaced.Add(spacing)
-	} else {
-		s.nextSpaced = now.Add(spacing)
+	if now.Sub(s.nextSpaced) >= spacing/2 {
+		s.nextSpaced = now
 	}
+	s.nextSpaced = s.nextSpaced.Add(time.Duration(requests) * spacing)
 }
 
 // assignSlot returns the next free slot for a reservation of that many requests. The slot
@@ -174,7 +175,7 @@ func (b *budget) assignSlot(p provider.Priority, requests int, now time.Time) ti
 		}
 	}
 	s := &b.schedules[p]
-	s.lastSlot = later(slot, s.lastSlot.Add(max(time.Duration(requests)*requestInterval, quotas[p].spacing)))
+	s.lastSlot = later(slot, s.lastSlot.Add(time.Duration(requests)*max(requestInterval, quotas[p].spacing)))
 	return s.lastSlot
 }
 

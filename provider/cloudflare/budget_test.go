@@ -35,8 +35,8 @@ func wantSlot(t *testing.T, err error, want time.Duration) {
 }
 
 func TestPrioritiesLeaveTheirReserve(t *testing.T) {
-	const change, deletion, start, drift = provider.PriorityChange, provider.PriorityDeletion,
-		provider.PriorityStart, provider.PriorityDrift
+	const change, deletion, start, drift, dns = provider.PriorityChange, provider.PriorityDeletion,
+		provider.PriorityStart, provider.PriorityDrift, provider.PriorityDNS
 	tests := map[string]struct {
 		spent    int
 		priority provider.Priority
@@ -57,7 +57,11 @@ func TestPrioritiesLeaveTheirReserve(t *testing.T) {
 		"drift, last request":             {9, drift, 0},
 		"drift, reserve only":             {10, drift, requestInterval},
 		"drift, empty":                    {30, drift, 21 * requestInterval},
-		"unknown priority, reserve only":  {10, drift + 1, requestInterval},
+		"DNS, full":                       {0, dns, 0},
+		"DNS, last request":               {4, dns, 0},
+		"DNS, reserve only":               {5, dns, requestInterval},
+		"DNS, empty":                      {30, dns, 26 * requestInterval},
+		"unknown priority, reserve only":  {5, dns + 1, requestInterval},
 		"negative priority, last request": {29, -1, 0},
 	}
 	for name, test := range tests {

@@ -47,12 +47,12 @@ func hasCode(err error, code int64) bool {
 
 // translate returns the error from package provider for a call that failed. resp is the
 // call's last response, or nil; err is the client's error.
-func (p *Provider) translate(ctx context.Context, resp *http.Response, err error) error {
+func (c *connection) translate(ctx context.Context, resp *http.Response, err error) error {
 	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok {
 		return limited
 	}
 	if resp == nil || ctx.Err() != nil {
-		return p.noResponse(ctx, err)
+		return c.noResponse(ctx, err)
 	}
 	if resp.StatusCode == http.StatusTooManyRequests {
 		return &provider.RateLimitedError{RetryAfter: retryAfter(resp), Requested: requestedWait(resp)}
@@ -66,11 +66,11 @@ func (p *Provider) translate(ctx context.Context, resp *http.Response, err error
 			RetryAfter: retryAfter(resp), Requested: requestedWait(resp),
 		}
 	}
-	return p.errorResponse(resp, envelope)
+	return c.errorResponse(resp, envelope)
 }
 
 // noResponse returns the error for a call without a complete response.
-func (p *Provider) noResponse(ctx context.Context, err error) error {
+func (c *connection) noResponse(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):
 		return &provider.UnavailableError{Err: errTimeout}
@@ -82,16 +82,16 @@ func (p *Provider) noResponse(ctx context.Context, err error) error {
 	}
 	// The error is reduced to its text because a transport may include the request in
 	// its error.
-	return &provider.UnavailableError{Err: errors.New(p.redact(err.Error()))}
+	return &provider.UnavailableError{Err: errors.New(c.redact(err.Error()))}
 }
 
 // errorResponse returns the error for an error response from the API.
-func (p *Provider) errorResponse(resp *http.Response, envelope *zero_trust.Error) error {
+func (c *connection) errorResponse(resp *http.Response, envelope *zero_trust.Error) error {
 	e := &responseError{status: resp.StatusCode}
 	parts := []string{describe(resp)}
 	for _, entry := range envelope.Errors {
 		e.codes = append(e.codes, entry.Code)
-		parts = append(parts, fmt.Sprintf("%s (code %d)", p.redact(entry.Message), entry.Code))
+		parts = append(parts, fmt.Sprintf("%s (code %d)", c.redact(entry.Message), entry.Code))
 	}
 	e.message = strings.Join(parts, ": ")
 	switch {

@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -31,14 +32,29 @@ const (
 	sendOnce retryMode = false
 )
 
+// connection sends the requests with one API token.
+type connection struct {
+	transport http.RoundTripper
+	client    *Client
+	budgetKey tokenHash // the API token whose budget the requests use
+	// outage limits the requests in progress. Nil means the budget's, which all
+	// connections with the same budget share.
+	outage *outage
+	// redact removes the API token from a text. It is a function because fmt would print
+	// the token in a field with any other type.
+	redact func(string) string
+}
+
 // call makes one API call. It passes send the options that make the client use a new
 // exchange for the request, and converts send's error to an error from package provider.
-func (p *Provider) call(
+func (c *connection) call(
 	ctx context.Context, mode retryMode, send func(options ...option.RequestOption) error,
 ) error {
+	budget := c.client.budget(c.budgetKey)
 	x := &exchange{
-		transport: p.transport,
-		budget:    p.client.budget(p.apiToken),
+		transport: c.transport,
+		budget:    budget,
+		outage:    cmp.Or(c.outage, &budget.outage),
 		deadline:  time.Now().Add(maxWait),
 		mode:      mode,
 	}
@@ -47,7 +63,7 @@ func (p *Provider) call(
 	if err == nil {
 		return nil
 	}
-	err = p.translate(ctx, resp, err)
+	err = c.translate(ctx, resp, err)
 	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok && x.maybeApplied {
 		// The rate limit rejected only the last attempt. An earlier attempt may have
 		// been applied.
@@ -60,6 +76,7 @@ func (p *Provider) call(
 type exchange struct {
 	transport    http.RoundTripper
 	budget       *budget
+	outage       *outage
 	deadline     time.Time // for all waits
 	mode         retryMode
 	attempts     int
@@ -86,16 +103,16 @@ func (x *exchange) client() *http.Client {
 // RoundTrip sends one attempt after it has acquired a request from the budget.
 func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.attempts++
-	if err := x.budget.outage.begin(); err != nil {
+	if err := x.outage.begin(); err != nil {
 		return nil, notSent(req, err)
 	}
 	if err := x.budget.acquire(req.Context(), x.deadline); err != nil {
-		x.budget.outage.end(time.Time{}, err)
+		x.outage.end(time.Time{}, err)
 		return nil, notSent(req, err)
 	}
 	sent := time.Now()
 	resp, err := x.transport.RoundTrip(req)
-	x.budget.outage.end(sent, err)
+	x.outage.end(sent, err)
 	x.maybeApplied = x.maybeApplied || err != nil || resp.StatusCode >= http.StatusInternalServerError
 	if err != nil {
 		return nil, err

@@ -27,14 +27,9 @@ const maxWait = 2 * time.Second
 // Provider calls the Cloudflare API for one account's tunnels. It is safe for concurrent
 // use.
 type Provider struct {
+	connection
 	accountID string
 	tunnels   *zero_trust.TunnelCloudflaredService
-	transport http.RoundTripper
-	client    *Client
-	apiToken  tokenHash
-	// redact removes the API token from a text. It is a function because fmt would print
-	// the token in a field with any other type.
-	redact func(string) string
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -46,23 +41,35 @@ func (c *Client) Open(o Options) (*Provider, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("cloudflare options: %w", err)
 	}
-	base := option.WithEnvironmentProduction()
-	if o.BaseURL != "" {
-		base = option.WithBaseURL(o.BaseURL)
-	}
+	return &Provider{
+		connection: c.connect(o, o.APIToken),
+		accountID:  o.AccountID,
+		tunnels:    zero_trust.NewTunnelCloudflaredService(o.requestOptions(o.APIToken)...),
+	}, nil
+}
+
+// connect returns a connection with the API token, whose requests use the budget of the
+// options' token.
+func (c *Client) connect(o Options, apiToken string) connection {
 	transport := o.Transport
 	if transport == nil {
 		transport = newTransport()
 	}
-	return &Provider{
-		accountID: o.AccountID,
-		tunnels: zero_trust.NewTunnelCloudflaredService(
-			base, option.WithAPIToken(o.APIToken), option.WithMaxRetries(0)),
+	return connection{
 		transport: transport,
 		client:    c,
-		apiToken:  hashOf(o.APIToken),
-		redact:    strings.NewReplacer(o.APIToken, "[redacted]").Replace,
-	}, nil
+		budgetKey: hashOf(o.APIToken),
+		redact:    strings.NewReplacer(apiToken, "[redacted]").Replace,
+	}
+}
+
+// requestOptions returns the options for requests with the API token.
+func (o Options) requestOptions(apiToken string) []option.RequestOption {
+	base := option.WithEnvironmentProduction()
+	if o.BaseURL != "" {
+		base = option.WithBaseURL(o.BaseURL)
+	}
+	return []option.RequestOption{base, option.WithAPIToken(apiToken), option.WithMaxRetries(0)}
 }
 
 // newTransport returns a copy of [http.DefaultTransport] that also pings silent HTTP/2
