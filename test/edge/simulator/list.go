@@ -71,7 +71,7 @@ func page[T any](query url.Values, items []T, defaultPerPage, maxPerPage int) re
 	total := len(items)
 	start := min((number-1)*perPage, total)
 	items = items[start:min(start+perPage, total)]
-	result := success(items)
+	result := success(append([]T{}, items...)) // an empty list is [], not null
 	result.envelope.ResultInfo = &resultInfo{
 		Page: number, PerPage: perPage, Count: len(items), TotalCount: total, TotalPages: (total + perPage - 1) / perPage,
 	}
