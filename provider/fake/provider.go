@@ -28,7 +28,7 @@ type Provider struct {
 	mu         sync.Mutex
 	tunnels    []*tunnel // in creation order, including deleted tunnels
 	connectors int       // connectors started so far
-	scripted   map[Op][]scriptedError
+	scripted   script
 	calls      []Call
 	now        func() time.Time
 }
@@ -50,7 +50,7 @@ type tunnel struct {
 
 // New returns a provider without tunnels.
 func New() *Provider {
-	return &Provider{scripted: map[Op][]scriptedError{}, now: time.Now}
+	return &Provider{scripted: script{}, now: time.Now}
 }
 
 // FindTunnel is documented at [provider.Provider].
@@ -240,14 +240,7 @@ func (p *Provider) outcome(ctx context.Context, call *Call, apply func(*Call) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	scripted := p.nextScripted(call.Op)
-	if scripted.err != nil && !scripted.applied {
-		return scripted.err
-	}
-	if err := apply(call); err != nil {
-		return err
-	}
-	return scripted.err
+	return p.scripted.run(call.Op, func() error { return apply(call) })
 }
 
 // named returns the live tunnel with the name, or nil.

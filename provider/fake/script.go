@@ -49,6 +49,9 @@ type Call struct {
 	Err error
 }
 
+// script contains the errors of the next calls to each method, in order.
+type script map[Op][]scriptedError
+
 type scriptedError struct {
 	err     error
 	applied bool
@@ -66,18 +69,30 @@ func (p *Provider) FailAfter(op Op, errs ...error) { p.script(op, true, errs) }
 func (p *Provider) script(op Op, applied bool, errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.scripted.add(op, applied, errs)
+}
+
+func (s script) add(op Op, applied bool, errs []error) {
 	for _, err := range errs {
-		p.scripted[op] = append(p.scripted[op], scriptedError{err: err, applied: applied})
+		s[op] = append(s[op], scriptedError{err: err, applied: applied})
 	}
 }
 
-func (p *Provider) nextScripted(op Op) scriptedError {
-	if len(p.scripted[op]) == 0 {
-		return scriptedError{}
+// run calls apply, unless the next scripted error for the method takes its place, and
+// returns the call's error.
+func (s script) run(op Op, apply func() error) error {
+	var next scriptedError
+	if len(s[op]) > 0 {
+		next = s[op][0]
+		s[op] = s[op][1:]
 	}
-	next := p.scripted[op][0]
-	p.scripted[op] = p.scripted[op][1:]
-	return next
+	if next.err != nil && !next.applied {
+		return next.err
+	}
+	if err := apply(); err != nil {
+		return err
+	}
+	return next.err
 }
 
 // Calls returns the recorded calls in order. If ops are given, it returns only calls to
