@@ -52,8 +52,9 @@ func TestValuesHideTheToken(t *testing.T) {
 	}
 }
 
-func TestErrorsHideTheToken(t *testing.T) {
-	// In the worst case, the API and the transport repeat the token in every text.
+// echoes returns transports with errors that repeat the token in every text, as the API and
+// a transport do in the worst case.
+func echoes() map[string]http.RoundTripper {
 	echo := func(status int, contentType, body string) transportFunc {
 		return func(req *http.Request) (*http.Response, error) {
 			resp := jsonResponse(status, fmt.Sprintf(body, req.Header.Get("Authorization")))
@@ -63,7 +64,7 @@ func TestErrorsHideTheToken(t *testing.T) {
 		}
 	}
 	const envelope = `{"success":false,"errors":[{"code":10000,"message":"refused %s"}]}`
-	transports := map[string]http.RoundTripper{
+	return map[string]http.RoundTripper{
 		"unauthorized": echo(http.StatusForbidden, "application/json", envelope),
 		"bad request":  echo(http.StatusBadRequest, "application/json", envelope),
 		"bad gateway":  echo(http.StatusBadGateway, "application/json", envelope),
@@ -73,7 +74,10 @@ func TestErrorsHideTheToken(t *testing.T) {
 			return nil, transportError{req}
 		}),
 	}
-	for name, transport := range transports {
+}
+
+func TestErrorsHideTheToken(t *testing.T) {
+	for name, transport := range echoes() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				token := rand.Text()
