@@ -53,8 +53,8 @@ var (
 	// code 81045.)
 	ErrQuotaExceeded = errors.New("the zone's quota of DNS records is exceeded")
 	// ErrInvalidRecord means that the API rejects a record. The same batch is always
-	// rejected. (HTTP status 400 with the API error code 1004 or a code from 9000 to 9999.
-	// 9313 means that the comment is too long.)
+	// rejected. (API error code 1004, or a code from 9000 to 9999. 9313 means that the
+	// comment is too long.)
 	ErrInvalidRecord = errors.New("invalid DNS record")
 )
 

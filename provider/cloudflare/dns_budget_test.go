@@ -23,6 +23,8 @@ func TestDNSHasItsPriorityWhateverTheContextSays(t *testing.T) {
 		wantSlot(t, err, spacing)
 		_, err = e.Apply(provider.WithPriority(t.Context(), provider.PriorityDeletion), e.zone, creating("www.example.com"))
 		wantSlot(t, err, 2*spacing)
+		_, err = e.Zones(t.Context(), "example.com", "")
+		wantSlot(t, err, 3*spacing)
 		wantElapsed(t, start, 0)
 		e.wantRequests(t, 0, 0)
 		if _, err := e.tunnels.Tunnels(t.Context()); err != nil {
@@ -68,8 +70,10 @@ func TestReadAndDeleteShareAReservation(t *testing.T) {
 		}
 		wantElapsed(t, start, 0)
 		e.wantRecords(t, 0)
-		_, err = e.Usage(t.Context(), e.zone)
-		wantSlot(t, err, 2*spacing)
+		for _, slot := range []time.Duration{2 * spacing, 4 * spacing} {
+			_, err = e.Usage(reserved(t, 2), e.zone)
+			wantSlot(t, err, slot)
+		}
 	})
 }
 

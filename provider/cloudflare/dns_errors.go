@@ -53,7 +53,7 @@ func dnsClass(e *responseError) error {
 		return provider.ErrRecordNotFound
 	case has(codeQuotaExceeded):
 		return provider.ErrQuotaExceeded
-	case e.status == http.StatusBadRequest && slices.ContainsFunc(e.codes, isRecordCode):
+	case slices.ContainsFunc(e.codes, isRecordCode):
 		return provider.ErrInvalidRecord
 	}
 	return nil

@@ -53,7 +53,7 @@ func TestBatchThatArrivesLateClaimsItsName(t *testing.T) {
 		if records, err := e.Records(ctx, e.zone, "www.example.com"); err != nil || len(records) != 0 {
 			t.Errorf("before the late write: records %+v, error %v", records, err)
 		}
-		advance(provider.CallTimeout)
+		advance(provider.CallTimeout + time.Second)
 		if _, err := e.Apply(ctx, e.zone, creating("www.example.com")); !errors.Is(err, provider.ErrRecordExists) {
 			t.Errorf("a repeated batch returned %v, want ErrRecordExists", err)
 		}
