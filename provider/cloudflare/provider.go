@@ -1,8 +1,8 @@
-// Package cloudflare implements [provider.Provider] with the Cloudflare API.
+// Package cloudflare implements [provider.Provider] and [provider.DNS] with the Cloudflare API.
 //
 // The typed cloudflare-go client builds the requests and parses the responses. This
-// package adds an API request budget for every API token, bounded retries, a create call
-// that is never retried, the fields that the client does not support, and errors that
+// package adds an API request budget for every API token, bounded retries, create calls
+// that are never retried, the fields that the client does not support, and errors that
 // callers can distinguish and that never contain the token.
 package cloudflare
 

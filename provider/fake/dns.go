@@ -17,7 +17,7 @@ import (
 //
 // The database is the simulator's: it has Cloudflare's rules for records, and a second
 // copy of them would differ from it sooner or later. A test changes zones and records
-// through the database as if somebody used the dashboard, and asks it what a resolver gets.
+// through the database like the dashboard does, and asks it what a resolver gets.
 type DNS struct {
 	mu          sync.Mutex
 	database    *zones.Database

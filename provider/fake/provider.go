@@ -1,8 +1,8 @@
-// Package fake implements [provider.Provider] in memory, for tests. It behaves like the
-// real provider with a healthy API, records all calls, and returns the errors that a test
-// scripts.
+// Package fake implements [provider.Provider] and [provider.DNS] in memory, for tests. Both
+// fakes behave like the real API when it is healthy, record all calls, and return the
+// errors that a test scripts.
 //
-// It serves no HTTP requests; the simulator in test/edge does. Package providertest
+// They serve no HTTP requests; the simulator in test/edge does. Package providertest
 // contains the contract tests for both implementations.
 package fake
 

@@ -1,5 +1,5 @@
-// Package providertest contains the contract tests for [provider.Provider]. Every
-// implementation runs them.
+// Package providertest contains the contract tests for [provider.Provider] and
+// [provider.DNS]. Every implementation runs them.
 //
 // A test belongs here if all implementations must pass it. Tests for an implementation's
 // requests belong to the implementation's package.

@@ -15,7 +15,7 @@ import (
 // DNSFixture is a DNS for the zones in a database, which is empty.
 type DNSFixture struct {
 	DNS provider.DNS
-	// Database contains the zones. A test changes them as if somebody used the dashboard.
+	// Database contains the zones. A test changes them like the dashboard does.
 	Database *zones.Database
 	// Restrict limits the API token to permissions with the names in Cloudflare's
 	// dashboard. Without a call, the token has all permissions.
@@ -72,8 +72,8 @@ func (f DNSFixture) zone() provider.ZoneID {
 	return provider.ZoneID(f.Database.Add(zones.Zone{Name: "example.com", Account: "account"}))
 }
 
-// foreign creates a record that is not managed by the caller, and returns its ID.
-func (f DNSFixture) foreign(t *testing.T, zone provider.ZoneID, name, kind, content string) provider.RecordID {
+// external creates a record that is not managed by the caller, and returns its ID.
+func (f DNSFixture) external(t *testing.T, zone provider.ZoneID, name, kind, content string) provider.RecordID {
 	t.Helper()
 	r, err := f.Database.Create(string(zone), zones.Fields{Name: &name, Type: &kind, Content: &content})
 	if err != nil {

@@ -76,7 +76,7 @@ func patchesRecord(t *testing.T, f DNSFixture) {
 
 func putsRecord(t *testing.T, f DNSFixture) {
 	zone := f.zone()
-	id := f.foreign(t, zone, "www.example.com", "A", "192.0.2.1")
+	id := f.external(t, zone, "www.example.com", "A", "192.0.2.1")
 	got := f.apply(t, zone, provider.Batch{Puts: []provider.Put{{ID: id, CNAME: cname("www.example.com")}}})
 	wantRecords(t, got, stored("www.example.com"))
 	wantRecords(t, f.records(t, zone), stored("www.example.com"))
@@ -89,7 +89,7 @@ func replacesRecord(t *testing.T, f DNSFixture) {
 	zone := f.zone()
 	b := creating("www.example.com")
 	for _, address := range []string{"192.0.2.1", "192.0.2.2"} {
-		b.Deletes = append(b.Deletes, f.foreign(t, zone, "www.example.com", "A", address))
+		b.Deletes = append(b.Deletes, f.external(t, zone, "www.example.com", "A", address))
 	}
 	wantRecords(t, f.apply(t, zone, b), stored("www.example.com"))
 	wantRecords(t, f.records(t, zone), stored("www.example.com"))
@@ -140,7 +140,7 @@ func recordExists(t *testing.T, f DNSFixture) {
 		"A": "192.0.2.1", "AAAA": "2001:db8::1", "CNAME": "elsewhere.example.net", "NS": "ns.example.net",
 	} {
 		zone := f.zone()
-		f.foreign(t, zone, "www.example.com", kind, content)
+		f.external(t, zone, "www.example.com", kind, content)
 		f.wantRefused(t, zone, creating("www.example.com"), provider.ErrRecordExists)
 	}
 	zone := f.zone()
@@ -151,8 +151,8 @@ func recordExists(t *testing.T, f DNSFixture) {
 
 func sharesName(t *testing.T, f DNSFixture) {
 	zone := f.zone()
-	f.foreign(t, zone, "www.example.com", "TXT", "text")
-	f.foreign(t, zone, "example.com", "NS", "ns.example.net")
+	f.external(t, zone, "www.example.com", "TXT", "text")
+	f.external(t, zone, "example.com", "NS", "ns.example.net")
 	f.apply(t, zone, creating("www.example.com", "example.com"))
 	if n := len(f.Database.Records(string(zone))); n != 4 {
 		t.Errorf("%d records, want 4", n)

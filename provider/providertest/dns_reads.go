@@ -79,9 +79,9 @@ func listsRecords(t *testing.T, f DNSFixture) {
 	zone, other := f.zone(), provider.ZoneID(f.Database.Add(zones.Zone{Name: "example.net"}))
 	wantRecords(t, f.records(t, zone))
 	f.create(t, zone, "www.example.com")
-	f.foreign(t, zone, "example.com", "A", "192.0.2.1")
-	f.foreign(t, zone, "example.com", "MX", "mail.example.com")
-	f.foreign(t, zone, "*.example.com", "CNAME", "elsewhere.example.net")
+	f.external(t, zone, "example.com", "A", "192.0.2.1")
+	f.external(t, zone, "example.com", "MX", "mail.example.com")
+	f.external(t, zone, "*.example.com", "CNAME", "elsewhere.example.net")
 	f.create(t, other, "www.example.net")
 	wantRecords(t, f.records(t, zone),
 		stored("www.example.com"),
@@ -101,7 +101,7 @@ func listsRecordsByName(t *testing.T, f DNSFixture) {
 	for _, name := range names {
 		wantRecords(t, f.records(t, zone, name), stored(name))
 	}
-	f.foreign(t, zone, "a.example.com", "TXT", "text")
+	f.external(t, zone, "a.example.com", "TXT", "text")
 	text := provider.Record{Name: "a.example.com", Type: "TXT", Content: `"text"`, TTL: provider.AutomaticTTL}
 	wantRecords(t, f.records(t, zone, "a.example.com", "*.example.com", "none.example.com", "a.example.com"),
 		stored("a.example.com"), text, stored("*.example.com"))
@@ -119,7 +119,7 @@ func readsUsage(t *testing.T, f DNSFixture) {
 	zone := f.zone()
 	f.wantUsage(t, zone, provider.Usage{Quota: 200})
 	f.create(t, zone, "www.example.com")
-	f.foreign(t, zone, "example.com", "MX", "mail.example.com")
+	f.external(t, zone, "example.com", "MX", "mail.example.com")
 	f.wantUsage(t, zone, provider.Usage{Records: 2, Quota: 200})
 	f.Database.Update(string(zone), func(z *zones.Zone) { z.RecordQuota = 3 })
 	f.wantUsage(t, zone, provider.Usage{Records: 2, Quota: 3})
@@ -152,7 +152,7 @@ func listsCertificateHosts(t *testing.T, f DNSFixture) {
 // ErrForbidden and the others nothing.
 func (f DNSFixture) wantForbidden(t *testing.T, zone provider.ZoneID, methods ...string) {
 	t.Helper()
-	record := f.foreign(t, zone, "www.example.com", "CNAME", target)
+	record := f.external(t, zone, "www.example.com", "CNAME", target)
 	want := map[string]bool{}
 	for _, method := range methods {
 		want[method] = true
@@ -189,7 +189,7 @@ func needsPermission(t *testing.T, f DNSFixture) {
 
 func canceledDNS(t *testing.T, f DNSFixture) {
 	zone := f.zone()
-	record := f.foreign(t, zone, "www.example.com", "CNAME", target)
+	record := f.external(t, zone, "www.example.com", "CNAME", target)
 	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
 	methods := f.allMethods(ctx, zone, record)
