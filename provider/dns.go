@@ -113,8 +113,8 @@ type Usage struct {
 // to several accounts. A DNS neither decides which records are wanted nor knows to whom a
 // record belongs.
 //
-// Every method returns within [CallTimeout] and has [PriorityDNS], whatever the context
-// says. Calls neither wait for the API request budget nor are they retried. A context with
+// Every method returns within [CallTimeout] and has [PriorityDNS]; a different priority in
+// the context has no effect. Calls neither wait for the API request budget nor are they retried. A context with
 // [WithReservation], applied after [WithPriority] with PriorityDNS, covers several calls,
 // for instance a read and the delete that follows it.
 //

@@ -13,7 +13,7 @@ import (
 // spacing is the average time between two requests of DNS.
 const spacing = 1250 * time.Millisecond
 
-func TestDNSHasItsPriorityWhateverTheContextSays(t *testing.T) {
+func TestDNSIgnoresThePriorityOfTheContext(t *testing.T) {
 	withZone(t, func(t *testing.T, e *zoneEdge) {
 		if _, err := e.Usage(t.Context(), e.zone); err != nil {
 			t.Fatal(err)

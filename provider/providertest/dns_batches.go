@@ -36,7 +36,7 @@ func createsRecord(t *testing.T, f DNSFixture) {
 	created := f.apply(t, zone, creating("www.example.com", "example.com", "*.example.com"))
 	wantRecords(t, created, stored("www.example.com"), stored("example.com"), stored("*.example.com"))
 	if diff := cmp.Diff(created, f.records(t, zone, "www.example.com", "example.com", "*.example.com")); diff != "" {
-		t.Errorf("the records that Apply returned differ from those that Records returns:\n%s", diff)
+		t.Errorf("Apply and Records returned different records:\n%s", diff)
 	}
 	without := provider.CNAME{Name: "a.example.com", Target: target}
 	f.apply(t, zone, provider.Batch{Creates: []provider.CNAME{without}})
