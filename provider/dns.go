@@ -9,6 +9,11 @@ import (
 // zones with the Free plan. Other plans allow 3,500.)
 const MaxBatch = 200
 
+// MaxNames is how many names [DNS] can read in one call. Each takes a request, and the API
+// request budget does not delay requests within a call. More would leave no request to
+// tunnels, and would exceed [CallTimeout].
+const MaxNames = 20
+
 // ZoneID is a zone's ID in the Cloudflare API.
 type ZoneID string
 
@@ -135,7 +140,8 @@ type DNS interface {
 	// does not select the names below it; "*.example.com" selects only the wildcard. The
 	// permission is DNS Read or DNS Edit.
 	//
-	// It sends one request per name, or one per page of 5,000 records. When the
+	// It sends one request per name, or one per page of 5,000 records. It sends none and
+	// returns an error for more than [MaxNames] names. When the
 	// number of records changes while it reads several pages, it returns an
 	// [*UnavailableError]. When a record is created and another one deleted at that
 	// time, a record can be missing.

@@ -2,6 +2,7 @@ package cloudflare
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/cloudflare/cloudflare-go/v7/dns"
@@ -40,6 +41,9 @@ func asRecords(views []recordView) ([]provider.Record, error) {
 // Records is documented at [provider.DNS].
 func (d *DNS) Records(ctx context.Context, zone provider.ZoneID, names ...string) (records []provider.Record, err error) {
 	err = d.read(ctx, "list the records", zone, func(ctx context.Context) error {
+		if len(names) > provider.MaxNames {
+			return fmt.Errorf("one call can read %d names", provider.MaxNames)
+		}
 		views, err := d.listRecords(ctx, zone, names)
 		if err != nil {
 			return err

@@ -53,6 +53,9 @@ func (d *DNS) Zones(ctx context.Context, name string, id provider.ZoneID) (found
 
 // Records is documented at [provider.DNS].
 func (d *DNS) Records(ctx context.Context, zone provider.ZoneID, names ...string) (found []provider.Record, err error) {
+	if len(names) > provider.MaxNames {
+		return nil, fmt.Errorf("one call can read %d names", provider.MaxNames)
+	}
 	err = d.do(ctx, DNSCall{Op: OpRecords, Zone: zone, Names: names}, func() error {
 		for _, r := range d.database.Records(string(zone)) {
 			if len(names) == 0 || slices.Contains(names, r.Name) {

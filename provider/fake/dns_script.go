@@ -25,8 +25,8 @@ var permissions = map[Op][]string{
 	OpCertificateHosts: {"SSL and Certificates Read"},
 }
 
-// DNSCall is one call to a [DNS] and its outcome. Apply with no or with too many changes
-// is not recorded, because it sends no request.
+// DNSCall is one call to a [DNS] and its outcome. Calls that send no request, because
+// they have no or too many changes or names, are not recorded.
 type DNSCall struct {
 	Op   Op
 	Zone provider.ZoneID

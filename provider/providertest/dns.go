@@ -43,6 +43,7 @@ var dnsContract = map[string]func(*testing.T, DNSFixture){
 	"an unknown zone is forbidden":                unknownZone,
 	"all records of a zone are listed":            listsRecords,
 	"records are listed by name":                  listsRecordsByName,
+	"at most 20 names are read":                   limitsNames,
 	"the usage counts records of all types":       readsUsage,
 	"hosts of active certificates are listed":     listsCertificateHosts,
 	"reading needs no permission to edit":         readsWithoutEdit,

@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,6 +107,20 @@ func listsRecordsByName(t *testing.T, f DNSFixture) {
 	wantRecords(t, f.records(t, zone, "a.example.com", "*.example.com", "none.example.com", "a.example.com"),
 		stored("a.example.com"), text, stored("*.example.com"))
 	wantRecords(t, f.records(t, zone, "none.example.com"))
+}
+
+func limitsNames(t *testing.T, f DNSFixture) {
+	zone := f.zone()
+	f.create(t, zone, "n0.example.com")
+	names := []string{}
+	for i := range provider.MaxNames {
+		names = append(names, fmt.Sprintf("n%d.example.com", i))
+	}
+	wantRecords(t, f.records(t, zone, names...), stored("n0.example.com"))
+	records, err := f.DNS.Records(f.ctx, zone, append(names, "another.example.com")...)
+	if err == nil || provider.IsTransient(err) || records != nil {
+		t.Errorf("21 names: got records %+v and error %v, want a permanent error", records, err)
+	}
 }
 
 func (f DNSFixture) wantUsage(t *testing.T, zone provider.ZoneID, want provider.Usage) {
