@@ -142,7 +142,7 @@ func (r *reported) request(transport *http.Transport) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return err
 	}
