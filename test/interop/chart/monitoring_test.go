@@ -3,6 +3,7 @@ package chart
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,11 +67,12 @@ func alertGroups(t *testing.T, file string, thresholds *strings.Replacer) []any 
 
 // TestAlertsWithAThresholdAreRenderedIfItIsSet checks which alerts the PrometheusRule has.
 func TestAlertsWithAThresholdAreRenderedIfItIsSet(t *testing.T) {
+	always := []string{"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-series", "tunnel-gateway-access-log"}
 	for set, want := range map[string][]string{
-		"": {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log"},
-		"metrics.prometheusRule.routeErrorPercent=0":          {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log"},
-		"metrics.prometheusRule.routeErrorPercent=0.5":        {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log", "tunnel-gateway-route-errors"},
-		"metrics.prometheusRule.routeLatencyMilliseconds=250": {"tunnel-gateway", "tunnel-gateway-backends", "tunnel-gateway-access-log", "tunnel-gateway-route-latency"},
+		"": always,
+		"metrics.prometheusRule.routeErrorPercent=0":          always,
+		"metrics.prometheusRule.routeErrorPercent=0.5":        append(slices.Clone(always), "tunnel-gateway-route-errors"),
+		"metrics.prometheusRule.routeLatencyMilliseconds=250": append(slices.Clone(always), "tunnel-gateway-route-latency"),
 	} {
 		rule := onlyObject(t, objects(t, render(t, "--set", "metrics.prometheusRule.enabled=true", "--set", set)), "PrometheusRule")
 		var got []string
