@@ -155,7 +155,7 @@ var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOn
 		}))
 		status.Store(http.StatusInternalServerError)
 		g.apply(0)
-		Eventually(g.get).WithArguments("/").Should(Equal("200 stable"))
+		Eventually(g.count).WithArguments(20).Should(Equal(map[string]int{"200 stable": 20})) // from all connectors
 		Eventually(copies).Should(Receive(HaveField("Path", "/")))
 		for len(originals) > 0 {
 			<-originals
