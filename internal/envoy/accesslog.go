@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
@@ -105,7 +106,7 @@ var accessLogFields = map[string]string{
 	"status":         "%RESPONSE_CODE%",
 	"flags":          "%RESPONSE_FLAGS%",
 	"details":        "%RESPONSE_CODE_DETAILS%",
-	"grpc_status":    "%GRPC_STATUS%",
+	"grpc_status":    fmt.Sprintf("%s:%d%%", strings.TrimSuffix(grpcStatus, "%"), longestField),
 	"duration_ms":    "%DURATION%",
 	"backend_ms":     "%COMMON_DURATION(US_TX_BEG:US_RX_END:ms)%",
 	"first_byte_ms":  "%RESPONSE_DURATION%",

@@ -66,18 +66,21 @@ func codeLabel() *statsv3.Config_Tag {
 // flagsLabel has Envoy's response flags, such as UH.
 func flagsLabel() *statsv3.Config_Tag { return label("flags", "%RESPONSE_FLAGS%") }
 
-// grpcStatusLabel has the status of a gRPC call: a trailer, or a header of a response
-// without a body. Other responses have no such label. A backend can send every number.
+// grpcStatus is the format of a gRPC call's status: a trailer, or a header of a response
+// without a body.
 //
 // The operator GRPC_STATUS would make up a status for each request whose Content-Type is
 // that of gRPC: Unknown for a website's response, and for a stream that the visitor ends.
+const grpcStatus = `%COALESCE({"operators":[{"command":"TRAILER","param":"GRPC-STATUS"},{"command":"RESP","param":"GRPC-STATUS"}]})%`
+
+// grpcStatusLabel has the name of a gRPC call's status. Other responses have no such label.
+// A backend can send every number.
 func grpcStatusLabel() *statsv3.Config_Tag {
 	statuses := map[string]*xdsmatcherv3.Matcher_OnMatch{"": withoutLabel()}
 	for code := codes.OK; code <= codes.Unauthenticated; code++ {
 		statuses[strconv.Itoa(int(code))] = replaceBy(code.String())
 	}
-	const format = `%COALESCE({"operators":[{"command":"TRAILER","param":"GRPC-STATUS"},{"command":"RESP","param":"GRPC-STATUS"}]})%`
-	return &statsv3.Config_Tag{Name: "grpc_status", ValueFormat: format, Rules: byValue(statuses, replaceBy(other))}
+	return &statsv3.Config_Tag{Name: "grpc_status", ValueFormat: grpcStatus, Rules: byValue(statuses, replaceBy(other))}
 }
 
 // onlyIfNot returns a condition: Envoy counts a request unless the format has one of the

@@ -168,13 +168,40 @@ func TestAccessLogDescribesAFailure(t *testing.T) {
 	for i, want := range []line{
 		{"attempts": 3., "flags": "URX", "details": "via_upstream", "grpc_status": nil, "status": 503., "route": "HTTPRoute team/app rule 0"},
 		{"attempts": 0., "flags": "NR", "details": "route_not_found", "grpc_status": nil, "status": 404., "route": nil},
-		{"attempts": 0., "flags": "NR", "details": "route_not_found", "grpc_status": "Unimplemented", "status": 200., "route": nil},
+		{"attempts": 0., "flags": "NR", "details": "route_not_found", "grpc_status": "12", "status": 200., "route": nil},
 		{"attempts": 0., "flags": "-", "details": "rbac_access_denied_matched_policy[not-canonical]", "status": 403., "host": "APP.example.com", "path": "/app"},
 	} {
 		for name, value := range want {
 			if all[i][name] != value {
 				t.Errorf("line %d: %s is %v, want %v", i, name, all[i][name], value)
 			}
+		}
+	}
+}
+
+// A line has the status that a response contains, up to a limit, and never one that Envoy
+// infers from the Content-Type of the request.
+func TestAccessLogHasTheStatusOfACall(t *testing.T) {
+	s, _ := loggingSidecar(t, v1alpha1.AccessLog{}, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/app/header":
+			w.Header().Set("Grpc-Status", "14")
+		case "/app/trailer":
+			w.Header().Set("Trailer", "Grpc-Status")
+			_, _ = io.WriteString(w, "message")
+			w.Header().Set("Grpc-Status", "13")
+		case "/app/long":
+			w.Header().Set("Grpc-Status", strings.Repeat("1", 5000))
+		}
+	})
+	paths := []string{"/app/header", "/app/trailer", "/app/long", "/app/website"}
+	for _, path := range paths {
+		raw(t, s.open, "POST "+path+" HTTP/1.1\r\nHost: app.example.com\r\nTE: trailers\r\nContent-Type: application/grpc\r\n\r\n")
+	}
+	all := s.awaitLines(t, len(paths))
+	for i, want := range []any{"14", "13", strings.Repeat("1", 128), nil} {
+		if got := all[i]["grpc_status"]; got != want {
+			t.Errorf("%s: grpc_status is %v, want %v", paths[i], got, want)
 		}
 	}
 }
