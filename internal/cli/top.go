@@ -48,8 +48,9 @@ top reads each Envoy's metrics by port-forward to the connector's pod, with your
 permissions, and shows the difference between two readings. On a terminal, it updates
 one table. Elsewhere, it prints a new table each time.
 
-An error is a response with a status of 500 or above, or with a gRPC status for a server
-error, such as Unavailable. The duration is that of the whole request at Envoy.
+An error is a response with a status of 500 or above, no response or an incomplete one, or
+a gRPC status for a server error, such as Unavailable. Requests that visitors end are no
+errors. The duration is that of the whole request at Envoy.
 
 By default, Envoy counts only by Gateway. The setting connector.envoy.metrics of the
 GatewayClass's TunnelConfiguration adds routes and backends. (other) contains requests

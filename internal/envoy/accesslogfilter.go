@@ -42,15 +42,15 @@ func serverError() *accesslogv3.AccessLogFilter {
 	}}}
 }
 
-// failureFlags are Envoy's flags for requests that it could not serve. Where the status is
+// FailureFlags are Envoy's flags for requests that it could not serve. Where the status is
 // below 500, the response was gRPC, or had begun. The flags NR (no route) and DC (the
 // visitor disconnected) are not failures: visitors can cause them at will.
-var failureFlags = []string{"UH", "UF", "UO", "NC", "LR", "UR", "UC", "UT", "URX", "UMSDR", "UPE", "SI", "DT", "OM", "NFCF"}
+var FailureFlags = []string{"UH", "UF", "UO", "NC", "LR", "UR", "UC", "UT", "URX", "UMSDR", "UPE", "SI", "DT", "OM", "NFCF"}
 
-// failed matches requests with one of the failureFlags.
+// failed matches requests with one of the FailureFlags.
 func failed() *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
-		ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: failureFlags},
+		ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: FailureFlags},
 	}}
 }
 

@@ -126,16 +126,17 @@ func TestRequestsOfARealEnvoyAreCountedExactly(t *testing.T) {
 	e.send(t, 5, "shop.example.com", "/")
 	e.send(t, 2, "shop.example.com", "/error")
 	e.send(t, 3, "shop2.example.com", "/grpc?status=14")
-	e.send(t, 1, "shop2.example.com", "/grpc?status=5")
-	e.send(t, 6, "blog.example.com", "/missing")
+	e.send(t, 1, "shop2.example.com", "/grpc?status=12")
+	e.send(t, 4, "blog.example.com", "/missing")
+	e.send(t, 2, "blog.example.com", "/breaks")
 	after := readUntil(t, c, before, 17)
 
 	for by, want := range map[By]map[string]string{
-		ByRoute:     {"infra/shared HTTPRoute shop/web": "11.000, 5.000 errors", "infra/shared HTTPRoute blog/blog": "6.000"},
-		ByBackend:   {"infra/shared shop/web:80": "7.000, 2.000 errors", "infra/shared blog/blog:80": "10.000, 3.000 errors"},
-		ByHostname:  {"infra/shared shop.example.com": "7.000, 2.000 errors", "infra/shared shop2.example.com": "4.000, 3.000 errors", "infra/shared blog.example.com": "6.000"},
-		ByNamespace: {"infra/shared shop": "11.000, 5.000 errors", "infra/shared blog": "6.000"},
-		// Without metrics by route, Envoy does not count gRPC statuses.
+		ByRoute:     {"infra/shared HTTPRoute shop/web": "11.000, 5.000 errors", "infra/shared HTTPRoute blog/blog": "6.000, 2.000 errors"},
+		ByBackend:   {"infra/shared shop/web:80": "7.000, 2.000 errors", "infra/shared blog/blog:80": "10.000, 5.000 errors"},
+		ByHostname:  {"infra/shared shop.example.com": "7.000, 2.000 errors", "infra/shared shop2.example.com": "4.000, 3.000 errors", "infra/shared blog.example.com": "6.000, 2.000 errors"},
+		ByNamespace: {"infra/shared shop": "11.000, 5.000 errors", "infra/shared blog": "6.000, 2.000 errors"},
+		// Without metrics by route, Envoy counts neither gRPC statuses nor response flags.
 		ByGateway: {"infra/shared": "17.000, 2.000 errors"},
 	} {
 		m := Compare(before, after, Options{By: by})
@@ -147,7 +148,7 @@ func TestRequestsOfARealEnvoyAreCountedExactly(t *testing.T) {
 		}
 	}
 	m := Compare(before, after, Options{By: ByHostname, Namespace: "blog"})
-	if diff := cmp.Diff(map[string]string{"infra/shared blog.example.com": "6.000"}, requests(m)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"infra/shared blog.example.com": "6.000, 2.000 errors"}, requests(m)); diff != "" {
 		t.Errorf("rows for a namespace differ (-want +got):\n%s", diff)
 	}
 }

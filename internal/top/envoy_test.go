@@ -115,6 +115,11 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 	case "/missing":
 		w.WriteHeader(http.StatusNotFound)
+	case "/breaks":
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "begin")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
 	case "/grpc":
 		w.Header().Set("Content-Type", "application/grpc")
 		w.Header().Set("Grpc-Status", r.URL.Query().Get("status"))

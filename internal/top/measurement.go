@@ -138,16 +138,6 @@ func (b By) name(labels map[string]string) string {
 	return cmp.Or(name, Other)
 }
 
-// failed reports whether requests with these labels failed: the response has a status
-// of 500 or above, or a gRPC status for a server error.
-func failed(labels map[string]string) bool {
-	switch labels[labelGRPCStatus] {
-	case "Unknown", "DeadlineExceeded", "Unimplemented", "Internal", "Unavailable", "DataLoss":
-		return true
-	}
-	return labels[labelCode] == "5xx"
-}
-
 // sorted returns the rows, those with the most requests first.
 func (m *measurement) sorted() []Row {
 	rows := make([]Row, 0, len(m.rows))

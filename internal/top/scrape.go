@@ -31,6 +31,7 @@ const (
 	labelHostname   = "hostname"
 	labelBackend    = "backend"
 	labelCode       = "code"
+	labelFlags      = "flags"
 	labelGRPCStatus = "grpc_status"
 )
 
