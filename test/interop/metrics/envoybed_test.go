@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -135,6 +136,12 @@ func (b *envoyBed) startBackends() map[string]string {
 		"shop/cart":   func(w http.ResponseWriter, r *http.Request) { time.Sleep(cartDelay); answer(w, r) }, //nolint:forbidigo // a slow backend
 		"shop/fails":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 		"shop/resets": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"shop/breaks": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"shop/socket": b.endSocket,
 		"shop/waits":  b.wait,
 		"blog/web":    answer,
 		"blog/stream": func(w http.ResponseWriter, r *http.Request) {
@@ -142,9 +149,9 @@ func (b *envoyBed) startBackends() map[string]string {
 			_ = http.NewResponseController(w).Flush()
 			b.wait(w, r)
 		},
-		"blog/calls": func(w http.ResponseWriter, _ *http.Request) {
+		"blog/calls": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/grpc")
-			w.Header().Set("Grpc-Status", "14")
+			w.Header().Set("Grpc-Status", map[string]string{"/shop.Cart/Get": "14", "/shop.Cart/Missing": "12"}[r.URL.Path])
 		},
 	}
 	addresses := map[string]string{"shop/refuses": freeAddress(b.t)}
@@ -164,6 +171,19 @@ func (b *envoyBed) startBackends() map[string]string {
 func (b *envoyBed) wait(_ http.ResponseWriter, r *http.Request) {
 	b.arrived <- struct{}{}
 	<-r.Context().Done()
+}
+
+// endSocket accepts a WebSocket and ends it.
+func (b *envoyBed) endSocket(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		b.t.Error(err)
+		return
+	}
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	if err := errors.Join(err, conn.Close()); err != nil {
+		b.t.Error(err)
+	}
 }
 
 // run starts Envoy, and waits until it has bound the addresses.

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -53,6 +54,8 @@ func visits() []visit {
 		{host: "unknown.example.org", path: "/", times: 2, labels: [5]string{"other"}, code: "4xx", flags: "NR"},
 		{host: "failures.example.com", path: "/fails", times: 3, labels: failure("shop/fails:80"), code: "5xx"},
 		{host: "failures.example.com", path: "/resets", times: 2, labels: failure("shop/resets:80"), code: "5xx", flags: "UC"},
+		{host: "failures.example.com", path: "/breaks", times: 1, labels: failure("shop/breaks:80"), code: "2xx", flags: "UPE"},
+		{host: "shop.example.com", path: "/socket", times: 1, labels: web("shop.example.com", "shop/socket:80"), code: "1xx", flags: "UC"},
 		{host: "failures.example.com", path: "/refuses", times: 2, labels: failure("shop/refuses:80"), code: "5xx", flags: "URX,UF", retries: 1},
 		{host: "failures.example.com", path: "/timeout", times: 2, labels: failure("shop/waits:80"), code: "5xx", flags: "UT"},
 		{host: "failures.example.com", path: "/visitor", times: 1, labels: failure("shop/waits:80"), code: "other", flags: "DC"},
@@ -63,6 +66,7 @@ func visits() []visit {
 		{host: "blog.example.com", path: "/", body: strings.Repeat("a", 100), times: 4, labels: [5]string{"HTTPRoute", "blog", "web", "blog.example.com", "blog/web:80"}, code: "2xx"},
 		{host: "blog.example.com", path: "/stream", times: 1, labels: [5]string{"HTTPRoute", "blog", "web", "blog.example.com", "blog/stream:80"}, code: "5xx", flags: "UO"},
 		{host: "calls.example.com", path: "/shop.Cart/Get", grpc: true, times: 5, labels: [5]string{"GRPCRoute", "blog", "calls", "calls.example.com", "blog/calls:80"}, code: "2xx", status: "Unavailable"},
+		{host: "calls.example.com", path: "/shop.Cart/Missing", grpc: true, times: 2, labels: [5]string{"GRPCRoute", "blog", "calls", "calls.example.com", "blog/calls:80"}, code: "2xx", status: "Unimplemented"},
 	}
 }
 
@@ -75,7 +79,8 @@ type traffic struct {
 	*prometheusServer
 	visits  []visit
 	byRoute bool
-	// ended counts the requests that have ended, and left the ones whose visitors left.
+	// ended counts the requests that have ended, and left the ones whose visitors or
+	// backends left.
 	ended, left int
 	// refuses reports whether the Envoy refuses series, and refused counts them.
 	refuses bool
@@ -129,10 +134,15 @@ func (s *traffic) visit(v *visit) {
 		}
 		response := s.send(t.Context(), v)
 		content, err := io.ReadAll(response.Body)
-		must(t, err)
+		if !v.broken() || !errors.Is(err, io.ErrUnexpectedEOF) {
+			must(t, err)
+		}
 		must(t, response.Body.Close())
 		if got := fmt.Sprintf("%dxx", response.StatusCode/100); got != v.code {
 			t.Fatalf("%s%s: the status is %d, want %s", v.host, v.path, response.StatusCode, v.code)
+		}
+		if v.broken() {
+			s.left++
 		}
 		v.received = len(content)
 		if v.flags == "UT" {
@@ -161,6 +171,10 @@ func (s *traffic) send(ctx context.Context, v *visit) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.host+v.path, strings.NewReader(v.body))
 	must(t, err)
+	if v.code == "1xx" {
+		request.Header.Set("Connection", "Upgrade")
+		request.Header.Set("Upgrade", "websocket")
+	}
 	if v.grpc {
 		request.Header.Set("Content-Type", "application/grpc")
 	}

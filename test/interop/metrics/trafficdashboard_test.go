@@ -41,19 +41,19 @@ func (s *traffic) totals() map[string]answer {
 		"Envoys A": one(1), "Requests A": one(all), "In flight A": one(streams),
 		"Responses with 5xx A":  one(rate(func(v visit) bool { return v.code == "5xx" }) / completed),
 		"Requests by Gateway A": {values: map[string]float64{"platform shared": all}},
-		"Responses by class A":  one(0), "Responses by class B": class("2xx"), "Responses by class C": class("3xx"),
+		"Responses by class A":  class("1xx"), "Responses by class B": class("2xx"), "Responses by class C": class("3xx"),
 		"Responses by class D": class("4xx"), "Responses by class E": class("5xx"),
 		"Duration of requests A": least(0), "Duration of requests B": least(10), // the timeout is one in fifteen
 		"Bytes A": least(1), "Bytes B": least(1),
 		"Requests without a backend A": flag("NR"), "Requests without a backend B": flag("NC"),
 		"Requests without a backend C": one(rate(func(v visit) bool { return v.path == "/missing" || v.path == "/old" })),
-		"Requests ended early A":       flag("DC"), "Requests ended early B": one(0),
+		"Requests ended early A":       one(rate(func(v visit) bool { return v.flags == "DC" || v.broken() })), "Requests ended early B": one(rate(visit.broken)),
 		"Dropped lines A": {values: map[string]float64{"platform shared": all}},
 	}
 }
 
 // fails reports whether a visit counts as an error.
-func (v visit) fails() bool { return v.code == "5xx" || v.status == "Unavailable" }
+func (v visit) fails() bool { return v.code == "5xx" || v.flags == "UPE" || v.status == "Unavailable" }
 
 // byRoutes are the expected results of the other queries.
 func (s *traffic) byRoutes() map[string]answer {
@@ -79,8 +79,8 @@ func (s *traffic) byRoutes() map[string]answer {
 		"Requests by namespace A": rate(every, namespace), "Bytes by namespace A": sum(1.0/60, bytes, namespace),
 		"Time by namespace A": s.durations(1.0/60, namespace),
 	}
-	for i, flags := range []string{"UT", "UH", "UC URX,UF", "UO", "NR", "NC", "DC"} {
-		answers["Errors by cause "+string('A'+rune(i))] = rate(func(v visit) bool { return v.flags != "" && strings.Contains(flags, v.flags) })
+	for i, flags := range []string{"UT", "UH", "UC URX,UF UPE", "UO", "NR", "NC", "DC"} {
+		answers["Errors by cause "+string('A'+rune(i))] = rate(func(v visit) bool { return v.flags != "" && v.code != "1xx" && strings.Contains(flags, v.flags) })
 	}
 	answers["Errors by cause H"] = rate(func(v visit) bool { return v.code == "5xx" && v.flags == "" })
 	answers["Errors by cause I"] = rate(func(v visit) bool { return v.status == "Unavailable" })
@@ -116,8 +116,13 @@ func (s *traffic) slowest(quantile float64, matches func(visit) bool, by ...int)
 // slow reports whether the backend waits.
 func (v visit) slow() bool { return v.path == "/cart" }
 
+// broken reports whether the backend ends the response after its headers.
+func (v visit) broken() bool { return v.flags == "UPE" || v.code == "1xx" }
+
 // answered reports whether Envoy gets a response from a backend.
-func (v visit) answered() bool { return v.flags == "" && v.path != "/old" && v.path != "/missing" }
+func (v visit) answered() bool {
+	return (v.flags == "" || v.broken()) && v.path != "/old" && v.path != "/missing"
+}
 
 // durations are the least durations of all requests together, in seconds.
 func (s *traffic) durations(factor float64, by ...int) answer {
