@@ -1,6 +1,34 @@
 package top
 
-import "testing"
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
+
+// TestQueriesDefineFailedRequestsAlike compares the lists in the queries with the ones here.
+func TestQueriesDefineFailedRequestsAlike(t *testing.T) {
+	for file, queries := range map[string]int{
+		"charts/tunnel-gateway/files/traffic-alerts.yaml": 1, "charts/tunnel-gateway/files/traffic-dashboard.json": 3,
+		"config/samples/canary/20-metric-templates.yaml": 1, "config/samples/canary/30-analysis-template.yaml": 1,
+	} {
+		content, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(content), `\"`, `"`)
+		flags := `code!="1xx", flags=~"(.+,)?(` + strings.Join(envoy.FailureFlags, "|") + `)(,.+)?"}`
+		statuses := `, grpc_status=~"` + strings.Join(failedStatuses, "|") + `"}`
+		if got := strings.Count(text, flags); got != queries {
+			t.Errorf("%s: %d queries for all flags, want %d", file, got, queries)
+		}
+		if strings.Count(text, statuses) < queries {
+			t.Errorf("%s: a query lacks a gRPC status", file)
+		}
+	}
+}
 
 func TestFailedRequests(t *testing.T) {
 	for _, test := range []struct {
