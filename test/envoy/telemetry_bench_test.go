@@ -96,6 +96,12 @@ func (r *reported) start(b *testing.B, path string) {
 	if r.backends, err = startBackends(source.Objects, r.dir); err != nil {
 		b.Fatal(err)
 	}
+	// The backends of the tests record each request, and stop at 10,000.
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	b.Cleanup(server.Close)
+	for address := range r.backends.addresses {
+		r.backends.addresses[address] = server.Listener.Addr().String()
+	}
 	if collector := table.Telemetry.Tracing; collector != nil {
 		address := strings.TrimPrefix(collector.Endpoint, "http://")
 		r.backends.addresses[address] = address
