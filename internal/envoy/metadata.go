@@ -57,8 +57,8 @@ func routeMetadata(e *routing.Entry, telemetry routing.Telemetry) *corev3.Metada
 // notCounted is the metadata of all routes that are not counted.
 var notCounted = metadata(map[string]string{metadataNoBackend: ""})
 
-// listenerMetadata is the fallback for requests to no route, or to one that is not
-// counted.
+// listenerMetadata returns the labels for requests that match no route or an uncounted
+// one.
 func listenerMetadata(telemetry routing.Telemetry) *corev3.Metadata {
 	if !telemetry.CountsRoutes() {
 		return nil

@@ -179,8 +179,8 @@ func TestAccessLogDescribesAFailure(t *testing.T) {
 	}
 }
 
-// A line has the status that a response contains, up to a limit, and never one that Envoy
-// infers from the Content-Type of the request.
+// The gRPC status in a line comes from the response and is cut to a limit. Envoy never infers
+// it from the request's Content-Type.
 func TestAccessLogHasTheStatusOfACall(t *testing.T) {
 	s, _ := loggingSidecar(t, v1alpha1.AccessLog{}, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

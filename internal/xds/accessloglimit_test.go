@@ -2,9 +2,7 @@ package xds_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -16,23 +14,11 @@ import (
 // counted returns a metric that the Envoy serves to Prometheus.
 func (s *sidecar) counted(t *testing.T, name string) int {
 	t.Helper()
-	response, err := http.Get("http://" + s.ready + "/stats/prometheus")
-	if err != nil {
-		t.Fatal(err)
+	value, ok := s.series(t, name)["{}"]
+	if !ok {
+		t.Fatalf("no metric %s", name)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text := range strings.Lines(string(body)) {
-		value := 0
-		if _, err := fmt.Sscanf(text, name+"{} %d", &value); err == nil {
-			return value
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
+	return int(value)
 }
 
 const (

@@ -1,12 +1,10 @@
 package xds_test
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -119,22 +117,7 @@ func (b *tracedBed) wantSent(t *testing.T, want int) {
 // metric returns the value of one of Envoy's metrics, which is 0 if it is absent.
 func (s *sidecar) metric(t *testing.T, name string) int {
 	t.Helper()
-	response, err := http.Get("http://" + s.ready + "/stats/prometheus")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		value := 0
-		if text, ok := strings.CutPrefix(lines.Text(), name+"{} "); ok {
-			if _, err := fmt.Sscan(text, &value); err != nil {
-				t.Fatal(err)
-			}
-			return value
-		}
-	}
-	return 0
+	return int(s.series(t, name)["{}"])
 }
 
 // For all headers of a visitor, Envoy begins a trace, decides itself whether it is sampled,
