@@ -265,6 +265,13 @@ type TunnelStatus struct {
 	// +optional
 	Hostnames *int32 `json:"hostnames,omitempty"`
 
+	// DNS reports on the DNS records of the Gateway's hostnames. It is empty if the
+	// GatewayClass's dns.mode is Off.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	DNS *TunnelDNSStatus `json:"dns,omitempty"`
+
 	// Phase summarizes the tunnel's state.
 	//
 	// +optional

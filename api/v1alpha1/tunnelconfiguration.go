@@ -104,6 +104,13 @@ type TunnelConfigurationSpec struct {
 	// +optional
 	Hostnames *Hostnames `json:"hostnames,omitempty"`
 
+	// DNS determines whether the controller reads or manages the DNS records of
+	// hostnames. Only a GatewayClass's TunnelConfiguration may set it, and only in the
+	// controller's namespace.
+	//
+	// +optional
+	DNS *DNS `json:"dns,omitempty"`
+
 	// Tunnel determines which tunnel serves a Gateway, and what happens to the
 	// tunnel when the Gateway is deleted. A Gateway's TunnelConfiguration may set
 	// the fields that allowedGatewayFields lists.

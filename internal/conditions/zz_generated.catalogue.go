@@ -6,21 +6,23 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // The types of the conditions of objects of the Gateway API.
 var (
-	TypeConflicted       = Type{name: "Conflicted", expected: metav1.ConditionFalse, event: true}
-	TypeAccepted         = Type{name: "Accepted", expected: metav1.ConditionTrue, event: true}
-	TypeResolvedRefs     = Type{name: "ResolvedRefs", expected: metav1.ConditionTrue, event: true, optional: true}
-	TypePartiallyInvalid = Type{name: "PartiallyInvalid", expected: metav1.ConditionFalse, event: true, optional: true}
-	TypeRedirectLoop     = Type{name: "tunnelgateway.dev/RedirectLoop", expected: metav1.ConditionFalse, event: true, optional: true}
-	TypeHostnameShared   = Type{name: "tunnelgateway.dev/HostnameShared", expected: metav1.ConditionFalse, event: true, optional: true}
-	TypeProgrammed       = Type{name: "Programmed", expected: metav1.ConditionTrue}
-	TypeSupportedVersion = Type{name: "SupportedVersion", expected: metav1.ConditionTrue}
-	TypeConnectorsReady  = Type{name: "tunnelgateway.dev/ConnectorsReady", expected: metav1.ConditionTrue, optional: true}
-	TypeDataPlaneReady   = Type{name: "tunnelgateway.dev/DataPlaneReady", expected: metav1.ConditionTrue, optional: true}
+	TypeConflicted           = Type{name: "Conflicted", expected: metav1.ConditionFalse, event: true}
+	TypeAccepted             = Type{name: "Accepted", expected: metav1.ConditionTrue, event: true}
+	TypeResolvedRefs         = Type{name: "ResolvedRefs", expected: metav1.ConditionTrue, event: true, optional: true}
+	TypePartiallyInvalid     = Type{name: "PartiallyInvalid", expected: metav1.ConditionFalse, event: true, optional: true}
+	TypeRedirectLoop         = Type{name: "tunnelgateway.dev/RedirectLoop", expected: metav1.ConditionFalse, event: true, optional: true}
+	TypeHostnameShared       = Type{name: "tunnelgateway.dev/HostnameShared", expected: metav1.ConditionFalse, event: true, optional: true}
+	TypeProgrammed           = Type{name: "Programmed", expected: metav1.ConditionTrue}
+	TypeSupportedVersion     = Type{name: "SupportedVersion", expected: metav1.ConditionTrue}
+	TypeConnectorsReady      = Type{name: "tunnelgateway.dev/ConnectorsReady", expected: metav1.ConditionTrue, optional: true}
+	TypeDataPlaneReady       = Type{name: "tunnelgateway.dev/DataPlaneReady", expected: metav1.ConditionTrue, optional: true}
+	TypeDNSReady             = Type{name: "tunnelgateway.dev/DNSReady", expected: metav1.ConditionTrue, optional: true}
+	TypeEdgeCertificateReady = Type{name: "tunnelgateway.dev/EdgeCertificateReady", expected: metav1.ConditionTrue, optional: true}
 )
 
 // Types are the types of the conditions of objects of the Gateway API. An earlier type is more
 // likely to explain a problem.
-var Types = []Type{TypeConflicted, TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, TypeRedirectLoop, TypeHostnameShared, TypeProgrammed, TypeSupportedVersion, TypeConnectorsReady, TypeDataPlaneReady}
+var Types = []Type{TypeConflicted, TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, TypeRedirectLoop, TypeHostnameShared, TypeProgrammed, TypeSupportedVersion, TypeConnectorsReady, TypeDataPlaneReady, TypeDNSReady, TypeEdgeCertificateReady}
 
 // The types of the conditions of a Tunnel.
 var (
@@ -32,7 +34,7 @@ var (
 )
 
 // GatewayTypes are the types of the conditions of this kind: Gateway.
-var GatewayTypes = []Type{TypeAccepted, TypeResolvedRefs, TypeProgrammed, TypeConnectorsReady, TypeDataPlaneReady, TypeHostnameShared}
+var GatewayTypes = []Type{TypeAccepted, TypeResolvedRefs, TypeProgrammed, TypeConnectorsReady, TypeDataPlaneReady, TypeHostnameShared, TypeDNSReady, TypeEdgeCertificateReady}
 
 // ListenerSetEntryTypes are the types of the conditions of this kind: ListenerSet listeners.
 var ListenerSetEntryTypes = []Type{TypeAccepted, TypeConflicted, TypeResolvedRefs, TypeProgrammed}
@@ -56,6 +58,7 @@ var (
 	ReasonConnectorsFailed            = Reason{"ConnectorsFailed"}
 	ReasonConnectorsStopping          = Reason{"ConnectorsStopping"}
 	ReasonContested                   = Reason{"Contested"}
+	ReasonCovered                     = Reason{"Covered"}
 	ReasonCredentialsMissing          = Reason{"CredentialsMissing"}
 	ReasonDataPlaneBlocked            = Reason{"DataPlaneBlocked"}
 	ReasonDataPlaneChanging           = Reason{"DataPlaneChanging"}
@@ -63,8 +66,10 @@ var (
 	ReasonDisconnected                = Reason{"Disconnected"}
 	ReasonEnvoyRejected               = Reason{"EnvoyRejected"}
 	ReasonFailed                      = Reason{"Failed"}
+	ReasonForbidden                   = Reason{"Forbidden"}
 	ReasonGatewayMissing              = Reason{"GatewayMissing"}
 	ReasonGatewayUnknown              = Reason{"GatewayUnknown"}
+	ReasonHeldByAnotherGateway        = Reason{"HeldByAnotherGateway"}
 	ReasonHostnameConflict            = Reason{"HostnameConflict"}
 	ReasonHostnameNotPermitted        = Reason{"HostnameNotPermitted"}
 	ReasonHostnameShared              = Reason{"HostnameShared"}
@@ -88,8 +93,12 @@ var (
 	ReasonNoMatchingParent            = Reason{"NoMatchingParent"}
 	ReasonNoReplicas                  = Reason{"NoReplicas"}
 	ReasonNoValidCACertificate        = Reason{"NoValidCACertificate"}
+	ReasonNoZone                      = Reason{"NoZone"}
 	ReasonNotAllowed                  = Reason{"NotAllowed"}
 	ReasonNotAllowedByListeners       = Reason{"NotAllowedByListeners"}
+	ReasonNotChecked                  = Reason{"NotChecked"}
+	ReasonNotCovered                  = Reason{"NotCovered"}
+	ReasonNotProxied                  = Reason{"NotProxied"}
 	ReasonObjectMismatch              = Reason{"ObjectMismatch"}
 	ReasonObjectTaken                 = Reason{"ObjectTaken"}
 	ReasonOtherCluster                = Reason{"OtherCluster"}
@@ -101,8 +110,11 @@ var (
 	ReasonPrivateRoutes               = Reason{"PrivateRoutes"}
 	ReasonProgrammed                  = Reason{"Programmed"}
 	ReasonProtocolConflict            = Reason{"ProtocolConflict"}
+	ReasonPublished                   = Reason{"Published"}
+	ReasonQuotaExceeded               = Reason{"QuotaExceeded"}
 	ReasonRateLimited                 = Reason{"RateLimited"}
 	ReasonReady                       = Reason{"Ready"}
+	ReasonRecordConflict              = Reason{"RecordConflict"}
 	ReasonRedirectLoop                = Reason{"RedirectLoop"}
 	ReasonRefNotPermitted             = Reason{"RefNotPermitted"}
 	ReasonResolvedRefs                = Reason{"ResolvedRefs"}
@@ -126,6 +138,7 @@ var (
 	ReasonUnsupportedValue            = Reason{"UnsupportedValue"}
 	ReasonUnsupportedVersion          = Reason{"UnsupportedVersion"}
 	ReasonWrongAccount                = Reason{"WrongAccount"}
+	ReasonZoneSettingsConflict        = Reason{"ZoneSettingsConflict"}
 )
 
 // The reasons of events that report neither a condition nor a problem. docs/conditions.md

@@ -58,6 +58,12 @@ type Options struct {
 	Account credentials.Default
 	// Open returns a provider for an account and an API token.
 	Open func(account, token string) (provider.Provider, error)
+	// OpenDNS returns the DNS interface for the zones of an account. apiToken is the
+	// account's API token, and dnsToken the API token for DNS; empty for the account's.
+	OpenDNS func(account, apiToken, dnsToken string) (provider.DNS, error)
+	// SigningKeySecret names the Secret with the key that signs the comments of DNS
+	// records, in the controller's namespace.
+	SigningKeySecret string
 	// Workers is how many Gateways are reconciled concurrently.
 	Workers int
 	// RetirementDelay is how long a Gateway must be gone before its Tunnel retires.

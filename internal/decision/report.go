@@ -16,11 +16,13 @@ type Evidence struct {
 	// not exist or are not known.
 	Connectors *gateway.Readiness
 	Envoys     *gateway.Envoys
+	// DNS is what the zones contain; nil if dns.mode is Off.
+	DNS *gateway.DNS
 }
 
 // Outcome returns the outcome for the statuses. o is the outcome for the tunnel, whose record is t.
 func (d *Decision) Outcome(t *v1alpha1.Tunnel, o tunnel.Outcome, e Evidence) gateway.Outcome {
-	return gateway.Outcome{Push: d.push(t, o), Tunnel: o.Tunnel, Shared: e.Shared, Connectors: e.Connectors, Envoys: e.Envoys}
+	return gateway.Outcome{Push: d.push(t, o), Tunnel: o.Tunnel, Shared: e.Shared, Connectors: e.Connectors, Envoys: e.Envoys, DNS: e.DNS}
 }
 
 // push converts the outcome for the tunnel to the result of the last write.

@@ -118,6 +118,9 @@ type Result struct {
 	// are not valid: the Gateway is then rejected, and its tunnel configuration stays
 	// unchanged.
 	Settings *settings.Settings
+	// DNS are the DNS settings of the GatewayClass. They are known even when the Settings
+	// are not valid, unless those of the GatewayClass are not; the mode is then empty.
+	DNS settings.DNS
 	// DataPlane is the data plane for which the routes are evaluated.
 	DataPlane v1alpha1.DataPlane
 	// Paused reports whether the Gateway is paused: it has the annotation
@@ -216,6 +219,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 		ControllerNamespace: o.ControllerNamespace,
 	}
 	d.Settings, d.invalid = settings.Resolve(in)
+	d.DNS, _ = settings.ClassDNS(in)
 	d.Paused = v1alpha1.RequestsPause(d.gateway) && !settings.ForbidsPausing(in)
 	d.DataPlane = cmp.Or(s.DataPlane, d.Settings.DataPlane())
 	capabilities := o.DataPlanes[d.DataPlane]

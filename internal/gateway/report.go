@@ -94,6 +94,8 @@ type Outcome struct {
 	Connectors *Readiness
 	// Envoys describes the Gateway's Envoy proxies. It is nil with ingress rules.
 	Envoys *Envoys
+	// DNS describes the DNS records of the hostnames. It is nil if dns.mode is Off.
+	DNS *DNS
 }
 
 // Readiness says whether a Gateway's connectors are ready.

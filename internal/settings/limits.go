@@ -88,19 +88,6 @@ func newLimits(set *v1alpha1.Limits, plane v1alpha1.DataPlane) Limits {
 		ListenersPerNamespace: int(ptr.Deref(spec.ListenersPerNamespace, defaultListenersPerNamespace)),
 		ExpressionsRefused:    ptr.Deref(spec.RegularExpressions, v1alpha1.RegularExpressionsAllowed) == v1alpha1.RegularExpressionsRefused,
 		UpdateBurst:           int(ptr.Deref(updates.Burst, defaultUpdateBurst)),
-		UpdateInterval:        updateInterval(updates),
+		UpdateInterval:        secondsOr(updates.Interval, defaultUpdateInterval),
 	}
-}
-
-// updateInterval returns the interval, or the default for an invalid duration, which the
-// CustomResourceDefinition prevents.
-func updateInterval(updates v1alpha1.ConfigurationUpdates) time.Duration {
-	if updates.Interval == nil {
-		return defaultUpdateInterval
-	}
-	seconds, err := updates.Interval.Seconds()
-	if err != nil {
-		return defaultUpdateInterval
-	}
-	return time.Duration(seconds) * time.Second
 }

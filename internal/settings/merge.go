@@ -33,7 +33,7 @@ func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
 }
 
 // mergeSpecs merges two specs. Only the GatewayClass can set mergingMode, account,
-// dataPlane, allowedGatewayFields, limits, pausing and hostnames. The result has no
+// dataPlane, allowedGatewayFields, limits, pausing, hostnames and dns. The result has no
 // listenerConfigurations, because [Listeners] has the entries from both levels.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
@@ -44,6 +44,7 @@ func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunnel
 		Limits:               cmp.Or(first.Limits, second.Limits),
 		Pausing:              cmp.Or(first.Pausing, second.Pausing),
 		Hostnames:            cmp.Or(first.Hostnames, second.Hostnames),
+		DNS:                  cmp.Or(first.DNS, second.DNS),
 		Tunnel:               mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
 		Connector:            mergeBlocks(first.Connector, second.Connector, mergeConnectors),
 		OriginRequest:        mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),

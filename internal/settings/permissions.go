@@ -67,6 +67,7 @@ var classFields = []classField{
 	{"dataPlane", func(s *spec) bool { return s.DataPlane != nil }, "it determines which features routes can use, and a change replaces the connectors"},
 	{"pausing", func(s *spec) bool { return s.Pausing != nil }, "it determines whether a Gateway can keep what others revoke"},
 	{"hostnames", func(s *spec) bool { return s.Hostnames != nil }, "it determines which hostnames a namespace may use"},
+	{"dns", func(s *spec) bool { return s.DNS != nil }, "it determines in which zones the controller changes DNS records"},
 	{
 		"tunnel.existing.takeover", func(s *spec) bool {
 			return s.Tunnel != nil && s.Tunnel.Existing != nil && s.Tunnel.Existing.Takeover != nil

@@ -54,6 +54,7 @@ var fieldValues = map[string]spec{
 	"limits":                   {Limits: &v1alpha1.Limits{}},
 	"pausing":                  {Pausing: new(v1alpha1.PausingAllowed)},
 	"hostnames":                {Hostnames: &v1alpha1.Hostnames{}},
+	"dns":                      {DNS: &v1alpha1.DNS{}},
 	"connector.enabled":        connector(func(c *v1alpha1.Connector) { c.Enabled = new(true) }),
 	"connector.replicas":       connector(func(c *v1alpha1.Connector) { c.Replicas = new(int32(2)) }),
 	"connector.autoscaling":    connector(func(c *v1alpha1.Connector) { c.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))} }),

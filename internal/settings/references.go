@@ -49,8 +49,8 @@ func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
 
 // ClassProblem returns why parametersRef in the GatewayClass, or the object that it
 // names, is not valid, or nil. configuration is the object that [ClassParameters]
-// returns, or nil when it does not exist. spec.account is valid only in
-// controllerNamespace.
+// returns, or nil when it does not exist. spec.account and spec.dns are
+// valid only in controllerNamespace.
 //
 // "If the referent cannot be found, refers to an unsupported kind, or when the data
 // within that resource is malformed, the GatewayClass SHOULD be rejected with the
@@ -71,14 +71,26 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 		return invalid("spec.parametersRef names %s %s, which does not exist. Create it, or correct the reference.", KindTunnelConfiguration, name)
 	}
 	violation := specViolation(&configuration.Spec)
-	if configuration.Spec.Account != nil && name.Namespace != controllerNamespace {
-		violation = fmt.Sprintf("spec.account has an effect only in the controller's namespace, %s. Move the %s and the Secret with the API token there, or remove spec.account.",
-			controllerNamespace, KindTunnelConfiguration)
+	if name.Namespace != controllerNamespace {
+		violation = cmp.Or(controllerNamespaceViolation(&configuration.Spec, controllerNamespace), violation)
 	}
 	if violation != "" {
 		return invalid("%s %s of spec.parametersRef is not valid: %s", KindTunnelConfiguration, name, violation)
 	}
 	return nil
+}
+
+// controllerNamespaceViolation rejects the fields that select or use an API token in a
+// TunnelConfiguration outside the controller's namespace.
+func controllerNamespaceViolation(spec *v1alpha1.TunnelConfigurationSpec, controllerNamespace string) string {
+	const format = "spec.%[1]s has an effect only in the controller's namespace, %[2]s. Move the %[3]s and the Secret with the API token there, or remove spec.%[1]s."
+	switch {
+	case spec.Account != nil:
+		return fmt.Sprintf(format, "account", controllerNamespace, KindTunnelConfiguration)
+	case spec.DNS != nil:
+		return fmt.Sprintf(format, "dns", controllerNamespace, KindTunnelConfiguration)
+	}
+	return ""
 }
 
 // gatewayProblem returns why parametersRef in the Gateway, or the object that it names,

@@ -36,6 +36,7 @@ var specChecks = []specCheck{
 	checkListenerConfigurations,
 	checkAccessOfHostnames,
 	checkTracing,
+	checkDNS,
 }
 
 func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {

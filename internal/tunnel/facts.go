@@ -47,6 +47,8 @@ type Facts struct {
 	// ChangedNamespaces are the namespaces whose objects have changed since the
 	// configuration was last written. They are known only if [DependsOnChanges].
 	ChangedNamespaces []string
+	// DNS describes the DNS records that lead to the tunnel.
+	DNS DNS
 	// Memory is what only this process knows.
 	Memory Memory
 }
@@ -200,6 +202,16 @@ const (
 	// to the Tunnel.
 	TokenNameConflict
 )
+
+// DNS describes the DNS records that lead to the tunnel. Its zero value means that no
+// zone is managed.
+type DNS struct {
+	// Unreleased reports whether records remain that a retiring Tunnel hands over or
+	// deletes before its tunnel is deleted.
+	Unreleased bool
+	// Status is what the Tunnel reports about the records; nil if dns.mode is Off.
+	Status *v1alpha1.TunnelDNSStatus
+}
 
 // Connectors describes the objects and pods that run the connectors.
 type Connectors struct {

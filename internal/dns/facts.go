@@ -1,0 +1,137 @@
+// Package dns decides which DNS records in a zone the controller creates, changes and
+// deletes, and what a zone's records mean for the hostnames that Gateways serve.
+//
+// The unit is the zone: batches, quotas and API limits are per zone. [Decide] returns the
+// next step, [Conclude] the memory after it, and [Report] what each Gateway reports.
+//
+// The package is pure: it uses no client, no context, no clock, no logger and no I/O.
+package dns
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Facts contains everything that a decision about one zone depends on.
+type Facts struct {
+	// Uptime is the time since this process started, on its monotonic clock. All delays
+	// use it.
+	Uptime time.Duration
+	// Clock is the wall clock time. Only the age of adoption requests depends on it.
+	Clock   time.Time
+	Options Options
+	// Zone is the zone name, and Account the Cloudflare account in which it is expected.
+	Zone, Account string
+	// Classes are the GatewayClasses that list the zone for the account, in any order.
+	Classes []Class
+	// Gateways are the Gateways of the Classes, and all Gateways that have a Tunnel in the
+	// account, in any order. It includes Gateways that are gone but have a Tunnel.
+	Gateways []Gateway
+	// GatewaysKnown reports whether Gateways is complete: every Gateway and every Tunnel
+	// that existed when the process started is in it.
+	GatewaysKnown bool
+	// Adoptions are the requests to adopt records in the zone.
+	Adoptions []Adoption
+	// TokenVersion changes with the API token; it is empty while there is no token, and
+	// TokenMessage says why.
+	TokenVersion, TokenMessage string
+	// Memory is what only this process knows.
+	Memory Memory
+}
+
+// Options are the controller settings that decisions depend on.
+type Options struct {
+	// ClusterID identifies this installation.
+	ClusterID string
+	// ClusterUID is the UID of the namespace kube-system.
+	ClusterUID string
+	// Key signs the comments of records. Without a key, the controller changes nothing.
+	Key []byte
+}
+
+// Class is a GatewayClass that lists the zone.
+type Class struct {
+	Name string
+	// Created is when the GatewayClass was created. If the settings of two classes do not
+	// agree, those of the older one count.
+	Created  time.Time
+	Settings settings.DNS
+}
+
+// State is what may happen to a Gateway's records.
+type State int
+
+const (
+	// Unknown means that the controller has not decided about the Gateway since the
+	// process started, or that it is unknown whether the Gateway exists. Nothing changes
+	// for it.
+	Unknown State = iota
+	// Accepted means that the Gateway exists and is accepted.
+	Accepted
+	// Rejected means that the Gateway exists and is not accepted. Nothing is created or
+	// removed for it, except for a missing permission.
+	Rejected
+	// Frozen means that the Gateway exists and is paused, or its Tunnel is Blocked.
+	// Nothing changes for it, and nothing moves away from it.
+	Frozen
+	// Departed means that the Gateway is gone and its Tunnel is Retained or Blocked.
+	// Nothing changes for it, but its records can move to other Gateways after the
+	// deletion delay.
+	Departed
+	// Retiring means that the Gateway is gone, and its Tunnel waits until its records are
+	// moved or deleted before the tunnel is deleted.
+	Retiring
+)
+
+// Gateway is what the decision about a Gateway says about its hostnames.
+type Gateway struct {
+	types.NamespacedName
+	// Created is when the Gateway was created. Among Gateways that want a free hostname,
+	// the older one gets it.
+	Created time.Time
+	// Class is the name of its GatewayClass; empty if the Gateway is gone.
+	Class string
+	State State
+	// Tunnel is the tunnel of the Gateway; empty if it has none.
+	Tunnel provider.TunnelID
+	// Connected reports whether a connector has ever been connected to the tunnel.
+	Connected bool
+	// Hostnames are the hostnames that the Gateway publishes or keeps, in any zone.
+	Hostnames []Hostname
+}
+
+// Hostname is a hostname that a Gateway publishes or keeps.
+type Hostname struct {
+	// Name is an exact hostname or a wildcard such as "*.example.com".
+	Name string
+	// Namespace is the namespace of the claiming listener's owner.
+	Namespace string
+	// Created is when the claiming listener's owner was created. The youngest hostnames
+	// exceed a limit.
+	Created time.Time
+	// Served reports whether the data plane in effect serves a route for the hostname.
+	// Otherwise an existing record is kept, and none is created.
+	Served bool
+	// Permitted reports whether the annotation of the namespace permits the hostname. It
+	// counts only if the GatewayClass requires permission.
+	Permitted bool
+}
+
+// Adoption is a request to adopt a record.
+type Adoption struct {
+	v1alpha1.RecordAdoption
+	// Gateway is the Gateway of the Tunnel that has the request.
+	Gateway types.NamespacedName
+}
+
+// AdoptionOutcome is how a request ended.
+type AdoptionOutcome struct {
+	Adoption
+	Result  v1alpha1.AdoptionResult
+	Message string
+}

@@ -1,0 +1,26 @@
+package dns
+
+import (
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+)
+
+// ZoneOf returns the name of the zone to which the hostname belongs: the longest one that
+// the settings list. It returns false if there is none.
+func ZoneOf(s settings.DNS, hostname string) (string, bool) {
+	name := strings.TrimPrefix(hostname, "*.")
+	longest := ""
+	for _, zone := range s.Zones {
+		if (name == zone.Name || strings.HasSuffix(name, "."+zone.Name)) && len(zone.Name) > len(longest) {
+			longest = zone.Name
+		}
+	}
+	return longest, longest != ""
+}
+
+// Excludes reports whether the settings exclude the hostname.
+func Excludes(s settings.DNS, hostname string) bool {
+	return hostnames.ParsePermission(strings.Join(s.Exclude, ",")).Permits(hostname)
+}
