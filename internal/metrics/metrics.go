@@ -133,7 +133,8 @@ func accountGauge(name, unit, help string) Metric {
 // All defines all metrics, in the order in which docs/metrics.md lists them.
 var All = append(gauges(),
 	changeToPush, pushes, pushedBytes, configurationChanges, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait,
-	connectedEnvoys, xdsPushes, xdsRejections, xdsAcknowledgement, certificateExpiry)
+	connectedEnvoys, xdsPushes, xdsRejections, xdsAcknowledgement, certificateExpiry,
+	dnsRecords, dnsChanges, dnsZoneRecords, dnsZoneQuota, dnsLastRead, dnsForbidden)
 
 // Metrics records the controller's metrics. Its methods are safe for concurrent use, but
 // calls for the same Gateway must not overlap.
@@ -147,6 +148,7 @@ type Metrics struct {
 	xdsPushes, xdsRejections               *prometheus.CounterVec
 	xdsAcknowledgement                     *prometheus.HistogramVec
 	connectedEnvoys, certificateExpiry     *prometheus.GaugeVec
+	dns                                    dnsVectors
 
 	vectors   []vector
 	collector *gatewayCollector
@@ -171,6 +173,7 @@ func New(registry prometheus.Registerer) *Metrics {
 	m.accountTunnels, m.orphanedTunnels = gaugeVec(registry, accountTunnels), gaugeVec(registry, orphanedTunnels)
 	m.xdsPushes, m.xdsRejections, m.xdsAcknowledgement = m.counter(registry, xdsPushes), m.counter(registry, xdsRejections), m.histogram(registry, xdsAcknowledgement)
 	m.connectedEnvoys, m.certificateExpiry = gaugeVec(registry, connectedEnvoys), gaugeVec(registry, certificateExpiry)
+	m.dns = m.newDNSVectors(registry)
 	registry.MustRegister(m.collector)
 	m.changeToPush.WithLabelValues()
 	return m

@@ -107,6 +107,7 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	recordGateway(m, sharedGateway)
 	recordAccount(m)
 	recordCertificates(m)
+	recordZone(m, "example.com")
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -182,6 +183,7 @@ func TestLabelValuesAreDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	recordGateway(m, sharedGateway)
+	recordZone(m, "example.com")
 	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })

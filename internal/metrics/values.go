@@ -135,6 +135,7 @@ var (
 		{"deletion", "deleting a tunnel"},
 		{"start", "reading the configuration after a start"},
 		{"drift", "periodic drift checks and inventories"},
+		{"dns", "DNS zones and records"},
 	}}
 	labelWait = Label{Name: "wait", Help: "where the call waits", Values: []Value{
 		{waitCall, "within the call, before the request was sent"},
