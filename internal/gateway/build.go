@@ -142,6 +142,7 @@ type Result struct {
 	Uncounted *Uncounted
 
 	gateway    *gatewayv1.Gateway
+	now        time.Time   // of the decision
 	listeners  []*Listener // only on the Gateway itself
 	controller gatewayv1.GatewayController
 	translator translator
@@ -210,7 +211,7 @@ type decision struct {
 func newDecision(s *Snapshot, o Options) *decision {
 	grants := newGrants(s.Grants)
 	d := &decision{
-		Result: &Result{gateway: s.Gateway, controller: o.ControllerName}, snapshot: s,
+		Result: &Result{gateway: s.Gateway, now: s.Now, controller: o.ControllerName}, snapshot: s,
 		references: newReferences(s, grants),
 	}
 	d.client = d.references.resolveClient(s.Gateway)
