@@ -220,6 +220,10 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 			}
 			return recorded.Meter(p, id), nil
 		},
+		OpenDNS: func(id, token, dnsToken string) (provider.DNS, error) {
+			return accounts.OpenDNS(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL}, dnsToken)
+		},
+		SigningKeySecret:  c.Gateway.SigningKeySecret,
 		Workers:           c.Gateway.Workers,
 		RetirementDelay:   c.Gateway.RetirementDelay,
 		DriftInterval:     c.Gateway.DriftInterval,

@@ -58,6 +58,9 @@ type Gateway struct {
 	DriftInterval time.Duration
 	// InventoryInterval is how often the controller lists an account's tunnels.
 	InventoryInterval time.Duration
+	// SigningKeySecret names the Secret, in the controller's namespace, with the key that
+	// signs the comments of DNS records.
+	SigningKeySecret string
 	// Workers limits how many Gateways are reconciled concurrently.
 	Workers int
 }
@@ -229,6 +232,9 @@ func (g *Gateway) validate() error {
 	}
 	if g.InventoryInterval < 10*time.Second {
 		errs = append(errs, invalid("inventory-interval", "must be at least 10s, got %s", g.InventoryInterval))
+	}
+	if len(validation.IsDNS1123Subdomain(g.SigningKeySecret)) > 0 {
+		errs = append(errs, invalid("signing-key-secret", "must be a valid Secret name, got %q", g.SigningKeySecret))
 	}
 	if g.Workers < 1 {
 		errs = append(errs, invalid("workers", "must be at least 1, got %d", g.Workers))
