@@ -114,6 +114,61 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 	})
 }
 
+func TestDeletionWaitsForRecords(t *testing.T) {
+	unreleased := func(f *Facts) { f.DNS.Unreleased = true }
+	since := func(d time.Duration) change { return func(f *Facts) { f.Memory.RecordsAwaited = At(f.Uptime - d) } }
+	deletes := want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted}
+	testDecide(t, []row{
+		{"the deletion waits for DNS records that lead to the tunnel", retiring(unreleased), want{Action: Wait, Wait: 10 * time.Minute, Problem: conditions.ReasonRecordsRemain}},
+		{"it waits at most ten minutes", retiring(unreleased, since(9*time.Minute)), want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonRecordsRemain}},
+		{"records that remain after ten minutes are left behind", retiring(unreleased, since(10*time.Minute)), deletes},
+		{"a deletion without records does not wait", retiring(), deletes},
+		{
+			"a deletion that has begun does not wait", retiring(unreleased, status(deleting)),
+			want{Action: Delete, Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted},
+		},
+		{
+			"a Tunnel whose tunnel other Tunnels use waits, too", retiring(unreleased, rivals(Rival{Object: "infra.other", Recorded: true, OtherController: true})),
+			want{Action: Wait, Wait: 10 * time.Minute, Problem: conditions.ReasonRecordsRemain},
+		},
+		{"the connectors end before the records are released", retiring(unreleased, func(f *Facts) { f.Connectors.Pods = 1 }), want{Action: Wait, Wait: 2 * time.Second, Problem: conditions.ReasonConnectorsStopping}},
+		{"a retained tunnel keeps its records", retiring(unreleased, withRetain), want{Action: None}},
+		{"a Gateway that exists does not wait", unreleased, idle()},
+	})
+}
+
+func TestDepartureOfATunnel(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		facts change
+		want  Departure
+	}{
+		{"the Gateway exists", nil, Undecided},
+		{"it is unknown whether the Gateway exists", gatewayIs(GatewayUnknown), Undecided},
+		{"the retirement delay has not passed", gatewayGone(time.Second), Undecided},
+		{"the connectors must stop first", gatewayGone(time.Minute), Undecided},
+		{"pods are left", retiring(func(f *Facts) { f.Connectors.Pods = 1 }), Undecided},
+		{"the connectors have ended", retiring(), ReleasesRecords},
+		{"the statuses cannot be removed", retiring(func(f *Facts) { f.Memory.StatusesWithdrawn = false }), ReleasesRecords},
+		{"the tunnel is retained", retiring(withRetain), KeepsTunnel},
+		{"the Gateway was deleted while it was paused", retiring(recordedPaused), KeepsTunnel},
+		{"the Tunnel is of another cluster", retiring(func(f *Facts) { f.Object.Spec.ClusterUID = "other" }), KeepsTunnel},
+		{"a newer version serves the Tunnel", retiring(status(func(s *v1alpha1.TunnelStatus) { s.SchemaVersion = SchemaVersion + 1 })), KeepsTunnel},
+		{"a Tunnel of another cluster, and it is unknown whether the Gateway exists", combine(gatewayIs(GatewayUnknown), func(f *Facts) { f.Object.Spec.ClusterUID = "other" }), Undecided},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			f := serving()
+			if r.facts != nil {
+				r.facts(&f)
+			}
+			f.Memory = Observe(f)
+			if got := DepartureOf(f); got != r.want {
+				t.Errorf("got %d, want %d", got, r.want)
+			}
+		})
+	}
+}
+
 func TestRetainKeepsTheTunnel(t *testing.T) {
 	testDecide(t, []row{
 		{"with Retain the tunnel and the Tunnel object are kept", retiring(withRetain), want{Action: None}},

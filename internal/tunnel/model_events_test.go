@@ -198,6 +198,21 @@ func credentialEvents() []event {
 	}
 }
 
+// recordEvents make DNS records lead to the tunnel, and release them.
+func recordEvents() []event {
+	leads := func(name string, free, unreleased bool) event {
+		return event{name: name, free: free, apply: func(m *model, a int) bool {
+			if m.actors[a].unreleased == unreleased {
+				return false
+			}
+			m.actors[a].unreleased = unreleased
+			m.requeueAll()
+			return true
+		}}
+	}
+	return []event{leads("DNS records lead to the tunnel", false, true), leads("the DNS records are released", true, false)}
+}
+
 func rivalEvents() (list []event) {
 	for _, r := range []struct {
 		name  string

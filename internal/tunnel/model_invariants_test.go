@@ -43,7 +43,7 @@ var actionChecks = map[Action][]func(m *model, current *attempt){
 	RunConnectors:    {(*model).checkRun},
 	StopConnectors:   {(*model).checkMissing, (*model).checkPause},
 	WithdrawStatuses: {(*model).checkMissing, (*model).checkPause},
-	Delete:           {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkMissing, (*model).checkDelete},
+	Delete:           {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkMissing, (*model).checkDelete, (*model).checkRecords},
 	DeleteObject:     {(*model).checkDeleteObject},
 }
 
@@ -246,6 +246,7 @@ func (m *model) checkDisconnect(current *attempt) {
 	}
 	m.checkMissing(current)
 	m.checkDelete(current)
+	m.checkRecords(current)
 	if t := m.cloudflare.get(current.tunnel); t != nil {
 		if c := t.connector(current.step.Connector); c != nil && c.connected {
 			m.violate("Disconnect of a live connector")
@@ -261,6 +262,15 @@ func (m *model) checkDelete(current *attempt) {
 		m.violate("the deletion begins without a record")
 	case current.live.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain:
 		m.violate("a retained tunnel is deleted")
+	}
+}
+
+// checkRecords checks that a deletion begins after the DNS records were released, or ten
+// minutes later.
+func (m *model) checkRecords(current *attempt) {
+	actor, o := &m.actors[current.actor], current.facts.Object
+	if o != nil && !o.Status.Deleting && actor.unreleased && m.now-(actor.missing-1) < recordsTimeout {
+		m.violate("the deletion begins while DNS records lead to the tunnel")
 	}
 }
 

@@ -46,6 +46,11 @@ func scenarios() []scenario {
 			m.actors[0].gateway.settings.limited = true
 		}, events: slices.Concat(processEvents(), gatewayEvents(), pauseEvents(), []event{objectDeleted(), changeRoute()})},
 		{name: "faults during a deletion", depth: 3, start: startDeleted(settings{}), events: slices.Concat(processEvents(), gatewayEvents())},
+		{name: "a deletion while DNS records lead to the tunnel", depth: 2, start: func(m *model) {
+			startDeleted(settings{})(m)
+			m.actors[0].unreleased = true
+		}, events: slices.Concat(processEvents(), gatewayEvents(), pauseEvents(), recordEvents(), []event{objectDeleted()})},
+		{name: "DNS records of a serving tunnel", depth: 1, start: startNamed, events: slices.Concat(everything, restore, recordEvents())},
 		{name: "two Gateways that adopt the same tunnel", depth: 1, start: func(m *model) {
 			startAdopted(settings{takeover: true})(m)
 			m.count = 2

@@ -159,6 +159,9 @@ type actor struct {
 	// a revoked rule, plus one; 0 if it does not.
 	revokedAt, exposedSince time.Duration
 
+	// unreleased reports whether DNS records lead to the tunnel.
+	unreleased bool
+
 	// missing is since when every read found the Gateway to be missing, plus one; 0 for
 	// never. The model determines it independently of the Memory.
 	missing time.Duration

@@ -41,7 +41,7 @@ func waitForGateway(f Facts) Step {
 // retire returns the next step for a Tunnel whose retirement delay has passed. The rules
 // run in order: each must be satisfied before the next rule runs.
 func retire(f Facts) Step {
-	for _, r := range []rule{keepPaused, withdrawStatuses, stopConnectors, waitForPods, retain, skipSharedTunnel, deleteTunnel} {
+	for _, r := range []rule{keepPaused, withdrawStatuses, stopConnectors, waitForPods, retain, releaseRecords, skipSharedTunnel, deleteTunnel} {
 		if step := r(f); step.Action != "" {
 			return step
 		}

@@ -1,0 +1,77 @@
+package tunnel
+
+import (
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+)
+
+// recordsTimeout is how long a retiring Tunnel waits for its DNS records. Records that
+// remain lead to no tunnel, and are reported as orphans.
+const recordsTimeout = 10 * time.Minute
+
+// releaseRecords waits until the DNS records that lead to the tunnel were handed over or
+// deleted. Records that lead to a deleted tunnel would answer with an error page. A
+// deletion that has begun does not wait.
+func releaseRecords(f Facts) Step {
+	if !f.DNS.Unreleased || f.Object.Status.Deleting {
+		return Step{}
+	}
+	remaining := recordsTimeout
+	if since := f.Memory.RecordsAwaited; since.IsSet() {
+		remaining -= since.Since(f.Uptime)
+	}
+	if remaining <= 0 {
+		return Step{}
+	}
+	w := waitFor(remaining)
+	w.Problem = problem(conditions.ReasonRecordsRemain, "DNS records that the controller manages still lead to the tunnel. "+
+		"The controller hands them over to other Gateways or deletes them, and deletes the tunnel after at most %s.", recordsTimeout)
+	return w
+}
+
+// Departure tells what becomes of the DNS records of a Tunnel whose Gateway is gone.
+type Departure int
+
+const (
+	// Undecided means that the Gateway exists, that it is unknown whether it exists, or
+	// that its Tunnel does not retire yet.
+	Undecided Departure = iota
+	// KeepsTunnel means that the tunnel is retained, or that the Tunnel is blocked.
+	KeepsTunnel
+	// ReleasesRecords means that the connectors have ended, and that the tunnel is deleted
+	// after its records.
+	ReleasesRecords
+)
+
+// DepartureOf returns what becomes of the Tunnel's DNS records. The Tunnel must exist.
+func DepartureOf(f Facts) Departure {
+	switch {
+	case f.lifecycle() != lifecycleRetiring:
+		return Undecided
+	case f.objectProblem() != nil || f.retains():
+		return KeepsTunnel
+	}
+	for _, r := range []rule{keepPaused, stopConnectors, waitForPods} {
+		step := r(f)
+		switch {
+		case step.Problem != nil && step.Problem.RequiresAction:
+			return KeepsTunnel
+		case step.Action != "":
+			return Undecided
+		}
+	}
+	return ReleasesRecords
+}
+
+// awaitRecords notes since when the Tunnel waits for its DNS records.
+func (m Memory) awaitRecords(f Facts) Memory {
+	f.Memory = m
+	switch {
+	case f.Object == nil || DepartureOf(f) != ReleasesRecords:
+		m.RecordsAwaited = Instant{}
+	case f.DNS.Unreleased && !m.RecordsAwaited.IsSet():
+		m.RecordsAwaited = At(f.Uptime)
+	}
+	return m
+}
