@@ -13,6 +13,8 @@ type Verdict string
 
 // The first verdict that applies counts, in this order.
 const (
+	// VerdictUnread means that the zone could not be read.
+	VerdictUnread               Verdict = "Unread"
 	VerdictNoZone               Verdict = "NoZone"
 	VerdictManaged              Verdict = "Managed"
 	VerdictStale                Verdict = "Stale"

@@ -45,8 +45,11 @@ type Step struct {
 	Adoptions []AdoptionOutcome
 	// Delay is how long a Wait lasts.
 	Delay time.Duration
-	// Requests is how many API requests the step sends, for the reservation.
+	// Requests is how many API requests the step sends, for the reservation. It includes
+	// those of the step that follows a read at once.
 	Requests int
+	// changes describe Batch, for [Conclude].
+	changes []change
 }
 
 // Ends reports whether the reconcile ends with the step.

@@ -22,5 +22,11 @@ func ZoneOf(s settings.DNS, hostname string) (string, bool) {
 
 // Excludes reports whether the settings exclude the hostname.
 func Excludes(s settings.DNS, hostname string) bool {
-	return hostnames.ParsePermission(strings.Join(s.Exclude, ",")).Permits(hostname)
+	return newExclusion(s).Permits(hostname)
+}
+
+// newExclusion returns the set of excluded hostnames. A wildcard includes the hostnames
+// below it, like in the annotation that permits hostnames.
+func newExclusion(s settings.DNS) hostnames.Permission {
+	return hostnames.ParsePermission(strings.Join(s.Exclude, ","))
 }

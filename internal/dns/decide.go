@@ -1,0 +1,218 @@
+package dns
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+const (
+	// largeZone is the number of records above which the records are read less often.
+	largeZone = 20_000
+	// readInterval and largeReadInterval are how often all records are read.
+	readInterval      = 10 * time.Minute
+	largeReadInterval = time.Hour
+	// zoneInterval is how often the zone, its quota and its certificates are read, and
+	// retryInterval how often while they cannot be used.
+	zoneInterval  = time.Hour
+	retryInterval = 10 * time.Minute
+	// maxReadAge is how old the read before an edit can be, from its first request: a read
+	// takes up to provider.CallTimeout. Cloudflare changes records without comparing them
+	// with what was read.
+	maxReadAge = 15 * time.Second
+	// deletionInterval is the time between reads for deletions, and editInterval that
+	// between reads for other edits.
+	deletionInterval = time.Minute
+	editInterval     = 5 * time.Second
+	// recordsPerRequest is how many records one request lists.
+	recordsPerRequest = 5000
+)
+
+// decider finds the next step. Its rules return false if they have none, and note when
+// they will.
+type decider struct {
+	*situation
+	wake Instant
+}
+
+// Decide returns the next step. The caller has called [Observe].
+func Decide(f Facts) Step {
+	d := &decider{situation: newSituation(f)}
+	if d.class == nil || d.class.Settings.Mode == v1alpha1.DNSOff || f.TokenVersion == "" {
+		return Step{Action: None}
+	}
+	for _, rule := range []func() (Step, bool){
+		d.afterFailure, d.readZone, d.readRecords, d.readCertificates, d.readUsage, d.change,
+	} {
+		if step, ok := rule(); ok {
+			return step
+		}
+	}
+	if !d.wake.IsSet() {
+		return Step{Action: None}
+	}
+	return d.waitUntil(d.wake.at)
+}
+
+func (d *decider) waitUntil(uptime time.Duration) Step {
+	return Step{Action: Wait, Delay: max(uptime-d.Uptime, 0)}
+}
+
+// wakeAt notes that a rule has a step at that uptime.
+func (d *decider) wakeAt(uptime time.Duration) {
+	if !d.wake.IsSet() || uptime < d.wake.at {
+		d.wake = At(uptime)
+	}
+}
+
+// isDue reports whether the uptime has come, and otherwise notes it.
+func (d *decider) isDue(uptime time.Duration) bool {
+	if d.Uptime >= uptime {
+		return true
+	}
+	d.wakeAt(uptime)
+	return false
+}
+
+// afterFailure waits after an error, and after a batch whose answer was lost, until
+// Cloudflare can no longer apply it.
+func (d *decider) afterFailure() (Step, bool) {
+	until := max(d.Memory.failure.until, d.Memory.records.unanswered.at)
+	return d.waitUntil(until), d.Uptime < until
+}
+
+// readZone finds the zone. Nothing else happens in a zone that cannot be used.
+func (d *decider) readZone() (Step, bool) {
+	id := zoneID(d.class.Settings, d.Zone)
+	m := d.Memory.zone
+	if !m.read.IsSet() || m.id != id || d.isDue(m.next) {
+		return Step{Action: ReadZone, ID: id, Requests: 1}, true
+	}
+	if d.unusable != "" {
+		return d.waitUntil(d.wake.at), true
+	}
+	return Step{}, false
+}
+
+// readRecords lists the zone's records at the start, after an error, and periodically.
+func (d *decider) readRecords() (Step, bool) {
+	m := d.Memory.records
+	if m.view == nil || m.outdated || d.isDue(m.read.at+d.readInterval()) {
+		return d.listRecords(0), true
+	}
+	return Step{}, false
+}
+
+func (d *decider) readInterval() time.Duration {
+	if d.view.total > largeZone {
+		return largeReadInterval
+	}
+	return readInterval
+}
+
+// listRecords returns the step that lists all records, and reserves requests for the steps
+// that follow it at once.
+func (d *decider) listRecords(following int) Step {
+	pages := 1
+	if d.view != nil {
+		pages = max((d.view.total+recordsPerRequest-1)/recordsPerRequest, 1)
+	}
+	return Step{Action: ReadRecords, ID: d.id, Requests: pages + following}
+}
+
+func (d *decider) readCertificates() (Step, bool) {
+	return Step{Action: ReadCertificates, ID: d.id, Requests: 1}, d.isDue(d.Memory.hosts.next)
+}
+
+func (d *decider) readUsage() (Step, bool) {
+	return Step{Action: ReadUsage, ID: d.id, Requests: 1}, d.isDue(d.Memory.usage.next)
+}
+
+// change returns the step that changes records, or the read that it needs.
+func (d *decider) change() (Step, bool) {
+	if !d.manages() {
+		return Step{}, false
+	}
+	if f := d.Memory.failure; f.change && !d.isDue(f.retry) {
+		return Step{}, false
+	}
+	a := newAgenda(d.situation)
+	if a.wake.IsSet() {
+		d.wakeAt(a.wake.at)
+	}
+	if len(a.creates) > 0 && d.quotaIsOld() {
+		return Step{Action: ReadUsage, ID: d.id, Requests: 1}, true
+	}
+	if step, ok := d.apply(a); ok {
+		return step, true
+	}
+	return d.readBefore(a)
+}
+
+// quotaIsOld reports whether the quota must be read before records are created.
+func (d *decider) quotaIsOld() bool {
+	usage := d.Memory.usage
+	return d.isDue(usage.read.at + quotaInterval)
+}
+
+// isFresh reports whether a read has shown the record of the name just now, after the last
+// change in the zone.
+func (d *decider) isFresh(name string) bool {
+	m := d.Memory.records
+	fresh := func(read Instant) bool {
+		return read.IsSet() && read.at >= m.changed.at && d.Uptime-read.at <= maxReadAge
+	}
+	return fresh(m.read) || fresh(m.namesRead) && slices.Contains(m.names, name)
+}
+
+// readBefore returns the read that edits or waiting changes need. In a large zone, it reads
+// the names concerned.
+func (d *decider) readBefore(a *agenda) (Step, bool) {
+	var names []string
+	following := 0
+	last := d.lastRead()
+	for _, c := range a.edits {
+		interval := editInterval
+		if c.Operation == Delete {
+			interval = deletionInterval
+		}
+		if !last.IsSet() || d.isDue(last.at+interval) {
+			names, following = append(names, c.Name), 1
+		}
+	}
+	if a.confirmAt.IsSet() && d.isDue(max(a.confirmAt.at, last.at+editInterval)) {
+		names = append(names, a.confirmable()...)
+	}
+	if len(names) == 0 {
+		return Step{}, false
+	}
+	if d.view.total <= largeZone {
+		return d.listRecords(following), true
+	}
+	names = names[:min(len(names), provider.MaxNames)]
+	slices.Sort(names)
+	return Step{Action: ReadRecords, ID: d.id, Names: slices.Compact(names), Requests: len(names) + following}, true
+}
+
+// lastRead returns when the last read of records was sent.
+func (d *decider) lastRead() Instant {
+	m := d.Memory.records
+	if m.namesRead.IsSet() && m.namesRead.at > m.read.at {
+		return m.namesRead
+	}
+	return m.read
+}
+
+// confirmable returns the names whose records a read can confirm now, sorted.
+func (a *agenda) confirmable() []string {
+	var names []string
+	for name := range a.confirm {
+		if set := a.view.set(name); a.Uptime >= set.since.at+propagation {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

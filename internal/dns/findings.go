@@ -1,0 +1,177 @@
+package dns
+
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+)
+
+// finding returns what is reported about the claim. a is nil if nothing is decided: the
+// zone cannot be used or is not managed.
+func (s *situation) finding(c claim, a *agenda) Finding {
+	if s.unusable == "" && s.view == nil {
+		return Finding{Verdict: VerdictUnread, Reason: conditions.ReasonForbidden, Message: s.forbiddenMessage()}
+	}
+	f := Finding{Verdict: s.verdict(c.Hostname.Name, c.party)}
+	f.Reason, f.Message = s.reason(c, f.Verdict, a)
+	if f.Verdict != VerdictNoZone {
+		f.Certificate, f.CertificateMessage = s.certificate(c.Hostname.Name)
+	}
+	return f
+}
+
+// reason returns the reason and the message for a hostname with the verdict.
+func (s *situation) reason(c claim, v Verdict, a *agenda) (conditions.Reason, string) {
+	switch {
+	case c.class.rival != "":
+		return conditions.ReasonZoneSettingsConflict, "GatewayClass " + c.class.rival + " is older and lists zone " + s.Zone +
+			" with other settings. Give both GatewayClasses the same settings in spec.dns and spec.hostnames."
+	case v == VerdictNoZone:
+		return conditions.ReasonNoZone, s.noZoneMessage()
+	case v == VerdictExternal:
+		return conditions.ReasonPublished, ""
+	case v == VerdictNotProxied:
+		return conditions.ReasonNotProxied, notProxied
+	case !c.permitted:
+		return conditions.ReasonHostnameNotPermitted, s.notPermittedMessage(c, v)
+	}
+	switch v {
+	case VerdictManaged:
+		return s.managedReason(c)
+	case VerdictStale:
+		return s.staleReason(c, a)
+	case VerdictRecordConflict:
+		return conditions.ReasonRecordConflict, s.conflictMessage(c)
+	case VerdictHeldByAnotherGateway:
+		return conditions.ReasonHeldByAnotherGateway, heldByAnother
+	default: // VerdictMissing
+		return s.missingReason(c, a)
+	}
+}
+
+const (
+	notProxied    = "a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record."
+	heldByAnother = "another Gateway also serves the hostname, and the record leads to it. Remove the hostname from one of the Gateways."
+	gatewayFrozen = "the controller changes nothing while the Gateway is paused or its Tunnel is blocked."
+	notAccepted   = "the controller creates no record while the Gateway is not accepted."
+)
+
+func (s *situation) noZoneMessage() string {
+	if s.unusable != "" {
+		return s.unusable
+	}
+	return "NS records delegate the name to other nameservers. Use a hostname that zone " + s.Zone + " does not delegate."
+}
+
+// managedReason returns the reason for a record that the controller manages.
+func (s *situation) managedReason(c claim) (conditions.Reason, string) {
+	r, _ := s.view.set(c.Hostname.Name).address()
+	switch {
+	case r.Proxied:
+		return conditions.ReasonPublished, ""
+	case s.manages() && c.State == Accepted && s.Memory.failure.forbidden == "":
+		return conditions.ReasonPending, "the record is not proxied, and the controller repairs it."
+	}
+	return conditions.ReasonNotProxied, notProxied
+}
+
+// staleReason returns the reason for a record of this installation that leads to another
+// tunnel.
+func (s *situation) staleReason(c claim, a *agenda) (conditions.Reason, string) {
+	r, _ := s.view.set(c.Hostname.Name).address()
+	holder := s.byTarget[target(r)]
+	if holder != nil {
+		if _, holds := s.claimOf(c.Hostname.Name, holder); holds {
+			return conditions.ReasonHeldByAnotherGateway, heldByAnother
+		}
+		if s.keeps(c.Hostname.Name, holder) {
+			return conditions.ReasonHeldByAnotherGateway, "the record leads to another Gateway, which is not decided about yet, not accepted, paused, or blocked. " +
+				"The controller moves the record when that Gateway no longer serves the hostname."
+		}
+	}
+	return s.pendingReason(c, a, "the record leads to another tunnel, and the controller moves it.",
+		"the record leads to another tunnel of this installation. Set dns.mode to Manage, or change the record.")
+}
+
+// missingReason returns the reason for a hostname without a record.
+func (s *situation) missingReason(c claim, a *agenda) (conditions.Reason, string) {
+	if s.heldByWildcard(c.Hostname.Name) {
+		return conditions.ReasonPending, "a wildcard leads to another Gateway, which may serve the hostname. The controller creates the record when that Gateway is known not to."
+	}
+	return s.pendingReason(c, a, "the controller creates the record.",
+		"no record leads to the Gateway. Create a proxied CNAME record with the target "+c.target+", or set dns.mode to Manage.")
+}
+
+// pendingReason returns the reason for a hostname that needs a change: what it waits for.
+// The messages are for a change that is under way, and for zones that are only observed.
+func (s *situation) pendingReason(c claim, a *agenda, underway, observed string) (conditions.Reason, string) {
+	switch {
+	case observes(s.class.Settings):
+		return conditions.ReasonPending, observed
+	case s.Memory.failure.forbidden != "":
+		return conditions.ReasonForbidden, s.Memory.failure.forbidden
+	case len(s.Options.Key) == 0:
+		return conditions.ReasonPending, "the controller has no key to sign records with. Fix the Secret with the signing key."
+	case c.State == Unknown, c.State == Frozen:
+		return conditions.ReasonPending, gatewayFrozen
+	case c.State == Rejected:
+		return conditions.ReasonPending, notAccepted
+	case c.target == "" || !c.Connected:
+		return conditions.ReasonPending, "the controller creates the record when a connector has connected to the tunnel."
+	case !c.Served:
+		return conditions.ReasonPending, "the controller creates the record when the tunnel serves a route for the hostname."
+	}
+	if a == nil {
+		return conditions.ReasonPending, underway
+	}
+	if w, ok := a.waiting[c.Hostname.Name]; ok && w.change.party == c.party {
+		return w.reason, w.message
+	}
+	if chosen := a.chosen[c.Hostname.Name]; chosen != nil && chosen != c.party {
+		return conditions.ReasonHeldByAnotherGateway, "another Gateway also serves the hostname, and gets the record. Remove the hostname from one of the Gateways."
+	}
+	return conditions.ReasonPending, underway
+}
+
+// notPermittedMessage explains that the namespace's annotation does not permit the
+// hostname, and what happens to its record.
+func (s *situation) notPermittedMessage(c claim, v Verdict) string {
+	message := "the annotation " + hostnames.Annotation + " of namespace " + c.Hostname.Namespace + " does not permit the hostname, so no record is created for it."
+	if v != VerdictManaged {
+		return message
+	}
+	message = "the annotation " + hostnames.Annotation + " of namespace " + c.Hostname.Namespace + " does not permit the hostname. "
+	if c.State == Accepted || c.State == Rejected {
+		return message + "The controller deletes its record after dns.deletionDelay."
+	}
+	return message + "The controller deletes its record when the Gateway is no longer paused or blocked."
+}
+
+// conflictMessage explains a record that leads elsewhere, without its content.
+func (s *situation) conflictMessage(c claim) string {
+	name, at := c.Hostname.Name, ""
+	set, found := s.view.answer(name, s.Zone)
+	if found != name {
+		at = " for " + found
+	}
+	r, _ := set.address()
+	if id := s.Options.markedBy(r.Comment); id != "" {
+		return article(r.Type) + " record" + at + " in zone " + s.Zone + " has the mark of installation " + id + ". Adopt it, delete it, or exclude the hostname."
+	}
+	return article(r.Type) + " record" + at + " in zone " + s.Zone + " is not managed by this controller. Adopt it, delete it, or exclude the hostname."
+}
+
+// article returns the type of a record with its indefinite article.
+func article(recordType string) string {
+	if recordType == typeCNAME {
+		return "a " + recordType
+	}
+	return "an " + recordType
+}
+
+// forbiddenMessage returns why the API token cannot be used, or "".
+func (s *situation) forbiddenMessage() string {
+	if s.TokenVersion == "" {
+		return s.TokenMessage
+	}
+	return s.Memory.failure.forbidden
+}

@@ -1,0 +1,55 @@
+package dns
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// The types of records that answer for addresses, and delegations.
+const (
+	typeCNAME = "CNAME"
+	typeNS    = "NS"
+)
+
+// isAddress reports whether a record of the type prevents a CNAME record with its name.
+func isAddress(recordType string) bool {
+	return recordType == typeCNAME || recordType == "A" || recordType == "AAAA"
+}
+
+// target returns a CNAME record's target in the form of [provider.TunnelID.Hostname].
+func target(r provider.Record) string {
+	return strings.ToLower(strings.TrimSuffix(r.Content, "."))
+}
+
+// parent returns the name without its first label.
+func parent(name string) string {
+	_, rest, _ := strings.Cut(name, ".")
+	return rest
+}
+
+// within reports whether the name is the zone's name or below it.
+func within(name, zone string) bool {
+	return name == zone || strings.HasSuffix(name, "."+zone)
+}
+
+// upwards yields the name and the names above it, without the zone's name.
+func upwards(name, zone string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for n := name; n != zone && within(n, zone); n = parent(n) {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// isTunnel reports whether a record with this target leads to a tunnel.
+func isTunnel(target string) bool { return strings.HasSuffix(target, tunnelSuffix) }
+
+// tunnelSuffix ends the public hostname of every tunnel.
+var tunnelSuffix = provider.TunnelID("").Hostname()
+
+// isWildcard reports whether the hostname is a wildcard.
+func isWildcard(name string) bool { return strings.HasPrefix(name, "*.") }
