@@ -23,6 +23,10 @@ type agenda struct {
 	// and confirmAt is when the first of them can.
 	confirm   map[string]bool
 	confirmAt Instant
+	// outcomes are the adoption requests that end without a change, and unread the names of
+	// those that need a read first.
+	outcomes []AdoptionOutcome
+	unread   []string
 	// wake is when the next change is due.
 	wake Instant
 
@@ -46,7 +50,7 @@ type waiting struct {
 // newAgenda returns the agenda for a zone whose records were read.
 func newAgenda(s *situation) *agenda {
 	a := &agenda{situation: s, waiting: map[string]waiting{}, confirm: map[string]bool{}, scheduled: map[string]string{}, chosen: map[string]*party{}, free: s.free()}
-	var due []change
+	due := a.collectAdoptions()
 	for _, name := range s.names() {
 		c, ok := s.needed(name)
 		if !ok {

@@ -44,6 +44,9 @@ func (d *decider) add(step *Step, c change) {
 	case Adopt:
 		d.addAdoption(b, c)
 	}
+	if c.adoption != nil {
+		step.Adoptions = append(step.Adoptions, *c.adoption)
+	}
 	step.Changes = append(step.Changes, c.Change)
 	step.changes = append(step.changes, c)
 }
@@ -58,8 +61,8 @@ func (d *decider) addAdoption(b *provider.Batch, c change) {
 	cname := d.cname(c)
 	switch {
 	case !c.replaces():
-		b.Patches = append(b.Patches, provider.Patch{ID: c.record.ID, Comment: &cname.Comment})
-	case d.Memory.recreate:
+		b.Patches = append(b.Patches, provider.Patch{ID: c.record.ID, Comment: &cname.Comment, Proxy: needsRepair(c.record)})
+	case d.Memory.recreate && c.record.Type != typeCNAME:
 		b.Deletes = append(b.Deletes, c.record.ID)
 		b.Creates = append(b.Creates, cname)
 	default:

@@ -20,8 +20,8 @@ type change struct {
 	created   time.Time
 	// due is the uptime at which the change may be made.
 	due time.Duration
-	// adoption is the request that the change fulfills.
-	adoption *Adoption
+	// adoption is the outcome of the request that the change fulfills.
+	adoption *AdoptionOutcome
 }
 
 // needed returns the change that the name needs, ignoring limits and other names. It

@@ -40,24 +40,28 @@ type decider struct {
 // Decide returns the next step. The caller has called [Observe].
 func Decide(f Facts) Step {
 	d := &decider{situation: newSituation(f)}
-	if d.class == nil || d.class.Settings.Mode == v1alpha1.DNSOff || f.TokenVersion == "" {
-		return Step{Action: None}
-	}
 	for _, rule := range []func() (Step, bool){
-		d.afterFailure, d.readZone, d.readRecords, d.readCertificates, d.readUsage, d.change,
+		d.concludeAdoptions, d.idle, d.afterFailure, d.readZone, d.readRecords, d.readCertificates, d.readUsage, d.change,
 	} {
 		if step, ok := rule(); ok {
 			return step
 		}
 	}
+	return d.end()
+}
+
+// end returns the step without a request, which ends with the first wait that a rule has
+// noted.
+func (d *decider) end() Step {
 	if !d.wake.IsSet() {
 		return Step{Action: None}
 	}
-	return d.waitUntil(d.wake.at)
+	return Step{Action: Wait, Delay: max(d.wake.at-d.Uptime, 0)}
 }
 
-func (d *decider) waitUntil(uptime time.Duration) Step {
-	return Step{Action: Wait, Delay: max(uptime-d.Uptime, 0)}
+// idle sends no request without a token, and if the mode is Off.
+func (d *decider) idle() (Step, bool) {
+	return d.end(), d.class == nil || d.class.Settings.Mode == v1alpha1.DNSOff || d.TokenVersion == ""
 }
 
 // wakeAt notes that a rule has a step at that uptime.
@@ -79,8 +83,7 @@ func (d *decider) isDue(uptime time.Duration) bool {
 // afterFailure waits after an error, and after a batch whose answer was lost, until
 // Cloudflare can no longer apply it.
 func (d *decider) afterFailure() (Step, bool) {
-	until := max(d.Memory.failure.until, d.Memory.records.unanswered.at)
-	return d.waitUntil(until), d.Uptime < until
+	return d.end(), !d.isDue(d.Memory.failure.until) || !d.isDue(d.Memory.records.unanswered.at)
 }
 
 // readZone finds the zone. Nothing else happens in a zone that cannot be used.
@@ -90,10 +93,7 @@ func (d *decider) readZone() (Step, bool) {
 	if !m.read.IsSet() || m.id != id || d.isDue(m.next) {
 		return Step{Action: ReadZone, ID: id, Requests: 1}, true
 	}
-	if d.unusable != "" {
-		return d.waitUntil(d.wake.at), true
-	}
-	return Step{}, false
+	return d.end(), d.unusable != ""
 }
 
 // readRecords lists the zone's records at the start, after an error, and periodically.
@@ -142,6 +142,9 @@ func (d *decider) change() (Step, bool) {
 	if a.wake.IsSet() {
 		d.wakeAt(a.wake.at)
 	}
+	if len(a.outcomes) > 0 {
+		return Step{Action: ConcludeAdoptions, ID: d.id, Adoptions: a.outcomes}, true
+	}
 	if len(a.creates) > 0 && d.quotaIsOld() {
 		return Step{Action: ReadUsage, ID: d.id, Requests: 1}, true
 	}
@@ -159,20 +162,20 @@ func (d *decider) quotaIsOld() bool {
 
 // isFresh reports whether a read has shown the record of the name just now, after the last
 // change in the zone.
-func (d *decider) isFresh(name string) bool {
-	m := d.Memory.records
-	fresh := func(read Instant) bool {
-		return read.IsSet() && read.at >= m.changed.at && d.Uptime-read.at <= maxReadAge
-	}
-	return fresh(m.read) || fresh(m.namesRead) && slices.Contains(m.names, name)
+func (s *situation) isFresh(name string) bool {
+	m := s.Memory.records
+	isNew := func(read Instant) bool { return read.IsSet() && s.Uptime-read.at <= maxReadAge }
+	return m.current && isNew(m.read) || m.namesCurrent && isNew(m.namesRead) && slices.Contains(m.names, name)
 }
 
 // readBefore returns the read that edits or waiting changes need. In a large zone, it reads
 // the names concerned.
 func (d *decider) readBefore(a *agenda) (Step, bool) {
-	var names []string
-	following := 0
+	names, following := []string{}, 0
 	last := d.lastRead()
+	if len(a.unread) > 0 && d.isDue(last.at+editInterval) {
+		names, following = append(names, a.unread...), 1
+	}
 	for _, c := range a.edits {
 		interval := editInterval
 		if c.Operation == Delete {

@@ -61,10 +61,11 @@ type recordsMemory struct {
 	// was sent.
 	names     []string
 	namesRead Instant
+	// current reports whether no batch was applied since the last complete read, and
+	// namesCurrent the same about the last read of single names.
+	current, namesCurrent bool
 	// outdated reports whether an error shows that the records have changed.
 	outdated bool
-	// changed is when the last batch ended.
-	changed Instant
 	// unanswered is until when Cloudflare may apply a batch whose answer was lost.
 	unanswered Instant
 }
