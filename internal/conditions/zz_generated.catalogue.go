@@ -36,6 +36,9 @@ var (
 // GatewayTypes are the types of the conditions of this kind: Gateway.
 var GatewayTypes = []Type{TypeAccepted, TypeResolvedRefs, TypeProgrammed, TypeConnectorsReady, TypeDataPlaneReady, TypeHostnameShared, TypeDNSReady, TypeEdgeCertificateReady}
 
+// ListenerSetTypes are the types of the conditions of this kind: ListenerSet.
+var ListenerSetTypes = []Type{TypeAccepted, TypeProgrammed, TypeDNSReady, TypeEdgeCertificateReady}
+
 // ListenerSetEntryTypes are the types of the conditions of this kind: ListenerSet listeners.
 var ListenerSetEntryTypes = []Type{TypeAccepted, TypeConflicted, TypeResolvedRefs, TypeProgrammed}
 

@@ -25,6 +25,11 @@ func (c *conditionList) set(t conditions.Type, status bool, reason conditions.Re
 	if status {
 		value = metav1.ConditionTrue
 	}
+	c.add(t, value, reason, text)
+}
+
+// add adds a condition with any status.
+func (c *conditionList) add(t conditions.Type, value metav1.ConditionStatus, reason conditions.Reason, text string) {
 	condition := t.New(value, reason, message.Cut(text, message.MaxSize))
 	condition.ObservedGeneration = c.generation
 	c.list = append(c.list, condition)

@@ -122,12 +122,3 @@ func (c dnsCollection) add(name string, owner Owner) *DNSHostname {
 	c.found[name] = &DNSHostname{Hostname: dns.Hostname{Name: name, Namespace: owner.Namespace, Created: c.created[owner]}, Owner: owner}
 	return c.found[name]
 }
-
-// DNS is what the statuses report about DNS records.
-type DNS struct {
-	// Known is false until every zone has been read and decided about. The conditions in
-	// the status then remain unchanged.
-	Known bool
-	// Findings are by hostname.
-	Findings dns.Findings
-}

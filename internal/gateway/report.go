@@ -113,13 +113,14 @@ type Readiness struct {
 func (r *Result) Report(o Outcome) Report {
 	onGateway, onSets := r.pushes(o)
 	o.Push = onGateway
+	records := r.newDNSReport(o.DNS)
 	report := Report{
-		Gateway: r.gatewayStatus(o),
+		Gateway: r.gatewayStatus(o, records),
 		Owners:  map[Owner]bool{gatewayOwner(r.gateway): true},
 	}
 	for _, set := range r.Sets {
 		report.Owners[set.Owner] = true
-		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, onSets)})
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, onSets, records)})
 	}
 	for _, route := range r.Routes {
 		report.Routes = append(report.Routes, r.routeStatus(route))
@@ -139,7 +140,7 @@ func (r *Result) AttachedListenerSets() int32 {
 	return n
 }
 
-func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
+func (r *Result) gatewayStatus(o Outcome, records dnsReport) gatewayv1.GatewayStatus {
 	c := conditionList{generation: r.gateway.Generation}
 	switch invalid := describeInvalid(r.listeners); {
 	case r.Rejected != nil:
@@ -162,6 +163,7 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	if o.Envoys != nil {
 		c.setDataPlaneReady(o.Envoys, r.Rejected == nil, r.gateway.Status.Conditions)
 	}
+	c.setDNS(records, records.hostnames, r.gateway.Status.Conditions)
 	status := gatewayv1.GatewayStatus{
 		Conditions:           c.list,
 		AttachedListenerSets: ptr.To(r.AttachedListenerSets()),
@@ -260,7 +262,7 @@ func (r *Result) setProblem(set *Set) *Problem {
 	return nil
 }
 
-func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
+func (r *Result) setStatus(set *Set, push Push, records dnsReport) gatewayv1.ListenerSetStatus {
 	push = push.forTenants()
 	c := conditionList{generation: set.object.Generation}
 	problem := r.setProblem(set)
@@ -279,6 +281,7 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	default:
 		c.set(conditions.TypeProgrammed, false, problem.Reason, problem.Message)
 	}
+	c.setDNS(records, records.byOwner[set.Owner], set.object.Status.Conditions)
 	status := gatewayv1.ListenerSetStatus{Conditions: c.list}
 	if set.NotAllowed != nil {
 		return status // a namespace that the Gateway does not admit must not fill the API server

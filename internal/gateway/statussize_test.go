@@ -16,6 +16,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -127,7 +128,12 @@ func hostileOutcome(seed uint64) gateway.Outcome {
 	for i := range r.IntN(50) {
 		shared.By[hostileName(i, 253)] = []types.NamespacedName{{Namespace: hostileName(i, 63), Name: hostileName(i, 253)}}
 	}
+	findings := dns.Findings{}
+	for i := range 100 {
+		findings[string(hostileHostname(i))] = dns.Finding{Reason: conditions.ReasonForbidden, Message: long, Certificate: dns.CertificateMissing, CertificateMessage: long}
+	}
 	return gateway.Outcome{
+		DNS:  &gateway.DNS{Known: true, Findings: findings},
 		Push: gateway.Push{State: gateway.PushState(r.IntN(4)), Message: long}, Tunnel: "b1946ac9-2f3f-4c6b-9d5e-0c1f0d6f6a11", Shared: shared,
 		Connectors: &gateway.Readiness{Status: metav1.ConditionFalse, Reason: conditions.ReasonUnavailable, Message: long},
 		Envoys:     &gateway.Envoys{Wanted: 2, Rejected: long},

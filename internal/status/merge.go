@@ -97,7 +97,8 @@ func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.T
 		return current, false
 	}
 	merged := desired
-	merged.Conditions = mergeConditions(current.Conditions, desired.Conditions, now)
+	retained := withoutOptional(conditions.ListenerSetTypes, current.Conditions, desired.Conditions)
+	merged.Conditions = mergeConditions(retained, desired.Conditions, now)
 	if len(desired.Listeners) == 0 {
 		merged.Listeners = entriesOfOthers(current.Listeners)
 		return merged, !equality.Semantic.DeepEqual(current, merged)

@@ -139,6 +139,22 @@ func TestMergeKeepsAndUpdatesConditions(t *testing.T) {
 	}
 }
 
+// With dns.mode Off, the conditions about DNS disappear, and others remain.
+func TestOptionalConditionsThatAreNoLongerReportedDisappear(t *testing.T) {
+	current := []metav1.Condition{
+		at(before, condition("tunnelgateway.dev/DNSReady", isFalse, 1)), at(before, condition("example.com/Audited", isTrue, 1)),
+		at(before, condition("tunnelgateway.dev/EdgeCertificateReady", isTrue, 1)), at(before, condition("Accepted", isTrue, 1)),
+	}
+	desired, want := current[3:], []metav1.Condition{current[1], current[3]}
+	onGateway, _ := status.MergeGateway(gatewayv1.GatewayStatus{Conditions: current}, gatewayv1.GatewayStatus{Conditions: desired}, now)
+	onSet, _ := status.MergeListenerSet(gatewayv1.ListenerSetStatus{Conditions: current}, gatewayv1.ListenerSetStatus{Conditions: desired}, now)
+	for object, got := range map[string][]metav1.Condition{"Gateway": onGateway.Conditions, "ListenerSet": onSet.Conditions} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("conditions of the %s differ (-want +got):\n%s", object, diff)
+		}
+	}
+}
+
 func gatewayListener(conditions []metav1.Condition) gatewayv1.GatewayStatus {
 	return gatewayv1.GatewayStatus{Listeners: []gatewayv1.ListenerStatus{{Name: "a", Conditions: conditions}}}
 }
