@@ -107,10 +107,16 @@ func supportedFeatures(s *ClassSnapshot, controllerNamespace string) []gatewayv1
 func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c := conditionList{generation: s.Class.Generation}
 	c.check(conditions.TypeAccepted, settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),
-		conditions.ReasonAccepted, "The GatewayClass is accepted.")
+		conditions.ReasonAccepted, s.acceptedMessage(o))
 	c.check(conditions.TypeSupportedVersion, bundleProblem(s.BundleVersions),
 		conditions.ReasonSupportedVersion, "The controller supports the installed Gateway API version.")
 	return gatewayv1.GatewayClassStatus{Conditions: c.list, SupportedFeatures: supportedFeatures(s, o.ControllerNamespace)}
+}
+
+// acceptedMessage returns the message for a GatewayClass that is accepted.
+func (s *ClassSnapshot) acceptedMessage(o Options) string {
+	d, _ := settings.ClassDNS(settings.Input{Class: s.Class, ClassConfiguration: s.Configuration, ControllerNamespace: o.ControllerNamespace})
+	return strings.TrimSpace("The GatewayClass is accepted. " + d.Warning())
 }
 
 // bundleProblem returns the CRDs with an unsupported version, or nil: "If

@@ -197,3 +197,26 @@ func messageOf(conditions []metav1.Condition, kind string) string {
 	}
 	return ""
 }
+
+// Managing DNS without permissions lets every tenant publish names, which the platform
+// team must know.
+func TestClassWarnsOfRecordsWithoutPermissions(t *testing.T) {
+	for _, test := range []struct {
+		mode   v1alpha1.DNSMode
+		from   v1alpha1.HostnamesFrom
+		warned bool
+	}{
+		{v1alpha1.DNSManage, v1alpha1.HostnamesFromAll, true},
+		{v1alpha1.DNSManage, v1alpha1.HostnamesFromNamespaceAnnotation, false},
+		{v1alpha1.DNSObserve, v1alpha1.HostnamesFromAll, false},
+		{v1alpha1.DNSOff, v1alpha1.HostnamesFromAll, false},
+	} {
+		s := observedSnapshot()
+		s.ClassConfiguration.Spec.DNS.Mode, s.ClassConfiguration.Spec.Hostnames = &test.mode, &v1alpha1.Hostnames{From: &test.from}
+		status := gateway.BuildClass(&gateway.ClassSnapshot{Class: s.Class, Configuration: s.ClassConfiguration}, options)
+		c := meta.FindStatusCondition(status.Conditions, "Accepted")
+		if c.Status != metav1.ConditionTrue || strings.Contains(c.Message, "any free name") != test.warned {
+			t.Errorf("%s and %s: Accepted is %s with the message %q", test.mode, test.from, c.Status, c.Message)
+		}
+	}
+}

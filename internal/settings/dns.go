@@ -53,6 +53,15 @@ func ClassDNS(in Input) (DNS, bool) {
 	return newDNS(&c.spec), true
 }
 
+// Warning returns what the settings permit every namespace to do, or "".
+func (d DNS) Warning() string {
+	if d.Mode != v1alpha1.DNSManage || d.RequiresPermission {
+		return ""
+	}
+	return "With dns.mode Manage and hostnames.from All, every namespace whose routes a listener admits can publish any free name of the zones. " +
+		"Set hostnames.from to NamespaceAnnotation, unless you trust all of these namespaces."
+}
+
 func newDNS(spec *v1alpha1.TunnelConfigurationSpec) DNS {
 	set := ptr.Deref(spec.DNS, v1alpha1.DNS{})
 	hostnames := ptr.Deref(spec.Hostnames, v1alpha1.Hostnames{})
