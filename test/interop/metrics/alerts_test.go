@@ -327,6 +327,41 @@ var alertCases = map[string]struct {
 			s.SetUnwrittenStatuses(sharedGateway, 0)
 		}
 	}},
+	"a record conflicts with a hostname": {want: []string{"TunnelGatewayRecordConflict"}, record: func(s *prometheusServer) {
+		s.recordZone(metrics.Zone{Verdicts: map[string]int{"RecordConflict": 1, "Managed": 3}, Records: 180, Quota: 200})
+	}},
+	"a conflict that ended": {record: func(s *prometheusServer) {
+		s.recordZone(metrics.Zone{Verdicts: map[string]int{"RecordConflict": min(1, 40/max(1, s.now.Minute()))}, Records: 180, Quota: 200})
+	}},
+	"an orphaned record": {want: []string{"TunnelGatewayOrphanedRecords"}, record: func(s *prometheusServer) {
+		s.recordZone(metrics.Zone{Verdicts: map[string]int{"Orphan": 2}, Records: 100, Quota: 200})
+	}},
+	"181 of 200 records": {want: []string{"TunnelGatewayZoneQuota"}, record: func(s *prometheusServer) {
+		s.recordZone(metrics.Zone{Records: 181, Quota: 200})
+	}},
+	"a zone whose quota is unknown": {record: func(s *prometheusServer) {
+		s.recordZone(metrics.Zone{Records: 5000})
+	}},
+	"a token that lost its permission hours ago": {want: []string{"TunnelGatewayDNSForbidden"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetZone("example.com", metrics.Zone{Forbidden: true, Records: 100, Quota: 200, ReadAt: startTime.Add(-3 * time.Hour)})
+	}},
+	"a zone without a token": {want: []string{"TunnelGatewayDNSForbidden"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetZone("example.com", metrics.Zone{Forbidden: true})
+	}},
+	"a zone that was read three hours ago": {want: []string{"TunnelGatewayZoneNotRead"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetZone("example.com", metrics.Zone{Records: 100, Quota: 200, ReadAt: startTime.Add(-2 * time.Hour)})
+	}},
+	"a zone that was never read": {want: []string{"TunnelGatewayZoneNotRead"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetZone("example.com", metrics.Zone{})
+	}},
+	"a large zone that is read every hour": {record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetZone("example.com", metrics.Zone{Records: 30000, ReadAt: startTime})
+	}},
 	"an error every minute": {want: []string{"TunnelGatewayReconcileErrors"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.RecordError(sharedGateway, conditions.ReasonUnauthorized)
@@ -339,6 +374,13 @@ func (s *prometheusServer) recordHealthy() {
 	s.SetConnectedEnvoys(sharedGateway, 1)
 	s.ObserveAcknowledgement(metrics.XDSRoutes, 20*time.Millisecond)
 	s.SetCertificateExpiry(startTime.Add(60*24*time.Hour), startTime.Add(365*24*time.Hour))
+}
+
+// recordZone records the metrics of a zone that has just been read.
+func (s *prometheusServer) recordZone(z metrics.Zone) {
+	s.recordHealthy()
+	z.ReadAt = s.now
+	s.SetZone("example.com", z)
 }
 
 // recordEnvoy records the metrics for a Gateway with Envoy, and no connected Envoys.

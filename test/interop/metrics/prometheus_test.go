@@ -174,6 +174,9 @@ func (s *prometheusServer) query(expression string) promql.Vector {
 
 // recordAll records a value for each metric.
 func (s *prometheusServer) recordAll() {
+	s.SetZone("example.com", metrics.Zone{Verdicts: map[string]int{"Managed": 3, "Missing": 1}, Records: 20, Quota: 200, ReadAt: s.now})
+	s.CountRecordChanges("example.com", "create", 1, nil)
+	s.CountRecordChanges("example.com", "create", 1, provider.ErrForbidden)
 	s.SetConnectedEnvoys(sharedGateway, 2)
 	s.RecordXDSPush(sharedGateway, metrics.XDSRoutes)
 	s.RecordXDSRejection(sharedGateway, metrics.XDSRoutes)
