@@ -24,6 +24,7 @@ func registerCompletion(cmd *cobra.Command, flag string, values cobra.Completion
 func unquoteUsages(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { _, flag.Usage = pflag.UnquoteUsage(flag) })
+		unquoteUsages(cmd)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/adoption"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/operation"
 )
 
@@ -81,7 +82,7 @@ func rootCommand(name string, out io.Writer) *cobra.Command {
 	}
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(explainFlagError)
-	root.AddCommand(controllerCommand(), planCommand(program), topCommand(program), versionCommand())
+	root.AddCommand(controllerCommand(), dnsCommand(program), planCommand(program), topCommand(program), versionCommand())
 	root.AddCommand(operationCommands(program)...)
 	root.SetOut(out) // the next call reads it
 	root.InitDefaultCompletionCmd()
@@ -102,7 +103,7 @@ func exitStatus(err error) int {
 		return exitUnexpectedCondition
 	case errors.Is(err, errChanges):
 		return exitChanges
-	case errors.Is(err, errInterrupted), errors.Is(err, operation.ErrStillRequested):
+	case errors.Is(err, errInterrupted), errors.Is(err, operation.ErrStillRequested), errors.Is(err, adoption.ErrStillRequested):
 		return exitInterrupted
 	default:
 		return exitFailure

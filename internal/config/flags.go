@@ -36,9 +36,22 @@ func (c *Cloudflare) Flags(permission string) Group {
 		"API `token` for the default account, with the permission Cloudflare Tunnel: "+permission+"; prefer the environment variable, because other users on the machine can see flags")
 	f.StringVar(&c.APITokenSecret, "cloudflare-api-token-secret", "",
 		"`namespace/name` for the Secret that contains the API token under the key token, in the controller's namespace; alternative to --cloudflare-api-token; a changed token takes effect without a restart")
-	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", "Cloudflare API `URL` including the version, for a proxy or a simulator (default the public API)")
+	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", baseURLUsage)
 	return Group{"Cloudflare", f}
 }
+
+// DNSFlags returns the flags of a command that reads DNS records with the user's API token,
+// which needs the permissions. The command does not use the controller's token.
+func (c *Cloudflare) DNSFlags(permissions string) Group {
+	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
+	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
+		"your API `token`, with the permissions "+permissions+" for the zones; prefer the environment variable, because other users on the machine can see flags")
+	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", baseURLUsage)
+	return Group{"Cloudflare", f}
+}
+
+// baseURLUsage describes --cloudflare-base-url.
+const baseURLUsage = "Cloudflare API `URL` including the version, for a proxy or a simulator (default the public API)"
 
 func (g *Gateway) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)

@@ -1,0 +1,126 @@
+package adoption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Examine returns what the zone contains for the hostname, and whether the controller can
+// adopt it.
+func Examine(z *Zone, w Wanted) *Candidate {
+	c := &Candidate{Gateway: w.Gateway.String(), Zone: z.Name, Name: w.Name, gateway: w.Gateway.NamespacedName}
+	found := z.addresses(w.Name)
+	if delegation := z.delegation(w.Name); delegation != "" {
+		c.Problem = fmt.Sprintf("other nameservers answer for the name: zone %s delegates %s with NS records", z.Name, delegation)
+		return c
+	}
+	switch len(found) {
+	case 0:
+		c.Problem = z.describeMissing(w)
+	case 1:
+		c.setRecord(z, w, found[0])
+	default:
+		c.Problem = describeSeveral(found)
+	}
+	return c
+}
+
+// LeadingHere returns the candidates whose records lead to their Gateways and have no valid
+// mark. Only the controller has the key to verify a mark: if the status of a Gateway's
+// Tunnel counts fewer valid marks than there are marks of this installation, the marks of
+// all the Gateway's records are included. For a valid one, the controller does nothing.
+func LeadingHere(all []*Candidate, gateways []Gateway) []*Candidate {
+	valid := map[types.NamespacedName]bool{}
+	for _, g := range gateways {
+		marked := 0
+		for _, c := range all {
+			if c.gateway == g.NamespacedName && c.isMarked(g.ClusterID) {
+				marked++
+			}
+		}
+		valid[g.NamespacedName] = g.Managed >= marked
+	}
+	ids := map[types.NamespacedName]string{}
+	for _, g := range gateways {
+		ids[g.NamespacedName] = g.ClusterID
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool {
+		return c.Action != Mark || valid[c.gateway] && c.isMarked(ids[c.gateway])
+	})
+}
+
+// isMarked reports whether the record leads to the Gateway and has a mark of the
+// installation, which may not be valid.
+func (c *Candidate) isMarked(clusterID string) bool {
+	return c.Action == Mark && c.Record.Installation == clusterID
+}
+
+// setRecord sets the only record that determines where the name leads.
+func (c *Candidate) setRecord(z *Zone, w Wanted, r provider.Record) {
+	c.Record = &Record{ID: r.ID, Type: r.Type, Content: r.Content, Proxied: r.Proxied, Comment: r.Comment, Installation: installation(r.Comment)}
+	c.LeadsHere = z.leadsTo(r, w.Gateway.Tunnel.Hostname())
+	c.Action = Replace
+	if c.LeadsHere {
+		c.Action = Mark
+	}
+	if owner := c.Record.Installation; owner != "" && owner != w.Gateway.ClusterID {
+		c.Notes = append(c.Notes, fmt.Sprintf("The comment names installation %s. If it still runs, it creates the record again when this one is removed. Stop it, or remove the hostname there.", owner))
+	}
+	if registry := z.registry(w.Name); registry != "" {
+		c.Notes = append(c.Notes, fmt.Sprintf("external-dns still claims the record. After the adoption, delete the TXT record %s, or external-dns can change or delete the record.", registry))
+	}
+}
+
+// describeMissing explains that the name has no record.
+func (z *Zone) describeMissing(w Wanted) string {
+	wildcard := z.wildcard(w.Name)
+	if wildcard == "" {
+		return "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"
+	}
+	records := z.addresses(wildcard)
+	if len(records) == 1 && z.leadsTo(records[0], w.Gateway.Tunnel.Hostname()) {
+		return fmt.Sprintf("there is no record with this name. There is nothing to adopt: the wildcard %s leads it to the Gateway", wildcard)
+	}
+	return fmt.Sprintf("there is no record with this name. The wildcard %s answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name", wildcard)
+}
+
+// describeSeveral explains that several records share the name.
+func describeSeveral(found []provider.Record) string {
+	var types []string
+	for _, r := range found {
+		types = append(types, r.Type)
+	}
+	slices.Sort(types)
+	return fmt.Sprintf("%d records have this name (%s), but a CNAME record must be the only one. Delete all but one of them, and adopt it; "+
+		"or delete all of them, and the controller creates the record", len(found), strings.Join(slices.Compact(types), ", "))
+}
+
+// installation returns the cluster ID in a comment that has the form of a controller's
+// mark, "tgw <cluster ID> <mac>", or "".
+func installation(comment string) string {
+	if parts := strings.Split(comment, " "); len(parts) == 3 && parts[0] == "tgw" && len(parts[2]) == macLength {
+		return parts[1]
+	}
+	return ""
+}
+
+// macLength is the length of 120 bits in base32.
+const macLength = 24
+
+// registry returns the TXT record by which external-dns claims the name, or "". It knows
+// the names in external-dns's default format only.
+func (z *Zone) registry(name string) string {
+	for _, candidate := range []string{"cname-" + name, "a-" + name, "aaaa-" + name, name} {
+		for _, r := range z.records[candidate] {
+			if r.Type == "TXT" && strings.Contains(r.Content, "heritage=external-dns") {
+				return candidate
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+package adoption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// Target is the controller that adopts records.
+type Target struct {
+	Client         client.WithWatch
+	ControllerName gatewayv1.GatewayController
+	// ControllerNamespace is the Tunnels' namespace.
+	ControllerNamespace string
+	// Timeout limits the wait for the results of each round.
+	Timeout time.Duration
+	// Show shows what is outstanding until hide is called.
+	Show func(text string) (hide func())
+}
+
+const (
+	// pollInterval is the interval at which the Tunnel is read if no watch reports a
+	// change, for example because the user may not watch it.
+	pollInterval = 5 * time.Second
+	// hintDelay is how long the controller must process nothing before the text about the
+	// wait explains what it may wait for.
+	hintDelay = 10 * time.Second
+)
+
+// errTimeout is the cause of a round's context after the timeout.
+var errTimeout = errors.New("timeout")
+
+// errOtherGateway means that a Tunnel has the name of the Gateway's and belongs to another
+// one.
+var errOtherGateway = errors.New("belongs to another Gateway")
+
+// ErrStillRequested is returned when the caller has canceled the wait.
+var ErrStillRequested = errors.New("interrupted; the requests without a result stay in effect for an hour")
+
+// Adopt requests the adoption of the candidates' records and sets their results. It requests
+// at most [v1alpha1.MaxAdoptions] at a time. After an error, candidates without a result may
+// have been requested.
+func (t Target) Adopt(ctx context.Context, candidates []*Candidate) error {
+	for _, group := range byGateway(candidates) {
+		for len(group) > 0 {
+			if err := t.round(ctx, group); err != nil {
+				return fmt.Errorf("Gateway %s: %w", group[0].gateway, err)
+			}
+			group = open(group)
+		}
+	}
+	return nil
+}
+
+// byGateway groups the candidates, in their order.
+func byGateway(candidates []*Candidate) [][]*Candidate {
+	var groups [][]*Candidate
+	index := map[types.NamespacedName]int{}
+	for _, c := range candidates {
+		i, ok := index[c.gateway]
+		if !ok {
+			i = len(groups)
+			index[c.gateway], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+// open returns the candidates that are neither processed nor lost.
+func open(all []*Candidate) []*Candidate {
+	var found []*Candidate
+	for _, c := range all {
+		if c.Result == "" && c.Message == "" {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// round requests as many adoptions as fit into the annotation of the Gateway's Tunnel, and
+// waits for the results.
+func (t Target) round(ctx context.Context, group []*Candidate) error {
+	limited, cancel := context.WithTimeoutCause(ctx, t.Timeout, errTimeout)
+	defer cancel()
+	w := waiting{Target: t, gateway: group[0].gateway, changed: t.changes(limited, group[0].gateway)}
+	defer w.end()
+	err := w.run(limited, group)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && w.requested:
+		return ErrStillRequested
+	case ctx.Err() == nil && errors.Is(context.Cause(limited), errTimeout):
+		return w.timeoutError()
+	}
+	return err
+}
+
+// readTunnel reads the Gateway's Tunnel.
+func (t Target) readTunnel(ctx context.Context, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
+	object := &v1alpha1.Tunnel{}
+	key := types.NamespacedName{Namespace: t.ControllerNamespace, Name: tunnel.ObjectName(gateway)}
+	if err := t.Client.Get(ctx, key, object); err != nil {
+		return nil, explain("read", key, err)
+	}
+	spec := object.Spec
+	if spec.ControllerName != string(t.ControllerName) || spec.Gateway != (v1alpha1.GatewayReference{Namespace: gateway.Namespace, Name: gateway.Name}) {
+		return nil, fmt.Errorf("Tunnel %s %w: Gateway %s/%s of controller %s", key, errOtherGateway, spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName)
+	}
+	return object, nil
+}
+
+// write adds entries to the annotation of the Gateway's Tunnel. It adds none while the
+// annotation has no space.
+func (t Target) write(ctx context.Context, group []*Candidate) (request, error) {
+	for {
+		object, err := t.readTunnel(ctx, group[0].gateway)
+		if err != nil {
+			return request{}, err
+		}
+		before := object.DeepCopy()
+		r, err := addRequests(object, group, time.Now())
+		if err != nil || len(r.entries) == 0 {
+			return r, err
+		}
+		err = t.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if !apierrors.IsConflict(err) {
+			return r, explain("annotate", client.ObjectKeyFromObject(object), err)
+		}
+	}
+}
+
+// explain adds what was attempted to an error from the API server.
+func explain(attempted string, key types.NamespacedName, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s Tunnel %s: %w; docs/commands.md contains the required role", attempted, key, err)
+	default:
+		return fmt.Errorf("%s Tunnel %s: %w", attempted, key, err)
+	}
+}
+
+// hint returns why the controller may not have processed the requests: the Gateway's
+// DNSReady condition, unless it only reports records that are not managed.
+func (t Target) hint(ctx context.Context, gateway types.NamespacedName) string {
+	const unknown = "the controller has not processed the requests yet; check that it runs, and its log"
+	g := &gatewayv1.Gateway{}
+	if err := t.Client.Get(ctx, gateway, g); err != nil {
+		return unknown
+	}
+	c := conditions.TypeDNSReady.Find(g.Status.Conditions)
+	if c == nil {
+		return unknown + ". The Gateway has no condition " + conditions.TypeDNSReady.String()
+	}
+	if conditions.ReasonForbidden.Is(c) || conditions.ReasonZoneSettingsConflict.Is(c) {
+		return fmt.Sprintf("the Gateway is not %s: %s", conditions.TypeDNSReady, strings.TrimSuffix(terminal.Escape(c.Message), "."))
+	}
+	return unknown
+}

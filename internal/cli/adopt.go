@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/adoption"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+)
+
+// adoptOptions are the flags for dns adopt.
+type adoptOptions struct {
+	leadingHere         bool
+	gateway             string
+	dryRun              bool
+	yes                 bool
+	timeout             time.Duration
+	output              string
+	color               colorMode
+	kubeconfig          string
+	context             string
+	controller          string
+	controllerNamespace string
+	clusterID           string
+	cloudflare          config.Cloudflare
+	group               config.Group
+}
+
+const dnsHelp = `Works on the DNS records of the hostnames that Gateways serve. The setting dns of a
+GatewayClass's TunnelConfiguration determines in which zones the controller manages
+records.`
+
+const adoptHelp = `Asks the controller to manage DNS records that it did not create: records made by hand,
+by cloudflared or by external-dns, records that lead to a former load balancer, and
+records whose mark is no longer valid, for example after the signing key was lost.
+
+A record can be adopted if a Gateway uses its name, and dns.mode of the GatewayClass is
+Manage. The command shows the record of each name:
+
+  mark     The record leads to the Gateway. The controller adds its mark, and the record
+           keeps answering.
+  replace  The record leads elsewhere. The controller replaces it with a record that leads
+           to the Gateway: the hostname's requests move. The command asks first.
+
+dns adopt reads the records with your API token, not with the controller's. Then it
+annotates the Gateway's Tunnel, waits for the controller, and prints the results. An
+adopted record's result contains the command that restores the record. The controller
+refuses a record that has changed since the command showed it. If one of the names cannot
+be adopted, the command requests nothing.
+
+--leading-here selects all records without a valid mark that lead to a Gateway that uses
+their names. If a flag's description ends with a name in brackets, the environment
+variable with this name also sets the flag.
+
+Exit status:
+  0    the records were adopted, or there are none; with --dry-run, all can be adopted
+  1    an error occurred, a record cannot be adopted, the controller refused one, or
+       --timeout has passed
+  130  Ctrl-C ended the command`
+
+var adoptFormats = []string{"table", "json"}
+
+// dnsCommand returns the command dns with its commands. program is the program name in the
+// examples.
+func dnsCommand(program string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "dns",
+		Short:             "Adopt DNS records",
+		Long:              dnsHelp,
+		Args:              onlyCommands,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.AddCommand(adoptCommand(program))
+	return cmd
+}
+
+// adoptCommand returns the command dns adopt.
+func adoptCommand(program string) *cobra.Command {
+	var o adoptOptions
+	cmd := &cobra.Command{
+		Use:   "adopt (NAME... | --leading-here)",
+		Short: "Let the controller manage existing DNS records",
+		Long:  adoptHelp,
+		Example: strings.ReplaceAll(`  PROGRAM dns adopt www.example.com shop.example.com --dry-run
+  PROGRAM dns adopt www.example.com --gateway platform/shared
+  PROGRAM dns adopt --leading-here --gateway platform/shared
+  PROGRAM dns adopt '*.example.com' --yes -o json`, "PROGRAM", program),
+		ValidArgsFunction: o.completeNames,
+		RunE:              o.run,
+	}
+	o.addFlags(cmd.Flags())
+	registerCompletion(cmd, "output", cobra.FixedCompletions(adoptFormats, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return contextNames(o.kubeconfig)
+	})
+	registerCompletion(cmd, "gateway", o.completeGateways)
+	return cmd
+}
+
+func (o *adoptOptions) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&o.leadingHere, "leading-here", false, "adopt all records without a valid mark that lead to a Gateway that uses their names")
+	f.StringVar(&o.gateway, "gateway", "", "Gateway `namespace/name` that must use the names; required for a name that several Gateways use")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show the records and what the controller would do")
+	f.BoolVarP(&o.yes, "yes", "y", false, "replace records that lead elsewhere without asking")
+	f.DurationVar(&o.timeout, "timeout", defaultTimeout, "maximum `duration` to wait for the results of each 500 records, such as 90s or 10m")
+	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(adoptFormats, " or "))
+	f.StringVar((*string)(&o.color), "color", "auto", "`mode` of colors in text: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
+	f.StringVar(&o.context, "context", "", contextUsage)
+	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
+	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and of its Tunnels")
+	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation in the comments of its records (default the ID in its Tunnels)")
+	o.group = o.cloudflare.DNSFlags(adoption.Permissions)
+	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	f.AddFlagSet(o.group.Flags)
+}
+
+// check returns all errors in the arguments and flags, and reads the environment.
+func (o *adoptOptions) check(cmd *cobra.Command, names []string) error {
+	return errors.Join(o.checkNames(cmd, names), o.checkFlags(cmd.Flags().Changed), o.checkToken())
+}
+
+func (o *adoptOptions) checkNames(cmd *cobra.Command, names []string) error {
+	switch {
+	case len(names) == 0 && !o.leadingHere:
+		return withHelp(cmd, errors.New("adopt requires the names of records, or --leading-here"), "")
+	case len(names) > 0 && o.leadingHere:
+		return withHelp(cmd, errors.New("--leading-here must not be set together with names"), "")
+	case slices.Contains(names, ""):
+		return errors.New("NAME must not be empty")
+	}
+	return nil
+}
+
+func (o *adoptOptions) checkFlags(isSet func(flag string) bool) error {
+	var errs []error
+	check := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
+		}
+	}
+	check("controller-name", config.CheckControllerName(o.controller))
+	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	check("cluster-id", config.CheckClusterID(o.clusterID))
+	check("color", o.color.check())
+	for _, f := range []struct{ flag, value string }{{"cluster-id", o.clusterID}, {"context", o.context}, {"kubeconfig", o.kubeconfig}, {"gateway", o.gateway}} {
+		if isSet(f.flag) && f.value == "" {
+			check(f.flag, errEmptyValue)
+		}
+	}
+	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
+	}
+	if !slices.Contains(adoptFormats, o.output) {
+		check("output", fmt.Errorf("must be one of %s, got %q", strings.Join(adoptFormats, ", "), o.output))
+	}
+	if o.timeout <= 0 {
+		check("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
+	}
+	return errors.Join(append(errs, o.checkCombination(isSet))...)
+}
+
+// checkCombination returns an error for each flag that has no effect together with the
+// others.
+func (o *adoptOptions) checkCombination(isSet func(flag string) bool) error {
+	var errs []error
+	for _, flag := range []string{"yes", "timeout"} {
+		if o.dryRun && isSet(flag) {
+			errs = append(errs, fmt.Errorf("--%s has no effect with --dry-run", flag))
+		}
+	}
+	if o.output == "json" && isSet("color") {
+		errs = append(errs, errors.New("--color has no effect with --output json"))
+	}
+	if o.leadingHere && isSet("yes") {
+		errs = append(errs, errors.New("--yes has no effect with --leading-here, which replaces no record"))
+	}
+	return errors.Join(errs...)
+}
+
+// checkToken reads the API token from the environment.
+func (o *adoptOptions) checkToken() error {
+	if err := errors.Join(config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat()); err != nil {
+		return err
+	}
+	if o.cloudflare.APIToken == "" {
+		return fmt.Errorf("no API token: set %s to your own token with the permissions %s for the zones; the controller's token is not used",
+			config.EnvName("cloudflare-api-token"), adoption.Permissions)
+	}
+	return nil
+}
+
+// gatewayName returns the name in --gateway.
+func (o *adoptOptions) gatewayName() types.NamespacedName {
+	namespace, name, _ := strings.Cut(o.gateway, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// completeGateways completes --gateway.
+func (o *adoptOptions) completeGateways(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	other := operationOptions{kubeconfig: o.kubeconfig, context: o.context, controller: o.controller, controllerNamespace: o.controllerNamespace}
+	return other.completeGateway(cmd, nil, "")
+}
+
+// completeNames completes the hostnames whose records the controller manages.
+func (o *adoptOptions) completeNames(cmd *cobra.Command, names []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	live, err := o.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	gateways, err := o.gateways(ctx, live, func(string) func() { return func() {} })
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	wanted, _ := adoption.SelectAll(gateways) // no hostnames after an error
+	var values []cobra.Completion
+	for _, w := range wanted {
+		if !slices.Contains(names, w.Name) && !slices.Contains(values, w.Name) {
+			values = append(values, w.Name)
+		}
+	}
+	return values, cobra.ShellCompDirectiveNoFileComp
+}
