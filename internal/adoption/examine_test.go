@@ -1,0 +1,140 @@
+package adoption
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// here is where the records of the Gateways in the tests lead.
+var here = tunnelID.Hostname()
+
+// record returns a record from "name type content [comment]".
+func record(text string) provider.Record {
+	parts := strings.SplitN(text, " ", 4)
+	r := provider.Record{ID: provider.RecordID("id of " + text), Name: parts[0], Type: parts[1], Content: strings.Replace(parts[2], "HERE", here, 1), Proxied: true}
+	if len(parts) == 4 {
+		r.Comment = parts[3]
+	}
+	return r
+}
+
+func zoneWith(records ...string) *Zone {
+	var all []provider.Record
+	for _, text := range records {
+		all = append(all, record(text))
+	}
+	return NewZone("example.com", all)
+}
+
+// examine returns what the zone contains for the only hostname of a Gateway.
+func examine(t *testing.T, hostname string, records ...string) *Candidate {
+	t.Helper()
+	wanted, err := Select([]Gateway{gateway("one", hostname)}, []string{hostname})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Examine(zoneWith(records...), wanted[0])
+}
+
+const mark = "abcdefghijklmnopqrstuvwx"
+
+func TestExamineTellsWhatTheControllerDoes(t *testing.T) {
+	const name = "a.example.com"
+	loop := []string{name + " CNAME b.example.com", "b.example.com CNAME " + name}
+	for title, test := range map[string]struct {
+		hostname string
+		records  []string
+		want     Action
+		problem  string
+	}{
+		"made by hand":                        {name, []string{name + " CNAME HERE"}, Mark, ""},
+		"with a comment":                      {name, []string{name + " CNAME HERE made by hand"}, Mark, ""},
+		"through a chain":                     {name, []string{name + " CNAME b.example.com", "b.example.com CNAME HERE"}, Mark, ""},
+		"through a wildcard":                  {name, []string{name + " CNAME b.example.com", "*.example.com CNAME HERE"}, Mark, ""},
+		"through a wildcard that a TXT ends":  {name, []string{name + " CNAME b.example.com", "*.example.com CNAME HERE", "b.example.com TXT x"}, Replace, ""},
+		"a loop":                              {name, loop, Replace, ""},
+		"former load balancer":                {name, []string{name + " A 192.0.2.7"}, Replace, ""},
+		"IPv6":                                {name, []string{name + " AAAA 2001:db8::1"}, Replace, ""},
+		"another tunnel":                      {name, []string{name + " CNAME 00000000-0000-0000-0000-000000000000.cfargotunnel.com"}, Replace, ""},
+		"outside the zone":                    {name, []string{name + " CNAME a.example.net"}, Replace, ""},
+		"beside records of other types":       {name, []string{name + " CNAME HERE", name + " TXT x", name + " MX mail"}, Mark, ""},
+		"apex":                                {"example.com", []string{"example.com A 192.0.2.7", "example.com NS ns.example.net"}, Replace, ""},
+		"wildcard":                            {"*.example.com", []string{"*.example.com CNAME HERE", name + " A 192.0.2.7"}, Mark, ""},
+		"none":                                {name, []string{"b.example.com CNAME HERE"}, "", "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
+		"only a TXT":                          {name, []string{name + " TXT x", "*.example.com CNAME HERE"}, "", "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
+		"a wildcard that leads here":          {name, []string{"*.example.com CNAME HERE"}, "", "there is no record with this name. There is nothing to adopt: the wildcard *.example.com leads it to the Gateway"},
+		"a wildcard that leads elsewhere":     {name, []string{"*.example.com A 192.0.2.7"}, "", "there is no record with this name. The wildcard *.example.com answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name"},
+		"a wildcard above an empty name":      {"x.y.example.com", []string{"*.example.com CNAME HERE", "z.y.example.com A 192.0.2.7"}, "", "there is no record with this name. There is nothing to adopt: the wildcard *.example.com leads it to the Gateway"},
+		"a wildcard that a record above ends": {"x.y.example.com", []string{"*.example.com CNAME HERE", "y.example.com TXT x"}, "", "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
+		"dual stack":                          {name, []string{name + " A 192.0.2.7", name + " AAAA 2001:db8::1"}, "", "2 records have this name (A, AAAA), but a CNAME record must be the only one. Delete all but one of them, and adopt it; or delete all of them, and the controller creates the record"},
+		"round robin":                         {name, []string{name + " A 192.0.2.7", name + " A 192.0.2.8"}, "", "2 records have this name (A), but a CNAME record must be the only one. Delete all but one of them, and adopt it; or delete all of them, and the controller creates the record"},
+		"below a delegation":                  {"x.y.example.com", []string{"y.example.com NS ns.example.net", "x.y.example.com CNAME HERE"}, "", "other nameservers answer for the name: zone example.com delegates y.example.com with NS records"},
+		"at a delegation":                     {name, []string{name + " NS ns.example.net"}, "", "other nameservers answer for the name: zone example.com delegates a.example.com with NS records"},
+		"a name that another one's name ends": {name, []string{"aa.example.com CNAME HERE", name + " CNAME xexample.com"}, Replace, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			got := examine(t, test.hostname, test.records...)
+			if got.Action != test.want || got.Problem != test.problem || got.LeadsHere != (test.want == Mark) || (got.Record == nil) != (test.want == "") {
+				t.Errorf("action %q, problem %q, leads here %t, record %v; want action %q, problem %q", got.Action, got.Problem, got.LeadsHere, got.Record, test.want, test.problem)
+			}
+		})
+	}
+}
+
+func TestExamineNamesOtherOwners(t *testing.T) {
+	const name = "a.example.com"
+	const external = "external-dns still claims the record. After the adoption, delete the TXT record "
+	for title, test := range map[string]struct {
+		records []string
+		want    string
+	}{
+		"nobody":                          {[]string{name + " CNAME HERE"}, ""},
+		"this installation":               {[]string{name + " CNAME HERE tgw prod " + mark}, ""},
+		"another installation":            {[]string{name + " CNAME HERE tgw staging " + mark}, "The comment names installation staging. If it still runs, it creates the record again when this one is removed. Stop it, or remove the hostname there."},
+		"a comment that begins like one":  {[]string{name + " CNAME HERE tgw staging"}, ""},
+		"a comment with another word":     {[]string{name + " CNAME HERE tgw staging x " + mark}, ""},
+		"external-dns":                    {[]string{name + " CNAME HERE", "cname-" + name + ` TXT "heritage=external-dns,external-dns/owner=default"`}, external + "cname-" + name + ", or external-dns can change or delete the record."},
+		"external-dns for an A":           {[]string{name + " A 192.0.2.7", "a-" + name + ` TXT "heritage=external-dns,external-dns/owner=default"`}, external + "a-" + name + ", or external-dns can change or delete the record."},
+		"external-dns for another record": {[]string{name + " CNAME HERE", "cname-b.example.com" + ` TXT "heritage=external-dns,external-dns/owner=default"`}, ""},
+		"another TXT record":              {[]string{name + " CNAME HERE", "cname-" + name + " TXT x"}, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			if got := strings.Join(examine(t, name, test.records...).Notes, " "); got != test.want {
+				t.Errorf("notes = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLeadingHereOmitsValidMarks(t *testing.T) {
+	for managed, want := range []string{
+		"hand.example.com marked.example.com other.example.com", // no valid mark: the key was lost
+		"hand.example.com other.example.com",
+		"hand.example.com other.example.com", // the status can count a name with another mark
+	} {
+		t.Run(strconv.Itoa(managed), func(t *testing.T) {
+			g := gateway("one", "hand.example.com", "marked.example.com", "other.example.com", "away.example.com", "none.example.com")
+			g.Managed = managed
+			gateways := []Gateway{g}
+			wanted, err := SelectAll(gateways)
+			if err != nil {
+				t.Fatal(err)
+			}
+			z := zoneWith("hand.example.com CNAME HERE", "marked.example.com CNAME HERE tgw prod "+mark, "other.example.com CNAME HERE tgw old "+mark, "away.example.com A 192.0.2.7")
+			var all []*Candidate
+			for _, w := range wanted {
+				all = append(all, Examine(z, w))
+			}
+			var names []string
+			for _, c := range LeadingHere(all, gateways) {
+				names = append(names, c.Name)
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("selected %s, want %s", got, want)
+			}
+		})
+	}
+}
