@@ -123,13 +123,13 @@ func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
 	return nil
 }
 
-// startEdge starts the simulator. It serves the hostnames in the zone, the edge for
-// connectors, and the API on a free port.
+// startEdge starts the simulator. It serves the hostnames that have a record in the zone, the
+// edge for connectors, and the API on a free port.
 func (d *demo) startEdge(tunnels, connectors net.Listener) error {
 	d.zone = newZone()
 	d.edge = simulator.New(simulator.Options{
 		Dial: d.backends.dial, DialConnector: d.dialConnector, AccountID: accountID, Token: apiToken,
-		Zones: d.zone.database, OnCreate: d.zone.lead,
+		Zones: d.zone.database,
 	})
 	api, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

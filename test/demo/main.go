@@ -106,7 +106,9 @@ func (d *demo) check(ctx context.Context) error {
 	if err := d.printDataPlanes(ctx); err != nil {
 		return err
 	}
-	d.zone.print()
+	if err := d.zone.print(); err != nil {
+		return err
+	}
 	if err := checkRequests(ctx, d.address()); err != nil {
 		return err
 	}
@@ -137,11 +139,10 @@ The tunnels are served on %[1]s until you press Ctrl-C. Try in another terminal:
 	}
 	fmt.Printf(`  export CLOUDFLARE_BASE_URL=%[1]s CLOUDFLARE_ACCOUNT_ID=%[2]s CLOUDFLARE_API_TOKEN=%[3]s
   bin/tunnel-gateway plan --diff                # show what the next push would change
+  curl $CLOUDFLARE_BASE_URL/zones/%[5]s/dns_records -H "Authorization: Bearer $CLOUDFLARE_API_TOKEN"
 
-Another Gateway's hostnames need a record that leads to its tunnel:
-
-  curl $CLOUDFLARE_BASE_URL/zones/%[5]s/dns_records -H "Authorization: Bearer $CLOUDFLARE_API_TOKEN" \
-    -d '{"type": "CNAME", "name": "new.%[6]s", "content": "TUNNEL_ID.cfargotunnel.com", "proxied": true}'
+The last command shows the zone's records. A new hostname below %[6]s is reachable when it has a route. In namespaces
+without the annotation tunnelgateway.dev/hostnames, no hostname is permitted.
 
 The controllers of Kubernetes do not run: a deleted namespace stays Terminating, and the pods of a changed
 Deployment stay.

@@ -18,8 +18,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
-// permissions are the hostnames that the namespaces in the samples may use.
-var permissions = map[string]string{"team-a": "team-a.example.com", "team-b": "*.team-b.example.com"}
+// permissions are the hostnames that the namespaces in the samples may use. Namespaces with
+// Gateways need them for records.
+var permissions = map[string]string{
+	"platform": "shared.example.com, " + envoyHostname, "team-a": "team-a.example.com", "team-b": "*.team-b.example.com",
+}
 
 // checkPermissions permits each team only its own hostnames, and deletes team A's
 // ListenerSet for a moment. It fails if team B, whose ListenerSet has the same hostname,
@@ -52,7 +55,8 @@ func checkPermissions(ctx context.Context, c client.Client, address string) erro
 	return waitForStatus(ctx, address, http.StatusOK)
 }
 
-// demandPermissions configures the GatewayClass and annotates the namespaces.
+// demandPermissions annotates the namespaces and configures the GatewayClasses, which must
+// agree because they have the same zone.
 func demandPermissions(ctx context.Context, c client.Client) error {
 	for name, permitted := range permissions {
 		namespace := &corev1.Namespace{}
@@ -64,12 +68,18 @@ func demandPermissions(ctx context.Context, c client.Client) error {
 			return err
 		}
 	}
-	configuration := &v1alpha1.TunnelConfiguration{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: "platform", Name: "cloudflare-tunnel"}, configuration); err != nil {
+	var configurations v1alpha1.TunnelConfigurationList
+	if err := c.List(ctx, &configurations, client.InNamespace("platform")); err != nil {
 		return err
 	}
-	configuration.Spec.Hostnames = &v1alpha1.Hostnames{From: new(v1alpha1.HostnamesFromNamespaceAnnotation)}
-	return c.Update(ctx, configuration)
+	for i := range configurations.Items {
+		configuration := &configurations.Items[i]
+		configuration.Spec.Hostnames = &v1alpha1.Hostnames{From: new(v1alpha1.HostnamesFromNamespaceAnnotation)}
+		if err := c.Update(ctx, configuration); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waitUntilNotPermitted waits until the controller refuses team A's hostname to team B.

@@ -11,6 +11,9 @@ import (
 	"text/tabwriter"
 )
 
+// statusNoRecord is what Cloudflare returns for a hostname without a DNS record.
+const statusNoRecord = 530
+
 // requests are the requests that the demo sends, with the expected status and the
 // Service that must answer. service is empty if no Service must answer.
 var requests = []struct {
@@ -23,8 +26,8 @@ var requests = []struct {
 	{"team-a.example.com", "/api/orders", http.StatusOK, "api.team-a"},
 	{"team-a.example.com", "/apiary", http.StatusOK, "web.team-a"},
 	{"shop.team-b.example.com", "/", http.StatusOK, "shop.team-b"},
-	{"blog.team-b.example.com", "/", http.StatusNotFound, ""},
-	{"unknown.example.com", "/", http.StatusNotFound, ""},
+	{"blog.team-b.example.com", "/", statusNoRecord, ""},
+	{"unknown.example.com", "/", statusNoRecord, ""},
 }
 
 // checkRequests sends the requests through the tunnel and prints the responses. It fails

@@ -25,7 +25,7 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range withoutReadyDelay(set.Objects) {
+	for _, object := range withDemoSettings(set.Objects) {
 		err := c.Create(ctx, object)
 		if _, ok := object.(*corev1.Namespace); ok && apierrors.IsAlreadyExists(err) {
 			continue // other samples have the same namespace
@@ -37,20 +37,21 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 	return nil
 }
 
-// withoutReadyDelay returns the objects with settings by which connectors become ready at once,
-// because the simulated edge has no lag. A class without settings gets its own.
-func withoutReadyDelay(objects []client.Object) []client.Object {
+// withDemoSettings returns the objects with settings by which the controller manages the
+// records in the demo's zone, and by which connectors become ready at once, because the
+// simulated edge has no lag. A class without settings gets its own.
+func withDemoSettings(objects []client.Object) []client.Object {
 	var changed []client.Object
 	for _, object := range objects {
 		switch o := object.(type) {
 		case *v1alpha1.TunnelConfiguration:
-			setReadyDelay(o)
+			addDemoSettings(o)
 		case *gatewayv1.GatewayClass:
 			if o.Spec.ParametersRef != nil {
 				break
 			}
 			configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: o.Name}}
-			setReadyDelay(configuration)
+			addDemoSettings(configuration)
 			o.Spec.ParametersRef = &gatewayv1.ParametersReference{
 				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration",
 				Namespace: new(gatewayv1.Namespace(configuration.Namespace)), Name: configuration.Name,
@@ -62,15 +63,16 @@ func withoutReadyDelay(objects []client.Object) []client.Object {
 	return changed
 }
 
-func setReadyDelay(c *v1alpha1.TunnelConfiguration) {
+func addDemoSettings(c *v1alpha1.TunnelConfiguration) {
+	c.Spec.DNS = newDNS()
 	if c.Spec.Connector == nil {
 		c.Spec.Connector = &v1alpha1.Connector{}
 	}
 	c.Spec.Connector.ReadyDelay = new(v1alpha1.Delay("0s"))
 }
 
-// waitUntilProgrammed waits until every Gateway is programmed, its connectors are ready,
-// and every ListenerSet and route has its status. The controller writes that status after it
+// waitUntilProgrammed waits until every Gateway is programmed, its connectors are ready, its
+// hostnames have records, and every ListenerSet and route has its status. The controller writes that status after it
 // has pushed the configuration.
 func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -80,7 +82,7 @@ func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 		}
 		waiting := slices.ContainsFunc(objects.gateways, func(g gatewayv1.Gateway) bool {
 			return !conditions.TypeProgrammed.IsTrue(g.Status.Conditions) ||
-				!conditions.TypeConnectorsReady.IsTrue(g.Status.Conditions)
+				!conditions.TypeConnectorsReady.IsTrue(g.Status.Conditions) || !conditions.TypeDNSReady.IsTrue(g.Status.Conditions)
 		}) || slices.ContainsFunc(objects.sets, func(s gatewayv1.ListenerSet) bool {
 			accepted := conditions.TypeAccepted.Find(s.Status.Conditions)
 			return accepted == nil || accepted.Status == metav1.ConditionUnknown

@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"text/tabwriter"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
-	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
@@ -15,7 +14,7 @@ const zoneName = "example.com"
 // envoyHostname is the hostname on the Gateway with the data plane Envoy.
 const envoyHostname = "shop.example.com"
 
-// zone is the demo's zone. It replaces the administrator who creates its records by hand.
+// zone is the demo's zone. The controller creates its records.
 type zone struct {
 	database *zones.Database
 	id       string
@@ -26,41 +25,21 @@ func newZone() zone {
 	return zone{database, database.Add(zones.Zone{Name: zoneName, Account: accountID})}
 }
 
-// lead makes the record of a new tunnel's Gateway lead to the tunnel: a wildcard for the
-// Gateway platform/shared, and a hostname for platform/envoy. Other Gateways get no record.
-func (z zone) lead(created simulator.Tunnel) {
-	names := map[string]string{"shared": "*." + zoneName, "envoy": envoyHostname}
-	for gateway, name := range names {
-		if created.Name == tunnel.RemoteName(clusterID, types.NamespacedName{Namespace: "platform", Name: gateway}) {
-			z.set(name, created.ID+".cfargotunnel.com")
-		}
-	}
-}
-
-// set creates a proxied CNAME record, or changes its target. It panics if the zone contains
-// another record with the name, because the demo starts with an empty zone.
-func (z zone) set(name, target string) {
-	recordType, proxied := "CNAME", true
-	change := zones.Batch{}
-	fields := zones.Fields{Name: &name, Type: &recordType, Content: &target, Proxied: &proxied}
-	for _, r := range z.database.Records(z.id) {
-		if r.Name == name {
-			fields.ID = r.ID
-			change.Puts = append(change.Puts, fields)
-		}
-	}
-	if change.Puts == nil {
-		change.Posts = append(change.Posts, fields)
-	}
-	if _, err := z.database.Apply(z.id, change); err != nil {
-		panic(fmt.Sprintf("demo: record %s: %v", name, err))
+// newDNS returns the DNS settings of the demo's GatewayClasses. All classes that list a zone
+// need the same settings. The delay is short, so that the record of a deleted hostname
+// disappears while somebody watches.
+func newDNS() *v1alpha1.DNS {
+	return &v1alpha1.DNS{
+		Mode: new(v1alpha1.DNSManage), Zones: []v1alpha1.DNSZone{{Name: zoneName}}, DeletionDelay: new(v1alpha1.Duration("30s")),
 	}
 }
 
 // print prints the zone's records.
-func (z zone) print() {
-	fmt.Printf("\nThe zone %s has these records:\n", zoneName)
+func (z zone) print() error {
+	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(out, "\nThe controller has created these records in the zone %s:\n\nNAME\tTYPE\tCONTENT\tPROXIED\tCOMMENT\n", zoneName)
 	for _, r := range z.database.Records(z.id) {
-		fmt.Printf("  %s  %s  %s\n", r.Name, r.Type, r.Content)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%t\t%s\n", r.Name, r.Type, r.Content, r.Proxied, r.Comment)
 	}
+	return out.Flush()
 }
