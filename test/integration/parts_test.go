@@ -29,6 +29,8 @@ var (
 	lifecycle = Label("lifecycle")
 	// ownership marks specs about which Gateway or program a tunnel belongs to.
 	ownership = Label("ownership")
+	// records marks specs about DNS records.
+	records = Label("dns")
 	// withEnvoy marks specs that run Envoys. They share the xDS server's port and the
 	// node, so they run in one process.
 	withEnvoy = Label("envoy")
@@ -43,8 +45,8 @@ var (
 // with a separate control plane. They run concurrently because most specs wait most of
 // the time, and one part does not affect another's counters.
 var parts = map[string]string{
-	"envoy": "envoy", "slow": "slow", "crashes": "crashes", "lifecycle": "lifecycle", "ownership": "ownership", "users": "users",
-	"others": "!envoy && !slow && !crashes && !lifecycle && !ownership && !users && !load",
+	"envoy": "envoy", "slow": "slow", "crashes": "crashes", "lifecycle": "lifecycle", "ownership": "ownership", "dns": "dns", "users": "users",
+	"others": "!envoy && !slow && !crashes && !lifecycle && !ownership && !dns && !users && !load",
 }
 
 // lastPart is the name and the label filter of the part that runs after the others.
