@@ -150,10 +150,11 @@ func (e *environment) annotate(kind, name, key, value string) {
 	Expect(kube.Patch(context.Background(), e.object(kind, name), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// startExternalDNS starts external-dns, which runs until the spec ends.
-func (e *environment) startExternalDNS() {
+// startExternalDNS starts external-dns, which runs until the spec ends. The changes are the
+// same as for externalDNSArguments.
+func (e *environment) startExternalDNS(changes ...string) {
 	GinkgoHelper()
-	p, err := controllerproc.Run(e.command(GinkgoWriter))
+	p, err := controllerproc.Run(e.command(GinkgoWriter, changes...))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.Stop)
 }

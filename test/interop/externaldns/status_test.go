@@ -96,6 +96,12 @@ func (e *environment) responseCode(hostname string) int {
 // tunnelID waits until the Gateway's tunnel exists and returns its ID.
 func (e *environment) tunnelID(gateway string) string {
 	GinkgoHelper()
+	return e.tunnelIDIn(clusterID, gateway)
+}
+
+// tunnelIDIn is tunnelID for the installation with the cluster ID.
+func (e *environment) tunnelIDIn(clusterID, gateway string) string {
+	GinkgoHelper()
 	var id string
 	Eventually(func() (found bool) {
 		id, found = edge.TunnelID(clusterID + "." + e.platform + "." + gateway)

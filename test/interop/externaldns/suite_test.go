@@ -47,8 +47,10 @@ var (
 	database *zones.Database
 	// apiURL is the URL of the simulated API.
 	apiURL string
-	// binary is the path to external-dns.
-	binary string
+	// binary is the path to external-dns, and controllerBinary to the controller.
+	binary, controllerBinary string
+	// adminKubeconfig is the path to the administrator's kubeconfig.
+	adminKubeconfig string
 	// kubeconfig is the path to a kubeconfig for the sample's ServiceAccount.
 	kubeconfig string
 	// sampleArguments are the arguments in the sample's Deployment.
@@ -68,7 +70,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binary, err = Binary(ctx, os.Stderr)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
-	controllerBinary := filepath.Join(dir, "tunnel-gateway")
+	controllerBinary = filepath.Join(dir, "tunnel-gateway")
 	Expect(controllerproc.Build(ctx, controllerBinary)).To(Succeed())
 	controlPlane, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	Expect(err).NotTo(HaveOccurred())
@@ -80,10 +82,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kube, err = client.New(controlPlane.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 
-	admin := filepath.Join(dir, "admin.kubeconfig")
-	Expect(controlPlane.Kubeconfig(admin)).To(Succeed())
+	adminKubeconfig = filepath.Join(dir, "admin.kubeconfig")
+	Expect(controlPlane.Kubeconfig(adminKubeconfig)).To(Succeed())
 	Expect(kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}})).To(Succeed())
-	startController(controllerBinary, admin)
+	startController(adminKubeconfig)
+	startSecondInstallation(ctx, adminKubeconfig)
 
 	applyFile(ctx, samples+"/external-dns/00-external-dns.yaml")
 	deployment := &appsv1.Deployment{}
@@ -94,15 +97,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 }, NodeTimeout(13*time.Minute))
 
 // startController starts the controller with a simulated Cloudflare.
-func startController(path, kubeconfig string) {
+func startController(kubeconfig string) {
 	GinkgoHelper()
-	database = zones.New(zones.Options{})
+	database = zones.New(zones.Options{Delay: nextDelay})
 	edge = simulator.New(simulator.Options{Zones: database, AccountID: accountID})
 	server := httptest.NewServer(edge.API())
 	DeferCleanup(server.Close)
 	apiURL = server.URL + "/client/v4"
 	p, err := controllerproc.Start(controllerproc.Options{
-		Binary: path, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: apiURL,
+		Binary: controllerBinary, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: apiURL,
 		AccountID: accountID, Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
