@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -40,19 +41,31 @@ type dnsEnvironment struct {
 	*environment
 	database *zones.Database
 	zone     string // ID of example.com
+	// delay is how long the nameservers take to notice a change, at most; see
+	// [time.Duration].
+	delay atomic.Int64
 }
 
 // newDNSEnvironment creates an environment whose GatewayClass manages example.com. The
 // connectors are ready as soon as their pods exist.
 func newDNSEnvironment(changes ...func(*v1alpha1.TunnelConfigurationSpec)) *dnsEnvironment {
 	GinkgoHelper()
-	env := &dnsEnvironment{environment: &environment{}, database: zones.New(zones.Options{})}
+	env := &dnsEnvironment{environment: &environment{}}
+	env.database = zones.New(zones.Options{Delay: env.nextDelay})
 	env.zone = env.database.Add(zones.Zone{Name: dnsZone, Account: dnsAccount})
 	env.prepare(simulator.Options{Dial: simulator.NamedOrigins(serviceName), Zones: env.database})
 	env.create(env.classSettings("dns", newDNSSpec(changes...)), env.service("web"))
 	env.useClassSettings("dns")
 	env.runPods()
 	return env
+}
+
+// nextDelay returns how long the nameservers take to notice a change.
+func (env *dnsEnvironment) nextDelay() time.Duration {
+	if limit := time.Duration(env.delay.Load()); limit > 0 {
+		return zones.RandomDelay(limit)()
+	}
+	return 0
 }
 
 // newDNSSpec returns settings that manage example.com.
