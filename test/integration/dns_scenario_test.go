@@ -19,7 +19,7 @@ import (
 // recordScenario is an environment with Gateways whose records change.
 type recordScenario struct {
 	*dnsEnvironment
-	foreign            []string // records of others
+	external           []string // records of others
 	certificate        *corev1.Secret
 	shared, old, other *gatewayv1.Gateway
 	secure             *gatewayv1.ListenerSet
@@ -29,7 +29,7 @@ type recordScenario struct {
 func newRecordScenario() *recordScenario {
 	GinkgoHelper()
 	s := &recordScenario{
-		dnsEnvironment: newDNSEnvironment(), foreign: []string{"taken.example.com A 192.0.2.1", `text.example.com TXT "note"`},
+		dnsEnvironment: newDNSEnvironment(), external: []string{"taken.example.com A 192.0.2.1", `text.example.com TXT "note"`},
 	}
 	s.addRecord("taken.example.com", "A", "192.0.2.1")
 	s.addRecord("text.example.com", "TXT", "note")
@@ -52,7 +52,7 @@ func (s *recordScenario) publish() {
 	s.old = s.serve("old", "old.example.com", "handed.example.com")
 	wild := s.serve("wild", "*.wild.test")
 	s.create(s.secure, s.route("secure", "web", listenerSetParent("secure")))
-	Eventually(s.records).Should(ConsistOf(slices.Concat(s.foreign, []string{
+	Eventually(s.records).Should(ConsistOf(slices.Concat(s.external, []string{
 		s.cname("one.example.com", "shared"), s.cname("two.example.com", "shared"), s.cname("secure.example.com", "shared"),
 		s.cname("old.example.com", "old"), s.cname("handed.example.com", "old"),
 	})))
@@ -127,7 +127,7 @@ func (s *recordScenario) change() *recordChange {
 func (s *recordScenario) expectChanged(c *recordChange) {
 	GinkgoHelper()
 	handed := "handed.example.com CNAME " + s.tunnelIDIn(c.team) + ".cfargotunnel.com"
-	Eventually(s.records).Should(ConsistOf(append(s.foreign, s.cname("one.example.com", "other"), s.cname("secure.example.com", "shared"), handed)))
+	Eventually(s.records).Should(ConsistOf(append(s.external, s.cname("one.example.com", "other"), s.cname("secure.example.com", "shared"), handed)))
 	Expect(s.recordID("one.example.com")).To(Equal(c.id), "the record was changed, not replaced")
 	Eventually(dnsCondition(s.other)).Should(Equal(published))
 	Eventually(dnsCondition(c.team)).Should(Equal(published))

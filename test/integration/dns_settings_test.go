@@ -65,7 +65,7 @@ var _ = Describe("with other DNS settings, the controller", records, func() {
 		Eventually(dnsCondition(g)).Should(Equal(published))
 		Expect(env.names()).To(ConsistOf("a.example.com", "b.example.com", "c.d.example.com"))
 
-		By("observing records that somebody else creates")
+		By("observing a record that an administrator creates")
 		env.changeSettings(func(s *v1alpha1.TunnelConfigurationSpec) { s.DNS.Mode = ptr.To(v1alpha1.DNSObserve) })
 		env.waitUntilIdle(ctx)
 		writes := env.zoneWrites()

@@ -33,7 +33,7 @@ var _ = Describe("with dns.mode Manage, the controller", records, func() {
 		child := env.addZone(zones.Zone{Name: "child.example.com"})
 		partial := env.addZone(zones.Zone{Name: "partial.test", Type: zones.Partial, Forwarded: []string{"a.partial.test"}})
 		env.addZone(zones.Zone{Name: "pending.test", Status: zones.Pending})
-		env.addZone(zones.Zone{Name: "foreign.test", Account: "another-account"})
+		env.addZone(zones.Zone{Name: "elsewhere.test", Account: "another-account"})
 		full := env.addZone(zones.Zone{Name: "full.test", RecordQuota: 10})
 		for i := range 9 {
 			name, kind, content := string(rune('a'+i))+".full.test", "TXT", "used"
@@ -46,7 +46,7 @@ var _ = Describe("with dns.mode Manage, the controller", records, func() {
 		want := map[string]string{
 			"example.com": published, "*.wild.example.com": published, "a.wild.example.com": published, "a.child.example.com": published,
 			"a.partial.test": published, "a.delegated.example.com": "False NoZone", "a.pending.test": "False NoZone",
-			"a.foreign.test": "False NoZone", "a.unlisted.test": "False NoZone", "new.full.test": "False QuotaExceeded",
+			"a.elsewhere.test": "False NoZone", "a.unlisted.test": "False NoZone", "new.full.test": "False QuotaExceeded",
 		}
 		sets := env.hostnameSets(slices.Sorted(maps.Keys(want))...)
 		Eventually(conditionsOf(sets, dnsReady)).Should(Equal(want))

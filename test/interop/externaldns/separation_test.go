@@ -15,14 +15,14 @@ var _ = Describe("external-dns and an installation that manages records", func()
 		e := newEnvironment()
 		e.setMode("Manage")
 		e.startExternalDNS(separated)
-		e.apply(managedGateway("PLATFORM/ours", listener("one", "one.ZONE"), listener("two", "two.ZONE")) + route("PLATFORM/one", "{name: ours, sectionName: one}") +
-			route("PLATFORM/two", "{name: ours, sectionName: two}") +
+		e.apply(managedGateway("PLATFORM/managed", listener("one", "one.ZONE"), listener("two", "two.ZONE")) + route("PLATFORM/one", "{name: managed, sectionName: one}") +
+			route("PLATFORM/two", "{name: managed, sectionName: two}") +
 			gateway("PLATFORM/shared", listener("three", "three.ZONE"), listener("four", "four.ZONE")) +
 			route("PLATFORM/three", "{name: shared, sectionName: three}") + route("PLATFORM/four", "{name: shared, sectionName: four}"))
 		records := func() []string { return e.dns.recordsOfType("!TXT") }
-		ours, theirs := e.cnames(e.managedTarget("ours"), "one.ZONE", "two.ZONE"), e.cnames(e.tunnelTarget("shared"), "three.ZONE", "four.ZONE")
-		Eventually(records).Should(ConsistOf(append(ours, theirs...)))
-		Eventually(e.dnsReady("PLATFORM/ours")).Should(Equal("True Published"))
+		managed, external := e.cnames(e.managedTarget("managed"), "one.ZONE", "two.ZONE"), e.cnames(e.tunnelTarget("shared"), "three.ZONE", "four.ZONE")
+		Eventually(records).Should(ConsistOf(append(managed, external...)))
+		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("True Published"))
 		owners := func() []string { return e.dns.recordsOfType("TXT") }
 		Eventually(owners).Should(ConsistOf(
 			HavePrefix(e.expand("edns-cname.three.ZONE")), HavePrefix(e.expand("edns-cname.four.ZONE"))))
@@ -32,9 +32,9 @@ var _ = Describe("external-dns and an installation that manages records", func()
 
 		By("deleting a route of each")
 		e.deleteObject("HTTPRoute", "PLATFORM/three")
-		Eventually(records, managedTimeout).Should(ConsistOf(append(ours, theirs[1])))
+		Eventually(records, managedTimeout).Should(ConsistOf(append(managed, external[1])))
 		e.deleteObject("HTTPRoute", "PLATFORM/two")
-		Eventually(records, managedTimeout).Should(ConsistOf(ours[0], theirs[1]))
+		Eventually(records, managedTimeout).Should(ConsistOf(managed[0], external[1]))
 		Expect(owners()).To(HaveLen(1))
 		Expect(e.comment("one.ZONE")).To(Equal(mark))
 	})
@@ -42,38 +42,38 @@ var _ = Describe("external-dns and an installation that manages records", func()
 	It("keep each other's records without a label, and the installation reports them", func() {
 		e := newEnvironment()
 		e.setMode("Observe")
-		e.apply(managedGateway("PLATFORM/ours", listener("home", "home.ZONE")) + route("PLATFORM/home", "{name: ours}") +
+		e.apply(managedGateway("PLATFORM/managed", listener("home", "home.ZONE")) + route("PLATFORM/home", "{name: managed}") +
 			gateway("PLATFORM/shared", listener("taken", "taken.ZONE")) + route("PLATFORM/taken", sharedGateway))
-		theirs := append(e.cnames(e.managedTarget("ours"), "home.ZONE"), e.cnames(e.tunnelTarget("shared"), "taken.ZONE")...)
-		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "ours")).Should(Equal(accepted))
+		external := append(e.cnames(e.managedTarget("managed"), "home.ZONE"), e.cnames(e.tunnelTarget("shared"), "taken.ZONE")...)
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "managed")).Should(Equal(accepted))
 		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/taken", "shared")).Should(Equal(accepted))
-		e.expectCNAMEs(theirs)
+		e.expectCNAMEs(external)
 
 		By("managing the zone, with a hostname that external-dns has published elsewhere, and a new one")
 		e.setMode("Manage")
-		e.apply(managedGateway("PLATFORM/ours", listener("home", "home.ZONE"), listener("taken", "taken.ZONE"), listener("new", "new.ZONE")))
-		records := append(theirs, e.cnames(e.managedTarget("ours"), "new.ZONE")...)
+		e.apply(managedGateway("PLATFORM/managed", listener("home", "home.ZONE"), listener("taken", "taken.ZONE"), listener("new", "new.ZONE")))
+		records := append(external, e.cnames(e.managedTarget("managed"), "new.ZONE")...)
 		Eventually(func() []string { return e.dns.recordsOfType("!TXT") }).Should(ConsistOf(records))
-		Eventually(e.dnsReady("PLATFORM/ours")).Should(Equal("False RecordConflict"))
+		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("False RecordConflict"))
 		mark := e.comment("new.ZONE")
 		e.expectCNAMEs(records)
 		Expect(e.comment("new.ZONE")).To(Equal(mark))
 		Expect(e.dns.recordsOfType("TXT")).To(HaveLen(2), "external-dns does not own the new record")
 
 		By("deleting the hostnames of the installation, which deletes only its own record")
-		e.apply(managedGateway("PLATFORM/ours", listener("other", "other.ZONE")))
+		e.apply(managedGateway("PLATFORM/managed", listener("other", "other.ZONE")))
 		Eventually(func() []string { return e.dns.recordsOfType("!TXT") }, managedTimeout).Should(ConsistOf(
-			append(theirs, e.cnames(e.managedTarget("ours"), "other.ZONE")...)))
+			append(external, e.cnames(e.managedTarget("managed"), "other.ZONE")...)))
 	})
 
 	It("leave forged marks without effect", func() {
 		e := newEnvironment()
 		e.setMode("Manage")
-		e.apply(managedGateway("PLATFORM/ours", listener("home", "home.ZONE"), listener("edited", "edited.ZONE")) + route("PLATFORM/ours", "{name: ours}") +
+		e.apply(managedGateway("PLATFORM/managed", listener("home", "home.ZONE"), listener("edited", "edited.ZONE")) + route("PLATFORM/managed", "{name: managed}") +
 			gateway("PLATFORM/shared", listener("copied", "copied.ZONE"), listener("invented", "invented.ZONE"), listener("wanted", "wanted.ZONE")) +
 			route("PLATFORM/copied", sharedGateway, "copied.ZONE") + route("PLATFORM/invented", sharedGateway, "invented.ZONE") +
 			route("PLATFORM/wanted", sharedGateway, "wanted.ZONE"))
-		Eventually(e.dnsReady("PLATFORM/ours")).Should(Equal("True Published"))
+		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("True Published"))
 		mark := e.comment("home.ZONE")
 		e.annotate("HTTPRoute", "PLATFORM/copied", commentAnnotation, mark)
 		e.annotate("HTTPRoute", "PLATFORM/wanted", commentAnnotation, mark)
@@ -87,7 +87,7 @@ var _ = Describe("external-dns and an installation that manages records", func()
 		Expect(e.comment("invented.ZONE")).To(HavePrefix("tgw managed "))
 
 		By("editing the target of a record, and copying a mark by hand to a record of the same tunnel")
-		elsewhere, name, kind, target, proxied := "elsewhere.example.net", e.expand("byhand.ZONE"), "CNAME", e.managedTarget("ours"), true
+		elsewhere, name, kind, target, proxied := "elsewhere.example.net", e.expand("byhand.ZONE"), "CNAME", e.managedTarget("managed"), true
 		zone := e.dns.ids[0]
 		_, err = database.Patch(zone, e.stored("edited.ZONE").ID, zones.Fields{Content: &elsewhere})
 		Expect(err).NotTo(HaveOccurred())
@@ -99,9 +99,9 @@ var _ = Describe("external-dns and an installation that manages records", func()
 		}
 
 		By("wanting one of the forged names, and no other one")
-		e.apply(managedGateway("PLATFORM/ours", listener("wanted", "wanted.ZONE")))
+		e.apply(managedGateway("PLATFORM/managed", listener("wanted", "wanted.ZONE")))
 		Eventually(func() []string { return e.dns.recordsOfType("!TXT") }, managedTimeout).Should(HaveLen(len(forged)), "home.ZONE is deleted")
-		Eventually(e.dnsReady("PLATFORM/ours")).Should(Equal("False RecordConflict"))
+		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("False RecordConflict"))
 		for name, before := range forged {
 			Expect(e.stored(name)).To(Equal(before))
 		}
