@@ -27,7 +27,7 @@ func newZone() zone {
 
 // newDNS returns the DNS settings of the demo's GatewayClasses. All classes that list a zone
 // need the same settings. The delay is short, so that the record of a deleted hostname
-// disappears while somebody watches.
+// disappears while a user watches.
 func newDNS() *v1alpha1.DNS {
 	return &v1alpha1.DNS{
 		Mode: new(v1alpha1.DNSManage), Zones: []v1alpha1.DNSZone{{Name: zoneName}}, DeletionDelay: new(v1alpha1.Duration("30s")),
