@@ -83,7 +83,8 @@ func (d *decider) isDue(uptime time.Duration) bool {
 // afterFailure waits after an error, and after a batch whose answer was lost, until
 // Cloudflare can no longer apply it.
 func (d *decider) afterFailure() (Step, bool) {
-	return d.end(), !d.isDue(d.Memory.failure.until) || !d.isDue(d.Memory.records.unanswered.at)
+	due := d.isDue(max(d.Memory.failure.until, d.Memory.records.unanswered.at))
+	return d.end(), !due
 }
 
 // readZone finds the zone. Nothing else happens in a zone that cannot be used.

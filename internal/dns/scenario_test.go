@@ -258,3 +258,6 @@ func (s *scenario) target(name string) string {
 	}
 	return ""
 }
+
+// errors503 is a temporary failure.
+var errors503 = &provider.UnavailableError{Err: errors.New("status 503")}
