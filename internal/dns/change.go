@@ -118,7 +118,7 @@ func (s *situation) heir(name string, eligible func(*party) bool) (heir claim, d
 			continue
 		}
 		from := time.Duration(0)
-		if traced && !s.immediate && (t.namespace == "" || t.namespace != c.Namespace) {
+		if traced && !s.immediate && !s.movesAtOnce(t, c) {
 			if !t.unheld.IsSet() {
 				continue
 			}
@@ -129,6 +129,13 @@ func (s *situation) heir(name string, eligible func(*party) bool) (heir claim, d
 		}
 	}
 	return heir, due, ok
+}
+
+// movesAtOnce reports whether the claim's Gateway may have a released hostname at once: the
+// listener is in the namespace that held it, and the tunnel of the holder is not retained.
+func (s *situation) movesAtOnce(t trace, c claim) bool {
+	holder := s.byTarget[t.target]
+	return t.namespace != "" && t.namespace == c.Namespace && (holder == nil || holder.State != Departed)
 }
 
 // mayHaveRecord reports whether a record may be created for the claim, or moved to its
@@ -161,7 +168,7 @@ func (s *situation) heldByWildcard(name string) bool {
 	if wildcard == nil {
 		return false
 	}
-	leads := s.view.leads(wildcard, s.Zone)
+	leads, _ := s.view.leads(wildcard, s.Zone)
 	holder := s.byTarget[leads]
 	if holder == nil {
 		return !s.GatewaysKnown && (wildcard.marked || isTunnel(leads))

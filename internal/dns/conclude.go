@@ -71,6 +71,7 @@ func (m Memory) withZones(s Step, r Result) Memory {
 
 func (m Memory) withRead(s Step, r Result) Memory {
 	sent := At(r.Sent)
+	m.records.answered = At(r.Uptime)
 	if len(s.Names) > 0 {
 		m.records.view = m.records.view.with(s.Names, r.Records, sent)
 		m.records.names, m.records.namesRead, m.records.namesCurrent = s.Names, sent, true

@@ -18,10 +18,9 @@ const (
 	// retryInterval how often while they cannot be used.
 	zoneInterval  = time.Hour
 	retryInterval = 10 * time.Minute
-	// maxReadAge is how old the read before an edit can be, from its first request: a read
-	// takes up to provider.CallTimeout. Cloudflare changes records without comparing them
-	// with what was read.
-	maxReadAge = 15 * time.Second
+	// maxReadAge is how old the answer to the read before an edit can be. Cloudflare
+	// changes records without comparing them with what was read.
+	maxReadAge = 2 * time.Second
 	// deletionInterval is the time between reads for deletions, and editInterval that
 	// between reads for other edits.
 	deletionInterval = time.Minute
@@ -165,8 +164,13 @@ func (d *decider) quotaIsOld() bool {
 // change in the zone.
 func (s *situation) isFresh(name string) bool {
 	m := s.Memory.records
-	isNew := func(read Instant) bool { return read.IsSet() && s.Uptime-read.at <= maxReadAge }
-	return m.current && isNew(m.read) || m.namesCurrent && isNew(m.namesRead) && slices.Contains(m.names, name)
+	switch {
+	case s.Uptime-m.answered.at > maxReadAge:
+		return false
+	case m.namesCurrent:
+		return slices.Contains(m.names, name)
+	}
+	return m.current
 }
 
 // readBefore returns the read that edits or waiting changes need. In a large zone, it reads

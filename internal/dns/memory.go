@@ -61,6 +61,8 @@ type recordsMemory struct {
 	// was sent.
 	names     []string
 	namesRead Instant
+	// answered is when the last read of any kind ended.
+	answered Instant
 	// current reports whether no batch was applied since the last complete read, and
 	// namesCurrent the same about the last read of single names.
 	current, namesCurrent bool

@@ -32,7 +32,7 @@ func (s *situation) heldTarget(name string) (string, bool) {
 	if _, ok := wildcard.address(); !ok {
 		return "", false
 	}
-	leads := s.view.leads(wildcard, s.Zone)
+	leads, _ := s.view.leads(wildcard, s.Zone)
 	holder := s.byTarget[leads]
 	if holder == nil {
 		return leads, s.Memory.traces[name].target == leads && leads != ""

@@ -7,7 +7,7 @@ import (
 )
 
 // verdict returns what the zone's records mean for a hostname that the Gateway wants. The
-// first rule that applies counts. (Source: docs/dns.md, the table of verdicts.)
+// first rule that applies counts. docs/guides/dns.md lists them.
 func (s *situation) verdict(name string, p *party) Verdict {
 	if s.unusable != "" || s.view.delegated(name, s.Zone) {
 		return VerdictNoZone
@@ -19,10 +19,8 @@ func (s *situation) verdict(name string, p *party) Verdict {
 		return VerdictManaged
 	case ok && own.marked:
 		return VerdictStale
-	case ok && s.leadsTo(own, p):
-		return leadingHere(own)
 	case ok:
-		return VerdictRecordConflict
+		return s.verdictWithoutMark(own, p)
 	case own != nil: // its records of other types end every wildcard
 		return VerdictMissing
 	}
@@ -35,13 +33,11 @@ func (s *situation) underWildcard(name string, p *party) Verdict {
 	if _, ok := wildcard.address(); !ok {
 		return VerdictMissing
 	}
-	leads := s.view.leads(wildcard, s.Zone)
-	switch {
-	case p.target != "" && leads == p.target:
-		return leadingHere(wildcard)
-	case !wildcard.marked && !p.class.Settings.RequiresPermission:
-		return VerdictRecordConflict
+	v := s.verdictWithoutMark(wildcard, p)
+	if v != VerdictRecordConflict || !wildcard.marked && !p.class.Settings.RequiresPermission {
+		return v
 	}
+	leads, _ := s.view.leads(wildcard, s.Zone)
 	if holder := s.byTarget[leads]; holder != nil {
 		if _, holds := s.claimOf(name, holder); holds {
 			return VerdictHeldByAnotherGateway
@@ -50,18 +46,24 @@ func (s *situation) underWildcard(name string, p *party) Verdict {
 	return VerdictMissing
 }
 
+// verdictWithoutMark returns the verdict about records with an address, whether or not
+// they have a mark: whether they lead to the Gateway's tunnel, directly or through a chain.
+func (s *situation) verdictWithoutMark(set *recordSet, p *party) Verdict {
+	leads, proxied := s.view.leads(set, s.Zone)
+	switch {
+	case p.target == "" || leads != p.target:
+		return VerdictRecordConflict
+	case !proxied:
+		return VerdictNotProxied
+	}
+	return VerdictExternal
+}
+
 // leadsTo reports whether the records lead to the Gateway's tunnel, directly or through a
 // chain.
 func (s *situation) leadsTo(set *recordSet, p *party) bool {
-	return p.target != "" && s.view.leads(set, s.Zone) == p.target
-}
-
-// leadingHere returns the verdict about records that lead to the tunnel without a mark.
-func leadingHere(set *recordSet) Verdict {
-	if set.proxied() {
-		return VerdictExternal
-	}
-	return VerdictNotProxied
+	leads, _ := s.view.leads(set, s.Zone)
+	return p.target != "" && leads == p.target
 }
 
 // needsRepair reports whether a record is not as the controller writes it.

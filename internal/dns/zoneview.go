@@ -207,21 +207,23 @@ func (v *view) answer(name, zone string) (*recordSet, string) {
 }
 
 // leads returns the last target of the chain of CNAME records that begins with the set,
-// as far as the zone contains the chain. It is "" if the chain ends with another record,
-// or nowhere.
-func (v *view) leads(set *recordSet, zone string) string {
+// as far as the zone contains the chain, and whether Cloudflare proxies it. The target is
+// "" if the chain ends with another record, or nowhere. One proxied record in the chain is
+// enough: a record that is not proxied only leads the client to it.
+func (v *view) leads(set *recordSet, zone string) (last string, proxied bool) {
 	for range maxChain {
 		r, ok := set.address()
 		if !ok || r.Type != typeCNAME {
-			return ""
+			return "", false
 		}
+		proxied = proxied || set.proxied()
 		next := target(r)
 		if !within(next, zone) {
-			return next
+			return next, proxied
 		}
 		if set, _ = v.answer(next, zone); set == nil || v.delegated(next, zone) {
-			return ""
+			return "", false
 		}
 	}
-	return ""
+	return "", false
 }
