@@ -71,21 +71,22 @@ func (m Memory) withZones(s Step, r Result) Memory {
 
 func (m Memory) withRead(s Step, r Result) Memory {
 	sent := At(r.Sent)
-	m.records.answered = At(r.Uptime)
+	m.records.answered, m.records.edits = At(r.Uptime), s.edits
+	if s.extra {
+		m.records.extra = sent
+	}
 	if len(s.Names) > 0 {
 		m.records.view = m.records.view.with(s.Names, r.Records, sent)
-		m.records.names, m.records.namesRead, m.records.namesCurrent = s.Names, sent, true
 		return m
 	}
 	m.records.view = newView(m.records.view, r.Records, sent)
-	m.records.read, m.records.current, m.records.outdated = sent, true, false
-	m.records.names, m.records.namesRead, m.records.namesCurrent = nil, Instant{}, false
+	m.records.read, m.records.outdated = sent, false
 	return m
 }
 
 // withBatch returns the Memory after a batch was applied.
 func (m Memory) withBatch(s Step, r Result) Memory {
-	m.records.current, m.records.namesCurrent = false, false
+	m.records.edits = nil
 	m.turns = afterTurns(m.turns, s.changes)
 	m.limit = min(2*m.limit, provider.MaxBatch)
 	if len(s.Batch.Deletes) > 0 {

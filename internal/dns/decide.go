@@ -160,57 +160,63 @@ func (d *decider) quotaIsOld() bool {
 	return d.isDue(usage.read.at + quotaInterval)
 }
 
-// isFresh reports whether a read has shown the record of the name just now, after the last
-// change in the zone.
+// isFresh reports whether a read was sent for the edit of the name's record, after the last
+// change in the zone, and has been answered just now.
 func (s *situation) isFresh(name string) bool {
 	m := s.Memory.records
-	switch {
-	case s.Uptime-m.answered.at > maxReadAge:
-		return false
-	case m.namesCurrent:
-		return slices.Contains(m.names, name)
-	}
-	return m.current
+	_, found := slices.BinarySearch(m.edits, name)
+	return found && s.Uptime-m.answered.at <= maxReadAge
 }
 
 // readBefore returns the read that edits or waiting changes need. In a large zone, it reads
 // the names concerned.
 func (d *decider) readBefore(a *agenda) (Step, bool) {
-	names, following := []string{}, 0
-	last := d.lastRead()
-	if len(a.unread) > 0 && d.isDue(last.at+editInterval) {
-		names, following = append(names, a.unread...), 1
-	}
+	edits := slices.Clone(a.unread)
+	due := len(edits) > 0 && d.isDueAfter(editInterval)
 	for _, c := range a.edits {
 		interval := editInterval
 		if c.Operation == Delete {
 			interval = deletionInterval
 		}
-		if !last.IsSet() || d.isDue(last.at+interval) {
-			names, following = append(names, c.Name), 1
-		}
+		edits = append(edits, c.Name)
+		due = d.isDueAfter(interval) || due
 	}
-	if a.confirmAt.IsSet() && d.isDue(max(a.confirmAt.at, last.at+editInterval)) {
-		names = append(names, a.confirmable()...)
+	var confirmed []string
+	if a.confirmAt.IsSet() && d.isDue(a.confirmAt.at) && d.isDueAfter(editInterval) {
+		confirmed, due = a.confirmable(), true
 	}
-	if len(names) == 0 {
+	if !due {
 		return Step{}, false
 	}
-	if d.view.total <= largeZone {
-		return d.listRecords(following), true
+	if d.view.total > largeZone {
+		return d.readNames(edits, confirmed), true
 	}
-	names = names[:min(len(names), provider.MaxNames)]
-	slices.Sort(names)
-	return Step{Action: ReadRecords, ID: d.id, Names: slices.Compact(names), Requests: len(names) + following}, true
+	step := d.listRecords(count(len(edits) > 0))
+	step.edits, step.extra = sortedNames(edits), true
+	return step, true
 }
 
-// lastRead returns when the last read of records was sent.
-func (d *decider) lastRead() Instant {
-	m := d.Memory.records
-	if m.namesRead.IsSet() && m.namesRead.at > m.read.at {
-		return m.namesRead
+// isDueAfter reports whether the interval has passed since the last read of this kind, and
+// otherwise notes when it has.
+func (d *decider) isDueAfter(interval time.Duration) bool {
+	last := d.Memory.records.extra
+	return !last.IsSet() || d.isDue(last.at+interval)
+}
+
+// readNames returns the step that reads the first of the names.
+func (d *decider) readNames(edits, confirmed []string) Step {
+	edits = edits[:min(len(edits), provider.MaxNames)]
+	confirmed = confirmed[:min(len(confirmed), provider.MaxNames-len(edits))]
+	names := sortedNames(slices.Concat(edits, confirmed))
+	return Step{
+		Action: ReadRecords, ID: d.id, Names: names, Requests: len(names) + count(len(edits) > 0), edits: sortedNames(edits), extra: true,
 	}
-	return m.read
+}
+
+// sortedNames returns the names, sorted and without duplicates.
+func sortedNames(names []string) []string {
+	sorted := slices.Sorted(slices.Values(names))
+	return slices.Compact(sorted)
 }
 
 // confirmable returns the names whose records a read can confirm now, sorted.

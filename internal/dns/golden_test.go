@@ -153,6 +153,15 @@ var verdictCases = []goldenCase{
 		findings: map[string]string{"alpha www.example.com": "External Published"},
 	},
 	{
+		name: "a chain is proxied if one of its records is",
+		setup: func(s *scenario) {
+			s.add(www, "CNAME", "entry.example.com", unproxied)
+			s.add("entry.example.com", "CNAME", alphaAt)
+			s.set(gateway(alpha, www))
+		},
+		findings: map[string]string{"alpha www.example.com": "External Published"},
+	},
+	{
 		name: "a loop of CNAME records leads nowhere",
 		setup: func(s *scenario) {
 			s.add(www, "CNAME", "entry.example.com")

@@ -57,15 +57,13 @@ type recordsMemory struct {
 	view *view
 	// read is when the last complete read was sent.
 	read Instant
-	// names are what the last read of single names has read, and namesRead is when it
-	// was sent.
-	names     []string
-	namesRead Instant
+	// extra is when the last read was sent that an edit or a waiting change needed.
+	extra Instant
 	// answered is when the last read of any kind ended.
 	answered Instant
-	// current reports whether no batch was applied since the last complete read, and
-	// namesCurrent the same about the last read of single names.
-	current, namesCurrent bool
+	// edits are the names before whose edit the last read was sent, sorted. It is empty
+	// once a batch was applied.
+	edits []string
 	// outdated reports whether an error shows that the records have changed.
 	outdated bool
 	// unanswered is until when Cloudflare may apply a batch whose answer was lost.

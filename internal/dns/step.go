@@ -48,8 +48,12 @@ type Step struct {
 	// Requests is how many API requests the step sends, for the reservation. It includes
 	// those of the step that follows a read at once.
 	Requests int
-	// changes describe Batch, for [Conclude].
+	// changes describe Batch, and edits are the names that ReadRecords reads because a
+	// batch is to edit their records. extra reports whether ReadRecords is neither the first
+	// read nor a periodic one. Only [Conclude] uses them.
 	changes []change
+	edits   []string
+	extra   bool
 }
 
 // Ends reports whether the reconcile ends with the step.
