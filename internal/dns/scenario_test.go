@@ -261,3 +261,12 @@ func (s *scenario) target(name string) string {
 
 // errors503 is a temporary failure.
 var errors503 = &provider.UnavailableError{Err: errors.New("status 503")}
+
+// settingsZones returns the zones with the names, without IDs.
+func settingsZones(names ...string) []v1alpha1.DNSZone {
+	var all []v1alpha1.DNSZone
+	for _, name := range names {
+		all = append(all, v1alpha1.DNSZone{Name: name})
+	}
+	return all
+}
