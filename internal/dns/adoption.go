@@ -66,13 +66,13 @@ func (s *situation) adoptionProblem(request Adoption) string {
 func (s *situation) claimProblem(request Adoption, p *party) string {
 	i := slices.IndexFunc(s.claims[request.Name], func(c claim) bool { return c.party == p })
 	if i < 0 {
-		return "Gateway " + p.NamespacedName.String() + " does not use the hostname: no listener claims it, or no route has it."
+		return "Gateway " + p.String() + " does not use the hostname: no listener claims it, or no route has it."
 	}
 	switch c := s.claims[request.Name][i]; {
 	case c.elsewhere:
 		return "The hostname belongs to another zone in dns.zones."
 	case !c.permitted:
-		return "The annotation " + hostnames.Annotation + " of namespace " + c.Hostname.Namespace + " does not permit the hostname."
+		return "The annotation " + hostnames.Annotation + " of namespace " + c.hostname.Namespace + " does not permit the hostname."
 	}
 	return ""
 }
@@ -117,7 +117,7 @@ func (s *situation) adoption(request Adoption, p *party) (change, *AdoptionOutco
 		outcome := refuse(request, message)
 		return change{}, &outcome
 	}
-	if r, ok := s.Memory.refused[request.Name]; ok && s.Uptime < r.until {
+	if r, ok := s.refusal(request.Name); ok {
 		return refused(capitalize(r.message))
 	}
 	set := s.view.set(request.Name)
@@ -133,7 +133,7 @@ func (s *situation) adoption(request Adoption, p *party) (change, *AdoptionOutco
 	}
 	c := s.changeOf(Adopt, request.Name, p, r)
 	held, _ := s.claimOf(request.Name, p)
-	c.namespace, c.created = held.Hostname.Namespace, held.Hostname.Created
+	c.namespace, c.created = held.hostname.Namespace, held.hostname.Created
 	c.adoption = &AdoptionOutcome{Adoption: request, Result: v1alpha1.RecordAdopted, Message: s.undo(request, r)}
 	switch {
 	case c.replaces() && !held.mayHaveRecord():

@@ -78,7 +78,7 @@ func (a *agenda) isDue(c change) bool {
 	if a.immediate {
 		return true
 	}
-	if r, ok := a.Memory.refused[c.Name]; ok && a.Uptime < r.until {
+	if r, ok := a.refusal(c.Name); ok {
 		a.wakeAt(r.until)
 		a.wait(c, conditions.ReasonPending, r.message)
 		return false
@@ -150,7 +150,7 @@ func (a *agenda) protectDependents(c change) (obstacle string, ready bool) {
 func (a *agenda) scheduleProtection(w dependent) (obstacle string) {
 	p := a.protect(w)
 	if p.confirm.IsSet() {
-		a.awaitRead(w.Hostname.Name, p.confirm.at)
+		a.awaitRead(w.hostname.Name, p.confirm.at)
 		return ""
 	}
 	if p.create == nil {

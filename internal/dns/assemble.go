@@ -8,7 +8,7 @@ import (
 
 // Assemble returns the findings for the Gateway in all zones that its settings list.
 // reports are by zone name. It returns false while one of the zones that have hostnames of
-// the Gateway was not read. Excluded hostnames have no finding.
+// the Gateway was not read, or is not decided about since the Gateway exists. Excluded hostnames have no finding.
 func Assemble(g Gateway, s settings.DNS, reports map[string]Report) (Findings, bool) {
 	all := Findings{}
 	if s.Mode == v1alpha1.DNSOff {
@@ -23,10 +23,12 @@ func Assemble(g Gateway, s settings.DNS, reports map[string]Report) (Findings, b
 		case !ok:
 			all[h.Name] = Finding{Verdict: VerdictNoZone, Reason: conditions.ReasonNoZone, Message: noListedZone}
 			continue
-		case reports[zone].Gateways == nil:
+		}
+		findings, ok := reports[zone].Gateways[g.NamespacedName]
+		if !ok {
 			return nil, false
 		}
-		if f, ok := reports[zone].Gateways[g.NamespacedName][h.Name]; ok {
+		if f, ok := findings[h.Name]; ok {
 			all[h.Name] = f
 		}
 	}

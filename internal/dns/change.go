@@ -24,6 +24,13 @@ type change struct {
 	adoption *AdoptionOutcome
 }
 
+// refusal returns why the last attempts to change the name's record have failed, if they
+// are not repeated yet.
+func (s *situation) refusal(name string) (refusal, bool) {
+	r := s.Memory.refused[name]
+	return r, r.counts && s.Uptime < r.until
+}
+
 // needed returns the change that the name needs, ignoring limits and other names. It
 // returns false if it needs none, or if a fact must change first.
 func (s *situation) needed(name string) (change, bool) {
@@ -47,7 +54,7 @@ func (s *situation) neededForRecord(name string, r provider.Record) (change, boo
 	if holder != nil {
 		if c, holds := s.claimOf(name, holder); holds {
 			repair := s.changeOf(Repair, name, holder, r)
-			repair.namespace = c.Namespace
+			repair.namespace = c.hostname.Namespace
 			return repair, needsRepair(r) && holder.State == Accepted && !c.elsewhere
 		}
 	}
@@ -104,7 +111,7 @@ func (s *situation) move(name string, r provider.Record) (change, bool) {
 		return change{}, false
 	}
 	c := s.changeOf(Move, name, heir.party, r)
-	c.namespace, c.created, c.due = heir.Namespace, heir.Hostname.Created, due
+	c.namespace, c.created, c.due = heir.hostname.Namespace, heir.hostname.Created, due
 	return c, true
 }
 
@@ -135,13 +142,13 @@ func (s *situation) heir(name string, eligible func(*party) bool) (heir claim, d
 // listener is in the namespace that held it, and the tunnel of the holder is not retained.
 func (s *situation) movesAtOnce(t trace, c claim) bool {
 	holder := s.byTarget[t.target]
-	return t.namespace != "" && t.namespace == c.Namespace && (holder == nil || holder.State != Departed)
+	return t.namespace != "" && t.namespace == c.hostname.Namespace && (holder == nil || holder.State != Departed)
 }
 
 // mayHaveRecord reports whether a record may be created for the claim, or moved to its
 // Gateway.
 func (c claim) mayHaveRecord() bool {
-	return c.permitted && !c.elsewhere && c.Served && c.State == Accepted && c.Connected && c.target != ""
+	return c.permitted && !c.elsewhere && c.hostname.Served && c.State == Accepted && c.Connected && c.target != ""
 }
 
 // creation returns the creation of the record of a hostname that has none.
@@ -154,7 +161,7 @@ func (s *situation) creation(name string) (change, bool) {
 		return change{}, false
 	}
 	c := s.changeOf(Create, name, heir.party, provider.Record{})
-	c.namespace, c.created, c.due = heir.Namespace, heir.Hostname.Created, due
+	c.namespace, c.created, c.due = heir.hostname.Namespace, heir.hostname.Created, due
 	return c, true
 }
 

@@ -88,7 +88,9 @@ func (m Memory) withRead(s Step, r Result) Memory {
 func (m Memory) withBatch(s Step, r Result) Memory {
 	m.records.edits = nil
 	m.turns = afterTurns(m.turns, s.changes)
-	m.limit = min(2*m.limit, provider.MaxBatch)
+	if m.limit *= 2; m.limit >= provider.MaxBatch {
+		m.limit = 0
+	}
 	if len(s.Batch.Deletes) > 0 {
 		m.usage.full = Instant{}
 	}
@@ -135,8 +137,8 @@ func (v *view) applied(b provider.Batch, records []provider.Record, at Instant) 
 // afterError returns the Memory after a failed request.
 func (m Memory) afterError(s Step, r Result) Memory {
 	switch {
-	case isForbidden(r.Err) && s.Action == ReadCertificates && !errors.Is(r.Err, provider.ErrUnauthorized):
-		m.hosts = hostsMemory{next: r.Uptime + zoneInterval}
+	case errors.Is(r.Err, provider.ErrForbidden) && s.Action == ReadCertificates:
+		m.hosts = hostsMemory{next: r.Uptime + zoneInterval} // the permission is optional
 		return m
 	case isForbidden(r.Err):
 		return m.forbidden(s, r)
@@ -239,14 +241,14 @@ func (m Memory) afterRefusal(s Step, r Result) Memory {
 		m.usage.full = At(r.Uptime)
 		return m
 	}
-	m.refused = maps.Clone(m.refused)
-	if m.refused == nil {
-		m.refused = map[string]refusal{}
-	}
-	maps.DeleteFunc(m.refused, func(_ string, old refusal) bool { return old.until <= r.Uptime })
+	refused := map[string]refusal{}
+	maps.Copy(refused, m.refused)
+	maps.DeleteFunc(refused, func(_ string, old refusal) bool { return old.until <= r.Uptime })
 	for _, c := range s.Changes {
-		m.refused[c.Name] = refusal{until: r.Uptime + refusalInterval, message: refusalMessage(r.Err)}
+		_, repeated := refused[c.Name]
+		refused[c.Name] = refusal{until: r.Uptime + refusalInterval, message: refusalMessage(r.Err), counts: repeated || invalid}
 	}
+	m.refused = refused
 	return m
 }
 

@@ -41,7 +41,7 @@ func NewReport(f Facts) Report {
 		r.Records, r.ReadAt = s.view.total, f.Memory.records.read.at
 		r.Quota = f.Memory.usage.quota
 	}
-	if s.class.Settings.Mode == v1alpha1.DNSOff || s.view == nil && s.unusable == "" && r.Forbidden == "" {
+	if s.class.Settings.Mode != v1alpha1.DNSOff && s.view == nil && s.unusable == "" && r.Forbidden == "" {
 		return r
 	}
 	var a *agenda
@@ -64,7 +64,7 @@ func (s *situation) findings(a *agenda) map[types.NamespacedName]Findings {
 	for name, claims := range s.claims {
 		for _, c := range claims {
 			if !c.elsewhere {
-				all[c.party.NamespacedName][name] = s.finding(c, a)
+				all[c.NamespacedName][name] = s.finding(c, a)
 			}
 		}
 	}

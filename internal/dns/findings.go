@@ -8,13 +8,16 @@ import (
 // finding returns what is reported about the claim. a is nil if nothing is decided: the
 // zone cannot be used or is not managed.
 func (s *situation) finding(c claim, a *agenda) Finding {
-	if s.unusable == "" && s.view == nil {
-		return Finding{Verdict: VerdictUnread, Reason: conditions.ReasonForbidden, Message: s.forbiddenMessage()}
+	f := Finding{Verdict: VerdictUnread}
+	if s.unusable != "" || s.view != nil {
+		f.Verdict = s.verdict(c.hostname.Name, c.party)
 	}
-	f := Finding{Verdict: s.verdict(c.Hostname.Name, c.party)}
 	f.Reason, f.Message = s.reason(c, f.Verdict, a)
+	if f.Verdict == VerdictUnread {
+		return f
+	}
 	if f.Verdict != VerdictNoZone {
-		f.Certificate, f.CertificateMessage = s.certificate(c.Hostname.Name)
+		f.Certificate, f.CertificateMessage = s.certificate(c.hostname.Name)
 	}
 	return f
 }
@@ -25,6 +28,8 @@ func (s *situation) reason(c claim, v Verdict, a *agenda) (conditions.Reason, st
 	case c.class.rival != "":
 		return conditions.ReasonZoneSettingsConflict, "GatewayClass " + c.class.rival + " is older and lists zone " + s.Zone +
 			" with other settings. Give both GatewayClasses the same settings in spec.dns and spec.hostnames."
+	case v == VerdictUnread:
+		return conditions.ReasonForbidden, s.forbiddenMessage()
 	case v == VerdictNoZone:
 		return conditions.ReasonNoZone, s.noZoneMessage()
 	case v == VerdictExternal:
@@ -51,8 +56,6 @@ func (s *situation) reason(c claim, v Verdict, a *agenda) (conditions.Reason, st
 const (
 	notProxied    = "a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record."
 	heldByAnother = "another Gateway also serves the hostname, and the record leads to it. Remove the hostname from one of the Gateways."
-	gatewayFrozen = "the controller changes nothing while the Gateway is paused or its Tunnel is blocked."
-	notAccepted   = "the controller creates no record while the Gateway is not accepted."
 )
 
 func (s *situation) noZoneMessage() string {
@@ -64,7 +67,7 @@ func (s *situation) noZoneMessage() string {
 
 // managedReason returns the reason for a record that the controller manages.
 func (s *situation) managedReason(c claim) (conditions.Reason, string) {
-	r, _ := s.view.set(c.Hostname.Name).address()
+	r, _ := s.view.set(c.hostname.Name).address()
 	switch {
 	case r.Proxied:
 		return conditions.ReasonPublished, ""
@@ -77,13 +80,13 @@ func (s *situation) managedReason(c claim) (conditions.Reason, string) {
 // staleReason returns the reason for a record of this installation that leads to another
 // tunnel.
 func (s *situation) staleReason(c claim, a *agenda) (conditions.Reason, string) {
-	r, _ := s.view.set(c.Hostname.Name).address()
+	r, _ := s.view.set(c.hostname.Name).address()
 	holder := s.byTarget[target(r)]
 	if holder != nil {
-		if _, holds := s.claimOf(c.Hostname.Name, holder); holds {
+		if _, holds := s.claimOf(c.hostname.Name, holder); holds {
 			return conditions.ReasonHeldByAnotherGateway, heldByAnother
 		}
-		if s.keeps(c.Hostname.Name, holder) {
+		if s.keeps(c.hostname.Name, holder) {
 			return conditions.ReasonHeldByAnotherGateway, "the record leads to another Gateway, which is not decided about yet, not accepted, paused, or blocked. " +
 				"The controller moves the record when that Gateway no longer serves the hostname."
 		}
@@ -94,7 +97,7 @@ func (s *situation) staleReason(c claim, a *agenda) (conditions.Reason, string) 
 
 // missingReason returns the reason for a hostname without a record.
 func (s *situation) missingReason(c claim, a *agenda) (conditions.Reason, string) {
-	if s.heldByWildcard(c.Hostname.Name) {
+	if s.heldByWildcard(c.hostname.Name) {
 		return conditions.ReasonPending, "a wildcard leads to another Gateway, which may serve the hostname. The controller creates the record when that Gateway is known not to."
 	}
 	return s.pendingReason(c, a, "the controller creates the record.",
@@ -111,35 +114,48 @@ func (s *situation) pendingReason(c claim, a *agenda, underway, observed string)
 		return conditions.ReasonForbidden, s.Memory.failure.forbidden
 	case len(s.Options.Key) == 0:
 		return conditions.ReasonPending, "the controller has no key to sign records with. Fix the Secret with the signing key."
-	case c.State == Unknown, c.State == Frozen:
-		return conditions.ReasonPending, gatewayFrozen
-	case c.State == Rejected:
-		return conditions.ReasonPending, notAccepted
-	case c.target == "" || !c.Connected:
-		return conditions.ReasonPending, "the controller creates the record when a connector has connected to the tunnel."
-	case !c.Served:
-		return conditions.ReasonPending, "the controller creates the record when the tunnel serves a route for the hostname."
+	}
+	if message := c.notReady(); message != "" {
+		return conditions.ReasonPending, message
 	}
 	if a == nil {
 		return conditions.ReasonPending, underway
 	}
-	if w, ok := a.waiting[c.Hostname.Name]; ok && w.change.party == c.party {
+	if w, ok := a.waiting[c.hostname.Name]; ok && w.change.party == c.party {
 		return w.reason, w.message
 	}
-	if chosen := a.chosen[c.Hostname.Name]; chosen != nil && chosen != c.party {
+	if chosen := a.chosen[c.hostname.Name]; chosen != nil && chosen != c.party {
 		return conditions.ReasonHeldByAnotherGateway, "another Gateway also serves the hostname, and gets the record. Remove the hostname from one of the Gateways."
 	}
 	return conditions.ReasonPending, underway
 }
 
+// notReady explains why no record is created for the claim because of its Gateway, or
+// returns "".
+func (c claim) notReady() string {
+	switch {
+	case c.State == Unknown:
+		return "the controller has not decided about the Gateway yet."
+	case c.State == Rejected:
+		return "the controller creates no record while the Gateway is not accepted."
+	case c.State != Accepted:
+		return "the controller changes nothing while the Gateway is paused or its Tunnel is blocked."
+	case c.target == "" || !c.Connected:
+		return "the controller creates the record when a connector has connected to the tunnel."
+	case !c.hostname.Served:
+		return "the controller creates the record when the tunnel serves a route for the hostname."
+	}
+	return ""
+}
+
 // notPermittedMessage explains that the namespace's annotation does not permit the
 // hostname, and what happens to its record.
 func (s *situation) notPermittedMessage(c claim, v Verdict) string {
-	message := "the annotation " + hostnames.Annotation + " of namespace " + c.Hostname.Namespace + " does not permit the hostname, so no record is created for it."
+	message := "the annotation " + hostnames.Annotation + " of namespace " + c.hostname.Namespace + " does not permit the hostname, so no record is created for it."
 	if v != VerdictManaged {
 		return message
 	}
-	message = "the annotation " + hostnames.Annotation + " of namespace " + c.Hostname.Namespace + " does not permit the hostname. "
+	message = "the annotation " + hostnames.Annotation + " of namespace " + c.hostname.Namespace + " does not permit the hostname. "
 	if c.State == Accepted || c.State == Rejected {
 		return message + "The controller deletes its record after dns.deletionDelay."
 	}
@@ -148,7 +164,7 @@ func (s *situation) notPermittedMessage(c claim, v Verdict) string {
 
 // conflictMessage explains a record that leads elsewhere, without its content.
 func (s *situation) conflictMessage(c claim) string {
-	name, at := c.Hostname.Name, ""
+	name, at := c.hostname.Name, ""
 	set, found := s.view.answer(name, s.Zone)
 	if found != name {
 		at = " for " + found

@@ -78,8 +78,8 @@ const (
 )
 
 // managed adds a record with this installation's mark.
-func managed(s *scenario, name, target string, change ...func(*zones.Fields)) provider.RecordID {
-	return s.add(name, "CNAME", target, append(change, comment(dns.MarkForTest(signed, provider.ZoneID(s.id), name, target)))...)
+func managed(s *scenario, name, target string, change ...func(*zones.Fields)) {
+	s.add(name, "CNAME", target, append(change, comment(dns.MarkForTest(signed, provider.ZoneID(s.id), name, target)))...)
 }
 
 // alphaServes sets the Gateway alpha that serves the hostnames.
@@ -420,7 +420,7 @@ func unpermitted(g dns.Gateway) dns.Gateway {
 }
 
 var stateCases = slices.Concat(
-	inState("an unknown Gateway", dns.Unknown, "Pending: the controller changes nothing while the Gateway is paused or its Tunnel is blocked."),
+	inState("an unknown Gateway", dns.Unknown, "Pending: the controller has not decided about the Gateway yet."),
 	inState("a paused Gateway", dns.Frozen, "Pending: the controller changes nothing while the Gateway is paused or its Tunnel is blocked."),
 	inState("a Gateway that is not accepted", dns.Rejected, "Pending: the controller creates no record while the Gateway is not accepted."),
 	[]goldenCase{

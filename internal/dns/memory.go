@@ -101,10 +101,12 @@ type failure struct {
 	retry  time.Duration
 }
 
-// refusal is why a change is not tried again until then.
+// refusal is why a change is not tried again until then. If the records have changed, it
+// counts only when it is repeated: the next read shows why.
 type refusal struct {
 	until   time.Duration
 	message string
+	counts  bool
 }
 
 // trace is what this process knows about the Gateway that a record led to. Only records

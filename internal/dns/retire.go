@@ -19,14 +19,19 @@ func (s *situation) released() map[types.NamespacedName]bool {
 		return map[types.NamespacedName]bool{}
 	}
 	for name, set := range s.view.sets {
-		r, _ := set.address()
-		holder := s.byTarget[target(r)]
-		if !set.marked || holder == nil || !released[holder.NamespacedName] {
-			continue
-		}
-		if c, ok := s.needed(name); ok && c.due <= s.Uptime {
-			released[holder.NamespacedName] = false
+		if holder := s.holderOf(set); holder != nil && released[holder.NamespacedName] {
+			c, ok := s.needed(name)
+			released[holder.NamespacedName] = !ok || c.due > s.Uptime
 		}
 	}
 	return released
+}
+
+// holderOf returns the Gateway to which a record with a valid mark leads, or nil.
+func (s *situation) holderOf(set *recordSet) *party {
+	if !set.marked {
+		return nil
+	}
+	r, _ := set.address()
+	return s.byTarget[target(r)]
 }

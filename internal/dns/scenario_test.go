@@ -109,8 +109,8 @@ func (s *scenario) settings(change func(*settings.DNS)) {
 	change(&s.facts.Classes[0].Settings)
 }
 
-// add creates a proxied record as somebody else does. It returns its ID.
-func (s *scenario) add(name, recordType, content string, change ...func(*zones.Fields)) provider.RecordID {
+// add creates a proxied record as somebody else does.
+func (s *scenario) add(name, recordType, content string, change ...func(*zones.Fields)) {
 	s.t.Helper()
 	f := zones.Fields{Name: &name, Type: &recordType, Content: &content}
 	proxied := recordType == "A" || recordType == "AAAA" || recordType == "CNAME"
@@ -118,11 +118,9 @@ func (s *scenario) add(name, recordType, content string, change ...func(*zones.F
 	for _, c := range change {
 		c(&f)
 	}
-	r, err := s.database.Create(s.id, f)
-	if err != nil {
+	if _, err := s.database.Create(s.id, f); err != nil {
 		s.t.Fatalf("creating the %s record of %s: %s", recordType, name, err)
 	}
-	return provider.RecordID(r.ID)
 }
 
 func unproxied(f *zones.Fields) { f.Proxied = new(bool) }

@@ -53,7 +53,7 @@ type party struct {
 // claim is a Gateway that publishes or keeps a hostname.
 type claim struct {
 	*party
-	Hostname
+	hostname Hostname
 	// permitted reports whether the hostname may have a record.
 	permitted bool
 	// elsewhere reports whether the hostname belongs to a longer zone that the
@@ -75,7 +75,7 @@ func newSituation(f Facts) *situation {
 		s.parties = append(s.parties, p)
 	}
 	slices.SortFunc(s.parties, func(a, b *party) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.NamespacedName.Name, b.NamespacedName.Name))
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, p := range s.parties {
 		s.indexHostnames(p)
@@ -149,7 +149,7 @@ func (s *situation) indexHostnames(p *party) {
 			continue
 		}
 		s.claims[h.Name] = append(s.claims[h.Name], claim{
-			party: p, Hostname: h, permitted: h.Permitted || !p.class.Settings.RequiresPermission, elsewhere: zone != s.Zone,
+			party: p, hostname: h, permitted: h.Permitted || !p.class.Settings.RequiresPermission, elsewhere: zone != s.Zone,
 		})
 	}
 }

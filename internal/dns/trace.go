@@ -46,7 +46,7 @@ func (s *situation) continueTrace(name string, t trace) trace {
 	holder := s.byTarget[t.target]
 	if holder != nil {
 		if c, holds := s.claimOf(name, holder); holds {
-			return trace{target: t.target, namespace: c.Namespace}
+			return trace{target: t.target, namespace: c.hostname.Namespace}
 		}
 	}
 	if !s.GatewaysKnown || !s.manages() || holder != nil && s.keeps(name, holder) {

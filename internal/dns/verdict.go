@@ -77,7 +77,7 @@ func (s *situation) unusedVerdict(name string) (Verdict, bool) {
 	switch {
 	case holder == nil && s.GatewaysKnown:
 		return VerdictOrphan, true
-	case holder == nil || holder.Gateway.State == Unknown:
+	case holder == nil || holder.State == Unknown:
 		return "", false
 	}
 	return VerdictUnwanted, true

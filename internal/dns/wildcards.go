@@ -85,7 +85,7 @@ func (d *dependents) chain(w dependent, name string, set *recordSet, limit int) 
 	if !d.s.leadsTo(set, w.party) {
 		return
 	}
-	if name == w.looked && name != w.Hostname.Name {
+	if name == w.looked && name != w.hostname.Name {
 		d.through[name] = append(d.through[name], w)
 	}
 	r, _ := set.address()
@@ -119,7 +119,7 @@ func (d *dependents) affected(c change) []dependent {
 	}
 	var others []dependent
 	for _, w := range all {
-		if w.Hostname.Name != c.Name {
+		if w.hostname.Name != c.Name {
 			others = append(others, w)
 		}
 	}
@@ -141,7 +141,7 @@ type protection struct {
 
 // protect returns what must happen before the dependent may be affected.
 func (s *situation) protect(w dependent) protection {
-	name := w.Hostname.Name
+	name := w.hostname.Name
 	own := s.view.set(name)
 	if own != nil && !own.settled {
 		return protection{confirm: At(own.since.at + propagation)}
@@ -152,11 +152,11 @@ func (s *situation) protect(w dependent) protection {
 	if reason := stateObstacle(w.State); reason != "" {
 		return protection{obstacle: reason}
 	}
-	if r, ok := s.Memory.refused[name]; ok && s.Uptime < r.until {
+	if _, ok := s.refusal(name); ok {
 		return protection{obstacle: "Cloudflare refuses its record"}
 	}
 	c := s.changeOf(Create, name, w.party, noRecord)
-	c.namespace, c.created = w.Hostname.Namespace, w.Hostname.Created
+	c.namespace, c.created = w.hostname.Namespace, w.hostname.Created
 	return protection{create: &c}
 }
 
@@ -179,7 +179,7 @@ func stateObstacle(state State) string {
 // waitsFor returns the message about a change that waits for a dependent.
 func waitsFor(w dependent, obstacle string) string {
 	if obstacle == "" {
-		return fmt.Sprintf("the change waits until %s has a record of its own: it would end the wildcard that answers for it.", w.Hostname.Name)
+		return fmt.Sprintf("the change waits until %s has a record of its own: it would end the wildcard that answers for it.", w.hostname.Name)
 	}
-	return fmt.Sprintf("the change would end the wildcard that answers for %s, and no record can be created for that hostname first: %s.", w.Hostname.Name, obstacle)
+	return fmt.Sprintf("the change would end the wildcard that answers for %s, and no record can be created for that hostname first: %s.", w.hostname.Name, obstacle)
 }
