@@ -1,0 +1,153 @@
+package dns
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// newModelWorld returns a zone without records and an installation with two Gateways in two
+// namespaces, which claim nothing yet.
+func newModelWorld() *modelWorld {
+	w := &modelWorld{now: time.Hour, count: 1, zone: modelZone{account: modelAccount, status: "active"}}
+	w.install(0)
+	return w
+}
+
+// install adds an installation.
+func (w *modelWorld) install(i int) {
+	in := &w.installs[i]
+	*in = modelInstall{index: i, boot: w.now, due: true, listed: true, uid: i, key: i, mode: v1alpha1.DNSManage}
+	for g, namespace := range []string{"one", "two"} {
+		in.gateways[g] = modelGateway{exists: true, tunnel: true, known: true, namespace: namespace, created: time.Duration(g) * time.Minute}
+	}
+	w.track(i)
+}
+
+// starting returns the start of a scenario.
+func starting(changes ...func(w *modelWorld)) func(w *modelWorld) {
+	return func(w *modelWorld) {
+		for _, change := range changes {
+			change(w)
+		}
+		for i := range w.count {
+			w.track(i)
+		}
+	}
+}
+
+// wanting makes a Gateway of the first installation claim hostnames.
+func wanting(g int, names ...string) func(w *modelWorld) {
+	return wantingOf(0, g, names...)
+}
+
+func wantingOf(i, g int, names ...string) func(w *modelWorld) {
+	return func(w *modelWorld) {
+		for _, name := range names {
+			w.installs[i].gateways[g].claim(name)
+		}
+	}
+}
+
+// withRecord adds a record that somebody else has made.
+func withRecord(name, kind, content string, proxied bool) func(w *modelWorld) {
+	return func(w *modelWorld) {
+		if _, err := w.zone.create(provider.Record{Name: name, Type: kind, Content: content, Proxied: proxied, TTL: 1}, w.now); err != nil {
+			panic(err)
+		}
+		slices.SortFunc(w.zone.records, compareRecords)
+		w.zone.notices = nil
+	}
+}
+
+// published follows the world until nothing changes any more.
+func published(w *modelWorld) {
+	for i := range w.count {
+		w.track(i)
+	}
+	x := &modelExploration{seen: map[string]bool{}}
+	for start := w.now; w.now-start < 3*modelPropagation && w.violation == ""; {
+		if !x.advanceOnce(w, nil) {
+			return
+		}
+	}
+}
+
+// oneNamespace puts both Gateways into the same namespace.
+func oneNamespace(w *modelWorld) { w.installs[0].gateways[1].namespace = "one" }
+
+// needingPermission makes the classes require permission.
+func needingPermission(w *modelWorld) { w.installs[0].permission = true }
+
+// secondClass puts g1 into GatewayClass two.
+func secondClass(w *modelWorld) {
+	w.installs[0].second, w.installs[0].gateways[1].class = true, 1
+}
+
+// secondInstallation adds an installation with the same cluster ID and another cluster UID.
+func secondInstallation(w *modelWorld) {
+	w.count = 2
+	w.install(1)
+}
+
+// sameKey gives the second installation the key of the first one, as a backup does.
+func sameKey(w *modelWorld) { w.installs[1].key = 0 }
+
+const (
+	modelWildcard = "*.example.com"
+	modelA        = "a.example.com"
+	modelB        = "b.example.com"
+	modelDeep     = "x.a.example.com"
+	modelG0       = "tunnel-0-0-0.cfargotunnel.com"
+)
+
+// modelScenarios are the explorations.
+func modelScenarios() []modelScenario {
+	outside := slices.Concat(processEvents(), stateEvents(0), permissionEvents(modelA), settingEvents(modelA), credentialEvents(), zoneEvents(),
+		strangerEvents(modelA, modelB), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)})
+	moves := slices.Concat(processEvents(), hostnameEvents(modelA), stateEvents(0), stateEvents(1)[:3])
+	wildcards := slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA, modelDeep), stateEvents(0)[:3])
+	everything := slices.Concat(outside, hostnameEvents(modelWildcard, modelA, modelB, modelDeep, "*.a.example.com"), stateEvents(1), strangerEvents(modelWildcard, modelA),
+		strangerEvents(modelB, modelA), permissionEvents(modelWildcard, modelB), settingEvents(modelWildcard), []modelEvent{adopts(0, 0, modelWildcard), adopts(0, 1, modelWildcard)})
+	return slices.Concat(
+		[]modelScenario{
+			{name: "one hostname", depth: 2, start: starting(wanting(0, modelA), published), events: outside},
+			{name: "a hostname before it is published", depth: 1, start: starting(wanting(0, modelA, modelB)), events: everything},
+			{name: "a hostname that moves between namespaces", depth: 2, start: starting(wanting(0, modelA), published), events: moves},
+			{name: "a hostname that moves within a namespace", depth: 2, start: starting(oneNamespace, wanting(0, modelA), published), events: moves},
+			{name: "wildcards", depth: 2, start: starting(wanting(0, modelWildcard, modelA), published), events: wildcards},
+			{name: "wildcards with permission", depth: 2, start: starting(needingPermission, wanting(0, modelWildcard), wanting(1, modelA), published),
+				events: slices.Concat(wildcards, permissionEvents(modelWildcard, modelA))},
+			{name: "everything", depth: 1, start: starting(wanting(0, modelWildcard, modelA), wanting(1, modelB, modelDeep), published), events: everything},
+			{name: "everything with permission", depth: 1, start: starting(needingPermission, wanting(0, modelWildcard, modelA), wanting(1, modelB), published), events: everything},
+		},
+		adoptionScenarios(), installationScenarios())
+}
+
+// adoptionScenarios explore records that others have made.
+func adoptionScenarios() []modelScenario {
+	adoption := slices.Concat(processEvents(), hostnameEvents(modelA), strangerEvents(modelA, modelB), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)}, credentialEvents())
+	wildcard := slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA), []modelEvent{adopts(0, 0, modelWildcard), adopts(0, 1, modelWildcard), adopts(0, 0, modelA)},
+		strangerEvents(modelWildcard, modelA))
+	return []modelScenario{
+		{name: "a record that leads here", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelG0, true), published), events: adoption},
+		{name: "a record that leads elsewhere", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelForeign, true), published), events: adoption},
+		{name: "a former load balancer", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1", true), published), events: adoption},
+		{name: "a wildcard made by hand", depth: 2, start: starting(wanting(0, modelA, modelB), withRecord(modelWildcard, "CNAME", modelG0, true), published), events: wildcard},
+		{name: "a quota that is exhausted", depth: 2, start: starting(wanting(0, modelWildcard, modelA), published, func(w *modelWorld) { w.zone.quota = 4 }),
+			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), zoneEvents()[3:], strangerEvents(modelDeep, modelA)[:1])},
+	}
+}
+
+// installationScenarios explore several classes and installations.
+func installationScenarios() []modelScenario {
+	pair := slices.Concat(processEvents(), hostnameEvents(modelA), []modelEvent{claims(1, 0, modelA), unclaims(1, 0, modelA), claims(1, 0, modelB), adopts(1, 0, modelA)}, credentialEvents()[:1])
+	classes := slices.Concat(processEvents(), hostnameEvents(modelA), settingEvents(modelA), stateEvents(1)[:3])
+	return []modelScenario{
+		{name: "two classes", depth: 2, start: starting(secondClass, wanting(0, modelA), published), events: classes},
+		{name: "two installations", depth: 2, start: starting(secondInstallation, wanting(0, modelA), published), events: pair},
+		{name: "a backup in another cluster", depth: 2, start: starting(secondInstallation, sameKey, wanting(0, modelA), wantingOf(1, 0, modelA, modelB), published), events: pair},
+	}
+}

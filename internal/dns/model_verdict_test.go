@@ -1,0 +1,191 @@
+package dns
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// verdict returns why the final state is wrong, or "": nothing has happened for hours.
+func (w *modelWorld) verdict() string {
+	for i := range w.count {
+		in := &w.installs[i]
+		if len(in.requests) > 0 {
+			return fmt.Sprintf("the request to adopt %s never ends", in.requests[0].Name)
+		}
+		if in.mode == v1alpha1.DNSOff || in.revoked || in.noToken {
+			continue
+		}
+		f, s := w.plan(i)
+		report := NewReport(f)
+		if problem := w.verdictRecords(i, s); problem != "" {
+			return problem
+		}
+		if problem := w.verdictHostnames(i, report, s); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// verdictRecords checks the installation's own records.
+func (w *modelWorld) verdictRecords(i int, next Step) string {
+	in := &w.installs[i]
+	if in.mode != v1alpha1.DNSManage || !w.zoneUsable() {
+		return ""
+	}
+	for _, r := range w.zone.records {
+		if !in.marked(r) || modelView(w.zone.records).delegated(r.Name) {
+			continue
+		}
+		g := in.owner(r.Content)
+		mayChange := g < 0 || in.gateways[g].state() == Accepted || in.gateways[g].state() == Retiring
+		switch {
+		case !mayChange || in.conflictsSomewhere():
+		case in.excludes(r.Name):
+			if g >= 0 {
+				return fmt.Sprintf("%s is excluded and keeps its mark; next step: %s", r.Name, describeStep(next))
+			}
+		case !in.wanted(r.Name) && g >= 0 && !w.protects(i, r):
+			return fmt.Sprintf("%s is unwanted and stays; next step: %s", describeRecord(r), describeStep(next))
+		case g >= 0 && in.wants(g, r.Name) && !r.Proxied:
+			return fmt.Sprintf("%s is not repaired; next step: %s", describeRecord(r), describeStep(next))
+		}
+	}
+	return ""
+}
+
+func (in *modelInstall) conflictsSomewhere() bool { return in.conflicts(0) || in.conflicts(1) }
+
+func (w *modelWorld) zoneUsable() bool { return w.zone.account == modelAccount && w.zone.status == "active" }
+
+// protects reports whether the record is a wildcard that answers for a wanted hostname whose
+// own record cannot be created.
+func (w *modelWorld) protects(i int, r provider.Record) bool {
+	in := &w.installs[i]
+	view := modelView(w.zone.records)
+	for g := range in.gateways {
+		gw := &in.gateways[g]
+		for _, h := range gw.hostnames {
+			if !gw.exists || h.Name == r.Name || !in.wants(g, h.Name) {
+				continue
+			}
+			if answer := view.answer(probe(h.Name)); answer != nil && answer.ID == r.ID && !w.canPublish(i, g, h) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// canPublish reports whether a missing record of the hostname can be created.
+func (w *modelWorld) canPublish(i, g int, h Hostname) bool {
+	in := &w.installs[i]
+	gw := &in.gateways[g]
+	return gw.state() == Accepted && !gw.offline && gw.tunnel && in.wants(g, h.Name) && !in.conflicts(g) && in.mode == v1alpha1.DNSManage && !w.full()
+}
+
+// full reports whether the last tenth of the zone's quota is used.
+func (w *modelWorld) full() bool {
+	return w.zone.quota != 0 && len(w.zone.records) >= w.zone.quota-(w.zone.quota+9)/10
+}
+
+// verdictHostnames checks what is reported for each hostname against the zone, and that
+// nothing is missing that could be published.
+func (w *modelWorld) verdictHostnames(i int, report Report, next Step) string {
+	in := &w.installs[i]
+	for g := range in.gateways {
+		gw := &in.gateways[g]
+		if gw.state() != Accepted || !gw.tunnel {
+			continue
+		}
+		for _, h := range gw.hostnames {
+			finding, found := report.Gateways[gatewayName(g, gw)][h.Name]
+			if in.excludes(h.Name) {
+				if found {
+					return fmt.Sprintf("%s is excluded, and reported as %s", h.Name, finding.Verdict)
+				}
+				continue
+			}
+			expected := w.expected(i, g, h)
+			if !found || !slices.Contains(expected, finding.Verdict) {
+				return fmt.Sprintf("%s of g%d is reported as %q, not %v; next step: %s", h.Name, g, finding.Verdict, expected, describeStep(next))
+			}
+			if problem := w.verdictMissing(i, g, h, finding.Verdict); problem != "" {
+				return fmt.Sprintf("%s; next step: %s", problem, describeStep(next))
+			}
+		}
+	}
+	return ""
+}
+
+// verdictMissing checks that a hostname that could be published is.
+func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
+	in := &w.installs[i]
+	if !w.canPublish(i, g, h) || !h.Served {
+		return ""
+	}
+	switch v {
+	case VerdictMissing:
+		return fmt.Sprintf("%s of g%d is missing and never created", h.Name, g)
+	case VerdictStale, VerdictHeldByAnotherGateway:
+		if r := modelView(w.zone.records).answer(probe(h.Name)); r != nil {
+			if from := in.owner(r.Content); from >= 0 && (in.wants(from, h.Name) || in.gateways[from].state() == Frozen || in.gateways[from].state() == Unknown) {
+				return ""
+			}
+			if r.Name != h.Name || w.protectsFromMove(i, *r, g) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("%s of g%d is %s, although no other Gateway wants it", h.Name, g, v)
+	}
+	return ""
+}
+
+// protectsFromMove reports whether moving the wildcard record is prevented by a hostname
+// for which it answers.
+func (w *modelWorld) protectsFromMove(i int, r provider.Record, _ int) bool {
+	return strings.HasPrefix(r.Name, "*.") && w.protects(i, r)
+}
+
+// expected returns the verdicts that the page allows for the Gateway's hostname.
+func (w *modelWorld) expected(i, g int, h Hostname) []Verdict {
+	in, view := &w.installs[i], modelView(w.zone.records)
+	tunnel := in.gateways[g].id(i, g)
+	if !w.zoneUsable() || view.delegated(h.Name) {
+		return []Verdict{VerdictNoZone}
+	}
+	own := w.zone.address(h.Name)
+	if own != nil && in.marked(*own) {
+		if own.Content == tunnel.Hostname() {
+			return []Verdict{VerdictManaged}
+		}
+		return []Verdict{VerdictStale, VerdictHeldByAnotherGateway}
+	}
+	// A wildcard hostname is published if a name below it resolves.
+	if target, proxied := view.leads(h.Name); target == tunnel.Hostname() {
+		if proxied {
+			return []Verdict{VerdictExternal}
+		}
+		return []Verdict{VerdictNotProxied}
+	}
+	if own != nil {
+		return []Verdict{VerdictRecordConflict}
+	}
+	wildcard := view.answer(probe(h.Name))
+	switch {
+	case wildcard == nil:
+		return []Verdict{VerdictMissing}
+	case !in.permission && !in.marked(*wildcard):
+		return []Verdict{VerdictRecordConflict}
+	}
+	if target, _ := view.leads(h.Name); target != "" {
+		if other := in.owner(target); other >= 0 && other != g && in.wants(other, h.Name) {
+			return []Verdict{VerdictHeldByAnotherGateway}
+		}
+	}
+	return []Verdict{VerdictMissing}
+}
