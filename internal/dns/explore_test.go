@@ -71,7 +71,7 @@ type modelExploration struct {
 
 func exploreScenario(s modelScenario, rules *modelRules, enough int) *modelExploration {
 	x := &modelExploration{modelScenario: s, rules: rules, index: map[[2]uint64]int32{}, seen: map[string]bool{}, enough: enough}
-	x.depth = max(1, s.depth-fewerFaults)
+	x.depth = max(1, s.depth-FewerFaults)
 	if *exploreDepth > 0 {
 		x.depth = *exploreDepth
 	}
@@ -85,7 +85,7 @@ func exploreScenario(s modelScenario, rules *modelRules, enough int) *modelExplo
 		}
 		level, x.queue = x.queue, nil
 		for head, p := range level {
-			if faults < x.depth {
+			if faults < x.depth && !p.world.quiet() {
 				x.expand(p, faults, 1)
 			}
 			level[head] = modelPending{}
@@ -168,6 +168,7 @@ func (x *modelExploration) expand(p modelPending, faults, cost int) {
 	}
 	for n := range x.events {
 		next := *w
+		next.disturbed = next.now
 		if x.events[n].apply(&next) {
 			visit(&next, modelTransition{modelHappen, 0, uint8(n)}) // #nosec G115 -- small
 		}
@@ -181,6 +182,9 @@ func (w *modelWorld) exploreStep(i, cost int, visit func(*modelWorld, modelTrans
 	for _, o := range outcomesOf(s) {
 		if min(int(o), 1) == cost {
 			next := base
+			if o != modelSucceeds {
+				next.disturbed = next.now
+			}
 			next.execute(i, f, s, o)
 			visit(&next, modelTransition{modelStep, uint8(i), uint8(o)}) // #nosec G115 -- small
 		}
@@ -235,6 +239,9 @@ func (x *modelExploration) apply(w *modelWorld, l modelTransition) {
 	switch i := int(l.install); l.kind {
 	case modelStep:
 		f, s := w.plan(i)
+		if l.n != uint8(modelSucceeds) {
+			w.disturbed = w.now
+		}
 		step := fmt.Sprintf("installation %d: %s %s", i, describeStep(s), modelOutcomeNames[l.n])
 		w.execute(i, f, s, modelOutcome(l.n))
 		w.note = step + w.note
@@ -253,6 +260,7 @@ func (x *modelExploration) apply(w *modelWorld, l modelTransition) {
 	case modelArrive:
 		w.arrive(i)
 	case modelHappen:
+		w.disturbed = w.now
 		x.events[l.n].apply(w)
 		w.note = "*** " + x.events[l.n].name
 	}

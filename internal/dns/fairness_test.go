@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
@@ -89,7 +90,7 @@ func TestOldestHostnamesStay(t *testing.T) {
 				t.Errorf("hostname %d: the old one's record exists: %v, the young one's: %v", i, old, young)
 			}
 		}
-		if f := s.finding("young-0.example.com", g); string(f.Reason) != "QuotaExceeded" {
+		if f := s.finding("young-0.example.com", g); f.Reason != conditions.ReasonQuotaExceeded {
 			t.Errorf("young-0 is reported as %+v", f)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -82,6 +83,7 @@ func (h *modelHasher) id(id provider.RecordID) {
 func (w *modelWorld) key() [2]uint64 {
 	h := modelHasher{w: w, ids: map[provider.RecordID]uint64{}}
 	h.int(w.zone.quota)
+	h.bools(w.quiet())
 	h.string(w.zone.account)
 	h.string(w.zone.status)
 	for _, r := range w.zone.records {
@@ -145,20 +147,20 @@ func (h *modelHasher) install(in *modelInstall) {
 		}
 		for _, p := range l.batch.Patches {
 			h.id(p.ID)
-			h.value(reflect.ValueOf(p))
+			h.value(reflect.ValueOf(p), "")
 		}
 		for _, c := range l.batch.Creates {
 			h.string(c.Name)
 			h.string(c.Target)
 		}
 	}
-	h.bools(in.seen.any, in.seen.at == now)
+	h.bools(in.seen.any, now-in.seen.at <= modelReadAge)
 	for _, r := range in.seen.records {
 		h.id(r.ID)
 		h.record(r)
 	}
 	h.now = h.w.uptime(in.index)
-	h.value(reflect.ValueOf(in.memory))
+	h.value(reflect.ValueOf(in.memory), "")
 }
 
 func (h *modelHasher) gateway(g *modelGateway) {
@@ -178,15 +180,27 @@ func (h *modelHasher) gateway(g *modelGateway) {
 var (
 	durationType = reflect.TypeFor[time.Duration]()
 	recordIDType = reflect.TypeFor[provider.RecordID]()
+	instantType  = reflect.TypeFor[Instant]()
 	timeType     = reflect.TypeFor[time.Time]()
 	errorType    = reflect.TypeFor[error]()
 )
 
-// value adds a part of the Memory. Durations are points in time.
-func (h *modelHasher) value(v reflect.Value) {
+// maxAges contains, for Instants in the Memory by field name, the age above which the exact
+// age makes no difference. The others have [modelFar].
+var maxAges = map[string]time.Duration{
+	"since": modelPropagation, "changed": 2 * modelPropagation, "namesRead": 2 * modelPropagation, "unanswered": 0, "until": 0, "retry": 0, "next": 0,
+	"unheld": modelDeletionDelay, "unwanted": modelDeletionDelay,
+}
+
+// value adds a part of the Memory, which is in the field.
+func (h *modelHasher) value(v reflect.Value, field string) {
 	switch v.Type() {
-	case durationType:
-		h.when(time.Duration(v.Int()), h.now)
+	case instantType:
+		h.instant(v, field)
+	case durationType: // an uptime; 0 is never
+		if h.bools(v.Int() != 0); v.Int() != 0 {
+			h.at(time.Duration(v.Int()), field)
+		}
 	case recordIDType:
 		h.id(provider.RecordID(v.String()))
 	case timeType: // the model's records have none
@@ -195,27 +209,45 @@ func (h *modelHasher) value(v reflect.Value) {
 			h.string(v.Elem().Type().String())
 		}
 	default:
-		h.plain(v)
+		h.plain(v, field)
 	}
 }
 
+// instant adds an Instant relative to now.
+func (h *modelHasher) instant(v reflect.Value, field string) {
+	set := v.FieldByName("set").Bool()
+	if h.bools(set); !set {
+		return
+	}
+	h.at(time.Duration(v.FieldByName("at").Int()), field)
+}
+
+// at adds an uptime in the field relative to now.
+func (h *modelHasher) at(uptime time.Duration, field string) {
+	limit, known := maxAges[field]
+	if !known {
+		limit = modelFar
+	}
+	h.int(int(max(uptime-h.now, -limit)))
+}
+
 // plain adds a value whose type has no canonical form.
-func (h *modelHasher) plain(v reflect.Value) {
+func (h *modelHasher) plain(v reflect.Value, field string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			h.value(v.Field(i))
+			h.value(v.Field(i), v.Type().Field(i).Name)
 		}
 	case reflect.Array, reflect.Slice:
 		h.int(v.Len())
 		for i := range v.Len() {
-			h.value(v.Index(i))
+			h.value(v.Index(i), field)
 		}
 	case reflect.Map:
 		h.mapping(v)
 	case reflect.Pointer, reflect.Interface:
 		if h.bools(v.IsNil()); !v.IsNil() {
-			h.value(v.Elem())
+			h.value(v.Elem(), field)
 		}
 	case reflect.String:
 		h.string(v.String())
@@ -230,39 +262,13 @@ func (h *modelHasher) plain(v reflect.Value) {
 	}
 }
 
-// mapping adds a map, whose order does not matter. Keys are records' IDs, names or other
-// values that do not depend on the path.
+// mapping adds a map with strings as keys.
 func (h *modelHasher) mapping(v reflect.Value) {
 	h.int(v.Len())
-	var sums [2]uint64
-	var entries []modelHasher
-	for _, key := range sortedKeys(v) {
-		one := modelHasher{w: h.w, now: h.now, ids: h.ids}
-		one.value(key)
-		one.value(v.MapIndex(key))
-		entries = append(entries, one)
-	}
-	for _, e := range entries {
-		sums[0] += e.a
-		sums[1] ^= e.b
-	}
-	h.add(sums[0])
-	h.add(sums[1])
-}
-
-// sortedKeys returns a map's keys in an order that does not depend on the map.
-func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int {
-		x, y := fmt.Sprint(a), fmt.Sprint(b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
-	return keys
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		h.string(key.String())
+		h.value(v.MapIndex(key), "")
+	}
 }
-

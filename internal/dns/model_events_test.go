@@ -341,4 +341,3 @@ func adopts(i, g int, name string) modelEvent {
 		return true
 	}}
 }
-

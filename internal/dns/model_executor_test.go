@@ -12,12 +12,12 @@ import (
 type modelOutcome uint8
 
 const (
-	modelSucceeds modelOutcome = iota
-	modelFails                 // the request was not sent
-	modelLost                  // the batch was applied, and the answer was lost
-	modelLater                 // the batch is applied after the caller gave up
-	modelCrash                 // the process restarts after the batch was applied
-	modelCrashLater            // the process restarts, and the batch is applied afterwards
+	modelSucceeds   modelOutcome = iota
+	modelFails                   // the request was not sent
+	modelLost                    // the batch was applied, and the answer was lost
+	modelLater                   // the batch is applied after the caller gave up
+	modelCrash                   // the process restarts after the batch was applied
+	modelCrashLater              // the process restarts, and the batch is applied afterwards
 )
 
 var modelOutcomeNames = [...]string{"", "-> fails", "-> applied, answer lost", "-> timeout, applied later", "-> applied, then the process restarts", "-> the process restarts, applied later"}
@@ -78,6 +78,9 @@ func (w *modelWorld) execute(i int, f Facts, s Step, o modelOutcome) {
 	case modelLost, modelLater:
 		w.pass(provider.CallTimeout)
 	default:
+		if s.Action == Apply {
+			w.pass(modelAnswer) // a read that was sent before the batch does not show its changes
+		}
 	}
 	r.Sent, r.Uptime = sent, w.uptime(i)
 	if r.Err == nil {
@@ -155,11 +158,12 @@ func (s *modelSeen) remember(found []provider.Record, names []string, now time.D
 	*s = modelSeen{records: append(kept, found...), at: now, names: names, any: true}
 }
 
-// find returns the record as it was last read, and whether that read was now.
+// find returns the record as it was last read, and whether that read was right
+// before now.
 func (s *modelSeen) find(id provider.RecordID, now time.Duration) (r provider.Record, found, fresh bool) {
 	for _, r := range s.records {
 		if r.ID == id {
-			return r, true, s.at == now && (s.names == nil || slices.Contains(s.names, r.Name))
+			return r, true, now-s.at <= modelReadAge && (s.names == nil || slices.Contains(s.names, r.Name))
 		}
 	}
 	return provider.Record{}, false, false

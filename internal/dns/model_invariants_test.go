@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -295,7 +294,7 @@ func (a *modelAttempt) checkMove(r provider.Record, target string) {
 	holder := &a.in.gateways[from]
 	state, since := holder.state(), a.now-t.left[from]
 	switch {
-	case state == Unknown || state == Frozen:
+	case state == Unknown || state == Frozen || state == Rejected && holder.hostname(r.Name) == nil:
 		a.violate("moves %s away from a Gateway in state %v", r.Name, state)
 	case t.left[from] == 0:
 		a.violate("moves %s away from a Gateway that wants it", r.Name)
@@ -320,7 +319,7 @@ func (w *modelWorld) checkOutcome(i int, o AdoptionOutcome) {
 }
 
 // fresh reports whether the zone is as the process has read it, or has changed it.
-func (w *modelWorld) fresh(i int) bool { return w.installs[i].seen.at == w.now }
+func (w *modelWorld) fresh(i int) bool { return w.now-w.installs[i].seen.at <= modelReadAge }
 
 // checkReleased checks that a retiring Gateway has no record left that has to be handed over
 // or deleted.
@@ -339,7 +338,7 @@ func (w *modelWorld) checkReleased(i, g int) {
 
 // checkWait checks that a wait is not a loop without a pause.
 func (w *modelWorld) checkWait(s Step) {
-	if s.Delay < time.Second/2 {
-		w.violate("waits only %s", s.Delay)
+	if s.Delay <= 0 {
+		w.violate("waits %s", s.Delay)
 	}
 }

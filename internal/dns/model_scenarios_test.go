@@ -11,7 +11,7 @@ import (
 // newModelWorld returns a zone without records and an installation with two Gateways in two
 // namespaces, which claim nothing yet.
 func newModelWorld() *modelWorld {
-	w := &modelWorld{now: time.Hour, count: 1, zone: modelZone{account: modelAccount, status: "active"}}
+	w := &modelWorld{now: time.Hour, disturbed: time.Hour, count: 1, zone: modelZone{account: modelAccount, status: "active"}}
 	w.install(0)
 	return w
 }
@@ -70,9 +70,10 @@ func published(w *modelWorld) {
 	x := &modelExploration{seen: map[string]bool{}}
 	for start := w.now; w.now-start < 3*modelPropagation && w.violation == ""; {
 		if !x.advanceOnce(w, nil) {
-			return
+			break
 		}
 	}
+	w.disturbed = w.now
 }
 
 // oneNamespace puts both Gateways into the same namespace.

@@ -60,7 +60,9 @@ func (w *modelWorld) verdictRecords(i int, next Step) string {
 
 func (in *modelInstall) conflictsSomewhere() bool { return in.conflicts(0) || in.conflicts(1) }
 
-func (w *modelWorld) zoneUsable() bool { return w.zone.account == modelAccount && w.zone.status == "active" }
+func (w *modelWorld) zoneUsable() bool {
+	return w.zone.account == modelAccount && w.zone.status == "active"
+}
 
 // protects reports whether the record is a wildcard that answers for a wanted hostname whose
 // own record cannot be created.
@@ -133,7 +135,7 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 		return fmt.Sprintf("%s of g%d is missing and never created", h.Name, g)
 	case VerdictStale, VerdictHeldByAnotherGateway:
 		if r := modelView(w.zone.records).answer(probe(h.Name)); r != nil {
-			if from := in.owner(r.Content); from >= 0 && (in.wants(from, h.Name) || in.gateways[from].state() == Frozen || in.gateways[from].state() == Unknown) {
+			if from := in.owner(r.Content); from >= 0 && (in.wants(from, h.Name) || in.gateways[from].holdsAll(h.Name)) {
 				return ""
 			}
 			if r.Name != h.Name || w.protectsFromMove(i, *r, g) {
@@ -143,6 +145,13 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 		return fmt.Sprintf("%s of g%d is %s, although no other Gateway wants it", h.Name, g, v)
 	}
 	return ""
+}
+
+// holdsAll reports whether the Gateway's state keeps its records, although it does not want
+// the name. A Gateway that is not accepted loses only what it may not publish.
+func (g *modelGateway) holdsAll(name string) bool {
+	state := g.state()
+	return state == Frozen || state == Unknown || state == Rejected && g.hostname(name) == nil
 }
 
 // protectsFromMove reports whether moving the wildcard record is prevented by a hostname

@@ -19,6 +19,10 @@ const (
 	// modelRetirement is how long a retiring Tunnel waits for its records.
 	modelRetirement = 10 * time.Minute
 	modelMaxSteps   = 60
+	// modelAnswer is how long a batch takes. Reads take no time.
+	modelAnswer = time.Millisecond
+	// modelReadAge is how old the read before a change of a record can be.
+	modelReadAge = 5 * time.Second
 )
 
 // modelEpoch is the wall clock time at the model's time 0.
@@ -40,6 +44,8 @@ type modelWorld struct {
 	installs [2]modelInstall
 	// violation is the first invariant that was violated.
 	violation string
+	// disturbed is when the last fault or change happened, and when the process started.
+	disturbed time.Duration
 	// applied is when a batch last changed the zone.
 	applied time.Duration
 	// note describes the last transition.
@@ -82,10 +88,10 @@ type modelInstall struct {
 	// second is whether GatewayClass two exists, and disagrees whether its settings differ.
 	second, disagrees bool
 	requests          []Adoption
-	late     []modelLate
-	seen     modelSeen
-	names    [modelNameCount]modelName
-	steps    int // since time last passed
+	late              []modelLate
+	seen              modelSeen
+	names             [modelNameCount]modelName
+	steps             int // since time last passed
 }
 
 // modelLate is a batch that Cloudflare applies after its caller gave up.
@@ -290,6 +296,7 @@ func stamp(since *time.Duration, wanted bool, now time.Duration) {
 // restart starts the process again: it has forgotten everything.
 func (w *modelWorld) restart(i int) {
 	in := &w.installs[i]
+	w.disturbed = w.now
 	in.boot, in.memory, in.due, in.wake, in.steps = w.now, Memory{}, true, 0, 0
 	in.listed, in.seen, in.names = false, modelSeen{}, [modelNameCount]modelName{}
 	for g := range in.gateways {
@@ -297,6 +304,10 @@ func (w *modelWorld) restart(i int) {
 	}
 	w.track(i)
 }
+
+// quiet reports whether so much time has passed since the last fault that states differ
+// only in what is read once an hour. A further fault is tried before that.
+func (w *modelWorld) quiet() bool { return w.now-w.disturbed > 2*modelDeletionDelay+5*time.Minute }
 
 // requeue makes the controller decide again.
 func (w *modelWorld) requeue(i int) { w.installs[i].due, w.installs[i].wake = true, 0 }

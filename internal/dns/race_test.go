@@ -2,7 +2,7 @@
 
 package dns
 
-// fewerFaults is by how many faults and changes a trace is shorter under the race
+// FewerFaults is by how many faults and changes a trace is shorter under the race
 // detector: the exploration takes five times as long there and uses a single goroutine.
 // `make test` also runs the exploration without the race detector.
-const fewerFaults = 1
+const FewerFaults = 1

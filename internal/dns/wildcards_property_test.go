@@ -34,7 +34,7 @@ var (
 // Gateway still claims, always reaches it.
 func TestNoHostnameStopsResolvingBecauseOfAnother(t *testing.T) {
 	runs := 150
-	if fewerFaults > 0 || testing.Short() {
+	if dns.FewerFaults > 0 || testing.Short() {
 		runs = 20
 	}
 	for seed := range runs {
