@@ -94,7 +94,7 @@ func (w *modelWorld) concludeAdoptions(i int, s Step) {
 	in := &w.installs[i]
 	for _, a := range s.Adoptions {
 		in.requests = slices.DeleteFunc(slices.Clone(in.requests), func(r Adoption) bool { return r == a.Adoption })
-		w.checkOutcome(i, a)
+		w.checkOutcome(i, s, a)
 	}
 }
 

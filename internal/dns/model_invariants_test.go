@@ -305,21 +305,21 @@ func (a *modelAttempt) checkMove(r provider.Record, target string) {
 	}
 }
 
-// checkOutcome checks the result of an adoption request.
-func (w *modelWorld) checkOutcome(i int, o AdoptionOutcome) {
+// checkOutcome checks the result of an adoption request. A record of the process that was
+// read before can have been adopted without a change.
+func (w *modelWorld) checkOutcome(i int, s Step, o AdoptionOutcome) {
 	in := &w.installs[i]
-	r := w.zone.address(o.Name)
-	adopted := r != nil && in.marked(*r)
-	if o.Result == v1alpha1.RecordAdopted && !adopted && w.fresh(i) {
+	marked := func(r provider.Record) bool { return r.Name == o.Name && in.marked(r) }
+	if s.Action == ConcludeAdoptions && o.Result == v1alpha1.RecordAdopted && !slices.ContainsFunc(in.seen.records, marked) {
 		w.violate("%s is reported as adopted, and is not", o.Name)
+	}
+	if s.Action == Apply && o.Result == v1alpha1.RecordAdopted && s.Batch.Operations() == 0 {
+		w.violate("%s is adopted without a change", o.Name)
 	}
 	if o.Message == "" {
 		w.violate("the result of the adoption of %s has no message", o.Name)
 	}
 }
-
-// fresh reports whether the zone is as the process has read it, or has changed it.
-func (w *modelWorld) fresh(i int) bool { return w.now-w.installs[i].seen.at <= modelReadAge }
 
 // checkReleased checks that a retiring Gateway has no record left that has to be handed over
 // or deleted.
