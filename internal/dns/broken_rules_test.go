@@ -1,10 +1,10 @@
 package dns
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -93,14 +93,14 @@ func brokenOwnership() []brokenRule {
 			})},
 		},
 		{
-			name: "the mark does not depend on the cluster", scenario: "a backup in another cluster", finds: "stands for",
+			name: "the mark does not depend on the cluster", scenario: "a backup in another cluster", finds: "has no valid mark",
 			rules: modelRules{facts: func(_ *modelWorld, f Facts) Facts {
 				f.Options.ClusterUID = "any"
 				return f
 			}},
 		},
 		{
-			name: "adoption does not compare the record", scenario: "a record that leads elsewhere", finds: "has no valid mark and is not adopted",
+			name: "adoption does not compare the record", scenario: "a record that leads here", finds: "has no valid mark and is not adopted",
 			rules: modelRules{facts: func(w *modelWorld, f Facts) Facts {
 				f.Adoptions = slices.Clone(f.Adoptions)
 				for i := range f.Adoptions {
@@ -143,15 +143,7 @@ func brokenTiming() []brokenRule {
 		},
 		{
 			name: "a delete needs no read", scenario: "one hostname with others", finds: "without a read right before it",
-			rules: modelRules{step: func(w *modelWorld, f Facts, s Step) Step {
-				if s.Action != ReadRecords || len(s.Names) == 0 && !f.Memory.records.read.IsSet() {
-					return s
-				}
-				// The read is answered from what was read before.
-				g := f
-				g.Memory = Conclude(f.Memory, s, Result{Sent: f.Uptime, Uptime: f.Uptime, Records: w.installs[0].seen.records})
-				return Decide(g)
-			}},
+			rules: modelRules{step: withoutRead},
 		},
 		{
 			name: "a record moves away from an unknown Gateway", scenario: "a hostname that moves between namespaces", finds: "in state 0",
@@ -162,29 +154,48 @@ func brokenTiming() []brokenRule {
 			rules: modelRules{facts: stateAs(Frozen, Accepted)},
 		},
 		{
-			name: "a change waits for no propagation", scenario: "wildcards", finds: "stops resolving to its Gateway",
-			rules: modelRules{step: impatient},
+			name: "a change waits for no propagation", scenario: "wildcards that answer for others", finds: "stops resolving to its Gateway",
+			rules: modelRules{facts: impatient},
 		},
 		{
-			name: "wildcards do not matter", scenario: "wildcards", finds: "stops resolving to its Gateway",
+			name: "wildcards do not matter", scenario: "wildcards that answer for others", finds: "stops resolving to its Gateway",
 			rules: modelRules{facts: hideCovered},
 		},
 	}
 }
 
-// impatient is a decision for which time passes more quickly: it waits no minute before it
-// ends a wildcard.
-func impatient(w *modelWorld, f Facts, s Step) Step {
-	if s.Action != Wait || s.Delay > modelPropagation {
+// withoutRead is a decision that takes the place of the read for it: what was read before
+// counts as read now.
+func withoutRead(_ *modelWorld, f Facts, s Step) Step {
+	if s.Action != ReadRecords || f.Memory.records.view == nil {
 		return s
 	}
-	// Whatever is visible in the database counts as visible at the nameservers.
-	f.Uptime += modelPropagation + time.Second
+	r := Result{Sent: f.Uptime, Uptime: f.Uptime}
+	for _, set := range f.Memory.records.view.sets {
+		r.Records = append(r.Records, set.records...)
+	}
+	f.Memory = Conclude(f.Memory, s, r)
 	f.Memory = Observe(f)
 	if next := Decide(f); next.Action == Apply {
 		return next
 	}
 	return s
+}
+
+// impatient returns Facts according to which the nameservers have noticed every change.
+func impatient(_ *modelWorld, f Facts) Facts {
+	if f.Memory.records.view == nil {
+		return f
+	}
+	v := *f.Memory.records.view
+	v.sets = maps.Clone(v.sets)
+	for name, set := range v.sets {
+		settled := *set
+		settled.settled = true
+		v.sets[name] = &settled
+	}
+	f.Memory.records.view = &v
+	return f
 }
 
 // hideCovered returns Facts without the hostnames for which a wildcard answers.
@@ -206,7 +217,7 @@ func brokenPermission() []brokenRule {
 			rules: modelRules{facts: gatewaysAs(func(_ *modelWorld, g *Gateway) { g.Connected = true })},
 		},
 		{
-			name: "a hostname needs no permission", scenario: "everything with permission", finds: "without permission",
+			name: "a hostname needs no permission", scenario: "without permission", finds: "without permission",
 			rules: modelRules{facts: gatewaysAs(func(_ *modelWorld, g *Gateway) {
 				for i := range g.Hostnames {
 					g.Hostnames[i].Permitted = true
@@ -230,11 +241,11 @@ func brokenPermission() []brokenRule {
 			}},
 		},
 		{
-			name: "a Gateway that is not accepted is published", scenario: "everything", finds: "state 2",
+			name: "a Gateway that is not accepted loses records", scenario: "a hostname that moves between namespaces", finds: "that is not accepted",
 			rules: modelRules{facts: stateAs(Rejected, Accepted)},
 		},
 		{
-			name: "hostnames without a route are published", scenario: "everything", finds: "which no route serves",
+			name: "hostnames without a route are published", scenario: "without a route", finds: "which no route serves",
 			rules: modelRules{facts: gatewaysAs(func(_ *modelWorld, g *Gateway) {
 				for i := range g.Hostnames {
 					g.Hostnames[i].Served = true
@@ -246,6 +257,11 @@ func brokenPermission() []brokenRule {
 			rules: modelRules{facts: settingsAs(func(c *Class) { c.Settings.MaxRecordsPerNamespace = 100 })},
 		},
 	}
+}
+
+// changing changes a hostname of g0.
+func changing(name string, change func(h *Hostname)) func(w *modelWorld) {
+	return func(w *modelWorld) { change(w.installs[0].gateways[0].hostname(name)) }
 }
 
 // TestBrokenRulesAreFound breaks one rule after the other, and expects that the exploration
@@ -280,6 +296,8 @@ func TestBrokenRulesAreFound(t *testing.T) {
 func brokenScenarios() []modelScenario {
 	return []modelScenario{
 		{name: "one hostname with others", depth: 2, start: starting(wanting(0, modelA), wanting(1, modelB), published), events: hostnameEvents(modelA)},
+		{name: "without permission", depth: 1, start: starting(needingPermission, wanting(0, modelA), changing(modelA, func(h *Hostname) { h.Permitted = false })), events: stateEvents(0)},
+		{name: "without a route", depth: 1, start: starting(wanting(0, modelA), changing(modelA, func(h *Hostname) { h.Served = false })), events: stateEvents(0)},
 		{name: "before a connector is connected", depth: 1, start: starting(wanting(0, modelA), func(w *modelWorld) { w.installs[0].gateways[0].offline = true }), events: stateEvents(0)},
 	}
 }

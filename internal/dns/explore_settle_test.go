@@ -62,18 +62,12 @@ func (x *modelExploration) checkCycle(i int32) {
 // with it then.
 func (x *modelExploration) settle(w *modelWorld) string {
 	start := w.now
-	for steps := 0; w.now-start < modelSettled; steps++ {
-		before := w.now
-		if !x.advanceOnce(w, nil) {
-			break
-		}
+	for steps := 0; w.now-start < modelSettled && x.advanceOnce(w, nil); steps++ {
 		switch {
 		case w.violation != "":
 			return w.violation
-		case w.now != before:
-			steps = 0
-		case steps > 2*modelMaxSteps:
-			return "the steps continue without a wait"
+		case steps > 100*modelMaxSteps:
+			return "the steps do not end"
 		}
 	}
 	if w.applied >= start+modelSettled/3 {

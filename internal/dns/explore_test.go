@@ -10,6 +10,10 @@ import (
 
 var exploreDepth = flag.Int("dns.depth", 0, "maximum number of faults and changes in a trace of the exploration; 0 means the depth of each scenario")
 
+// maxModelNodes is the limit above which a scenario has too many states to explore, or no
+// end.
+const maxModelNodes = 1_000_000
+
 // modelTransition is a transition between states.
 type modelTransition struct {
 	kind    modelKind
@@ -120,6 +124,9 @@ func (x *modelExploration) root() *modelWorld {
 func (x *modelExploration) visit(w *modelWorld, parent int32, l modelTransition, faults int) int32 {
 	if x.done() {
 		return -1
+	}
+	if len(x.nodes) > maxModelNodes {
+		w.violate("the exploration has more than %d states", maxModelNodes)
 	}
 	if w.violation != "" {
 		x.report(modelViolation{message: w.violation, from: parent, last: l})

@@ -93,7 +93,7 @@ func (w *modelWorld) execute(i int, f Facts, s Step, o modelOutcome) {
 func (w *modelWorld) concludeAdoptions(i int, s Step) {
 	in := &w.installs[i]
 	for _, a := range s.Adoptions {
-		in.requests = slices.DeleteFunc(slices.Clone(in.requests), func(r Adoption) bool { return r == a.Adoption })
+		in.requests = slices.DeleteFunc(slices.Clone(in.requests), func(r Adoption) bool { return r.Name == a.Name && r.Requested == a.Requested })
 		w.checkOutcome(i, s, a)
 	}
 }

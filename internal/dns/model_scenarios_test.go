@@ -64,6 +64,7 @@ func withRecord(name, kind, content string, proxied bool) func(w *modelWorld) {
 
 // published follows the world until nothing changes any more.
 func published(w *modelWorld) {
+	w.requeue(0)
 	for i := range w.count {
 		w.track(i)
 	}
@@ -118,8 +119,10 @@ func modelScenarios() []modelScenario {
 			{name: "a hostname before it is published", depth: 1, start: starting(wanting(0, modelA, modelB)), events: everything},
 			{name: "a hostname that moves between namespaces", depth: 2, start: starting(wanting(0, modelA), published), events: moves},
 			{name: "a hostname that moves within a namespace", depth: 2, start: starting(oneNamespace, wanting(0, modelA), published), events: moves},
-			{name: "wildcards", depth: 2, start: starting(wanting(0, modelWildcard, modelA), published), events: wildcards},
-			{name: "wildcards with permission", depth: 2, start: starting(needingPermission, wanting(0, modelWildcard), wanting(1, modelA), published),
+			{name: "wildcards", depth: 2, start: starting(wanting(0, modelWildcard), published, wanting(0, modelDeep), wanting(1, modelB), published), events: wildcards},
+			{name: "wildcards that answer for others", depth: 2, start: starting(wanting(0, modelWildcard), published, wanting(0, modelDeep, modelB), published),
+				events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA), stateEvents(0), strangerEvents(modelWildcard, modelDeep))},
+			{name: "wildcards with permission", depth: 2, start: starting(needingPermission, wanting(0, modelWildcard), published, wanting(0, modelDeep), wanting(1, modelA), published),
 				events: slices.Concat(wildcards, permissionEvents(modelWildcard, modelA))},
 			{name: "everything", depth: 1, start: starting(wanting(0, modelWildcard, modelA), wanting(1, modelB, modelDeep), published), events: everything},
 			{name: "everything with permission", depth: 1, start: starting(needingPermission, wanting(0, modelWildcard, modelA), wanting(1, modelB), published), events: everything},

@@ -261,11 +261,11 @@ func (v modelView) delegated(name string) bool {
 }
 
 // leads returns the target outside the zone to which the name leads, and whether visitors
-// reach it: whether the name is proxied. The target is an address for an A record.
+// reach it: whether a record of the chain is proxied. The target is an address for an A
+// record.
 func (v modelView) leads(hostname string) (target string, proxied bool) {
 	name := probe(hostname)
-	proxied = true
-	for steps := range 8 {
+	for range 8 {
 		if v.delegated(name) {
 			return "", false
 		}
@@ -273,9 +273,7 @@ func (v modelView) leads(hostname string) (target string, proxied bool) {
 		if r == nil {
 			return "", false
 		}
-		if steps == 0 {
-			proxied = r.Proxied
-		}
+		proxied = proxied || r.Proxied
 		if r.Type != "CNAME" {
 			return r.Content, proxied
 		}
