@@ -48,16 +48,19 @@ type modelProtected struct {
 }
 
 // protected returns the hostnames of all Gateways, also of those that the process does not
-// know, for which no change may have side effects.
+// know, for which no change may have side effects: those that reach their Gateway through
+// the records in the database. If only some nameservers still have the records through
+// which a hostname resolves, because a stranger has deleted them, it stops resolving anyway.
 func (a *modelAttempt) protected() []modelProtected {
 	var all []modelProtected
+	database := modelView(a.zone.records)
 	for g := range a.in.gateways {
 		gw := &a.in.gateways[g]
 		if !gw.tunnel || !gw.exists {
 			continue
 		}
 		for _, h := range gw.hostnames {
-			if a.in.wants(g, h.Name) {
+			if a.in.wants(g, h.Name) && database.reaches(h.Name, gw.id(a.i, g)) {
 				all = append(all, modelProtected{name: h.Name, tunnel: gw.id(a.i, g), gateway: g})
 			}
 		}

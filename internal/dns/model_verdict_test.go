@@ -132,6 +132,9 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 	}
 	switch v {
 	case VerdictMissing:
+		if w.endsWildcard(i, h.Name) || w.heldThroughWildcard(i, g, h.Name) {
+			return ""
+		}
 		return fmt.Sprintf("%s of g%d is missing and never created", h.Name, g)
 	case VerdictStale, VerdictHeldByAnotherGateway:
 		if r := modelView(w.zone.records).answer(probe(h.Name)); r != nil {
@@ -145,6 +148,33 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 		return fmt.Sprintf("%s of g%d is %s, although no other Gateway wants it", h.Name, g, v)
 	}
 	return ""
+}
+
+// endsWildcard reports whether a record with the name would end the wildcard that answers
+// for a hostname whose own record cannot be created.
+func (w *modelWorld) endsWildcard(i int, name string) bool {
+	in := &w.installs[i]
+	before := modelView(w.zone.records)
+	after := append(slices.Clone(before), provider.Record{Name: name, Type: "CNAME", Content: modelForeign, Proxied: true})
+	for g := range in.gateways {
+		gw := &in.gateways[g]
+		for _, h := range gw.hostnames {
+			if gw.exists && h.Name != name && in.wants(g, h.Name) && !w.canPublish(i, g, h) &&
+				before.reaches(h.Name, gw.id(i, g)) && !after.reaches(h.Name, gw.id(i, g)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// heldThroughWildcard reports whether a wildcard leads to another Gateway, whose state keeps
+// the names that it answers for.
+func (w *modelWorld) heldThroughWildcard(i, g int, name string) bool {
+	in := &w.installs[i]
+	target, _ := modelView(w.zone.records).leads(name)
+	from := in.owner(target)
+	return from >= 0 && from != g && in.gateways[from].holdsAll(name)
 }
 
 // holdsAll reports whether the Gateway's state keeps its records, although it does not want
