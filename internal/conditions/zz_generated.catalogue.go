@@ -162,6 +162,7 @@ var (
 	EventTunnelLost                  = EventReason{name: "TunnelLost", warning: true}
 	EventTunnelResumed               = EventReason{name: "TunnelResumed", warning: false}
 	EventTunnelRetiring              = EventReason{name: "TunnelRetiring", warning: false}
+	EventInvalidAdoptRecords         = EventReason{name: "InvalidAdoptRecords", warning: true}
 	EventTunnelDeleted               = EventReason{name: "TunnelDeleted", warning: false}
 	EventTakenOver                   = EventReason{name: "TakenOver", warning: false}
 	EventDriftRepaired               = EventReason{name: "DriftRepaired", warning: true}

@@ -14,6 +14,8 @@
 //     envoybyname.go publishes endpoints while there are no routes.
 //   - manage.go and run.go contain the loop of decisions about the tunnel. execute.go executes a step,
 //     with the objects in tunnelobjects.go, tokensecret.go and connectorobjects.go.
+//   - dns.go contains what the decisions say about hostnames in DNS, and dnszone.go the loop of decisions
+//     about the records in one zone.
 //   - observer.go records metrics and traces, and notifier.go emits events.
 package controller
 
@@ -99,9 +101,10 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	requeued, requeue := requeueing[state.Key](ctx)
 	subscribed, subscribe := requeueing[followed](ctx)
+	changedZones, enqueueZone := requeueing[zoneKey](ctx)
 	d := dependencies{
 		client: m.GetClient(), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
-		notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, clock: systemClock(),
+		notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, clock: systemClock(),
 	}
 	if err := d.connectEnvoys(m, o, subscribe); err != nil {
 		return err
@@ -118,7 +121,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := setupImports(m, imports); err != nil {
 		return err
 	}
-	for _, runnable := range []manager.Runnable{p.writer, newInventory(p, o, requeue)} {
+	for _, runnable := range []manager.Runnable{p.writer, newInventory(p, o, requeue), &connections{book: p.dns, accounts: p.accounts, clock: p.clock}} {
 		if err := m.Add(runnable); err != nil {
 			return err
 		}
@@ -128,6 +131,9 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		return err
 	}
 	if err := setupEndpoints(m, p.envoys, subscribed); err != nil {
+		return err
+	}
+	if err := setupZones(m, newZoneReconciler(p, d, o), changedZones); err != nil {
 		return err
 	}
 	return watchAll(m, o, p, w, requeued)

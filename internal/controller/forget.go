@@ -20,5 +20,6 @@ func (p *process) leave(key state.Key) {
 // forget forgets a Gateway that has no Tunnel, apart from its unprocessed changes.
 func (p *process) forget(key state.Key) {
 	p.envoys.remove(key.NamespacedName)
+	p.dns.forget(key.NamespacedName)
 	p.memories.forget(key)
 }

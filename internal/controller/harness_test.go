@@ -44,7 +44,9 @@ var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 type harness struct {
 	*process
 	*apiServer
-	registry   *prometheus.Registry
+	registry *prometheus.Registry
+	// openDNS opens the DNS API. It is nil unless a test manages zones.
+	openDNS    func(account, apiToken, dnsToken string) (provider.DNS, error)
 	cloud      *fakeprovider.Provider
 	events     *events.FakeRecorder
 	key        state.Key
@@ -57,6 +59,9 @@ type harness struct {
 	requeueAfter time.Duration
 	// requeued contains the Gateways that other Gateways or an inventory requeued.
 	requeued []string
+	// zones processes DNS zones, and queued contains the zones that wait for it.
+	zones  *zoneReconciler
+	queued map[zoneKey]bool
 }
 
 // newHarness returns a harness with a Gateway whose GatewayClass is "tunnel", one
@@ -122,12 +127,15 @@ func (h *harness) restart() {
 	h.uptime = 0
 	h.xds = &fakeXDS{state: xds.State{Connected: 2, Known: true, Published: true, Acknowledged: math.MaxInt64}}
 	h.registry = prometheus.NewRegistry()
-	h.process = newProcess(dependencies{
+	h.queued = map[zoneKey]bool{}
+	d := dependencies{
 		client: h.client(), metadata: h.client(), live: h.kube, notify: notifier{events: h.events},
-		requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
-		xds:     h.xds, identities: h.identities,
+		requeue:     func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
+		enqueueZone: func(key zoneKey) { h.queued[key] = true },
+		xds:         h.xds, identities: h.identities,
 		clock: clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
-	}, Options{
+	}
+	o := Options{
 		ControllerName: controllerName, ClusterDomain: "cluster.local", ClusterUID: "cluster", ClusterID: "west", Namespace: controllerNamespace,
 		InScope: func(string) bool { return true }, ReadsCertificates: func(string) bool { return true },
 		Account:         credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
@@ -135,7 +143,10 @@ func (h *harness) restart() {
 		RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute, XDSService: "tunnel-gateway-xds", PodIP: netip.MustParseAddr("fd00::1"),
 		PodIPs:  []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.244.9.9")},
 		Metrics: metrics.New(h.registry), Tracer: noop.NewTracerProvider().Tracer(""),
-	})
+		OpenDNS: h.openDNS, SigningKeySecret: "dns-key",
+	}
+	h.process = newProcess(d, o)
+	h.zones = newZoneReconciler(h.process, d, o)
 }
 
 // reconcileOnce reconciles the Gateway.

@@ -78,6 +78,7 @@ func (r *run) outcome(ctx context.Context, shared gateway.Shared, o tunnel.Outco
 	return r.decision.Outcome(object, o, decision.Evidence{
 		Shared: shared, Connectors: r.process.connectors.readiness(ctx, object, r.decision.Settings()),
 		Envoys: r.process.envoys.state(r, object, o.DataPlaneChange, r.lastConfiguration()),
+		DNS:    r.dnsEvidence(),
 	})
 }
 

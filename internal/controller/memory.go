@@ -59,6 +59,9 @@ type tunnelMemory struct {
 	// user action.
 	reportedProblem conditions.Reason
 	warnings        reportedWarnings
+	// invalidAdoptions identifies the value of the annotation with requests to adopt
+	// records that an event has reported as not valid.
+	invalidAdoptions string
 	// notBefore is the uptime before which no reconcile is useful, because a write has
 	// to wait for a token.
 	notBefore     time.Duration

@@ -66,6 +66,14 @@ func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
 	n.emit(g, t, conditions.EventRecovered.IsWarning(), conditions.EventRecovered.String(), "The controller can read and write the tunnel configuration again.")
 }
 
+// emitInvalidAdoptions emits a warning on the Tunnel about its requests to adopt DNS
+// records, which only administrators can change.
+func (n notifier) emitInvalidAdoptions(t *v1alpha1.Tunnel, err error) {
+	reason := conditions.EventInvalidAdoptRecords
+	n.write(t, reason.IsWarning(), reason.String(), actionManage, fmt.Sprintf(
+		"The annotation %s is not valid, so the controller adopts no record: %v. Correct or remove the annotation.", v1alpha1.AdoptRecordsAnnotation, err))
+}
+
 // emitWarning emits a warning about an accepted Gateway.
 func (n notifier) emitWarning(g *gatewayv1.Gateway, w gateway.Warning) {
 	n.write(g, w.Reason.IsWarning(), w.Reason.String(), actionManage, w.Message)

@@ -28,6 +28,7 @@ type process struct {
 	memories     *memories
 	hostnames    *sharedHostnames
 	sets         *listenerSetGateways
+	dns          *dnsBook
 	writer       *status.Writer
 	notify       notifier
 	observer     *observer
@@ -43,9 +44,11 @@ type dependencies struct {
 	metadata, live client.Reader
 	notify         notifier
 	requeue        func(state.Key)
-	xds            xdsServer
-	identities     identities
-	clock          clock
+	// enqueueZone adds a zone to the queue of zones.
+	enqueueZone func(zoneKey)
+	xds         xdsServer
+	identities  identities
+	clock       clock
 	// imports reads ServiceImports. It is nil when the client reads them.
 	imports *serviceImports
 }
@@ -94,6 +97,7 @@ func newProcess(d dependencies, o Options) *process {
 			requeue:     d.requeue, hostnames: gateway.NewHostnames(),
 		},
 		sets: &listenerSetGateways{},
+		dns:  newDNSBook(d, o),
 		writer: &status.Writer{
 			Client: d.client, Live: d.live, ControllerName: o.ControllerName, Now: d.clock.now, Notify: d.notify.emitChange,
 			NotifyFailure: d.notify.emitUnwritten, Unwritten: unwrittenStatuses(o.Metrics),

@@ -57,6 +57,9 @@ func (p *process) observe(ctx context.Context, key state.Key) (requeueAfter time
 // reconcile updates the key and returns the delay until its next reconcile, or 0.
 func (p *process) reconcile(ctx context.Context, key state.Key, summary *reconcileSummary) (time.Duration, error) {
 	p.envoys.closeOverdue(ctx, key.NamespacedName)
+	if err := p.dns.initialize(ctx); err != nil {
+		return 0, err
+	}
 	loaded, err := p.load(ctx, key)
 	if err != nil {
 		return 0, err
@@ -120,6 +123,7 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 		summary.awaitsEnvoys = requeueAfter > 0
 		return requeueAfter, err
 	}
+	r.recordDNS(*outcome)
 	if err := r.publishAgain(ctx, first); err != nil {
 		return 0, err
 	}
@@ -168,10 +172,14 @@ func (p *process) reconcileUnmanaged(ctx context.Context, key state.Key, loaded 
 		r := p.newRun(key, loaded)
 		r.state, summary.managed, summary.stateUnknown = found, r.tunnel, true
 		_, requeueAfter, err := r.manageInSpan(ctx)
+		if err == nil {
+			r.recordDeparture()
+		}
 		return requeueAfter, err
 	}
 	if found.State == tunnel.GatewayUnknown {
 		summary.stateUnknown = true
+		p.dns.suspend(key.NamespacedName, "", "")
 		return p.unknownRetry(key, loaded), nil
 	}
 	summary.unmanaged = true

@@ -38,6 +38,8 @@ type run struct {
 	stale bool
 	// applied is the hash of the connector objects that this run has applied.
 	applied string
+	// departure is what becomes of the DNS records if the Gateway is gone.
+	departure tunnel.Departure
 	// confirmed are the rivals that a claim found in the API server.
 	confirmed []tunnel.Rival
 }
@@ -72,6 +74,9 @@ func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error
 			return nil, step.Delay, nil
 		}
 		if step.Ends() {
+			if facts.Object != nil {
+				r.departure = tunnel.DepartureOf(facts)
+			}
 			err := r.finish(ctx, facts, step.Problem)
 			facts.Object = m.object // with the time when a pause began
 			outcome := tunnel.Programmed(facts)
@@ -124,6 +129,7 @@ func (r *run) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	if object == nil {
 		return f, nil
 	}
+	f.DNS = r.dnsFacts(object)
 	tunnels, err := r.process.objects.list(ctx, r.process.objects.client)
 	if err != nil {
 		return f, err
@@ -236,6 +242,7 @@ func (r *run) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) err
 	switch {
 	case err == nil:
 		r.tunnel.object = written
+		return r.removeAdopted(ctx)
 	case isStale(err):
 		return nil // the watch of the changed Tunnel requeues the Gateway
 	}

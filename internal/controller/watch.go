@@ -74,7 +74,7 @@ func enqueue[T client.Object](record func(state.Key), keys mapFunc[T]) handler.T
 func watchAll(m manager.Manager, o Options, p *process, w watches, requeued chan event.TypedGenericEvent[state.Key]) error {
 	controller := builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
-		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
+		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter[state.Key]()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
 		WatchesRawSource(source.TypedChannel(requeued, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: addEvent[state.Key]}))
 	return register(controller, w.all(p.observer.pending.add)).Complete(p)
@@ -298,6 +298,6 @@ const maxRetryDelay = time.Minute
 
 // rateLimiter delays retries after reconciles that failed with an error from the API
 // server.
-func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
+func rateLimiter[K comparable]() workqueue.TypedRateLimiter[K] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[K](100*time.Millisecond, maxRetryDelay)
 }

@@ -236,7 +236,7 @@ func TestEveryWatchAcceptsTheObjectsOfItsKind(t *testing.T) {
 	for _, row := range w.all(func(state.Key) {}) {
 		ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { t.Errorf("watch of %s: %s", row.kind.Plural, line) }, funcr.Options{}))
 		object := row.kind.NewWatched()
-		queue := workqueue.NewTypedRateLimitingQueue(rateLimiter())
+		queue := workqueue.NewTypedRateLimitingQueue(rateLimiter[state.Key]())
 		row.handler.Create(ctx, event.CreateEvent{Object: object}, queue)
 		queue.ShutDown()
 		if row.filter != nil {

@@ -1,0 +1,311 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// dnsBook contains what the decisions about Gateways say about their hostnames in DNS.
+// The reconciles of Gateways write it, and those of zones read it. A restart loses it, and
+// zones wait until it is complete again.
+type dnsBook struct {
+	// listManaged lists the managed Gateways and those of Tunnels.
+	listManaged func(context.Context) ([]state.Key, error)
+	zones       *zones
+	// enqueue adds a zone to the queue, and requeue a Gateway. Both can block, so they are
+	// called without the mutex.
+	enqueue func(zoneKey)
+	requeue func(state.Key)
+
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*dnsEntry
+	// undecided contains the Gateways about which this process has not decided yet; nil
+	// before the first reconcile.
+	undecided map[types.NamespacedName]bool
+}
+
+// dnsEntry is what the book contains about one Gateway.
+type dnsEntry struct {
+	gateway dns.Gateway
+	// account is the account of the Gateway's Tunnel, or of its settings.
+	account string
+	// settings are those of its GatewayClass.
+	settings settings.DNS
+	// connected is the tunnel to which a connector has been connected.
+	connected provider.TunnelID
+	// external reports whether the controller does not run the connectors.
+	external bool
+	check    connectionCheck
+
+	// released contains the zones without a record that leads to the retiring Tunnel.
+	released map[zoneKey]bool
+	// outcomes are the results of adoptions that the Tunnel's status does not have yet.
+	outcomes []dns.AdoptionOutcome
+}
+
+// dnsUpdate is what a reconcile of a Gateway says.
+type dnsUpdate struct {
+	gateway  dns.Gateway
+	account  string
+	settings settings.DNS
+	// inEffect reports whether the decided configuration is in effect.
+	inEffect bool
+	// external reports whether the controller does not run the connectors.
+	external bool
+}
+
+// initialize lists the Gateways and the zones at the first call. It does not hold the
+// mutex while it lists them.
+func (b *dnsBook) initialize(ctx context.Context) error {
+	b.mu.Lock()
+	initialized := b.undecided != nil
+	b.mu.Unlock()
+	if initialized {
+		return nil
+	}
+	keys, err := b.listManaged(ctx)
+	if err != nil {
+		return fmt.Errorf("list the Gateways: %w", err)
+	}
+	listed, err := b.zones.refresh(ctx)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	if b.undecided == nil { // otherwise another worker has set it
+		b.undecided = map[types.NamespacedName]bool{}
+		for _, key := range keys {
+			b.undecided[key.NamespacedName] = true
+		}
+	}
+	b.mu.Unlock()
+	b.enqueueAll(listed)
+	return nil
+}
+
+// update records a decision, and enqueues the zones that it affects.
+func (b *dnsBook) update(u dnsUpdate) {
+	name := u.gateway.NamespacedName
+	b.mu.Lock()
+	entry := b.entries[name]
+	if entry == nil {
+		entry = &dnsEntry{}
+		b.entries[name] = entry
+	}
+	before, moved := entry.gateway, entry.account
+	g := u.gateway
+	if g.Tunnel != "" && g.Tunnel == entry.connected {
+		g.Connected = true
+	}
+	if g.Connected {
+		entry.connected = g.Tunnel
+	}
+	if !u.inEffect {
+		g.Hostnames = keepServed(g.Hostnames, before.Hostnames)
+	}
+	if g.State != dns.Retiring {
+		entry.released = nil
+	}
+	entry.gateway, entry.account, entry.settings, entry.external = g, u.account, u.settings, u.external
+	complete := b.decided(name)
+	b.mu.Unlock()
+	switch {
+	case complete:
+		b.enqueueAll(b.zones.listed(""))
+	case moved != u.account && moved != "":
+		b.enqueueAll(b.zones.listed(moved))
+		b.enqueueAll(b.zones.listed(u.account))
+	default:
+		b.enqueueAll(affectedZones(b.zones.listed(u.account), before, g))
+	}
+}
+
+// decided records that the process has decided about the Gateway. It reports whether that
+// was the last one. The caller holds the mutex.
+func (b *dnsBook) decided(name types.NamespacedName) bool {
+	if !b.undecided[name] {
+		return false
+	}
+	delete(b.undecided, name)
+	return len(b.undecided) == 0
+}
+
+// keepServed returns the hostnames as the data plane served them before: the decided
+// configuration is not in effect yet.
+func keepServed(decided, before []dns.Hostname) []dns.Hostname {
+	served := map[string]bool{}
+	for _, h := range before {
+		served[h.Name] = h.Served
+	}
+	kept := slices.Clone(decided)
+	for i := range kept {
+		kept[i].Served = served[kept[i].Name]
+	}
+	return kept
+}
+
+// affectedZones returns the zones for which a change of a Gateway makes a difference.
+func affectedZones(listed []zoneKey, before, after dns.Gateway) []zoneKey {
+	if !sameGateway(before, after) {
+		return listed
+	}
+	all := map[string]dns.Hostname{}
+	for _, h := range before.Hostnames {
+		all[h.Name] = h
+	}
+	var changed []string
+	for _, h := range after.Hostnames {
+		if old, ok := all[h.Name]; !ok || !sameHostname(old, h) {
+			changed = append(changed, h.Name)
+		}
+		delete(all, h.Name)
+	}
+	changed = slices.AppendSeq(changed, maps.Keys(all))
+	return slices.DeleteFunc(listed, func(key zoneKey) bool {
+		return !slices.ContainsFunc(changed, func(hostname string) bool { return inZone(hostname, key.name) })
+	})
+}
+
+// sameGateway compares everything but the hostnames.
+func sameGateway(a, b dns.Gateway) bool {
+	return a.NamespacedName == b.NamespacedName && a.Created.Equal(b.Created) && a.Class == b.Class && a.State == b.State &&
+		a.Tunnel == b.Tunnel && a.Connected == b.Connected
+}
+
+func sameHostname(a, b dns.Hostname) bool {
+	return a.Namespace == b.Namespace && a.Created.Equal(b.Created) && a.Served == b.Served && a.Permitted == b.Permitted
+}
+
+// inZone reports whether the hostname is the zone's name or below it.
+func inZone(hostname, zone string) bool {
+	return hostname == zone || strings.HasSuffix(hostname, "."+zone)
+}
+
+// suspend records that nothing changes for the hostnames of a Gateway: it is unknown
+// whether it exists, or what becomes of its Tunnel, whose ID and account can be empty.
+func (b *dnsBook) suspend(name types.NamespacedName, id provider.TunnelID, account string) {
+	b.mu.Lock()
+	known := b.entries[name]
+	if known == nil && id == "" {
+		complete := b.decided(name)
+		b.mu.Unlock()
+		if complete {
+			b.enqueueAll(b.zones.listed(""))
+		}
+		return
+	}
+	u := dnsUpdate{gateway: dns.Gateway{NamespacedName: name, Tunnel: id}, account: account}
+	if known != nil {
+		u = dnsUpdate{gateway: known.gateway, account: cmp.Or(account, known.account), settings: known.settings, external: known.external}
+		u.gateway.Tunnel = cmp.Or(id, known.gateway.Tunnel)
+	}
+	b.mu.Unlock()
+	u.gateway.State = dns.Unknown
+	b.update(u)
+}
+
+// forget forgets a Gateway without a Tunnel.
+func (b *dnsBook) forget(name types.NamespacedName) {
+	b.mu.Lock()
+	entry := b.entries[name]
+	delete(b.entries, name)
+	complete := b.decided(name)
+	b.mu.Unlock()
+	switch {
+	case complete:
+		b.enqueueAll(b.zones.listed(""))
+	case entry != nil:
+		b.enqueueAll(b.zones.listed(entry.account))
+	}
+}
+
+func (b *dnsBook) enqueueAll(keys []zoneKey) {
+	for _, key := range keys {
+		b.enqueue(key)
+	}
+}
+
+// gateways returns the Gateways that matter to the zone, and whether the book is
+// complete: those of the classes, and those with a Tunnel in the account.
+func (b *dnsBook) gateways(key zoneKey, classes []dns.Class) (list []dns.Gateway, complete bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, entry := range b.entries {
+		g := entry.gateway
+		lists := g.Class != "" && slices.ContainsFunc(classes, func(c dns.Class) bool { return c.Name == g.Class })
+		if !lists && entry.account != key.account {
+			continue
+		}
+		if entry.account != key.account {
+			g.State = dns.Frozen // its Tunnel is in another account than its class asks for
+		}
+		list = append(list, g)
+	}
+	slices.SortFunc(list, func(a, b dns.Gateway) int { return strings.Compare(a.String(), b.String()) })
+	return list, b.undecided != nil && len(b.undecided) == 0
+}
+
+// findings returns what the zones contain for the Gateway, and whether all of them were
+// read.
+func (b *dnsBook) findings(name types.NamespacedName) (dns.Findings, bool) {
+	b.mu.Lock()
+	entry := b.entries[name]
+	if entry == nil {
+		b.mu.Unlock()
+		return nil, false
+	}
+	g, account, set := entry.gateway, entry.account, entry.settings
+	b.mu.Unlock()
+	return dns.Assemble(g, set, b.zones.reports(account))
+}
+
+// unreleased reports whether a zone that is managed may have a record that leads to the
+// Gateway's Tunnel, which retires or can retire.
+func (b *dnsBook) unreleased(name types.NamespacedName, account string) bool {
+	managed := b.zones.managed(account)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entry := b.entries[name]
+	return slices.ContainsFunc(managed, func(key zoneKey) bool { return entry == nil || !entry.released[key] })
+}
+
+// reported records a zone's report. It requeues the Gateways whose findings or state it
+// changes.
+func (b *dnsBook) reported(key zoneKey, before, after dns.Report) {
+	var changed []types.NamespacedName
+	b.mu.Lock()
+	for name, entry := range b.entries {
+		differs := (before.Gateways == nil) != (after.Gateways == nil) && entry.account == key.account ||
+			!maps.Equal(before.Gateways[name], after.Gateways[name])
+		if released := entry.gateway.State == dns.Retiring && after.Released[name]; released != entry.released[key] {
+			if entry.released == nil {
+				entry.released = map[zoneKey]bool{}
+			}
+			entry.released[key], differs = released, true
+		}
+		if differs {
+			changed = append(changed, name)
+		}
+	}
+	b.mu.Unlock()
+	b.requeueAll(changed)
+}
+
+// requeueAll requeues Gateways.
+func (b *dnsBook) requeueAll(names []types.NamespacedName) {
+	for _, name := range names {
+		b.requeue(state.GatewayKey(name.Namespace, name.Name))
+	}
+}

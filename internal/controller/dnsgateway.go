@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// recordDNS records in the book what the decision says about the Gateway's hostnames.
+func (r *run) recordDNS(o tunnel.Outcome) {
+	object, set := r.tunnel.object, r.decision.Settings()
+	g := r.decision.DNS(object, o)
+	g.Created, g.Class = r.gateway.CreationTimestamp.Time, string(r.gateway.Spec.GatewayClassName)
+	u := dnsUpdate{
+		account: r.process.options.Account.ForSettings(set).Account, settings: r.decision.Plane(object).Result.DNS,
+		inEffect: o.State == tunnel.OutcomeInEffect, external: set != nil && !set.RunsConnectors(),
+	}
+	if object != nil {
+		u.account, g.Connected = object.Spec.AccountID, object.Status.Connectors.Ready > 0
+		if r.process.isForeign(object) || object.Status.Deleting || r.departure != tunnel.Undecided {
+			g.State = dns.Frozen // another process or another Gateway owns the tunnel, or it is about to be deleted
+		}
+	}
+	u.gateway = g
+	r.process.dns.update(u)
+}
+
+// isForeign reports whether the Tunnel was created in another cluster, or is served by a
+// newer version of the controller.
+func (p *process) isForeign(t *v1alpha1.Tunnel) bool {
+	return t.Spec.ClusterUID != p.options.Tunnel.ClusterUID || t.Spec.ControllerName != p.options.Tunnel.ControllerName || tunnel.IsNewer(t)
+}
+
+// recordDeparture records in the book what becomes of the records of a Gateway that is
+// gone. While that is not decided, nothing changes for them.
+func (r *run) recordDeparture() {
+	object := r.tunnel.object
+	if object == nil {
+		return // the Tunnel was deleted; the next reconcile forgets the Gateway
+	}
+	name := r.key.NamespacedName
+	g := dns.Gateway{NamespacedName: name, Tunnel: provider.TunnelID(object.Status.TunnelID), State: dns.Departed}
+	switch r.departure {
+	case tunnel.Undecided:
+		r.process.dns.suspend(name, g.Tunnel, object.Spec.AccountID)
+		return
+	case tunnel.ReleasesRecords:
+		g.State = dns.Retiring
+	case tunnel.KeepsTunnel:
+	}
+	r.process.dns.update(dnsUpdate{gateway: g, account: object.Spec.AccountID, inEffect: true})
+}
+
+// dnsFacts returns what the zones' records mean for the Tunnel.
+func (r *run) dnsFacts(object *v1alpha1.Tunnel) tunnel.DNS {
+	if r.process.isForeign(object) {
+		return tunnel.DNS{Status: object.Status.DNS} // this process writes nothing
+	}
+	return tunnel.DNS{
+		// A Gateway that exists with another identity keeps its records for its next tunnel.
+		Unreleased: r.decision == nil && object.Status.TunnelID != "" && r.process.dns.unreleased(r.key.NamespacedName, object.Spec.AccountID),
+		Status:     r.dnsStatus(object),
+	}
+}
+
+// dnsStatus returns what the Tunnel's status reports. The numbers remain while a zone has
+// not been read.
+func (r *run) dnsStatus(object *v1alpha1.Tunnel) *v1alpha1.TunnelDNSStatus {
+	status := v1alpha1.TunnelDNSStatus{Adoptions: r.process.dns.adoptionResults(object, r.process.clock.now())}
+	if mode := r.dnsMode(); mode == v1alpha1.DNSObserve || mode == v1alpha1.DNSManage {
+		findings, known := r.process.dns.findings(r.key.NamespacedName)
+		status.Hostnames = countVerdicts(findings)
+		if !known && object.Status.DNS != nil {
+			status.Hostnames = object.Status.DNS.Hostnames
+		}
+	}
+	if len(status.Adoptions) == 0 && len(status.Hostnames) == 0 {
+		return nil
+	}
+	return &status
+}
+
+// dnsMode returns the mode of the Gateway's class; empty without a decision, and if the
+// settings of the class are not valid.
+func (r *run) dnsMode() v1alpha1.DNSMode {
+	if r.decision == nil {
+		return ""
+	}
+	return r.decision.Plane(r.tunnel.object).Result.DNS.Mode
+}
+
+func countVerdicts(findings dns.Findings) map[string]int32 {
+	if len(findings) == 0 {
+		return nil
+	}
+	counts := map[string]int32{}
+	for _, f := range findings {
+		counts[string(f.Verdict)]++
+	}
+	return counts
+}
+
+// dnsEvidence returns what the statuses report about the Gateway's hostnames in DNS. If
+// the settings of its class are not valid, the conditions remain.
+func (r *run) dnsEvidence() *gateway.DNS {
+	switch r.dnsMode() {
+	case v1alpha1.DNSOff:
+		return nil
+	case v1alpha1.DNSObserve, v1alpha1.DNSManage:
+		findings, known := r.process.dns.findings(r.key.NamespacedName)
+		return &gateway.DNS{Known: known, Findings: findings}
+	default:
+		return &gateway.DNS{}
+	}
+}

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
+)
+
+const (
+	// signingKeyField is the field of the Secret that contains the key.
+	signingKeyField = "key"
+	// signingKeySize is the size of a generated key, and the minimum, in bytes. (Source:
+	// RFC 2104, section 3: a key should not be shorter than the output of the hash.)
+	signingKeySize = 32
+)
+
+// signingKey is the Secret with the key that signs the comments of DNS records. The
+// controller creates it, and never changes it: a lost key is the administrator's to
+// restore, because the records that it signed cannot be verified with another one.
+type signingKey struct {
+	client   client.Client
+	metadata client.Reader // the cache
+	live     client.Reader
+	name     types.NamespacedName
+
+	mu              sync.Mutex
+	resourceVersion string
+	key             []byte
+}
+
+// read returns the key. If the Secret does not exist, read creates it on request; otherwise
+// it returns no key. It returns no key and a problem if the Secret contains no valid key,
+// and an error if it could not be read or created.
+func (k *signingKey) read(ctx context.Context, create bool) (key []byte, problem string, err error) {
+	k.mu.Lock()
+	version, last := k.resourceVersion, k.key
+	k.mu.Unlock()
+	cached := secrets.Metadata(k.name)
+	if err := k.metadata.Get(ctx, k.name, cached); err == nil && version != "" && cached.ResourceVersion == version {
+		return last, "", nil
+	}
+	secret := &corev1.Secret{}
+	err = k.live.Get(ctx, k.name, secret)
+	if isNotFound(err, k.name.Name) {
+		if !create {
+			return nil, "", nil
+		}
+		secret, err = k.create(ctx)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read Secret %s with the key for DNS records: %w", k.name, err)
+	}
+	if n := len(secret.Data[signingKeyField]); n < signingKeySize {
+		return nil, fmt.Sprintf("Secret %s has no valid key that signs DNS records: its field %q has %d bytes, and at least %d are required. Restore the key, or delete the Secret; with a new key, the controller no longer recognizes its records.",
+			k.name, signingKeyField, n, signingKeySize), nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.resourceVersion, k.key = secret.ResourceVersion, secret.Data[signingKeyField]
+	return k.key, "", nil
+}
+
+// create creates the Secret with a new key, or returns the one that another process has
+// created meanwhile.
+func (k *signingKey) create(ctx context.Context) (*corev1.Secret, error) {
+	key := make([]byte, signingKeySize)
+	_, _ = rand.Read(key) // never returns an error
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.name.Namespace, Name: k.name.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "tunnel-gateway"}},
+		Data:       map[string][]byte{signingKeyField: key},
+	}
+	err := k.client.Create(ctx, secret, fieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		secret = &corev1.Secret{}
+		return secret, k.live.Get(ctx, k.name, secret)
+	}
+	if err != nil {
+		return nil, err
+	}
+	log.FromContext(ctx).Info("created the key that signs DNS records", "secret", k.name.String())
+	return secret, nil
+}
