@@ -221,7 +221,11 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 			return recorded.Meter(p, id), nil
 		},
 		OpenDNS: func(id, token, dnsToken string) (provider.DNS, error) {
-			return accounts.OpenDNS(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL}, dnsToken)
+			d, err := accounts.OpenDNS(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL}, dnsToken)
+			if err != nil {
+				return nil, err
+			}
+			return recorded.MeterDNS(d, id), nil
 		},
 		SigningKeySecret:  c.Gateway.SigningKeySecret,
 		Workers:           c.Gateway.Workers,

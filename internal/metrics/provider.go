@@ -24,6 +24,11 @@ const (
 	ResultConnected      Result = "connected"
 	ResultRoutes         Result = "routes"
 	ResultLocallyManaged Result = "locally_managed"
+	ResultForbidden      Result = "forbidden"
+	ResultRecordExists   Result = "record_exists"
+	ResultRecordMissing  Result = "record_missing"
+	ResultQuotaExceeded  Result = "quota_exceeded"
+	ResultInvalidRecord  Result = "invalid_record"
 	ResultCanceled       Result = "canceled"
 	ResultError          Result = "error"
 )
@@ -36,12 +41,17 @@ const (
 
 // Meter returns a provider that forwards every call to p and records it for the account.
 func (m *Metrics) Meter(p provider.Provider, accountID string) provider.Provider {
+	m.createAccountCounters(accountID)
+	return &meteredProvider{provider: p, metrics: m, account: accountID}
+}
+
+// createAccountCounters creates the account's counters with the value zero.
+func (m *Metrics) createAccountCounters(accountID string) {
 	for _, c := range m.vectors {
 		if c.hasFirstLabel(labelAccount) {
 			c.createAll(accountID)
 		}
 	}
-	return &meteredProvider{provider: p, metrics: m, account: accountID}
 }
 
 // meteredProvider is a provider whose calls are recorded.
@@ -138,22 +148,27 @@ func (p *meteredProvider) DeleteTunnel(ctx context.Context, id provider.TunnelID
 	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.provider.DeleteTunnel(ctx, id) })
 }
 
-// call executes and records a call. It observes no duration for a rate-limited or
-// deferred call, because such a call is not executed.
+// call executes and records a call.
 func (p *meteredProvider) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
-	m, priority := p.metrics, priorityName(provider.PriorityOf(ctx))
+	return p.metrics.call(ctx, p.account, operation, method)
+}
+
+// call executes and records a call for the account. It observes no duration for a
+// rate-limited or deferred call, because such a call is not executed.
+func (m *Metrics) call(ctx context.Context, account string, operation Operation, method func(context.Context) error) error {
+	priority := priorityName(provider.PriorityOf(ctx))
 	ctx = provider.WithWaitReporter(ctx, func(wait time.Duration) {
-		m.budgetWait.WithLabelValues(p.account, priority, waitCall).Observe(wait.Seconds())
+		m.budgetWait.WithLabelValues(account, priority, waitCall).Observe(wait.Seconds())
 	})
 	start := time.Now()
 	err := method(ctx)
 	duration := time.Since(start)
-	m.calls.WithLabelValues(p.account, string(operation), string(ResultOf(err))).Inc()
+	m.calls.WithLabelValues(account, string(operation), string(ResultOf(err))).Inc()
 	limit, limited := errors.AsType[*provider.RateLimitedError](err)
 	if !limited {
-		m.callDuration.WithLabelValues(p.account, string(operation)).Observe(duration.Seconds())
+		m.callDuration.WithLabelValues(account, string(operation)).Observe(duration.Seconds())
 	} else if limit.Budget {
-		m.budgetWait.WithLabelValues(p.account, priority, waitQueue).Observe(limit.RetryAfter.Seconds())
+		m.budgetWait.WithLabelValues(account, priority, waitQueue).Observe(limit.RetryAfter.Seconds())
 	}
 	return err
 }
@@ -200,6 +215,11 @@ var errorResults = []struct {
 	{provider.ErrConnected, ResultConnected},
 	{provider.ErrRoutes, ResultRoutes},
 	{provider.ErrLocallyManaged, ResultLocallyManaged},
+	{provider.ErrForbidden, ResultForbidden},
+	{provider.ErrRecordExists, ResultRecordExists},
+	{provider.ErrRecordNotFound, ResultRecordMissing},
+	{provider.ErrQuotaExceeded, ResultQuotaExceeded},
+	{provider.ErrInvalidRecord, ResultInvalidRecord},
 	{context.Canceled, ResultCanceled},
 	{context.DeadlineExceeded, ResultCanceled},
 }

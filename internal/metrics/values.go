@@ -23,6 +23,11 @@ const (
 	ListConnections    Operation = "list_connections"
 	Disconnect         Operation = "disconnect"
 	DeleteTunnel       Operation = "delete_tunnel"
+	FindZone           Operation = "find_zone"
+	ListRecords        Operation = "list_records"
+	ChangeRecords      Operation = "change_records"
+	ReadQuota          Operation = "read_quota"
+	ListCertificates   Operation = "list_certificates"
 )
 
 // ListenerState summarizes a listener's conditions.
@@ -114,6 +119,11 @@ var (
 		{string(ListConnections), "list a tunnel's connectors"},
 		{string(Disconnect), "remove one connector's connections"},
 		{string(DeleteTunnel), "delete a tunnel"},
+		{string(FindZone), "find a DNS zone by its name"},
+		{string(ListRecords), "list the records in a zone"},
+		{string(ChangeRecords), "apply a batch of changes to the records in a zone"},
+		{string(ReadQuota), "read the number of records in a zone, and its quota"},
+		{string(ListCertificates), "list the edge certificates of a zone"},
 	}}
 	labelResult = Label{Name: "result", Help: "how the call ended", Values: []Value{
 		{string(ResultSuccess), "the call succeeded"},
@@ -127,6 +137,11 @@ var (
 		{string(ResultConnected), "the tunnel cannot be deleted because it has connections"},
 		{string(ResultRoutes), "the tunnel cannot be deleted because it has private network routes"},
 		{string(ResultLocallyManaged), "the tunnel is locally managed"},
+		{string(ResultForbidden), "the API token lacks a permission for the zone; it can lack SSL and Certificates Read"},
+		{string(ResultRecordExists), "a record with the name exists"},
+		{string(ResultRecordMissing), "a record to change or delete does not exist"},
+		{string(ResultQuotaExceeded), "the zone would have too many records"},
+		{string(ResultInvalidRecord), "the Cloudflare API rejected a record"},
 		{string(ResultCanceled), "the controller canceled the call, or its time limit expired"},
 		{string(ResultError), "any other error"},
 	}}
