@@ -112,15 +112,16 @@ func (c *conditionList) setDNSReady(hostnames []DNSHostname, findings dns.Findin
 	c.set(conditions.TypeDNSReady, false, problems[0].reason, describeHostnameProblems(problems, message.MaxSize))
 }
 
-// setEdgeCertificateReady adds the condition for hostnames in a zone. While none of them
-// was decided about, it keeps the current condition.
+// setEdgeCertificateReady adds the condition for hostnames in a zone. While it is not known
+// about any of them, it keeps the current condition.
 func (c *conditionList) setEdgeCertificateReady(hostnames []DNSHostname, findings dns.Findings, current []metav1.Condition) {
 	byState := map[dns.Certificate][]hostnameProblem{}
 	undecided := false
 	for _, h := range hostnames {
 		f, found := findings[h.Name]
-		undecided = undecided || !found
-		if found && f.Verdict != dns.VerdictNoZone {
+		unread := !found || f.Verdict == dns.VerdictUnread
+		undecided = undecided || unread
+		if !unread && f.Verdict != dns.VerdictNoZone {
 			text := cmp.Or(f.CertificateMessage, certificateMessages[f.Certificate])
 			byState[f.Certificate] = append(byState[f.Certificate], hostnameProblem{hostname: h.Name, message: text})
 		}

@@ -162,6 +162,9 @@ func TestConditionsRemainWhileTheZonesAreNotKnown(t *testing.T) {
 		"no finding yet": {func(*gateway.Snapshot) {}, &gateway.DNS{Known: true}, []string{
 			"DNSReady False Pending: a.example.com: the controller has not compared the hostname with the zone yet. Wait a few seconds.", kept[1],
 		}},
+		"a zone that cannot be read": {func(*gateway.Snapshot) {}, &gateway.DNS{Known: true, Findings: dns.Findings{
+			"a.example.com": {Verdict: dns.VerdictUnread, Reason: conditions.ReasonForbidden, Message: "the token has expired."},
+		}}, []string{"DNSReady False Forbidden: a.example.com: the token has expired.", kept[1]}},
 		"off": {func(s *gateway.Snapshot) { s.ClassConfiguration.Spec.DNS = nil }, nil, nil},
 	} {
 		s := observedSnapshot("a.example.com")

@@ -114,6 +114,7 @@ func zoneGauge(name, unit, help string, labels ...Label) Metric {
 var (
 	labelZone    = Label{Name: "zone", Help: "the zone name"}
 	labelVerdict = Label{Name: "verdict", Help: "what the zone contains for the name", Values: []Value{
+		{string(dns.VerdictUnread), "a hostname in a zone whose records cannot be read"},
 		{string(dns.VerdictNoZone), "a hostname in a zone that does not exist, is not active, belongs to another account, or delegates the name"},
 		{string(dns.VerdictManaged), "a record of this controller leads to the hostname's Gateway"},
 		{string(dns.VerdictStale), "a record of this controller leads to another or a former tunnel"},
