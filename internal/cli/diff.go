@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,13 +24,17 @@ import (
 type diffOptions struct {
 	enabled    bool
 	cloudflare config.Cloudflare
+	// signingKey names the Secret with the key that signs DNS records.
+	signingKey string
 	group      config.Group
+	accounts   cloudflare.Client
 }
 
 func (o *diffOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.enabled, "diff", false, "compare with the configurations that the tunnels have at Cloudflare; exit with status 3 if a push would change a tunnel, or the manifests change Envoy routes")
+	f.BoolVar(&o.enabled, "diff", false, "compare with the configurations that the tunnels have at Cloudflare; exit with status 3 if a push would change a tunnel, the controller would change DNS records, or the manifests change Envoy routes")
 	o.group = o.cloudflare.Flags("Read")
 	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of the Secret with the API token under the key token, in the cluster or the manifests; alternative to --cloudflare-api-token"
+	o.group.Flags.StringVar(&o.signingKey, "signing-key-secret", config.DefaultSigningKeySecret, "`name` of the Secret in --controller-namespace with the key that signs the controller's DNS records")
 	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
 	f.AddFlagSet(o.group.Flags)
 }
@@ -54,8 +59,12 @@ func (o *diffOptions) account() credentials.Default {
 // compare compares the plan with the tunnels at Cloudflare. It reads the Secrets
 // with API tokens from objects.
 func (o *diffOptions) compare(ctx context.Context, result *plan.Plan, objects client.Reader, line *progress.Line) error {
-	defer line.Step("reading the tunnels at Cloudflare")()
-	return result.Compare(ctx, o.openAccounts(objects))
+	done := line.Step("reading the tunnels at Cloudflare")
+	err := result.Compare(ctx, o.openAccounts(objects))
+	done()
+	defer line.Step("reading the DNS zones at Cloudflare")()
+	result.CompareZones(ctx, o.openZones(objects), objects, o.signingKey)
+	return errors.Join(err, ctx.Err())
 }
 
 // openAccounts returns a function that opens an account at most once, even if
@@ -66,11 +75,10 @@ func (o *diffOptions) openAccounts(objects client.Reader) plan.OpenAccount {
 		err      error
 	}
 	results := map[credentials.Source]result{}
-	var accounts cloudflare.Client
 	return func(ctx context.Context, source credentials.Source) (provider.Provider, error) {
 		r, ok := results[source]
 		if !ok {
-			r.provider, r.err = o.open(ctx, &accounts, source, objects)
+			r.provider, r.err = o.open(ctx, source, objects)
 			results[source] = r
 		}
 		return r.provider, r.err
@@ -78,22 +86,49 @@ func (o *diffOptions) openAccounts(objects client.Reader) plan.OpenAccount {
 }
 
 // open returns the provider for an account.
-func (o *diffOptions) open(ctx context.Context, accounts *cloudflare.Client, source credentials.Source, objects client.Reader) (provider.Provider, error) {
-	if err := checkCredentials(source); err != nil {
+func (o *diffOptions) open(ctx context.Context, source credentials.Source, objects client.Reader) (provider.Provider, error) {
+	token, err := readAPIToken(ctx, source, objects)
+	if err != nil {
 		return nil, err
 	}
-	token := source.Token
-	if source.Secret.Name != "" {
-		var err error
-		if token, _, err = secrets.ReadToken(ctx, objects, source); err != nil {
-			return nil, err
-		}
-	}
-	p, err := accounts.Open(cloudflare.Options{AccountID: source.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
+	p, err := o.accounts.Open(cloudflare.Options{AccountID: source.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
 	if err != nil {
 		return nil, &credentials.TokenError{Secret: source.Secret, Reason: err.Error()}
 	}
 	return p, nil
+}
+
+// openZones returns a function that opens the zones of an account. If the Secret with the
+// API token for DNS cannot be read, the account's token is used: users of plan often have a
+// token of their own, and no permission to get the controller's.
+func (o *diffOptions) openZones(objects client.Reader) plan.OpenZones {
+	return func(ctx context.Context, account credentials.Source, separate *credentials.Source) (provider.DNS, error) {
+		dnsToken := ""
+		if separate != nil {
+			dnsToken, _, _ = secrets.ReadToken(ctx, objects, *separate)
+		}
+		token, err := readAPIToken(ctx, account, objects)
+		if err != nil && dnsToken == "" {
+			return nil, err
+		}
+		d, err := o.accounts.OpenDNS(cloudflare.Options{AccountID: account.Account, APIToken: cmp.Or(token, dnsToken), BaseURL: o.cloudflare.BaseURL}, dnsToken)
+		if err != nil {
+			return nil, &credentials.TokenError{Secret: account.Secret, Reason: err.Error()}
+		}
+		return d, nil
+	}
+}
+
+// readAPIToken returns the API token from the flags or from the Secret.
+func readAPIToken(ctx context.Context, source credentials.Source, objects client.Reader) (string, error) {
+	if err := checkCredentials(source); err != nil {
+		return "", err
+	}
+	if source.Secret.Name == "" {
+		return source.Token, nil
+	}
+	token, _, err := secrets.ReadToken(ctx, objects, source)
+	return token, err
 }
 
 // checkCredentials returns an error that names the missing flags if the account or

@@ -71,7 +71,9 @@ formats require a Gateway with the data plane Envoy.
 
 With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission
-Cloudflare Tunnel: Read is sufficient. If a flag's description ends with a name in
+Cloudflare Tunnel: Read is sufficient. If the GatewayClass sets dns.mode, plan also
+compares the hostnames with the DNS zones, which requires Zone: Read and DNS: Read, and
+a cluster. If a flag's description ends with a name in
 brackets, the environment variable with this name also sets the flag.
 
 Exit status:
@@ -81,8 +83,10 @@ Exit status:
      warning, a Gateway's data plane cannot change as the settings require,
      another listener claims a route's hostname, a parent of a route or
      ListenerSet does not exist, an object or a manifest has a mistake, or no route
-     answers the --why request
-  3  --diff: a push would change a tunnel, or the manifests change Envoy routes
+     answers the --why request; with --diff also: a hostname has a conflicting DNS
+     record, no zone or no edge certificate
+  3  --diff: a push would change a tunnel, the controller would change DNS records,
+     or the manifests change Envoy routes
   130  Ctrl-C ended the command`
 
 // planCommand returns the command plan. program is the program name in the examples.
@@ -368,6 +372,7 @@ func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
 		result.WriteProblems(w)
 	}
 	result.WriteEnvoyWarnings(w, plan.Style{Wide: o.wide})
+	result.WriteDNSWarnings(w)
 	if o.why == "" {
 		return false
 	}

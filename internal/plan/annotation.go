@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,6 +30,7 @@ var annotations = []annotation{
 	{v1alpha1.PausedAnnotation, gateway.KindGateway, trueOrFalse},
 	{v1alpha1.RotateTokenAnnotation, "Tunnel", notEmpty},
 	{v1alpha1.ReconcileAnnotation, "Tunnel", notEmpty},
+	{v1alpha1.AdoptRecordsAnnotation, "Tunnel", validAdoptions},
 	{hostnames.Annotation, "Namespace", validHostnames},
 	{v1alpha1.BundleVersionAnnotation, "CustomResourceDefinition", notEmpty},
 	{connector.TokenVersionAnnotation, "Pod", notEmpty},
@@ -50,6 +52,15 @@ func trueOrFalse(value string) string {
 		return suggest.DidYouMean(fmt.Sprintf(noEffect, value), closest)
 	}
 	return fmt.Sprintf(noEffect+"; the value must be true or false", value)
+}
+
+// validAdoptions accepts what the command dns adopt writes.
+func validAdoptions(value string) string {
+	var entries []v1alpha1.RecordAdoption
+	if err := json.Unmarshal([]byte(value), &entries); err != nil {
+		return fmt.Sprintf(noEffect+"; the command dns adopt writes the value", value)
+	}
+	return ""
 }
 
 func notEmpty(value string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
@@ -60,9 +61,13 @@ func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 }
 
 // HasChanges reports whether a push would change a tunnel, according to
-// [Plan.Compare], or the manifests change a routing table, according to
-// [Plan.CompareTables].
+// [Plan.Compare], the manifests change a routing table, according to
+// [Plan.CompareTables], or the controller would change DNS records, according to
+// [Plan.CompareZones].
 func (p *Plan) HasChanges() bool {
+	if slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.changesRecords() }) {
+		return true
+	}
 	for _, g := range p.Gateways {
 		if g.Diff != nil && g.Diff.Different {
 			return true

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// WriteDiff prints what [Plan.Compare] found as text, optionally with colors.
+// WriteDiff prints what [Plan.Compare] and [Plan.CompareZones] found as text, optionally with colors.
 func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
 		_, err := fmt.Fprintln(w, terminal.Escape(p.noGatewayMessage(Style{})))
@@ -22,6 +22,7 @@ func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 		p.Gateways[i].writeDiff(out, color)
 	}
 	writeTerminating(out, p.terminating)
+	p.writeZones(out, color)
 	return out.Flush()
 }
 

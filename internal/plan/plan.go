@@ -36,12 +36,19 @@ type Plan struct {
 	Statuses []Status  `json:"statuses"`
 	// Mistakes are the probable mistakes in objects that no status reports.
 	Mistakes []Mistake `json:"mistakes"`
+	// Zones are what [Plan.CompareZones] found; nil if no zone was compared.
+	Zones []Zone `json:"zones,omitempty"`
 
 	// unserved explains, for each existing Gateway that the controller does not serve,
 	// why.
 	unserved map[types.NamespacedName]string
 	// terminating are this controller's Gateways that are being deleted.
 	terminating []types.NamespacedName
+	// records are all Gateways as far as DNS is concerned, also those that are gone or not
+	// selected; nil if no GatewayClass uses DNS. selected reports whether [Plan.Select]
+	// has removed Gateways.
+	records  []recordGateway
+	selected bool
 	// detached are the routes with a missing parent.
 	detached   []DetachedRoute
 	tunnels    *tunnels
@@ -90,7 +97,11 @@ type Gateway struct {
 	Tenants []Tenant `json:"tenants"`
 	// Diff is what [Plan.Compare] found; nil if the Gateway was not compared.
 	Diff *Diff `json:"diff,omitempty"`
+	// Records are what [Plan.CompareZones] found for the hostnames; nil if no zone was
+	// compared.
+	Records []Record `json:"records,omitempty"`
 
+	created         time.Time
 	decision        *decision.Decision
 	result          *gateway.Result // for the data plane in effect
 	class           *gatewayv1.GatewayClass
@@ -206,6 +217,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		}
 	}
 	plan.Statuses = statuses.sorted()
+	plan.records = plan.newRecordGateways()
 	return plan, nil
 }
 
@@ -278,6 +290,7 @@ func newGateway(loaded *state.Loaded, t *tunnels, o gateway.Options) Gateway {
 		Warnings:             newWarnings(result.Warnings),
 		Limits:               newLimits(result.Usage),
 		Tenants:              newTenants(result.Usage),
+		created:              loaded.Gateway.CreationTimestamp.Time,
 		decision:             d,
 		result:               result,
 		class:                loaded.Snapshot.Class,
@@ -364,8 +377,9 @@ func newListener(l *gateway.Listener, list []metav1.Condition) Listener {
 
 // Healthy reports whether every condition that the controller sets has its expected
 // status, no Gateway has a warning or a data plane change that cannot begin, no route
-// names a hostname that another listener claims, and no object has a mistake. It does
-// not consider rules that no request reaches. It returns false if the plan has no
+// names a hostname that another listener claims, no object has a mistake, and, after
+// [Plan.CompareZones], no hostname has a conflicting record, no zone or no edge
+// certificate. It does not consider rules that no request reaches. It returns false if the plan has no
 // Gateway, because this results in no conditions.
 func (p *Plan) Healthy() bool {
 	if len(p.Gateways) == 0 || len(p.Mistakes) > 0 {
@@ -374,6 +388,9 @@ func (p *Plan) Healthy() bool {
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
 		if len(g.Warnings) > 0 || len(g.result.ClaimedHostnames) > 0 || g.DataPlaneChange != nil && g.DataPlaneChange.Reason != "" {
+			return false
+		}
+		if slices.ContainsFunc(g.Records, func(r Record) bool { return !r.isHealthy() }) {
 			return false
 		}
 	}

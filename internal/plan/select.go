@@ -21,7 +21,7 @@ func (p *Plan) Select(name types.NamespacedName) error {
 	if i < 0 {
 		return p.notPlannedError(name)
 	}
-	p.Gateways, p.terminating = p.Gateways[i:i+1], nil
+	p.Gateways, p.terminating, p.selected = p.Gateways[i:i+1], nil, true
 	p.Mistakes = p.mistakesOf(&p.Gateways[0])
 	p.Statuses = slices.DeleteFunc(p.Statuses, func(s Status) bool {
 		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// signingKeyField is the field of the Secret with the key that signs records.
+const signingKeyField = "key"
+
+// recordOptions returns the options with which the controller recognizes its records, or
+// why they are not known. Without the right key, a record of the controller would look like
+// a conflict.
+func (p *Plan) recordOptions(ctx context.Context, objects client.Reader, secretName string) (o dns.Options, problem string) {
+	o = dns.Options{ClusterID: p.tunnels.options.ClusterID, ClusterUID: p.tunnels.options.ClusterUID}
+	if o.ClusterUID == "" {
+		return o, "DNS was not read, because only a cluster tells which records belong to the controller. Add --context to compare with a cluster's records."
+	}
+	var secret corev1.Secret
+	name := types.NamespacedName{Namespace: p.tunnels.namespace, Name: secretName}
+	switch err := objects.Get(ctx, name, &secret); {
+	case apierrors.IsNotFound(err): // the controller creates a key, so that no record has a valid mark
+		o.Key = []byte(rand.Text())
+	case apierrors.IsForbidden(err):
+		return o, fmt.Sprintf("no permission to get Secret %s, with which the controller recognizes its records", name)
+	case err != nil:
+		return o, fmt.Sprintf("read Secret %s: %v", name, err)
+	case len(secret.Data[signingKeyField]) == 0:
+		return o, fmt.Sprintf("Secret %s has no key %q, with which the controller recognizes its records", name, signingKeyField)
+	default:
+		o.Key = secret.Data[signingKeyField]
+	}
+	return o, ""
+}
+
+// readZone executes the steps that read the zone, and returns the facts with the Memory
+// after them. It ends before the first step that would wait or change anything.
+func readZone(ctx context.Context, api provider.DNS, f dns.Facts) (dns.Facts, error) {
+	for range maxSteps {
+		f.Memory = dns.Observe(f)
+		step := dns.Decide(f)
+		if step.Ends() || step.Action == dns.Apply || step.Action == dns.ConcludeAdoptions {
+			return f, nil
+		}
+		r := readStep(ctx, api, f.Zone, step)
+		f.Memory = dns.Conclude(f.Memory, step, r)
+		if r.Err != nil && (step.Action == dns.ReadZone || step.Action == dns.ReadRecords) {
+			return f, r.Err
+		}
+	}
+	return f, fmt.Errorf("reading the zone did not end within %d steps", maxSteps)
+}
+
+// readStep executes a step that reads.
+func readStep(ctx context.Context, api provider.DNS, zone string, step dns.Step) dns.Result {
+	r := dns.Result{Sent: uptime, Uptime: uptime}
+	switch step.Action {
+	case dns.ReadZone:
+		r.Zones, r.Err = api.Zones(ctx, zone, step.ID)
+	case dns.ReadUsage:
+		r.Usage, r.Err = api.Usage(ctx, step.ID)
+	case dns.ReadCertificates:
+		r.Hosts, r.Err = api.CertificateHosts(ctx, step.ID)
+	case dns.ReadRecords:
+		r.Records, r.Err = api.Records(ctx, step.ID, step.Names...)
+	case dns.None, dns.Wait, dns.Apply, dns.ConcludeAdoptions:
+		r.Err = fmt.Errorf("unexpected step %s", step.Action)
+	}
+	return r
+}
+
+// describeZoneError names the permissions that the API token lacks.
+func describeZoneError(err error) string {
+	if errors.Is(err, provider.ErrForbidden) || errors.Is(err, provider.ErrUnauthorized) {
+		return err.Error() + "; the API token requires the permissions Zone: Read and DNS: Read for the zone"
+	}
+	return err.Error()
+}
