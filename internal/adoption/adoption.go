@@ -91,3 +91,12 @@ func Of(all []*Candidate, action Action) []*Candidate {
 	}
 	return found
 }
+
+// Names returns the names of the first candidates, and how many more there are.
+func Names(all []*Candidate) string {
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.Name
+	}
+	return listNames(names)
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
 
@@ -80,7 +81,7 @@ func (o *adoptOptions) adopt(cmd *cobra.Command, live client.WithWatch, candidat
 		return errors.Join(err, printErr)
 	}
 	if failed := adoption.Failed(candidates); err == nil && failed > 0 {
-		return fmt.Errorf("%d of %d records were not adopted", failed, len(candidates))
+		return fmt.Errorf("the controller has not adopted %d of %d records", failed, len(candidates))
 	}
 	return err
 }
@@ -152,6 +153,10 @@ func (o *adoptOptions) gateways(ctx context.Context, live client.Reader, step fu
 	return all, nil
 }
 
+// reservedReads is how many requests to Cloudflare are reserved together: two zones with one
+// page of records each.
+const reservedReads = 4
+
 // readRecords reads each zone once, and returns what it contains for the hostnames.
 func (o *adoptOptions) readRecords(ctx context.Context, wanted []adoption.Wanted) ([]*adoption.Candidate, error) {
 	type key struct{ account, zone string }
@@ -160,6 +165,8 @@ func (o *adoptOptions) readRecords(ctx context.Context, wanted []adoption.Wanted
 	failed := map[key]bool{}
 	var candidates []*adoption.Candidate
 	var errs []error
+	// The budget neither delays nor rejects the requests after it has granted the reservation.
+	ctx = provider.WithReservation(provider.WithPriority(ctx, provider.PriorityDNS), reservedReads)
 	for _, w := range wanted {
 		k := key{w.Gateway.AccountID, w.Zone.Name}
 		if zones[k] == nil && !failed[k] {

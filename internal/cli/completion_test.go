@@ -71,6 +71,11 @@ func TestCompletionListsFlagValues(t *testing.T) {
 		"contexts of top":               {[]string{"top", "--kubeconfig", config, "--context", ""}, "production\nstaging\n" + noFiles},
 		"Gateways of top":               {[]string{"top", ""}, noFiles},
 		"a second Gateway of top":       {[]string{"top", "a/a", ""}, noFiles},
+		"commands of dns":               {[]string{"dns", ""}, "adopt\tLet the controller manage existing DNS records\n" + noFiles},
+		"names of records":              {[]string{"dns", "adopt", ""}, noFiles},
+		"formats of dns adopt":          {[]string{"dns", "adopt", "-o", ""}, "table\njson\n" + noFiles},
+		"contexts of dns adopt":         {[]string{"dns", "adopt", "--kubeconfig", config, "--context", ""}, "production\nstaging\n" + noFiles},
+		"Gateways of dns adopt":         {[]string{"dns", "adopt", "--gateway", ""}, noFiles},
 		"log levels":                    {[]string{"controller", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n" + noFiles},
 		"log formats":                   {[]string{"controller", "--log-format", ""}, "json\nconsole\n" + noFiles},
 	} {
@@ -91,7 +96,8 @@ func TestCompletionOfGatewaysIgnoresErrors(t *testing.T) {
 	}))
 	defer server.Close()
 	config := write(t, filepath.Join(t.TempDir(), "config"), strings.Replace(twoContexts, "SERVER", server.URL, 1))
-	for _, arguments := range [][]string{{"plan", "--kubeconfig", config, "--gateway", ""}, {"rotate-token", "--kubeconfig", config, ""}, {"top", "--kubeconfig", config, ""}, {"wait", "--kubeconfig", config, ""}} {
+	for _, arguments := range [][]string{{"plan", "--kubeconfig", config, "--gateway", ""}, {"rotate-token", "--kubeconfig", config, ""}, {"top", "--kubeconfig", config, ""}, {"wait", "--kubeconfig", config, ""},
+		{"dns", "adopt", "--kubeconfig", config, ""}, {"dns", "adopt", "--kubeconfig", config, "--gateway", ""}} {
 		requests = 0
 		if got := completions(t, arguments...); got != ":4\n" {
 			t.Errorf("%q: completions = %q, want none", arguments, got)
@@ -138,5 +144,8 @@ func TestCompletionOfFlagsHasNoQuotes(t *testing.T) {
 	withoutCluster(t)
 	if got := completions(t, "plan", "--"); strings.Contains(got, "`") || !strings.Contains(got, "--gateway\tshow only the Gateway namespace/name\n") {
 		t.Errorf("completions =\n%s", got)
+	}
+	if got := completions(t, "dns", "adopt", "--"); strings.Contains(got, "`") || !strings.Contains(got, "--timeout\tmaximum duration to wait") {
+		t.Errorf("completions of a command's command =\n%s", got)
 	}
 }

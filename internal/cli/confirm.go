@@ -24,8 +24,8 @@ var errNotConfirmed = errors.New("not confirmed; the command has requested nothi
 func confirm(cmd *cobra.Command, replaced []*adoption.Candidate) error {
 	file, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return fmt.Errorf("%d records lead elsewhere, and the controller would replace them. Standard input is not a terminal, so the command cannot ask: "+
-			"set --yes to replace them. The command has requested nothing", len(replaced))
+		return fmt.Errorf("the controller would replace records that lead elsewhere (%s), and the command cannot ask: standard input is not a terminal; "+
+			"set --yes to replace them. The command has requested nothing", adoption.Names(replaced))
 	}
 	return ask(cmd.Context(), file, cmd.ErrOrStderr(), replaced)
 }
