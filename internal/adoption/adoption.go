@@ -6,6 +6,8 @@
 package adoption
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -34,15 +36,18 @@ type Wanted struct {
 	// Zone is the zone of the hostname in the settings.
 	Zone    v1alpha1.DNSZone
 	Gateway *Gateway
+	// Served reports whether the Gateway serves a route for the hostname. Otherwise the
+	// controller replaces no record.
+	Served bool
 }
 
 // Action is what the controller does when it adopts a record.
 type Action string
 
 const (
-	// Mark adds the controller's mark to a record that leads to the Gateway.
+	// Mark adds the controller's mark to a record that leads to the Gateway's tunnel directly.
 	Mark Action = "mark"
-	// Replace replaces a record that leads elsewhere.
+	// Replace replaces any other record.
 	Replace Action = "replace"
 )
 
@@ -81,15 +86,14 @@ type Record struct {
 	Installation string `json:"installation,omitempty"`
 }
 
-// Of returns the candidates with the action.
-func Of(all []*Candidate, action Action) []*Candidate {
-	var found []*Candidate
-	for _, c := range all {
-		if c.Action == action {
-			found = append(found, c)
-		}
-	}
-	return found
+// Problems returns the candidates that cannot be adopted.
+func Problems(all []*Candidate) []*Candidate {
+	return slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool { return c.Action != "" })
+}
+
+// LeadingElsewhere returns the candidates whose adoption changes where requests go.
+func LeadingElsewhere(all []*Candidate) []*Candidate {
+	return slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool { return c.Action == "" || c.LeadsHere })
 }
 
 // Names returns the names of the first candidates, and how many more there are.

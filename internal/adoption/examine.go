@@ -50,12 +50,12 @@ func LeadingHere(all []*Candidate, gateways []Gateway) []*Candidate {
 		ids[g.NamespacedName] = g.ClusterID
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool {
-		return c.Action != Mark || valid[c.gateway] && c.isMarked(ids[c.gateway])
+		return c.Action == "" || !c.LeadsHere || valid[c.gateway] && c.isMarked(ids[c.gateway])
 	})
 }
 
-// isMarked reports whether the record leads to the Gateway and has a mark of the
-// installation, which may not be valid.
+// isMarked reports whether the record leads to the Gateway's tunnel directly and has a mark
+// of the installation, which may not be valid.
 func (c *Candidate) isMarked(clusterID string) bool {
 	return c.Action == Mark && c.Record.Installation == clusterID
 }
@@ -63,10 +63,15 @@ func (c *Candidate) isMarked(clusterID string) bool {
 // setRecord sets the only record that determines where the name leads.
 func (c *Candidate) setRecord(z *Zone, w Wanted, r provider.Record) {
 	c.Record = &Record{ID: r.ID, Type: r.Type, Content: r.Content, Proxied: r.Proxied, Comment: r.Comment, Installation: installation(r.Comment)}
-	c.LeadsHere = z.leadsTo(r, w.Gateway.Tunnel.Hostname())
-	c.Action = Replace
-	if c.LeadsHere {
+	here := w.Gateway.Tunnel.Hostname()
+	c.LeadsHere = z.leadsTo(r, here)
+	switch {
+	case r.Type == "CNAME" && target(r) == here:
 		c.Action = Mark
+	case !w.Served:
+		c.Problem = "the record would be replaced, but the Gateway serves no route for the hostname yet"
+	default:
+		c.Action = Replace
 	}
 	if owner := c.Record.Installation; owner != "" && owner != w.Gateway.ClusterID {
 		c.Notes = append(c.Notes, fmt.Sprintf("The comment names installation %s. If it still runs, it creates the record again when this one is removed. Stop it, or remove the hostname there.", owner))

@@ -48,39 +48,58 @@ func TestExamineTellsWhatTheControllerDoes(t *testing.T) {
 		hostname string
 		records  []string
 		want     Action
+		here     bool
 		problem  string
 	}{
-		"made by hand":                        {name, []string{name + " CNAME HERE"}, Mark, ""},
-		"with a comment":                      {name, []string{name + " CNAME HERE made by hand"}, Mark, ""},
-		"through a chain":                     {name, []string{name + " CNAME b.example.com", "b.example.com CNAME HERE"}, Mark, ""},
-		"through a wildcard":                  {name, []string{name + " CNAME b.example.com", "*.example.com CNAME HERE"}, Mark, ""},
-		"through a wildcard that a TXT ends":  {name, []string{name + " CNAME b.example.com", "*.example.com CNAME HERE", "b.example.com TXT x"}, Replace, ""},
-		"a loop":                              {name, loop, Replace, ""},
-		"former load balancer":                {name, []string{name + " A 192.0.2.7"}, Replace, ""},
-		"IPv6":                                {name, []string{name + " AAAA 2001:db8::1"}, Replace, ""},
-		"another tunnel":                      {name, []string{name + " CNAME 00000000-0000-0000-0000-000000000000.cfargotunnel.com"}, Replace, ""},
-		"outside the zone":                    {name, []string{name + " CNAME a.example.net"}, Replace, ""},
-		"beside records of other types":       {name, []string{name + " CNAME HERE", name + " TXT x", name + " MX mail"}, Mark, ""},
-		"apex":                                {"example.com", []string{"example.com A 192.0.2.7", "example.com NS ns.example.net"}, Replace, ""},
-		"wildcard":                            {"*.example.com", []string{"*.example.com CNAME HERE", name + " A 192.0.2.7"}, Mark, ""},
-		"none":                                {name, []string{"b.example.com CNAME HERE"}, "", "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
-		"only a TXT":                          {name, []string{name + " TXT x", "*.example.com CNAME HERE"}, "", "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
-		"a wildcard that leads here":          {name, []string{"*.example.com CNAME HERE"}, "", "there is no record with this name. There is nothing to adopt: the wildcard *.example.com leads it to the Gateway"},
-		"a wildcard that leads elsewhere":     {name, []string{"*.example.com A 192.0.2.7"}, "", "there is no record with this name. The wildcard *.example.com answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name"},
-		"a wildcard above an empty name":      {"x.y.example.com", []string{"*.example.com CNAME HERE", "z.y.example.com A 192.0.2.7"}, "", "there is no record with this name. There is nothing to adopt: the wildcard *.example.com leads it to the Gateway"},
-		"a wildcard that a record above ends": {"x.y.example.com", []string{"*.example.com CNAME HERE", "y.example.com TXT x"}, "", "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
-		"dual stack":                          {name, []string{name + " A 192.0.2.7", name + " AAAA 2001:db8::1"}, "", "2 records have this name (A, AAAA), but a CNAME record must be the only one. Delete all but one of them, and adopt it; or delete all of them, and the controller creates the record"},
-		"round robin":                         {name, []string{name + " A 192.0.2.7", name + " A 192.0.2.8"}, "", "2 records have this name (A), but a CNAME record must be the only one. Delete all but one of them, and adopt it; or delete all of them, and the controller creates the record"},
-		"below a delegation":                  {"x.y.example.com", []string{"y.example.com NS ns.example.net", "x.y.example.com CNAME HERE"}, "", "other nameservers answer for the name: zone example.com delegates y.example.com with NS records"},
-		"at a delegation":                     {name, []string{name + " NS ns.example.net"}, "", "other nameservers answer for the name: zone example.com delegates a.example.com with NS records"},
-		"a name that another one's name ends": {name, []string{"aa.example.com CNAME HERE", name + " CNAME xexample.com"}, Replace, ""},
+		"made by hand":                        {name, []string{name + " CNAME HERE"}, Mark, true, ""},
+		"with a comment":                      {name, []string{name + " CNAME HERE made by hand"}, Mark, true, ""},
+		"through a chain":                     {name, []string{name + " CNAME b.example.com", "b.example.com CNAME HERE"}, Replace, true, ""},
+		"through a wildcard":                  {name, []string{name + " CNAME b.example.com", "*.example.com CNAME HERE"}, Replace, true, ""},
+		"through a wildcard that a TXT ends":  {name, []string{name + " CNAME b.example.com", "*.example.com CNAME HERE", "b.example.com TXT x"}, Replace, false, ""},
+		"a loop":                              {name, loop, Replace, false, ""},
+		"former load balancer":                {name, []string{name + " A 192.0.2.7"}, Replace, false, ""},
+		"IPv6":                                {name, []string{name + " AAAA 2001:db8::1"}, Replace, false, ""},
+		"another tunnel":                      {name, []string{name + " CNAME 00000000-0000-0000-0000-000000000000.cfargotunnel.com"}, Replace, false, ""},
+		"outside the zone":                    {name, []string{name + " CNAME a.example.net"}, Replace, false, ""},
+		"beside records of other types":       {name, []string{name + " CNAME HERE", name + " TXT x", name + " MX mail"}, Mark, true, ""},
+		"apex":                                {"example.com", []string{"example.com A 192.0.2.7", "example.com NS ns.example.net"}, Replace, false, ""},
+		"wildcard":                            {"*.example.com", []string{"*.example.com CNAME HERE", name + " A 192.0.2.7"}, Mark, true, ""},
+		"none":                                {name, []string{"b.example.com CNAME HERE"}, "", false, "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
+		"only a TXT":                          {name, []string{name + " TXT x", "*.example.com CNAME HERE"}, "", false, "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
+		"a wildcard that leads here":          {name, []string{"*.example.com CNAME HERE"}, "", false, "there is no record with this name. There is nothing to adopt: the wildcard *.example.com leads it to the Gateway"},
+		"a wildcard that leads elsewhere":     {name, []string{"*.example.com A 192.0.2.7"}, "", false, "there is no record with this name. The wildcard *.example.com answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name"},
+		"a wildcard above an empty name":      {"x.y.example.com", []string{"*.example.com CNAME HERE", "z.y.example.com A 192.0.2.7"}, "", false, "there is no record with this name. There is nothing to adopt: the wildcard *.example.com leads it to the Gateway"},
+		"a wildcard that a record above ends": {"x.y.example.com", []string{"*.example.com CNAME HERE", "y.example.com TXT x"}, "", false, "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"},
+		"dual stack":                          {name, []string{name + " A 192.0.2.7", name + " AAAA 2001:db8::1"}, "", false, "2 records have this name (A, AAAA), but a CNAME record must be the only one. Delete all but one of them, and adopt it; or delete all of them, and the controller creates the record"},
+		"round robin":                         {name, []string{name + " A 192.0.2.7", name + " A 192.0.2.8"}, "", false, "2 records have this name (A), but a CNAME record must be the only one. Delete all but one of them, and adopt it; or delete all of them, and the controller creates the record"},
+		"below a delegation":                  {"x.y.example.com", []string{"y.example.com NS ns.example.net", "x.y.example.com CNAME HERE"}, "", false, "other nameservers answer for the name: zone example.com delegates y.example.com with NS records"},
+		"at a delegation":                     {name, []string{name + " NS ns.example.net"}, "", false, "other nameservers answer for the name: zone example.com delegates a.example.com with NS records"},
+		"a name that another one's name ends": {name, []string{"aa.example.com CNAME HERE", name + " CNAME xexample.com"}, Replace, false, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
 			got := examine(t, test.hostname, test.records...)
-			if got.Action != test.want || got.Problem != test.problem || got.LeadsHere != (test.want == Mark) || (got.Record == nil) != (test.want == "") {
+			if got.Action != test.want || got.Problem != test.problem || got.LeadsHere != test.here || (got.Record == nil) != (test.want == "") {
 				t.Errorf("action %q, problem %q, leads here %t, record %v; want action %q, problem %q", got.Action, got.Problem, got.LeadsHere, got.Record, test.want, test.problem)
 			}
 		})
+	}
+}
+
+func TestExamineKeepsRecordsOfHostnamesThatAreNotServed(t *testing.T) {
+	g := gateway("one", "a.example.com", "b.example.com")
+	for i := range g.Hostnames {
+		g.Hostnames[i].Served = false
+	}
+	wanted, err := Select([]Gateway{g}, []string{"a.example.com", "b.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zoneWith("a.example.com CNAME HERE", "b.example.com A 192.0.2.7")
+	if c := Examine(z, wanted[0]); c.Action != Mark {
+		t.Errorf("action %q for a record that leads here, want mark", c.Action)
+	}
+	if c := Examine(z, wanted[1]); c.Action != "" || c.Problem != "the record would be replaced, but the Gateway serves no route for the hostname yet" {
+		t.Errorf("action %q, problem %q for a record that leads elsewhere", c.Action, c.Problem)
 	}
 }
 

@@ -51,7 +51,7 @@ func SelectAll(gateways []Gateway) ([]Wanted, error) {
 		}
 		for _, h := range g.Hostnames {
 			if hostnameProblem(g, h) == "" {
-				found = append(found, newWanted(g, h.Name))
+				found = append(found, newWanted(g, h))
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func selectOne(gateways []Gateway, name string) (Wanted, error) {
 	if problem := cmp.Or(gatewayProblem(g), hostnameProblem(g, hostname)); problem != "" {
 		return Wanted{}, fmt.Errorf("Gateway %s: %s", g, problem)
 	}
-	return newWanted(g, name), nil
+	return newWanted(g, hostname), nil
 }
 
 // notWanted returns the error about a name that no Gateway uses. all are the names that the
@@ -152,9 +152,9 @@ func hostnameProblem(g *Gateway, h dns.Hostname) string {
 }
 
 // newWanted returns the hostname, which is in a listed zone.
-func newWanted(g *Gateway, name string) Wanted {
-	zone, _ := dns.ZoneOf(g.Settings, name)
-	w := Wanted{Name: name, Gateway: g, Zone: v1alpha1.DNSZone{Name: zone}}
+func newWanted(g *Gateway, h dns.Hostname) Wanted {
+	zone, _ := dns.ZoneOf(g.Settings, h.Name)
+	w := Wanted{Name: h.Name, Gateway: g, Served: h.Served, Zone: v1alpha1.DNSZone{Name: zone}}
 	if i := slices.IndexFunc(g.Settings.Zones, func(z v1alpha1.DNSZone) bool { return z.Name == zone }); i >= 0 {
 		w.Zone = g.Settings.Zones[i]
 	}

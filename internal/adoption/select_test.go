@@ -25,7 +25,7 @@ func gateway(name string, hostnames ...string) Gateway {
 	}}
 	g.Gateway = dns.Gateway{NamespacedName: types.NamespacedName{Namespace: "infra", Name: name}, Class: "tunnel", State: dns.Accepted, Tunnel: tunnelID}
 	for _, h := range hostnames {
-		g.Hostnames = append(g.Hostnames, dns.Hostname{Name: h, Namespace: "team"})
+		g.Hostnames = append(g.Hostnames, dns.Hostname{Name: h, Namespace: "team", Served: true})
 	}
 	return g
 }

@@ -136,12 +136,13 @@ func (z *Zone) leadsTo(r provider.Record, hostname string) bool {
 		if r.Type != "CNAME" {
 			return false
 		}
-		if r.Content == hostname {
+		name := target(r)
+		if name == hostname {
 			return true
 		}
-		next := z.addresses(r.Content)
+		next := z.addresses(name)
 		if len(next) == 0 {
-			next = z.addresses(z.wildcard(r.Content))
+			next = z.addresses(z.wildcard(name))
 		}
 		if len(next) != 1 {
 			return false
@@ -150,3 +151,6 @@ func (z *Zone) leadsTo(r provider.Record, hostname string) bool {
 	}
 	return false
 }
+
+// target returns the name that a CNAME record leads to.
+func target(r provider.Record) string { return strings.ToLower(strings.TrimSuffix(r.Content, ".")) }

@@ -46,10 +46,11 @@ records whose mark is no longer valid, for example after the signing key was los
 A record can be adopted if a Gateway uses its name, and dns.mode of the GatewayClass is
 Manage. The command shows the record of each name:
 
-  mark     The record leads to the Gateway. The controller adds its mark, and the record
-           keeps answering.
-  replace  The record leads elsewhere. The controller replaces it with a record that leads
-           to the Gateway: the hostname's requests move. The command asks first.
+  mark     The record leads to the Gateway's tunnel. The controller adds its mark, and the
+           record keeps answering.
+  replace  The controller replaces the record with one that leads to the Gateway's tunnel.
+           If the record leads elsewhere, the hostname's requests move, and the command
+           asks first.
 
 dns adopt reads the records with your API token, not with the controller's. Then it
 annotates the Gateway's Tunnel, waits for the controller, and prints the results. An
@@ -184,7 +185,7 @@ func (o *adoptOptions) checkCombination(isSet func(flag string) bool) error {
 		errs = append(errs, errors.New("--color has no effect with --output json"))
 	}
 	if o.leadingHere && isSet("yes") {
-		errs = append(errs, errors.New("--yes has no effect with --leading-here, which replaces no record"))
+		errs = append(errs, errors.New("--yes has no effect with --leading-here, which moves no requests"))
 	}
 	return errors.Join(errs...)
 }

@@ -52,18 +52,18 @@ func (o *adoptOptions) executeOn(cmd *cobra.Command, live client.WithWatch, name
 	if err != nil {
 		return err
 	}
-	asks := !o.dryRun && !o.yes && len(adoption.Of(candidates, adoption.Replace)) > 0
+	asks := !o.dryRun && !o.yes && len(adoption.LeadingElsewhere(candidates)) > 0
 	if err := o.show(cmd, candidates, asks); err != nil {
 		return err
 	}
-	if count := len(adoption.Of(candidates, "")); count > 0 {
+	if count := len(adoption.Problems(candidates)); count > 0 {
 		return fmt.Errorf("%d of %d records cannot be adopted; the command has requested nothing", count, len(candidates))
 	}
 	if o.dryRun || len(candidates) == 0 {
 		return nil
 	}
 	if asks {
-		if err := confirm(cmd, adoption.Of(candidates, adoption.Replace)); err != nil {
+		if err := confirm(cmd, adoption.LeadingElsewhere(candidates)); err != nil {
 			return err
 		}
 	}
@@ -198,10 +198,10 @@ func (o *adoptOptions) show(cmd *cobra.Command, candidates []*adoption.Candidate
 	case len(candidates) == 0 && o.output == "table":
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "No record without a valid mark leads to the Gateway.")
 		return err
-	case o.output == "table" || o.dryRun || len(candidates) == 0 || len(adoption.Of(candidates, "")) > 0:
+	case o.output == "table" || o.dryRun || len(candidates) == 0 || len(adoption.Problems(candidates)) > 0:
 		return o.print(cmd.OutOrStdout(), candidates, adoption.WriteCandidates)
 	case asks:
-		return adoption.WriteCandidates(cmd.ErrOrStderr(), adoption.Of(candidates, adoption.Replace), false, 0)
+		return adoption.WriteCandidates(cmd.ErrOrStderr(), adoption.LeadingElsewhere(candidates), false, 0)
 	}
 	return nil
 }
