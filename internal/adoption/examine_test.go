@@ -110,7 +110,7 @@ func TestExamineNamesOtherOwners(t *testing.T) {
 		records []string
 		want    string
 	}{
-		"nobody":                          {[]string{name + " CNAME HERE"}, ""},
+		"no owner":                        {[]string{name + " CNAME HERE"}, ""},
 		"this installation":               {[]string{name + " CNAME HERE tgw prod " + mark}, ""},
 		"another installation":            {[]string{name + " CNAME HERE tgw staging " + mark}, "The comment names installation staging. If it still runs, it creates the record again when this one is removed. Stop it, or remove the hostname there."},
 		"a comment that begins like one":  {[]string{name + " CNAME HERE tgw staging"}, ""},

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
@@ -355,26 +356,60 @@ func TestAdoptRequiresATokenOfTheUser(t *testing.T) {
 	}
 }
 
-func TestAdoptRefusesPausedGatewaysAndOtherModes(t *testing.T) {
-	for want, change := range map[string]func(*v1alpha1.DNS){
-		"hand.example.com: Gateway platform/shared: dns.mode of GatewayClass cloudflare-tunnel is Observe, which changes no record; set it to Manage": func(d *v1alpha1.DNS) { d.Mode = new(v1alpha1.DNSObserve) },
-		"hand.example.com: Gateway platform/shared: dns.mode of GatewayClass cloudflare-tunnel is Off; set it to Manage":                              func(d *v1alpha1.DNS) { d.Mode = nil },
-		"hand.example.com: Gateway platform/shared: dns.exclude of GatewayClass cloudflare-tunnel excludes the hostname":                              func(d *v1alpha1.DNS) { d.Exclude = []string{"hand.example.com"} },
-		"hand.example.com: Gateway platform/shared: the hostname is in no zone that dns.zones of GatewayClass cloudflare-tunnel lists":                func(d *v1alpha1.DNS) { d.Zones = d.Zones[1:] },
+func TestAdoptNamesTheSettingThatPreventsIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.DNS)
+		want   string
+	}{
+		"Observe":  {func(d *v1alpha1.DNS) { d.Mode = new(v1alpha1.DNSObserve) }, "dns.mode of GatewayClass cloudflare-tunnel is Observe, which changes no record; set it to Manage"},
+		"Off":      {func(d *v1alpha1.DNS) { d.Mode = nil }, "dns.mode of GatewayClass cloudflare-tunnel is Off; set it to Manage"},
+		"excluded": {func(d *v1alpha1.DNS) { d.Exclude = []string{"hand.example.com"} }, "dns.exclude of GatewayClass cloudflare-tunnel excludes the hostname"},
+		"no zone":  {func(d *v1alpha1.DNS) { d.Zones = d.Zones[1:] }, "the hostname is in no zone that dns.zones of GatewayClass cloudflare-tunnel lists"},
 	} {
-		b := newAdoptBed(t)
-		c := &v1alpha1.TunnelConfiguration{}
-		if err := b.Get(t.Context(), types.NamespacedName{Namespace: "tunnel-gateway", Name: "defaults"}, c); err != nil {
-			t.Fatal(err)
-		}
-		change(c.Spec.DNS)
-		if err := b.Update(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		if got := b.run(t.Context(), "", "hand.example.com"); got.err == nil || got.err.Error() != want {
-			t.Errorf("error = %v, want %s", got.err, want)
-		}
-		b.wantNoRequest(t)
+		t.Run(name, func(t *testing.T) {
+			b := newAdoptBed(t)
+			c := &v1alpha1.TunnelConfiguration{}
+			if err := b.Get(t.Context(), types.NamespacedName{Namespace: "tunnel-gateway", Name: "defaults"}, c); err != nil {
+				t.Fatal(err)
+			}
+			test.change(c.Spec.DNS)
+			if err := b.Update(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			want := "hand.example.com: Gateway platform/shared: " + test.want
+			if got := b.run(t.Context(), "", "hand.example.com"); got.err == nil || got.err.Error() != want {
+				t.Errorf("error = %v, want %s", got.err, want)
+			}
+			b.wantNoRequest(t)
+		})
+	}
+}
+
+func TestAdoptChangesNothingForAPausedGateway(t *testing.T) {
+	b := newAdoptBed(t)
+	g := &gatewayv1.Gateway{}
+	if err := b.Get(t.Context(), types.NamespacedName{Namespace: "platform", Name: "shared"}, g); err != nil {
+		t.Fatal(err)
+	}
+	g.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"}
+	if err := b.Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	const want = "hand.example.com: Gateway platform/shared: it is paused, or its Tunnel is Blocked, so the controller changes no record for it"
+	if got := b.run(t.Context(), "", "hand.example.com"); got.err == nil || got.err.Error() != want {
+		t.Errorf("error = %v, want %s", got.err, want)
+	}
+	b.wantNoRequest(t)
+}
+
+func TestAdoptEscapesTheTextOfRecords(t *testing.T) {
+	b := newAdoptBed(t)
+	if _, err := b.database.Patch(b.zone, b.id(t, "hand.example.com"), zones.Fields{Comment: new("a\x1b[2Jb\u202e")}); err != nil {
+		t.Fatal(err)
+	}
+	got := b.run(t.Context(), "", "hand.example.com", "--dry-run")
+	if !strings.HasSuffix(got.stdout, "hand.example.com: its comment is \"a\\x1b[2Jb\\u202e\".\n") {
+		t.Errorf("error = %v, printed %q", got.err, got.stdout)
 	}
 }
 

@@ -321,6 +321,8 @@ func TestNoArgumentOrServerControlsTheTerminal(t *testing.T) {
 		{"wait", "a/" + control, "--kubeconfig", kubeconfig},
 		{"wait", "a/b", "--kubeconfig", kubeconfig},
 		{"pause", "a/b", "--kubeconfig", kubeconfig},
+		{"dns", control},
+		{"dns", "adopt", control, "--cloudflare-api-token", "token", "--kubeconfig", kubeconfig},
 		{"help", control},
 		{"__complete", "plan", "--kubeconfig", kubeconfig, "--context", ""},
 	} {
