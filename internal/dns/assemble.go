@@ -7,10 +7,11 @@ import (
 )
 
 // Assemble returns the findings for the Gateway in all zones that its settings list.
-// reports are by zone name. It returns false while one of the zones that have hostnames of
-// the Gateway was not read, or is not decided about since the Gateway exists. Excluded hostnames have no finding.
-func Assemble(g Gateway, s settings.DNS, reports map[string]Report) (Findings, bool) {
-	all := Findings{}
+// reports are by zone name. complete is false while a zone that contains hostnames of the
+// Gateway was not read, or not decided about since the Gateway exists; the findings of the
+// other zones are returned. Excluded hostnames have no finding.
+func Assemble(g Gateway, s settings.DNS, reports map[string]Report) (all Findings, complete bool) {
+	all, complete = Findings{}, true
 	if s.Mode == v1alpha1.DNSOff {
 		return all, true
 	}
@@ -24,15 +25,13 @@ func Assemble(g Gateway, s settings.DNS, reports map[string]Report) (Findings, b
 			all[h.Name] = Finding{Verdict: VerdictNoZone, Reason: conditions.ReasonNoZone, Message: noListedZone}
 			continue
 		}
-		findings, ok := reports[zone].Gateways[g.NamespacedName]
-		if !ok {
-			return nil, false
-		}
+		findings, decided := reports[zone].Gateways[g.NamespacedName]
+		complete = complete && decided
 		if f, ok := findings[h.Name]; ok {
 			all[h.Name] = f
 		}
 	}
-	return all, true
+	return all, complete
 }
 
 const noListedZone = "no zone in dns.zones contains the hostname. List its zone, or exclude the hostname."

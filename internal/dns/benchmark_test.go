@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// largeFacts returns a zone with 20,000 records and 100 Gateways that serve 100 hostnames
+// largeFacts returns a zone with 20,100 records and 100 Gateways that serve 100 hostnames
 // each. All of them have a record, apart from the missing ones.
 func largeFacts(missing int) dns.Facts {
 	f := dns.Facts{
@@ -38,7 +38,7 @@ func largeFacts(missing int) dns.Facts {
 		}
 		f.Gateways = append(f.Gateways, g)
 	}
-	for i := len(records); i < 20_000; i++ {
+	for i := len(records); i < 20_100; i++ {
 		h := fmt.Sprintf("other%05d.example.com", i)
 		records = append(records, provider.Record{ID: provider.RecordID(h), Name: h, Type: "A", Content: "192.0.2.1"})
 	}
