@@ -18,14 +18,14 @@ func Observe(f Facts) Memory {
 	if m.token != f.TokenVersion {
 		m.token, m.failure = f.TokenVersion, failure{}
 	}
-	options := f.Options.fingerprint()
-	s := newSituation(f)
-	if s.id == "" || m.records.view == nil {
+	if m.records.view == nil {
 		return m
 	}
-	m.records.view = m.records.view.verified(s.id, f.Options, options != m.options)
-	m.options = options
-	s.view = m.records.view
+	s := newSituation(f)
+	if options := f.Options.fingerprint(); s.id != "" {
+		s.view = s.view.verified(s.id, f.Options, options != m.options)
+		m.records.view, m.options = s.view, options
+	}
 	m.traces = s.trace()
 	return m
 }

@@ -1,8 +1,24 @@
 // Package dns decides which DNS records in a zone the controller creates, changes and
 // deletes, and what a zone's records mean for the hostnames that Gateways serve.
 //
-// The unit is the zone: batches, quotas and API limits are per zone. [Decide] returns the
-// next step, [Conclude] the memory after it, and [Report] what each Gateway reports.
+// The unit is the zone: batches, quotas and API limits are per zone. The controller gathers
+// the [Facts], calls [Observe] and [Decide], executes the [Step], and passes its [Result] to
+// [Conclude], until the step is to wait. [NewReport] then returns what each Gateway reports,
+// and [Assemble] collects it for one Gateway.
+//
+// docs/guides/dns.md describes the rules. The golden tables contain one row for each rule,
+// and an exhaustive exploration checks that the rules work together. A decision has these
+// stages:
+//
+//	situation.go  who wants which hostname, and the state of each Gateway in the zone
+//	zoneview.go   the records, and what a lookup finds
+//	verdict.go    what the records mean for a hostname
+//	trace.go      since when records are unused, and which namespace held them
+//	change.go     the change that each name needs, ignoring limits and other names
+//	agenda.go     the changes that can be made now: within the limits (fairness.go), and
+//	              without ending another hostname's wildcard (wildcards.go)
+//	decide.go     the next request
+//	batch.go      the batch
 //
 // The package is pure: it uses no client, no context, no clock, no logger and no I/O.
 package dns
