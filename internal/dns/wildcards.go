@@ -43,11 +43,11 @@ func newDependents(s *situation) *dependents {
 // up, and follows chains of CNAME records.
 func (d *dependents) follow(w dependent, limit int) {
 	set := d.s.view.set(w.looked)
-	if set != nil {
-		d.chain(w, w.looked, set, limit)
-		if set.settled {
-			return
-		}
+	for served := set; served != nil; served = served.before {
+		d.chain(w, w.looked, served, limit)
+	}
+	if set != nil && set.settled {
+		return
 	}
 	for n := range upwards(w.looked, d.s.Zone) {
 		if other := d.s.view.set(n); n != w.looked && other != nil && other.settled {

@@ -35,6 +35,9 @@ type recordSet struct {
 	// shown them when every nameserver had noticed them.
 	since   Instant
 	settled bool
+	// before is the previous records with the name, which nameservers may still serve. It
+	// is nil once the set is settled, and if there were none.
+	before *recordSet
 	// marked reports whether the set has a CNAME record with a valid mark.
 	marked bool
 }
@@ -69,10 +72,13 @@ func (s *recordSet) adopt(before *recordSet, sent Instant) {
 	slices.SortFunc(s.records, func(a, b provider.Record) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Content, b.Content), cmp.Compare(a.ID, b.ID))
 	})
-	s.since = sent
+	s.since, s.before = sent, before
 	if before != nil && slices.EqualFunc(s.records, before.records, sameRecord) {
-		s.since = before.since
+		s.since, s.before = before.since, before.before
 		s.settled = before.settled || sent.at >= before.since.at+propagation
+	}
+	if s.settled {
+		s.before = nil
 	}
 }
 
