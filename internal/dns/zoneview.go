@@ -72,7 +72,7 @@ func (s *recordSet) adopt(before *recordSet, sent Instant) {
 	slices.SortFunc(s.records, func(a, b provider.Record) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Content, b.Content), cmp.Compare(a.ID, b.ID))
 	})
-	s.since, s.before = sent, before
+	s.since, s.before = sent, before.servedAt(sent)
 	if before != nil && slices.EqualFunc(s.records, before.records, sameRecord) {
 		s.since, s.before = before.since, before.before
 		s.settled = before.settled || sent.at >= before.since.at+propagation
@@ -80,6 +80,17 @@ func (s *recordSet) adopt(before *recordSet, sent Instant) {
 	if s.settled {
 		s.before = nil
 	}
+}
+
+// servedAt returns the set, without the previous ones that no nameserver serves any more at
+// that time. s can be nil.
+func (s *recordSet) servedAt(at Instant) *recordSet {
+	if s == nil || s.before == nil || at.at < s.since.at+propagation {
+		return s
+	}
+	latest := *s
+	latest.before = nil
+	return &latest
 }
 
 func sameRecord(a, b provider.Record) bool {
