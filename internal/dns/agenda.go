@@ -36,8 +36,10 @@ type agenda struct {
 	scheduled map[string]string
 	// chosen is the Gateway that gets the record of a hostname.
 	chosen map[string]*party
-	// free is how many records the zone can still have.
+	// free is how many records the zone can still have, and full reports whether a record
+	// waits for the quota.
 	free int
+	full bool
 }
 
 // waiting is why a change waits.
@@ -118,6 +120,7 @@ func (a *agenda) schedule(c change) (obstacle string) {
 	case c.Operation != Create:
 		a.edits = append(a.edits, c)
 	case a.free <= 0:
+		a.full = true
 		a.wait(c, conditions.ReasonQuotaExceeded, a.quotaMessage())
 		return "the zone's quota of records is used up"
 	default:

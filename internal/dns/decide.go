@@ -145,7 +145,7 @@ func (d *decider) change() (Step, bool) {
 	if len(a.outcomes) > 0 {
 		return Step{Action: ConcludeAdoptions, ID: d.id, Adoptions: a.outcomes}, true
 	}
-	if len(a.creates) > 0 && d.quotaIsOld() {
+	if (len(a.creates) > 0 || a.full) && d.quotaIsOld() {
 		return Step{Action: ReadUsage, ID: d.id, Requests: 1}, true
 	}
 	if step, ok := d.apply(a); ok {

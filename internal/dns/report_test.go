@@ -174,6 +174,20 @@ func TestDeletionsWait(t *testing.T) {
 	}
 }
 
+// A record that waits for the zone's quota is created when the quota has been raised.
+func TestRaisedQuota(t *testing.T) {
+	s := newScenarioIn(t, zones.Zone{Name: zone, Account: account, RecordQuota: 10})
+	for i := range 9 {
+		s.add(fmt.Sprintf("other%d.example.com", i), "A", "192.0.2.1")
+	}
+	s.set(gateway(alpha, www))
+	s.runFor(5 * time.Minute)
+	s.wantLog("with a full zone")
+	s.database.Update(s.id, func(z *zones.Zone) { z.RecordQuota = 20 })
+	s.runFor(6 * time.Minute)
+	s.wantLog("with the new quota", "create www.example.com alpha")
+}
+
 // A report has the numbers for metrics.
 func TestReportNumbers(t *testing.T) {
 	s := newScenario(t)
