@@ -155,7 +155,7 @@ func (h *modelHasher) install(in *modelInstall) {
 		}
 	}
 	h.bools(in.seen.any, now-in.seen.at <= modelReadAge)
-	for _, r := range in.seen.records {
+	for _, r := range slices.Concat(in.seen.records, in.seen.known) {
 		h.id(r.ID)
 		h.record(r)
 	}

@@ -146,7 +146,7 @@ func (w *modelWorld) read(i int, f Facts, names []string) []provider.Record {
 // remember merges what was read.
 func (s *modelSeen) remember(found []provider.Record, names []string, now time.Duration) {
 	if len(names) == 0 || !s.any {
-		*s = modelSeen{records: found, at: now, names: names, any: true}
+		*s = modelSeen{records: found, known: found, at: now, names: names, any: true}
 		return
 	}
 	kept := slices.DeleteFunc(slices.Clone(s.records), func(r provider.Record) bool { return slices.Contains(names, r.Name) })
@@ -155,7 +155,16 @@ func (s *modelSeen) remember(found []provider.Record, names []string, now time.D
 	} else if s.at == now {
 		names = nil
 	}
-	*s = modelSeen{records: append(kept, found...), at: now, names: names, any: true}
+	found = append(kept, found...)
+	*s = modelSeen{records: found, known: found, at: now, names: names, any: true}
+}
+
+// change updates what the process knows after its own batch.
+func (s *modelSeen) change(b provider.Batch, changed []provider.Record) {
+	s.known = slices.DeleteFunc(slices.Clone(s.known), func(r provider.Record) bool {
+		return slices.Contains(b.Deletes, r.ID) || slices.ContainsFunc(changed, func(c provider.Record) bool { return c.ID == r.ID })
+	})
+	s.known = append(s.known, changed...)
 }
 
 // find returns the record as it was last read, and whether that read was right
@@ -186,6 +195,9 @@ func (w *modelWorld) performBatch(i int, s Step, o modelOutcome) Result {
 	}
 	if o == modelLost {
 		return Result{Err: errModelUnavailable}
+	}
+	if err == nil {
+		w.installs[i].seen.change(s.Batch, records)
 	}
 	return Result{Records: records, Err: err}
 }

@@ -49,23 +49,31 @@ type modelProtected struct {
 
 // protected returns the hostnames of all Gateways, also of those that the process does not
 // know, for which no change may have side effects: those that reach their Gateway through
-// the records in the database. If only some nameservers still have the records through
-// which a hostname resolves, because a stranger has deleted them, it stops resolving anyway.
+// the records in the database, also as the process has read them. If only some nameservers
+// still have the records through which a hostname resolves, because a stranger has deleted
+// them, it stops resolving anyway. What a stranger has changed since the last read cannot be
+// taken into account.
 func (a *modelAttempt) protected() []modelProtected {
 	var all []modelProtected
-	database := modelView(a.zone.records)
+	database, known := modelView(a.zone.records), modelView(a.in.seen.known)
 	for g := range a.in.gateways {
 		gw := &a.in.gateways[g]
 		if !gw.tunnel || !gw.exists {
 			continue
 		}
 		for _, h := range gw.hostnames {
-			if a.in.wants(g, h.Name) && database.reaches(h.Name, gw.id(a.i, g)) {
+			if a.in.wants(g, h.Name) && database.reaches(h.Name, gw.id(a.i, g)) && known.reaches(h.Name, gw.id(a.i, g)) && database.same(known, h.Name) {
 				all = append(all, modelProtected{name: h.Name, tunnel: gw.id(a.i, g), gateway: g})
 			}
 		}
 	}
 	return all
+}
+
+// same reports whether the same record answers for the hostname in both views.
+func (v modelView) same(other modelView, hostname string) bool {
+	a, b := v.answer(probe(hostname)), other.answer(probe(hostname))
+	return a != nil && b != nil && a.ID == b.ID && a.Content == b.Content
 }
 
 // versionsOf returns the states of every record, where the notices from index first on come

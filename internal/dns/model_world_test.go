@@ -104,6 +104,8 @@ type modelLate struct {
 type modelSeen struct {
 	records []provider.Record
 	at      time.Duration
+	// known are these records after the process's own changes.
+	known []provider.Record
 	// names are the names that were read at the time at; nil means all.
 	names []string
 	any   bool
