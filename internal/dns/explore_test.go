@@ -161,9 +161,10 @@ func (x *modelExploration) expand(p modelPending, faults, cost int) {
 		}
 		first = false
 	}
-	for n := range w.count {
+	for n, preempts := 0, false; n < w.count; n++ {
 		if w.installs[n].due {
-			w.exploreStep(n, cost, visit)
+			w.exploreStep(n, cost, preempts, visit)
+			preempts = true
 		}
 	}
 	if cost == 0 {
@@ -182,12 +183,20 @@ func (x *modelExploration) expand(p modelPending, faults, cost int) {
 	}
 }
 
-// exploreStep visits the states after an installation's next step.
-func (w *modelWorld) exploreStep(i, cost int, visit func(*modelWorld, modelTransition)) {
+// exploreStep visits the states after an installation's next step. If several installations
+// are due, that another one than the first preempts it counts as a fault.
+func (w *modelWorld) exploreStep(i, cost int, preempts bool, visit func(*modelWorld, modelTransition)) {
+	if preempts && cost == 0 {
+		return
+	}
 	base := *w
 	f, s := base.plan(i)
+	if base.violation != "" {
+		visit(&base, modelTransition{modelStep, uint8(i), 0}) // #nosec G115 -- small
+		return
+	}
 	for _, o := range outcomesOf(s) {
-		if min(int(o), 1) == cost {
+		if preempts && o == modelSucceeds || !preempts && min(int(o), 1) == cost {
 			next := base
 			if o != modelSucceeds {
 				next.disturbed = next.now
@@ -322,6 +331,18 @@ func TestEveryReachableStateKeepsTheInvariants(t *testing.T) {
 		})
 	}
 	t.Logf("%d states in total", total)
+}
+
+// TestDecisionsChangeNoArgument explores one scenario and checks that the functions are pure.
+func TestDecisionsChangeNoArgument(t *testing.T) {
+	for _, s := range modelScenarios() {
+		if s.name == "everything with permission" || s.name == "a record that leads elsewhere" {
+			s.depth = 1
+			x := exploreScenario(s, &modelRules{pure: true}, 0)
+			t.Logf("%s: %d states", s.name, len(x.nodes))
+			x.fail(t)
+		}
+	}
 }
 
 // fail reports the violations.

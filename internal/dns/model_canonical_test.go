@@ -115,7 +115,7 @@ func (h *modelHasher) record(r provider.Record) {
 
 func (h *modelHasher) install(in *modelInstall) {
 	now := h.w.now
-	h.bools(in.due, in.listed, in.revoked, in.noToken, in.permission, in.second, in.disagrees)
+	h.bools(in.due, in.listed, in.revoked, in.noToken, in.noKey, in.permission, in.second, in.disagrees)
 	h.int(in.key<<16 | in.token<<8 | in.uid)
 	h.string(string(in.mode))
 	h.string(fmt.Sprint(in.exclude))
@@ -184,6 +184,13 @@ var (
 	timeType     = reflect.TypeFor[time.Time]()
 	errorType    = reflect.TypeFor[error]()
 )
+
+// memoryKey returns the Memory's canonical form.
+func (w *modelWorld) memoryKey(i int, m Memory) [2]uint64 {
+	h := modelHasher{w: w, ids: map[provider.RecordID]uint64{}, now: w.uptime(i)}
+	h.value(reflect.ValueOf(m), "")
+	return [2]uint64{h.a, h.b}
+}
 
 // maxAges contains, for Instants in the Memory by field name, the age above which the exact
 // age makes no difference. The others have [modelFar].

@@ -202,6 +202,11 @@ func settingEvents(names ...string) []modelEvent {
 func credentialEvents() []modelEvent {
 	return []modelEvent{
 		{"the key is lost", func(w *modelWorld) bool { w.installs[0].key++; w.requeue(0); return w.installs[0].key < 2 }},
+		{"the key cannot be read, or can again", func(w *modelWorld) bool {
+			w.installs[0].noKey = !w.installs[0].noKey
+			w.requeue(0)
+			return true
+		}},
 		{"the token is revoked", func(w *modelWorld) bool {
 			was := w.installs[0].revoked
 			w.installs[0].revoked = true

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -43,6 +44,9 @@ func (w *modelWorld) plan(i int) (Facts, Step) {
 	f := w.facts(i)
 	f.Memory = Observe(f)
 	s := Decide(f)
+	if w.rules != nil && w.rules.pure {
+		w.checkPure(i, f, s)
+	}
 	if w.rules != nil && w.rules.step != nil {
 		s = w.rules.step(w, f, s)
 	}
@@ -86,7 +90,32 @@ func (w *modelWorld) execute(i int, f Facts, s Step, o modelOutcome) {
 	if r.Err == nil {
 		w.concludeAdoptions(i, s)
 	}
-	in.memory = Conclude(in.memory, s, r)
+	before := w.memoryKey(i, f.Memory)
+	in.memory = Conclude(f.Memory, s, r)
+	if w.memoryKey(i, f.Memory) != before {
+		w.violate("Conclude changes the Memory that it gets")
+	}
+}
+
+// checkPure checks that a decision and a report change no Memory, and that they are the same
+// the next time.
+func (w *modelWorld) checkPure(i int, f Facts, s Step) {
+	before, after := w.memoryKey(i, w.installs[i].memory), w.memoryKey(i, f.Memory)
+	report, changes := NewReport(f), Plan(f)
+	again := w.facts(i)
+	again.Memory = Observe(again)
+	switch {
+	case w.memoryKey(i, w.installs[i].memory) != before:
+		w.violate("Observe changes the Memory that it gets")
+	case w.memoryKey(i, again.Memory) != after:
+		w.violate("Observe returns another Memory the second time")
+	case describeStep(Decide(again)) != describeStep(s):
+		w.violate("Decide returns another step the second time: %s; %s", describeStep(s), describeStep(Decide(again)))
+	case !reflect.DeepEqual(NewReport(again), report), !reflect.DeepEqual(Plan(again), changes):
+		w.violate("the report or the plan is another one the second time")
+	case w.memoryKey(i, f.Memory) != after:
+		w.violate("Decide, NewReport or Plan changes the Memory that it gets")
+	}
 }
 
 // concludeAdoptions removes the requests that the step has ended.

@@ -20,10 +20,11 @@ type modelMark struct {
 // copied.
 var modelMarks sync.Map // comment → modelMark
 
-// marked reports whether the record has a valid mark of the installation.
+// marked reports whether the record has a valid mark of the installation. Without a key, it
+// can verify none.
 func (in *modelInstall) marked(r provider.Record) bool {
 	mark, known := modelMarks.Load(r.Comment)
-	return known && r.Type == "CNAME" && mark == in.mark(r.Name, r.Content)
+	return !in.noKey && known && r.Type == "CNAME" && mark == in.mark(r.Name, r.Content)
 }
 
 func (in *modelInstall) mark(name, target string) modelMark {
@@ -70,6 +71,8 @@ func (w *modelWorld) check(i int, f Facts, s Step) {
 	switch {
 	case in.mode != v1alpha1.DNSManage:
 		w.violate("the zone changes in mode %s", in.mode)
+	case in.noKey:
+		w.violate("the zone changes without a key")
 	case !in.listed:
 		w.violate("the zone changes while the Gateways are not known")
 	case s.Batch.Operations() == 0 || s.Batch.Operations() > provider.MaxBatch:
@@ -149,7 +152,7 @@ func (a *modelAttempt) checkCreate(c provider.CNAME) {
 	a.checkPublisher("creates", g, c.Name)
 	h := a.in.gateways[g].hostname(c.Name)
 	view := modelView(a.zone.records)
-	if a.violation == "" && !h.Served && !view.reaches(c.Name, a.in.gateways[g].id(a.i, g)) {
+	if a.violation == "" && !h.Served && !view.reaches(c.Name, a.in.gateways[g].id(a.in.origin, g)) {
 		a.violate("creates %s, which no route serves", c.Name)
 	}
 }
@@ -325,7 +328,7 @@ func (w *modelWorld) checkOutcome(i int, s Step, o AdoptionOutcome) {
 // or deleted.
 func (w *modelWorld) checkReleased(i, g int) {
 	in := &w.installs[i]
-	target := in.gateways[g].id(i, g).Hostname()
+	target := in.gateways[g].id(in.origin, g).Hostname()
 	for _, r := range in.seen.records {
 		if live := w.zone.find(r.ID); live < 0 || w.zone.records[live] != r {
 			continue

@@ -62,8 +62,8 @@ func (a *modelAttempt) protected() []modelProtected {
 			continue
 		}
 		for _, h := range gw.hostnames {
-			if a.in.wants(g, h.Name) && database.reaches(h.Name, gw.id(a.i, g)) && known.reaches(h.Name, gw.id(a.i, g)) && database.same(known, h.Name) {
-				all = append(all, modelProtected{name: h.Name, tunnel: gw.id(a.i, g), gateway: g})
+			if a.in.wants(g, h.Name) && database.reaches(h.Name, gw.id(a.in.origin, g)) && known.reaches(h.Name, gw.id(a.in.origin, g)) && database.same(known, h.Name) {
+				all = append(all, modelProtected{name: h.Name, tunnel: gw.id(a.in.origin, g), gateway: g})
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func newModelWorld() *modelWorld {
 // install adds an installation.
 func (w *modelWorld) install(i int) {
 	in := &w.installs[i]
-	*in = modelInstall{index: i, boot: w.now, due: true, listed: true, uid: i, key: i, mode: v1alpha1.DNSManage}
+	*in = modelInstall{index: i, boot: w.now, due: true, listed: true, origin: i, uid: i, key: i, limit: 100, mode: v1alpha1.DNSManage}
 	for g, namespace := range []string{"one", "two"} {
 		in.gateways[g] = modelGateway{exists: true, tunnel: true, known: true, namespace: namespace, created: time.Duration(g) * time.Minute}
 	}
@@ -94,8 +94,15 @@ func secondInstallation(w *modelWorld) {
 	w.install(1)
 }
 
-// sameKey gives the second installation the key of the first one, as a backup does.
-func sameKey(w *modelWorld) { w.installs[1].key = 0 }
+// restored gives the second installation the key and the tunnels of the first one, as a
+// backup of objects does.
+func restored(w *modelWorld) { w.installs[1].key, w.installs[1].origin = 0, 0 }
+
+// fixedTypes makes Cloudflare refuse to change a record's type.
+func fixedTypes(w *modelWorld) { w.zone.fixed = true }
+
+// limited limits the records of each namespace.
+func limited(w *modelWorld) { w.installs[0].limit = 1 }
 
 const (
 	modelWildcard = "*.example.com"
@@ -124,7 +131,7 @@ func modelScenarios() []modelScenario {
 				events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA), stateEvents(0), strangerEvents(modelWildcard, modelDeep))},
 			{name: "wildcards with permission", depth: 2, start: starting(needingPermission, wanting(0, modelWildcard), published, wanting(0, modelDeep), wanting(1, modelA), published),
 				events: slices.Concat(wildcards, permissionEvents(modelWildcard, modelA))},
-			{name: "everything", depth: 1, start: starting(wanting(0, modelWildcard, modelA), wanting(1, modelB, modelDeep), published), events: everything},
+			{name: "everything", depth: 2, start: starting(wanting(0, modelWildcard, modelA), wanting(1, modelB, modelDeep), published), events: everything},
 			{name: "everything with permission", depth: 1, start: starting(needingPermission, wanting(0, modelWildcard, modelA), wanting(1, modelB), published), events: everything},
 		},
 		adoptionScenarios(), installationScenarios())
@@ -139,6 +146,13 @@ func adoptionScenarios() []modelScenario {
 		{name: "a record that leads here", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelG0, true), published), events: adoption},
 		{name: "a record that leads elsewhere", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelForeign, true), published), events: adoption},
 		{name: "a former load balancer", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1", true), published), events: adoption},
+		{name: "a former load balancer whose type cannot change", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1", true), published, fixedTypes), events: adoption},
+		{name: "a chain of records", depth: 2, start: starting(wanting(0, modelB), wanting(1, modelDeep), withRecord(modelA, "CNAME", modelB, true), published, wanting(0, modelA), published),
+			events: slices.Concat(processEvents(), hostnameEvents(modelA, modelB), stateEvents(0), strangerEvents(modelB, modelA), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)})},
+		{name: "a chain through a wildcard", depth: 2, start: starting(wanting(0, modelWildcard), withRecord(modelA, "CNAME", "y.b.example.com", true), published, wanting(0, modelA), published),
+			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), stateEvents(0)[:3], []modelEvent{adopts(0, 0, modelA)})},
+		{name: "a namespace with more hostnames than its share", depth: 2, start: starting(limited, wanting(0, modelA), wanting(1, modelB), published),
+			events: slices.Concat(processEvents(), hostnameEvents(modelA, modelB, modelWildcard))},
 		{name: "a wildcard made by hand", depth: 2, start: starting(wanting(0, modelA, modelB), withRecord(modelWildcard, "CNAME", modelG0, true), published), events: wildcard},
 		{name: "a quota that is exhausted", depth: 2, start: starting(wanting(0, modelWildcard, modelA), published, func(w *modelWorld) { w.zone.quota = 4 }),
 			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), zoneEvents()[3:], strangerEvents(modelDeep, modelA)[:1])},
@@ -147,11 +161,11 @@ func adoptionScenarios() []modelScenario {
 
 // installationScenarios explore several classes and installations.
 func installationScenarios() []modelScenario {
-	pair := slices.Concat(processEvents(), hostnameEvents(modelA), []modelEvent{claims(1, 0, modelA), unclaims(1, 0, modelA), claims(1, 0, modelB), adopts(1, 0, modelA)}, credentialEvents()[:1])
+	pair := slices.Concat(processEvents(), []modelEvent{unclaims(0, 0, modelA), claims(1, 0, modelA), adopts(1, 0, modelA)}, credentialEvents()[:1], stateEvents(0)[4:5])
 	classes := slices.Concat(processEvents(), hostnameEvents(modelA), settingEvents(modelA), stateEvents(1)[:3])
 	return []modelScenario{
 		{name: "two classes", depth: 2, start: starting(secondClass, wanting(0, modelA), published), events: classes},
 		{name: "two installations", depth: 2, start: starting(secondInstallation, wanting(0, modelA), published), events: pair},
-		{name: "a backup in another cluster", depth: 2, start: starting(secondInstallation, sameKey, wanting(0, modelA), wantingOf(1, 0, modelA, modelB), published), events: pair},
+		{name: "a backup in another cluster", depth: 1, start: starting(secondInstallation, restored, wanting(0, modelA), wantingOf(1, 0, modelA, modelB), published), events: slices.Concat(pair, hostnameEvents(modelA, modelB), []modelEvent{claims(1, 1, modelA), adopts(0, 0, modelB)})},
 	}
 }

@@ -3,7 +3,6 @@ package dns
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -44,7 +43,7 @@ func (w *modelWorld) verdictRecords(i int, next Step) string {
 		g := in.owner(r.Content)
 		mayChange := g < 0 || in.gateways[g].state() == Accepted || in.gateways[g].state() == Retiring
 		switch {
-		case !mayChange || in.conflictsSomewhere():
+		case !mayChange || in.noKey || in.conflictsSomewhere():
 		case in.excludes(r.Name):
 			if g >= 0 {
 				return fmt.Sprintf("%s is excluded and keeps its mark; next step: %s", r.Name, describeStep(next))
@@ -64,18 +63,26 @@ func (w *modelWorld) zoneUsable() bool {
 	return w.zone.account == modelAccount && w.zone.status == "active"
 }
 
-// protects reports whether the record is a wildcard that answers for a wanted hostname whose
-// own record cannot be created.
+// protects reports whether a change of the record would make another wanted hostname stop
+// resolving, which cannot get a record of its own: it has another one already, or its
+// Gateway may have none.
 func (w *modelWorld) protects(i int, r provider.Record) bool {
+	after := slices.DeleteFunc(slices.Clone(w.zone.records), func(other provider.Record) bool { return other.ID == r.ID })
+	return w.stopsResolving(i, r.Name, after)
+}
+
+// stopsResolving reports whether a wanted hostname that cannot get a record of its own
+// resolves to its Gateway now, but not with the other records. The hostname that changes
+// does not count.
+func (w *modelWorld) stopsResolving(i int, changed string, after modelView) bool {
 	in := &w.installs[i]
-	view := modelView(w.zone.records)
+	before := modelView(w.zone.records)
 	for g := range in.gateways {
 		gw := &in.gateways[g]
 		for _, h := range gw.hostnames {
-			if !gw.exists || h.Name == r.Name || !in.wants(g, h.Name) {
-				continue
-			}
-			if answer := view.answer(probe(h.Name)); answer != nil && answer.ID == r.ID && !w.canPublish(i, g, h) {
+			tunnel := gw.id(in.origin, g)
+			fixed := !w.canPublish(i, g, h) || w.zone.address(h.Name) != nil
+			if gw.exists && h.Name != changed && in.wants(g, h.Name) && fixed && before.reaches(h.Name, tunnel) && !after.reaches(h.Name, tunnel) {
 				return true
 			}
 		}
@@ -87,7 +94,7 @@ func (w *modelWorld) protects(i int, r provider.Record) bool {
 func (w *modelWorld) canPublish(i, g int, h Hostname) bool {
 	in := &w.installs[i]
 	gw := &in.gateways[g]
-	return gw.state() == Accepted && !gw.offline && gw.tunnel && in.wants(g, h.Name) && !in.conflicts(g) && in.mode == v1alpha1.DNSManage && !w.full()
+	return !in.noKey && gw.state() == Accepted && !gw.offline && gw.tunnel && in.wants(g, h.Name) && !in.conflicts(g) && in.mode == v1alpha1.DNSManage && !w.full()
 }
 
 // full reports whether the last tenth of the zone's quota is used.
@@ -132,6 +139,9 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 	}
 	switch v {
 	case VerdictMissing:
+		if in.share(h.Namespace, w.zone.records) >= in.limit {
+			return ""
+		}
 		if w.endsWildcard(i, h.Name) || w.heldThroughWildcard(i, g, h.Name) {
 			return ""
 		}
@@ -141,7 +151,7 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 			if from := in.owner(r.Content); from >= 0 && (in.wants(from, h.Name) || in.gateways[from].holdsAll(h.Name)) {
 				return ""
 			}
-			if r.Name != h.Name || w.protectsFromMove(i, *r, g) {
+			if r.Name != h.Name || w.protects(i, *r) || in.share(h.Namespace, w.zone.records) >= in.limit {
 				return ""
 			}
 		}
@@ -150,22 +160,22 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 	return ""
 }
 
-// endsWildcard reports whether a record with the name would end the wildcard that answers
-// for a hostname whose own record cannot be created.
-func (w *modelWorld) endsWildcard(i int, name string) bool {
-	in := &w.installs[i]
-	before := modelView(w.zone.records)
-	after := append(slices.Clone(before), provider.Record{Name: name, Type: "CNAME", Content: modelForeign, Proxied: true})
-	for g := range in.gateways {
-		gw := &in.gateways[g]
-		for _, h := range gw.hostnames {
-			if gw.exists && h.Name != name && in.wants(g, h.Name) && !w.canPublish(i, g, h) &&
-				before.reaches(h.Name, gw.id(i, g)) && !after.reaches(h.Name, gw.id(i, g)) {
-				return true
-			}
+// share counts the records that lead to the Gateways of a namespace.
+func (in *modelInstall) share(namespace string, records []provider.Record) int {
+	n := 0
+	for _, r := range records {
+		if g := in.owner(r.Content); g >= 0 && in.gateways[g].namespace == namespace && in.marked(r) {
+			n++
 		}
 	}
-	return false
+	return n
+}
+
+// endsWildcard reports whether a record with the name would end the wildcard through which
+// another hostname resolves, which cannot get a record of its own.
+func (w *modelWorld) endsWildcard(i int, name string) bool {
+	created := provider.Record{Name: name, Type: "CNAME", Content: modelForeign, Proxied: true}
+	return w.stopsResolving(i, name, append(slices.Clone(w.zone.records), created))
 }
 
 // heldThroughWildcard reports whether a wildcard leads to another Gateway, whose state keeps
@@ -184,16 +194,10 @@ func (g *modelGateway) holdsAll(name string) bool {
 	return state == Frozen || state == Unknown || state == Rejected && g.hostname(name) == nil
 }
 
-// protectsFromMove reports whether moving the wildcard record is prevented by a hostname
-// for which it answers.
-func (w *modelWorld) protectsFromMove(i int, r provider.Record, _ int) bool {
-	return strings.HasPrefix(r.Name, "*.") && w.protects(i, r)
-}
-
 // expected returns the verdicts that the page allows for the Gateway's hostname.
 func (w *modelWorld) expected(i, g int, h Hostname) []Verdict {
 	in, view := &w.installs[i], modelView(w.zone.records)
-	tunnel := in.gateways[g].id(i, g)
+	tunnel := in.gateways[g].id(in.origin, g)
 	if !w.zoneUsable() || view.delegated(h.Name) {
 		return []Verdict{VerdictNoZone}
 	}

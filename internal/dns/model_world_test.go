@@ -60,6 +60,9 @@ type modelRules struct {
 	facts func(w *modelWorld, f Facts) Facts
 	// step changes the decision.
 	step func(w *modelWorld, f Facts, s Step) Step
+	// pure reports whether every call is checked to change none of its arguments and to
+	// give the same result again.
+	pure bool
 	// read changes the records that a read returns.
 	read func(w *modelWorld, f Facts, records []provider.Record) []provider.Record
 }
@@ -79,10 +82,14 @@ type modelInstall struct {
 	key, token int
 	revoked    bool
 	noToken    bool
+	noKey      bool
+	// origin is the installation whose tunnels the Gateways have.
+	origin int
 	// uid tells clusters apart that have the same cluster ID.
 	uid int
 	// permission is whether the classes require permission.
 	permission bool
+	limit      int // maxRecordsPerNamespace
 	mode       v1alpha1.DNSMode
 	exclude    []string
 	// second is whether GatewayClass two exists, and disagrees whether its settings differ.
@@ -192,7 +199,7 @@ func (in *modelInstall) excludes(name string) bool {
 // object owns nothing.
 func (in *modelInstall) owner(target string) int {
 	for i := range in.gateways {
-		if g := &in.gateways[i]; g.tunnel && g.id(in.index, i).Hostname() == target {
+		if g := &in.gateways[i]; g.tunnel && g.id(in.origin, i).Hostname() == target {
 			return i
 		}
 	}
@@ -210,10 +217,10 @@ func (in *modelInstall) clusterUID() string { return fmt.Sprintf("uid-%d", in.ui
 func (in *modelInstall) settings(class int) settings.DNS {
 	s := settings.DNS{
 		Mode: in.mode, Zones: []v1alpha1.DNSZone{{Name: modelZoneName}}, Exclude: in.exclude,
-		DeletionDelay: modelDeletionDelay, MaxRecordsPerNamespace: 100, RequiresPermission: in.permission,
+		DeletionDelay: modelDeletionDelay, MaxRecordsPerNamespace: in.limit, RequiresPermission: in.permission,
 	}
 	if class == 1 && in.disagrees {
-		s.MaxRecordsPerNamespace = 50
+		s.MaxRecordsPerNamespace++
 	}
 	return s
 }
@@ -229,6 +236,9 @@ func (w *modelWorld) facts(i int) Facts {
 		Options:       Options{ClusterID: "cluster", ClusterUID: in.clusterUID(), Key: modelKey(in.key)},
 		GatewaysKnown: in.listed, Adoptions: in.requests, TokenVersion: fmt.Sprintf("t%d", in.token), Memory: in.memory,
 		Classes: []Class{{Name: "one", Created: modelEpoch, Settings: in.settings(0)}},
+	}
+	if in.noKey {
+		f.Options.Key = nil
 	}
 	if in.noToken {
 		f.TokenVersion, f.TokenMessage = "", "the Secret does not exist"
@@ -256,7 +266,7 @@ func (in *modelInstall) gateway(n int) Gateway {
 	g := &in.gateways[n]
 	out := Gateway{NamespacedName: gatewayName(n, g), State: g.state()}
 	if g.tunnel {
-		out.Tunnel = g.id(in.index, n)
+		out.Tunnel = g.id(in.origin, n)
 	}
 	if g.exists {
 		out.Created = modelEpoch.Add(g.created)

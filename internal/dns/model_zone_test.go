@@ -28,6 +28,8 @@ type modelZone struct {
 	notices []modelNotice
 	created int
 	quota   int
+	// fixed reports whether Cloudflare refuses to change a record's type.
+	fixed bool
 	// account and status are those that the API returns for the zone.
 	account, status string
 }
@@ -158,6 +160,9 @@ func (z *modelZone) put(p provider.Put, now time.Duration) (provider.Record, err
 	}
 	r := modelRecord(p.CNAME)
 	r.ID = p.ID
+	if z.fixed && z.records[i].Type != r.Type {
+		return provider.Record{}, provider.ErrInvalidRecord
+	}
 	return r, z.replace(i, r, now)
 }
 
