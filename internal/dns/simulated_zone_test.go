@@ -3,6 +3,7 @@ package dns_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -38,7 +39,9 @@ type simulation struct {
 	start    time.Time
 	facts    dns.Facts
 	memory   dns.Memory
-	wake     time.Time // when the controller decides next; zero means when a fact changes
+	// random is the source of all delays. A test can seed it.
+	random *rand.Rand
+	wake   time.Time // when the controller decides next; zero means when a fact changes
 	// requests are when requests were sent, and actions counts them.
 	requests []time.Time
 	actions  map[dns.Action]int
@@ -47,7 +50,9 @@ type simulation struct {
 // newSimulation returns a zone without records and a controller that manages it.
 func newSimulation(t *testing.T, z zones.Zone, set settings.DNS) *simulation {
 	t.Helper()
-	s := &simulation{t: t, database: zones.New(zones.Options{Delay: zones.RandomDelay(time.Minute)}), start: time.Now(), actions: map[dns.Action]int{}}
+	random := rand.New(rand.NewPCG(1, 1)) // #nosec G404 -- not a secret
+	delay := func() time.Duration { return time.Duration(random.Int64N(int64(time.Minute))) }
+	s := &simulation{t: t, database: zones.New(zones.Options{Delay: delay}), random: random, start: time.Now(), actions: map[dns.Action]int{}}
 	z.Name, z.Account = simulatedZone, simulatedAccount
 	s.id = s.database.Add(z)
 	s.api = fake.NewDNS(s.database)
