@@ -22,7 +22,7 @@ CHART := test/interop/chart
 RACE ?= -race
 # Pure packages of .golangci.yml. They start no goroutine, so the race detector finds nothing
 # in them and multiplies the time.
-SEQUENTIAL := connector|credentials|decision|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel
+SEQUENTIAL := connector|credentials|decision|dns|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel
 # The packages that `make test` tests, for example TEST=./internal/gateway.
 TEST ?= ./...
 # The time for which each fuzz target runs.
@@ -78,9 +78,11 @@ render: ## Print the objects that the chart installs by default
 	@go tool -C $(CHART) helm template tunnel-gateway $(CURDIR)/charts/tunnel-gateway --namespace tunnel-gateway
 
 .PHONY: explore
-explore: ## Check every reachable state of a tunnel's lifecycle; DEPTH=<faults and changes per trace> goes deeper
+explore: ## Check every reachable state of a tunnel's lifecycle and of a DNS zone; DEPTH=<faults and changes per trace> goes deeper
 	@echo "==> exploring the lifecycle of a tunnel"
 	@go test ./internal/tunnel -run '^TestEveryReachableStateKeepsTheInvariants$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
+	@echo "==> exploring the records of a DNS zone"
+	@go test ./internal/dns -run '^TestEveryReachableStateKeepsTheInvariants$$' -count 1 -v -args $(if $(DEPTH),-dns.depth=$(DEPTH))
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
