@@ -30,6 +30,9 @@ func TestRecordAppearsForAGateway(t *testing.T) {
 	if got := h.tunnelObject().Status.DNS; got == nil || got.Hostnames["Managed"] != 1 {
 		t.Errorf("the Tunnel reports %+v, want one managed hostname", got)
 	}
+	if got := h.condition("DNSReady"); got != "True Published" {
+		t.Errorf("DNSReady is %q", got)
+	}
 	h.wantMetrics(map[string]float64{"dns_records Managed example.com": 1, "dns_changes_total create success example.com": 1, "dns_zone_records example.com": 1})
 
 	h.setHostname("b.example.com")
