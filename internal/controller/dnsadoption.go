@@ -68,11 +68,13 @@ func newResult(request v1alpha1.RecordAdoption, result v1alpha1.AdoptionResult, 
 }
 
 // requestedAdoptions returns the requests for the zone that have no result yet. A Tunnel
-// of another cluster, or of a newer version of the controller, requests nothing.
+// of another cluster, or of a newer version of the controller, requests nothing, and
+// neither does a Tunnel whose Gateway was not decided about yet: the book could not
+// remember the result.
 func (b *dnsBook) requestedAdoptions(key zoneKey, tunnels []v1alpha1.Tunnel, o tunnel.Options) (found []dns.Adoption) {
 	for i := range tunnels {
 		t := &tunnels[i]
-		if t.Spec.AccountID != key.account || !mayAdopt(t, o) {
+		if t.Spec.AccountID != key.account || !mayAdopt(t, o) || !b.has(gatewayOf(t).NamespacedName) {
 			continue
 		}
 		requests, _ := readAdoptions(t) // the Gateway's reconcile reports an error
@@ -84,6 +86,13 @@ func (b *dnsBook) requestedAdoptions(key zoneKey, tunnels []v1alpha1.Tunnel, o t
 		}
 	}
 	return found
+}
+
+// has reports whether the book has the Gateway.
+func (b *dnsBook) has(name types.NamespacedName) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.entries[name] != nil
 }
 
 // mayAdopt reports whether this process executes the Tunnel's requests.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -138,4 +139,44 @@ func TestTunnelOfAnotherClusterKeepsItsRecords(t *testing.T) {
 	h.publish()
 	h.runFor(time.Hour)
 	h.wantRecords(managedRecord)
+}
+
+func TestTunnelThatIsAboutToBeDeletedGetsNoRecords(t *testing.T) {
+	// A previous process has recorded the deletion before the Gateway returned.
+	h := newDNSHarness(t)
+	h.publish()
+	object := h.tunnelObject()
+	object.Status.Deleting = true
+	if err := h.kube.Status().Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	h.harness.restart()
+	h.reconcileOnce()
+	entry := h.process.dns.entries[h.key.NamespacedName]
+	if entry == nil || entry.gateway.State != dns.Frozen {
+		t.Errorf("the book has %+v, want the state Frozen", entry)
+	}
+}
+
+func TestGatewayWithAnotherIdentityDoesNotWaitForItsRecords(t *testing.T) {
+	// The Gateway was replaced by one whose class has another account. It still wants the
+	// records, so they cannot be released.
+	h := newDNSHarness(t)
+	h.addClass("other", startTime, v1alpha1.TunnelConfigurationSpec{
+		Account: &v1alpha1.Account{AccountID: new("other")}, Connector: &v1alpha1.Connector{Enabled: new(false)},
+	})
+	h.publish()
+	h.cloud.SetConnected(h.tunnelID(), false)
+	h.delete(h.gateway())
+	replacement := newGateway("shared", "a.example.com")
+	replacement.UID, replacement.Spec.GatewayClassName = "shared-2", "other"
+	h.create(replacement)
+	h.changed("shared")
+	h.runFor(2 * time.Minute)
+	h.changed("shared")
+	h.runFor(time.Minute)
+	if object := h.tunnelObject(); object == nil || object.Spec.AccountID != "other" {
+		t.Errorf("the Tunnel is %+v, want one in the other account", object)
+	}
+	h.wantRecords("a.example.com CNAME 00000000-0000-4000-8000-000000000001.cfargotunnel.com")
 }
