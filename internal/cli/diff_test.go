@@ -17,12 +17,14 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
 // edge simulates Cloudflare with the tunnels in testdata/diff.in.yaml.
 type edge struct {
 	*simulator.Server
-	url string
+	zones *zones.Database
+	url   string
 	// ids are the tunnel IDs by name.
 	ids map[string]string
 	// mainToken and tenantToken are the tokens for the accounts main and tenant. They are
@@ -39,7 +41,8 @@ type edge struct {
 // newEdge starts an edge and sets the environment variables for it.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
-	e := &edge{Server: simulator.New(simulator.Options{}), ids: map[string]string{}, mainToken: rand.Text(), tenantToken: rand.Text()}
+	database := zones.New(zones.Options{})
+	e := &edge{Server: simulator.New(simulator.Options{Zones: database}), zones: database, ids: map[string]string{}, mainToken: rand.Text(), tenantToken: rand.Text()}
 	server := httptest.NewServer(http.HandlerFunc(e.serve))
 	t.Cleanup(server.Close)
 	e.url = server.URL + "/client/v4"

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,9 +44,15 @@ func (p *Plan) recordOptions(ctx context.Context, objects client.Reader, secretN
 	return o, ""
 }
 
+// reservedReads is how many requests reading a zone takes, unless it has thousands of
+// records: the zone, its records, its certificates and its quota.
+const reservedReads = 4
+
 // readZone executes the steps that read the zone, and returns the facts with the Memory
-// after them. It ends before the first step that would wait or change anything.
+// after them. It ends before the first step that would wait or change anything. It waits
+// for the request budget, which spaces the reads of several zones.
 func readZone(ctx context.Context, api provider.DNS, f dns.Facts) (dns.Facts, error) {
+	ctx = provider.WithReservation(provider.WithPriority(ctx, provider.PriorityDNS), reservedReads)
 	for range maxSteps {
 		f.Memory = dns.Observe(f)
 		step := dns.Decide(f)
@@ -53,6 +60,12 @@ func readZone(ctx context.Context, api provider.DNS, f dns.Facts) (dns.Facts, er
 			return f, nil
 		}
 		r := readStep(ctx, api, f.Zone, step)
+		if limit, ok := errors.AsType[*provider.RateLimitedError](r.Err); ok && limit.Budget {
+			if err := pause(ctx, limit.RetryAfter); err != nil {
+				return f, err
+			}
+			continue
+		}
 		f.Memory = dns.Conclude(f.Memory, step, r)
 		if r.Err != nil && (step.Action == dns.ReadZone || step.Action == dns.ReadRecords) {
 			return f, r.Err
@@ -77,6 +90,18 @@ func readStep(ctx context.Context, api provider.DNS, zone string, step dns.Step)
 		r.Err = fmt.Errorf("unexpected step %s", step.Action)
 	}
 	return r
+}
+
+// pause waits for the duration, or returns the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // describeZoneError names the permissions that the API token lacks.

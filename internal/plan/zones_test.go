@@ -173,6 +173,11 @@ func TestCompareZones(t *testing.T) {
 			want: changes + "+ create a.b.example.com (Gateway infra/g)\n", changes: true},
 		"a token without a permission": {prepare: func(_ *testing.T, b *zoneBed) { b.Restrict("Zone Read") },
 			want: "Zone example.com: not compared: Records \"ID\": the API token lacks a permission for the zone, or the zone does not exist; the API token requires the permissions Zone: Read and DNS: Read for the zone\n"},
+		"a request that waits for the budget": {prepare: func(_ *testing.T, b *zoneBed) {
+			b.Fail(fake.OpRecords, &provider.RateLimitedError{RetryAfter: time.Millisecond, Budget: true})
+		}, want: changes + create, changes: true},
+		"an outage": {prepare: func(_ *testing.T, b *zoneBed) { b.Fail(fake.OpZones, errors.New("no connection")) },
+			want: "Zone example.com: not compared: Zones \"\": no connection\n"},
 		"a record of the controller": {prepare: func(t *testing.T, b *zoneBed) { b.manage(t, "g", tunnelID, "new.example.com") }, want: noDifference},
 		"a record that leads to an old tunnel": {prepare: func(t *testing.T, b *zoneBed) { b.manage(t, "g", otherTunnel, "new.example.com") },
 			want: changes + "~ move new.example.com (Gateway infra/g)\n", changes: true},
