@@ -19,7 +19,7 @@ func (d *Decision) DNS(t *v1alpha1.Tunnel, o tunnel.Outcome) dns.Gateway {
 		g.Tunnel = provider.TunnelID(t.Status.TunnelID)
 	}
 	for _, h := range d.Plane(t).Result.DNSHostnames() {
-		if h.Unclaimed && g.State == dns.Accepted {
+		if h.LacksPermission && g.State == dns.Accepted {
 			continue // no record is kept
 		}
 		h.Served = h.Served && o.State == tunnel.OutcomeInEffect

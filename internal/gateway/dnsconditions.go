@@ -60,7 +60,7 @@ func (r *Result) newDNSReport(o *DNS) dnsReport {
 	}
 	report := dnsReport{findings: o.Findings, byOwner: map[Owner][]DNSHostname{}}
 	for _, h := range r.DNSHostnames() {
-		if _, found := o.Findings[h.Name]; !found && (h.Unclaimed || dns.Excludes(r.DNS, h.Name)) {
+		if _, found := o.Findings[h.Name]; !found && (h.LacksPermission || dns.Excludes(r.DNS, h.Name)) {
 			continue
 		}
 		report.hostnames = append(report.hostnames, h)

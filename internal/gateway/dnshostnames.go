@@ -16,11 +16,11 @@ type DNSHostname struct {
 	dns.Hostname
 	// Owner is the Gateway or the ListenerSet that declares the claiming listener.
 	Owner Owner
-	// Unclaimed reports whether a route would have the hostname, but lacks a permission
+	// LacksPermission reports whether a route would have the hostname, but lacks a permission
 	// for it, and no other route has it. An accepted Gateway does not keep the hostname.
 	// While the Gateway is not accepted, only the missing permission distinguishes its
 	// record from those that are kept.
-	Unclaimed bool
+	LacksPermission bool
 }
 
 // DNSHostnames returns the hostnames for which DNS records are created or kept, sorted by
@@ -40,11 +40,11 @@ func (r *Result) DNSHostnames() []DNSHostname {
 	}
 	for _, route := range r.Routes {
 		for i := range route.Parents {
-			c.addUnclaimed(&route.Parents[i])
+			c.addNotPermitted(&route.Parents[i])
 		}
 	}
 	for e := range r.entries() {
-		if h := c.found[e.Hostname]; h != nil && !h.Unclaimed {
+		if h := c.found[e.Hostname]; h != nil && !h.LacksPermission {
 			h.Served = true
 		}
 	}
@@ -105,11 +105,11 @@ func (c dnsCollection) addClaimed(route *Route, l *Listener) {
 	}
 }
 
-// addUnclaimed adds the hostnames for which a route lacks a permission on the parent.
-func (c dnsCollection) addUnclaimed(parent *Parent) {
+// addNotPermitted adds the hostnames for which a route lacks a permission on the parent.
+func (c dnsCollection) addNotPermitted(parent *Parent) {
 	for _, name := range parent.notPermitted {
 		if h := c.add(name, parent.Owner); h != nil {
-			h.Unclaimed = true
+			h.LacksPermission = true
 		}
 	}
 }

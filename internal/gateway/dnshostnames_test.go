@@ -26,7 +26,7 @@ func describeHostnames(all []gateway.DNSHostname) []string {
 		if !h.Permitted {
 			line += " not permitted"
 		}
-		if h.Unclaimed {
+		if h.LacksPermission {
 			line += " unclaimed"
 		}
 		lines = append(lines, line)
@@ -158,7 +158,7 @@ func TestTheOwnerOfARecordHasTheClaimingListener(t *testing.T) {
 func TestServedHostnamesAreThoseOfTheTable(t *testing.T) {
 	names := func(all []gateway.DNSHostname) (kept, served []string) {
 		for _, h := range all {
-			if !h.Unclaimed {
+			if !h.LacksPermission {
 				kept = append(kept, h.Name)
 			}
 			if h.Served {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -75,6 +76,8 @@ type recordGateway struct {
 	settings settings.DNS
 	source   credentials.Source // of the account
 	account  string
+	// newTunnel reports whether the tunnel does not exist yet, and its ID is a placeholder.
+	newTunnel bool
 }
 
 // usesDNS reports whether the GatewayClass observes or manages zones.
@@ -86,15 +89,17 @@ func (g *recordGateway) usesDNS() bool {
 // if no GatewayClass uses DNS. The plan assumes that requests to Cloudflare succeed, and
 // that the connectors connect.
 func (p *Plan) newRecordGateways() []recordGateway {
+	if !slices.ContainsFunc(p.Gateways, func(g Gateway) bool {
+		return g.result.DNS.Mode == v1alpha1.DNSObserve || g.result.DNS.Mode == v1alpha1.DNSManage
+	}) {
+		return nil
+	}
 	var all []recordGateway
 	planned := map[types.NamespacedName]bool{}
 	for i := range p.Gateways {
 		g := p.newRecordGateway(&p.Gateways[i])
 		planned[g.NamespacedName] = true
 		all = append(all, g)
-	}
-	if !slices.ContainsFunc(all, func(g recordGateway) bool { return g.usesDNS() }) {
-		return nil
 	}
 	for i := range p.tunnels.objects {
 		if g := p.departedGateway(&p.tunnels.objects[i]); !planned[g.NamespacedName] {
@@ -113,7 +118,7 @@ func (p *Plan) newRecordGateway(g *Gateway) recordGateway {
 		r.Class = g.class.Name
 	}
 	if r.Tunnel == "" { // the controller creates it, so that no record leads there yet
-		r.Tunnel = provider.TunnelID("new/" + r.NamespacedName.String())
+		r.Tunnel, r.newTunnel = provider.TunnelID("new/"+r.NamespacedName.String()), true
 	}
 	if g.facts.Object != nil {
 		r.account, r.source = g.facts.Object.Spec.AccountID, p.tunnels.credentialSource(g.facts.Object.Spec)
@@ -287,9 +292,17 @@ func (g *recordGateway) newRecords(reports map[zoneKey]dns.Report) []Record {
 		zone, _ := dns.ZoneOf(g.settings, h.Name)
 		r := Record{Hostname: h.Name, Zone: zone, Verdict: VerdictUnknown, Certificate: certificateNames[dns.CertificateUnknown]}
 		if found && f.Verdict != dns.VerdictUnread {
-			r = Record{h.Name, zone, string(f.Verdict), f.Reason.String(), f.Message, certificateNames[f.Certificate], f.CertificateMessage}
+			r = Record{h.Name, zone, string(f.Verdict), f.Reason.String(), g.withoutPlaceholder(f.Message), certificateNames[f.Certificate], f.CertificateMessage}
 		}
 		records = append(records, r)
 	}
 	return records
+}
+
+// withoutPlaceholder replaces the hostname of a tunnel that does not exist yet.
+func (g *recordGateway) withoutPlaceholder(message string) string {
+	if !g.newTunnel {
+		return message
+	}
+	return strings.ReplaceAll(message, g.Tunnel.Hostname(), provider.TunnelID("<tunnel ID>").Hostname())
 }

@@ -238,6 +238,15 @@ func TestZonesInJSON(t *testing.T) {
 	}
 }
 
+// The ID of a tunnel that does not exist yet is not known.
+func TestMessagesNameNoPlaceholder(t *testing.T) {
+	p := newZoneBed(zones.Zone{}).compareZones(t, withDNS(gatewayFor("new.example.com", ""), "mode: Observe")+kubeSystem)
+	want := "no record leads to the Gateway. Create a proxied CNAME record with the target <tunnel ID>.cfargotunnel.com, or set dns.mode to Manage."
+	if got := p.Gateways[0].Records[0].Message; got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+}
+
 // forbidding is a reader that may not get Secrets.
 type forbidding struct{ client.Reader }
 
