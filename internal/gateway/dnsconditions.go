@@ -23,7 +23,7 @@ type DNS struct {
 }
 
 // dnsReasons are the reasons for DNSReady, the worst first: problems that remain until a
-// user acts precede those that can end on their own.
+// user acts precede problems that can end on their own.
 var dnsReasons = []conditions.Reason{
 	conditions.ReasonRecordConflict, conditions.ReasonHostnameNotPermitted, conditions.ReasonHeldByAnotherGateway, conditions.ReasonNotProxied,
 	conditions.ReasonNoZone, conditions.ReasonForbidden, conditions.ReasonZoneSettingsConflict, conditions.ReasonQuotaExceeded, conditions.ReasonPending,

@@ -18,8 +18,8 @@ type DNSHostname struct {
 	Owner Owner
 	// LacksPermission reports whether a route would have the hostname, but lacks a permission
 	// for it, and no other route has it. An accepted Gateway does not keep the hostname.
-	// While the Gateway is not accepted, only the missing permission distinguishes its
-	// record from those that are kept.
+	// While the Gateway is not accepted, its records remain, except for a record without a
+	// permission.
 	LacksPermission bool
 }
 

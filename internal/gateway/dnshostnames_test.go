@@ -27,7 +27,7 @@ func describeHostnames(all []gateway.DNSHostname) []string {
 			line += " not permitted"
 		}
 		if h.LacksPermission {
-			line += " unclaimed"
+			line += ", lost"
 		}
 		lines = append(lines, line)
 	}
@@ -96,14 +96,14 @@ func TestHostnamesWithRecords(t *testing.T) {
 			demandPermissions(s)
 			permit(s, "team-a", "*.example.com")
 			permit(s, "team-c", "other.example.com")
-		}, []string{"a.example.com team-a served", "b.example.com team-b not permitted unclaimed", "c.example.com team-c not permitted unclaimed"}},
+		}, []string{"a.example.com team-a served", "b.example.com team-b not permitted, lost", "c.example.com team-c not permitted, lost"}},
 		"a route without a permission on the ListenerSet of another namespace": {[]string{"a.example.com", "b.example.com"}, func(s *gateway.Snapshot) {
 			demandPermissions(s)
 			permit(s, "team-a", "a.example.com")
 			s.ListenerSets[0].Spec.Listeners[0].AllowedRoutes = &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)}}
 			s.HTTPRoutes = s.HTTPRoutes[1:]
 			s.HTTPRoutes[0].Spec.ParentRefs[0].Namespace = new(gatewayv1.Namespace("team-a"))
-		}, []string{"a.example.com team-a not permitted unclaimed"}},
+		}, []string{"a.example.com team-a not permitted, lost"}},
 		"a hostname that a permitted namespace also has": {[]string{"a.example.com", "a.example.com"}, func(s *gateway.Snapshot) {
 			demandPermissions(s)
 			permit(s, "team-b", "a.example.com")

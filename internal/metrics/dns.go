@@ -66,7 +66,7 @@ func (m *Metrics) SetZone(zone string, z Zone) {
 	setIf(m.dns.lastRead, zone, !z.ReadAt.IsZero(), float64(z.ReadAt.Unix()))
 }
 
-// DeleteZone deletes all series of a zone that no GatewayClass lists any more.
+// DeleteZone deletes all series of a zone that no GatewayClass lists.
 func (m *Metrics) DeleteZone(zone string) {
 	labels := prometheus.Labels{labelZone.Name: zone}
 	for _, v := range []*prometheus.GaugeVec{m.dns.records, m.dns.zoneRecords, m.dns.zoneQuota, m.dns.lastRead, m.dns.forbidden} {
@@ -124,7 +124,7 @@ var (
 		{string(dns.VerdictHeldByAnotherGateway), "a wildcard leads to another Gateway with this hostname"},
 		{string(dns.VerdictMissing), "no record exists"},
 		{string(dns.VerdictOrphan), "a record of this controller leads to a tunnel without a Tunnel object"},
-		{string(dns.VerdictUnwanted), "a record of this controller that no Gateway wants any more"},
+		{string(dns.VerdictUnwanted), "a record of this controller that no Gateway wants"},
 	}}
 	labelRecordOperation = Label{Name: "operation", Help: "what the operation does", Values: []Value{
 		{string(dns.Create), "create a record"},

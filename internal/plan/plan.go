@@ -44,7 +44,7 @@ type Plan struct {
 	unserved map[types.NamespacedName]string
 	// terminating are this controller's Gateways that are being deleted.
 	terminating []types.NamespacedName
-	// records are all Gateways as far as DNS is concerned, also those that are gone or not
+	// records are all Gateways as far as DNS is concerned, also Gateways that are gone or not
 	// selected; nil if no GatewayClass uses DNS. selected reports whether [Plan.Select]
 	// has removed Gateways.
 	records  []recordGateway

@@ -201,7 +201,7 @@ func (g *recordGateway) tokenSource(namespace string) *credentials.Source {
 
 // CompareZones sets [Plan.Zones] and [Gateway.Records]. It only reads from Cloudflare.
 // objects contain the Secret with the name, whose key signs the controller's records.
-// Whatever prevents a comparison is a zone's Problem.
+// A zone's Problem is what prevents the comparison.
 func (p *Plan) CompareZones(ctx context.Context, open OpenZones, objects client.Reader, signingKeySecret string) {
 	if len(p.records) == 0 {
 		return

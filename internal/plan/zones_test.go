@@ -181,7 +181,7 @@ func TestCompareZones(t *testing.T) {
 		"a record of the controller": {prepare: func(t *testing.T, b *zoneBed) { b.manage(t, "g", tunnelID, "new.example.com") }, want: noDifference},
 		"a record that leads to an old tunnel": {prepare: func(t *testing.T, b *zoneBed) { b.manage(t, "g", otherTunnel, "new.example.com") },
 			want: changes + "~ move new.example.com (Gateway infra/g)\n", changes: true},
-		"a record that no route wants any more": {prepare: func(t *testing.T, b *zoneBed) {
+		"a record that no route wants": {prepare: func(t *testing.T, b *zoneBed) {
 			b.manage(t, "g", tunnelID, "new.example.com", "old.example.com")
 		}, want: changes + "- delete old.example.com (Gateway infra/g)\n", changes: true},
 		"an orphaned record": {prepare: func(t *testing.T, b *zoneBed) { b.manage(t, "gone", otherTunnel, "gone.example.com") },
@@ -257,7 +257,7 @@ func (f forbidding) Get(ctx context.Context, key client.ObjectKey, o client.Obje
 	return f.Reader.Get(ctx, key, o, options...)
 }
 
-// Without the key, a record of the controller looks like a record of somebody else.
+// Without the key, a record of the controller looks like a record of another writer.
 func TestVerdictsAreUnknownWithoutTheSigningKey(t *testing.T) {
 	b := newZoneBed(zones.Zone{})
 	b.manage(t, "g", otherTunnel, "new.example.com")
