@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -55,7 +54,7 @@ func newAdoption(ctx context.Context) *adoption {
 	a.start()
 	a.gateway = a.environment.gateway("shared", "own.example.com", "hand.example.com", "balancer.example.com", "changed.example.com")
 	a.create(a.gateway, a.sectionRoute("shared", 0))
-	Eventually(a.records).Should(ConsistOf(a.cname("own.example.com", "shared")))
+	Eventually(a.names).Should(ConsistOf("own.example.com"))
 	a.addRecord("hand.example.com", "CNAME", a.tunnel("shared")+".cfargotunnel.com")
 	a.addRecord("balancer.example.com", "A", "192.0.2.7")
 	a.addRecord("changed.example.com", "A", "192.0.2.8")
@@ -74,11 +73,10 @@ func (a *adoption) administrator(ctx context.Context) string {
 	Expect(err).NotTo(HaveOccurred())
 	role, err := createUserWith(ctx, kube, "commands.md", "tunnel-gateway-adopt", a.controllerNamespace, "")
 	Expect(err).NotTo(HaveOccurred())
-	a.create(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.controllerNamespace, Name: user + "-adopt"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})
+	binding := newObject(rbacAPI, "RoleBinding", a.controllerNamespace, user+"-adopt")
+	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role}
+	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
+	a.create(binding)
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(impersonate(kubeconfig, user, path)).To(Succeed())
 	return path
