@@ -52,10 +52,12 @@ func (s *recordScenario) publish() {
 	s.old = s.serve("old", "old.example.com", "handed.example.com")
 	wild := s.serve("wild", "*.wild.test")
 	s.create(s.secure, s.route("secure", "web", listenerSetParent("secure")))
-	Eventually(s.records).Should(ConsistOf(slices.Concat(s.external, []string{
-		s.cname("one.example.com", "shared"), s.cname("two.example.com", "shared"), s.cname("secure.example.com", "shared"),
-		s.cname("old.example.com", "old"), s.cname("handed.example.com", "old"),
-	})))
+	expectSoon(func(g Gomega) {
+		g.Expect(s.records()).To(ConsistOf(slices.Concat(s.external, []string{
+			s.cname("one.example.com", "shared"), s.cname("two.example.com", "shared"), s.cname("secure.example.com", "shared"),
+			s.cname("old.example.com", "old"), s.cname("handed.example.com", "old"),
+		})))
+	})
 	Eventually(dnsCondition(s.old)).Should(Equal(published))
 	Eventually(dnsCondition(wild)).Should(Equal(published))
 	Eventually(listenerSetCondition(s.secure, dnsReady)).Should(Equal(published))
