@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,12 +17,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// permissions are the hostnames that the namespaces in the samples may use. Namespaces with
-// Gateways need them for records.
+// permissions are the hostnames that the namespaces in the samples may use. The namespace of
+// the Gateways needs them for records. Without Envoy, the namespace shop does not exist.
 var permissions = map[string]string{
-	"platform": "shared.example.com, " + envoyHostname, "team-a": "team-a.example.com", "team-b": "*.team-b.example.com",
+	"platform": "shared.example.com, " + envoyHostname, splitNamespace: envoyHostname,
+	"team-a": "team-a.example.com", "team-b": "*.team-b.example.com",
 }
 
 // checkPermissions permits each team only its own hostnames, and deletes team A's
@@ -60,7 +63,11 @@ func checkPermissions(ctx context.Context, c client.Client, address string) erro
 func demandPermissions(ctx context.Context, c client.Client) error {
 	for name, permitted := range permissions {
 		namespace := &corev1.Namespace{}
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		err := c.Get(ctx, client.ObjectKey{Name: name}, namespace)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, hostnames.Annotation, permitted)
@@ -69,7 +76,7 @@ func demandPermissions(ctx context.Context, c client.Client) error {
 		}
 	}
 	var configurations v1alpha1.TunnelConfigurationList
-	if err := c.List(ctx, &configurations, client.InNamespace("platform")); err != nil {
+	if err := c.List(ctx, &configurations, client.InNamespace(cluster.ControllerNamespace)); err != nil {
 		return err
 	}
 	for i := range configurations.Items {

@@ -17,6 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
 // apply creates the objects in a directory, file by file in order.
@@ -39,7 +40,8 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 
 // withDemoSettings returns the objects with settings by which the controller manages the
 // records in the demo's zone, and by which connectors become ready at once, because the
-// simulated edge has no lag. A class without settings gets its own.
+// simulated edge has no lag. A class without settings gets its own. All settings are in the
+// controller's namespace, because DNS settings have no effect elsewhere.
 func withDemoSettings(objects []client.Object) []client.Object {
 	var changed []client.Object
 	for _, object := range objects {
@@ -47,16 +49,13 @@ func withDemoSettings(objects []client.Object) []client.Object {
 		case *v1alpha1.TunnelConfiguration:
 			addDemoSettings(o)
 		case *gatewayv1.GatewayClass:
-			if o.Spec.ParametersRef != nil {
-				break
+			if o.Spec.ParametersRef == nil {
+				configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: o.Name}}
+				addDemoSettings(configuration)
+				changed = append(changed, configuration)
+				o.Spec.ParametersRef = &gatewayv1.ParametersReference{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: o.Name}
 			}
-			configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: o.Name}}
-			addDemoSettings(configuration)
-			o.Spec.ParametersRef = &gatewayv1.ParametersReference{
-				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration",
-				Namespace: new(gatewayv1.Namespace(configuration.Namespace)), Name: configuration.Name,
-			}
-			changed = append(changed, configuration)
+			o.Spec.ParametersRef.Namespace = new(gatewayv1.Namespace(cluster.ControllerNamespace))
 		}
 		changed = append(changed, object)
 	}
@@ -64,6 +63,7 @@ func withDemoSettings(objects []client.Object) []client.Object {
 }
 
 func addDemoSettings(c *v1alpha1.TunnelConfiguration) {
+	c.Namespace = cluster.ControllerNamespace
 	c.Spec.DNS = newDNS()
 	if c.Spec.Connector == nil {
 		c.Spec.Connector = &v1alpha1.Connector{}

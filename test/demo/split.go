@@ -20,6 +20,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
 // The objects in the Envoy samples.
@@ -70,7 +71,7 @@ func (d *demo) applyEnvoySamples(ctx context.Context) error {
 // useClusterIPs makes Envoy connect to ClusterIPs. The machine has no pod network, and the
 // API server accepts no loopback address in an EndpointSlice.
 func (d *demo) useClusterIPs(ctx context.Context) error {
-	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "envoy"}}
+	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: "envoy"}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"connector":{"envoy":{"backends":"Service"}}}}`))
 	if err := d.client.Patch(ctx, settings, patch); err != nil {
 		return fmt.Errorf("set the addresses of the backends: %w", err)

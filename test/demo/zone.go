@@ -22,7 +22,13 @@ type zone struct {
 
 func newZone() zone {
 	database := zones.New(zones.Options{})
-	return zone{database, database.Add(zones.Zone{Name: zoneName, Account: accountID})}
+	return zone{database, database.Add(zones.Zone{
+		Name: zoneName, Account: accountID,
+		CertificatePacks: []zones.CertificatePack{
+			{ID: "universal", Type: "universal", Hosts: []string{zoneName, "*." + zoneName}, Status: "active"},
+			{ID: "advanced", Type: "advanced", Hosts: []string{"*.team-b." + zoneName}, Status: "active"},
+		},
+	})}
 }
 
 // newDNS returns the DNS settings of the demo's GatewayClasses. All classes that list a zone
