@@ -30,8 +30,8 @@ const (
 	managedClusterID = "managed"
 )
 
-// separated makes external-dns ignore the Gateways that [managedGateway] returns.
-const separated = "--gateway-label-filter=records!=managed"
+// separated makes external-dns ignore the Gateways that [labeledGateway] does not return.
+const separated = "--gateway-label-filter=records=external-dns"
 
 // managedTimeout is how long the second installation may take for a change. Deletions wait
 // for one read of the zone per minute.
@@ -102,8 +102,12 @@ func (e *environment) setMode(mode string, excluded ...string) {
 
 // managedGateway returns a Gateway of the second installation.
 func managedGateway(name string, listeners ...string) string {
-	return strings.NewReplacer("gatewayClassName: cloudflare-tunnel", "gatewayClassName: PLATFORM",
-		"metadata: {", "metadata: {labels: {records: managed}, ").Replace(gateway(name, listeners...))
+	return strings.ReplaceAll(gateway(name, listeners...), "gatewayClassName: cloudflare-tunnel", "gatewayClassName: PLATFORM")
+}
+
+// labeledGateway returns a Gateway with the label that external-dns selects.
+func labeledGateway(name string, listeners ...string) string {
+	return strings.ReplaceAll(gateway(name, listeners...), "metadata: {", "metadata: {labels: {records: external-dns}, ")
 }
 
 // managedTarget waits until the tunnel of a Gateway of the second installation exists, and
