@@ -335,17 +335,6 @@ func listenerConditions(key gateway.Owner, report gateway.Report) map[gateway.Ow
 	return byListener
 }
 
-// firstUnexpected returns the first condition that does not have its expected status,
-// in the order of [conditions.Types], or nil.
-func firstUnexpected(list []metav1.Condition) *metav1.Condition {
-	for _, t := range conditions.Types {
-		if c := t.Find(list); c != nil && c.Status != t.Expected() {
-			return c
-		}
-	}
-	return nil
-}
-
 // resultListeners returns the listeners in the order in which the hostname table shows
 // them.
 func (g *Gateway) resultListeners() []*gateway.Listener {
@@ -373,31 +362,4 @@ func newListener(l *gateway.Listener, list []metav1.Condition) Listener {
 		listener.Reason = l.Rejected.Reason.String() // its ListenerSet is not allowed, so it has no conditions
 	}
 	return listener
-}
-
-// Healthy reports whether every condition that the controller sets has its expected
-// status, no Gateway has a warning or a data plane change that cannot begin, no route
-// names a hostname that another listener claims, no object has a mistake, and, after
-// [Plan.CompareZones], no hostname has a conflicting record, no zone or no edge
-// certificate. It does not consider rules that no request reaches. It returns false if the plan has no
-// Gateway, because this results in no conditions.
-func (p *Plan) Healthy() bool {
-	if len(p.Gateways) == 0 || len(p.Mistakes) > 0 {
-		return false
-	}
-	for i := range p.Gateways {
-		g := &p.Gateways[i]
-		if len(g.Warnings) > 0 || len(g.result.ClaimedHostnames) > 0 || g.DataPlaneChange != nil && g.DataPlaneChange.Reason != "" {
-			return false
-		}
-		if slices.ContainsFunc(g.Records, func(r Record) bool { return !r.isHealthy() }) {
-			return false
-		}
-	}
-	for _, status := range p.Statuses {
-		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstUnexpected(c) != nil }) {
-			return false
-		}
-	}
-	return true
 }

@@ -118,7 +118,7 @@ func (p *Plan) newRecordGateway(g *Gateway) recordGateway {
 		r.Class = g.class.Name
 	}
 	if r.Tunnel == "" { // the controller creates it, so that no record leads there yet
-		r.Tunnel, r.newTunnel = provider.TunnelID("new/"+r.NamespacedName.String()), true
+		r.Tunnel, r.newTunnel = provider.TunnelID("new/"+r.String()), true
 	}
 	if g.facts.Object != nil {
 		r.account, r.source = g.facts.Object.Spec.AccountID, p.tunnels.credentialSource(g.facts.Object.Spec)

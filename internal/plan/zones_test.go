@@ -46,8 +46,10 @@ func newZoneBed(z zones.Zone) *zoneBed {
 	return &zoneBed{DNS: fake.NewDNS(database), database: database, zone: database.Add(z)}
 }
 
-func (b *zoneBed) add(t *testing.T, name, recordType, content string, proxied bool) {
+// add adds a record for new.example.com.
+func (b *zoneBed) add(t *testing.T, recordType, content string, proxied bool) {
 	t.Helper()
+	name := "new.example.com"
 	if _, err := b.database.Create(b.zone, zones.Fields{Name: &name, Type: &recordType, Content: &content, Proxied: &proxied}); err != nil {
 		t.Fatal(err)
 	}
@@ -155,15 +157,15 @@ func TestCompareZones(t *testing.T) {
 		"a missing record, observed": {dns: "mode: Observe", want: "Zone example.com: with dns.mode Manage, the controller would change these records\n" + create},
 		"a new Gateway":              {tunnel: kubeSystem, want: changes + create, changes: true},
 		"a record of another writer": {prepare: func(t *testing.T, b *zoneBed) {
-			b.add(t, "new.example.com", "CNAME", tunnelID.Hostname(), true)
+			b.add(t, "CNAME", tunnelID.Hostname(), true)
 		}, want: noDifference},
 		"a record that is not proxied": {prepare: func(t *testing.T, b *zoneBed) {
-			b.add(t, "new.example.com", "CNAME", tunnelID.Hostname(), false)
+			b.add(t, "CNAME", tunnelID.Hostname(), false)
 		}, want: noDifference + note("new.example.com: NotProxied: a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record.")},
-		"a conflict": {prepare: func(t *testing.T, b *zoneBed) { b.add(t, "new.example.com", "A", "192.0.2.1", true) },
+		"a conflict": {prepare: func(t *testing.T, b *zoneBed) { b.add(t, "A", "192.0.2.1", true) },
 			want:      noDifference + note("new.example.com: RecordConflict: an A record in zone example.com is not managed by this controller. Adopt it, delete it, or exclude the hostname."),
 			unhealthy: true},
-		"an excluded conflict": {dns: "mode: Manage, exclude: [new.example.com]", prepare: func(t *testing.T, b *zoneBed) { b.add(t, "new.example.com", "A", "192.0.2.1", true) },
+		"an excluded conflict": {dns: "mode: Manage, exclude: [new.example.com]", prepare: func(t *testing.T, b *zoneBed) { b.add(t, "A", "192.0.2.1", true) },
 			want: noDifference},
 		"no zone": {hostname: "new.example.org", want: noDifference +
 			note("new.example.org: NoZone: no zone in dns.zones contains the hostname. List its zone, or exclude the hostname."), unhealthy: true},
