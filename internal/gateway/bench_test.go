@@ -128,3 +128,12 @@ func teamRoute(listener, path string, hostnames ...gatewayv1.Hostname) gatewayv1
 		}},
 	}
 }
+
+func BenchmarkDNSHostnames(b *testing.B) {
+	result := gateway.Build(teamsSnapshot(1000), options)
+	for b.Loop() {
+		if all := result.DNSHostnames(); len(all) < 2000 {
+			b.Fatalf("%d hostnames", len(all))
+		}
+	}
+}

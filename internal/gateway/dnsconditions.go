@@ -10,6 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 )
 
@@ -59,8 +60,11 @@ func (r *Result) newDNSReport(o *DNS) dnsReport {
 		return dnsReport{keep: o != nil || invalid}
 	}
 	report := dnsReport{findings: o.Findings, byOwner: map[Owner][]DNSHostname{}}
+	excluded := hostnames.ParsePermission(strings.Join(r.DNS.Exclude, ","))
 	for _, h := range r.DNSHostnames() {
-		if _, found := o.Findings[h.Name]; !found && (h.LacksPermission || dns.Excludes(r.DNS, h.Name)) {
+		f, found := o.Findings[h.Name]
+		hasRecord := f.Verdict == dns.VerdictManaged || f.Verdict == dns.VerdictStale
+		if h.LacksPermission && !hasRecord || !found && excluded.Permits(h.Name) {
 			continue
 		}
 		report.hostnames = append(report.hostnames, h)

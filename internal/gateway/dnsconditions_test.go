@@ -187,10 +187,15 @@ func TestRecordsWithoutAPermissionAreNamed(t *testing.T) {
 	demandPermissions(s)
 	permit(s, "team-a", "a.example.com")
 	findings := dns.Findings{"a.example.com": published}
-	if got := dnsConditions(reportDNS(s, &gateway.DNS{Known: true, Findings: findings}).Gateway.Conditions); got[0] != readyLine {
-		t.Errorf("a hostname without a permission and a record is reported: %v", got)
+	for _, verdict := range []dns.Verdict{"", dns.VerdictMissing} {
+		if verdict != "" {
+			findings["b.example.com"] = dns.Finding{Verdict: verdict, Reason: conditions.ReasonHostnameNotPermitted}
+		}
+		if got := dnsConditions(reportDNS(s, &gateway.DNS{Known: true, Findings: findings}).Gateway.Conditions); got[0] != readyLine {
+			t.Errorf("a hostname without a permission and a record is reported: %v", got)
+		}
 	}
-	findings["b.example.com"] = dns.Finding{Reason: conditions.ReasonHostnameNotPermitted, Message: "the record remains.", Certificate: dns.CertificateCovers}
+	findings["b.example.com"] = dns.Finding{Verdict: dns.VerdictManaged, Reason: conditions.ReasonHostnameNotPermitted, Message: "the record remains.", Certificate: dns.CertificateCovers}
 	report := reportDNS(s, &gateway.DNS{Known: true, Findings: findings})
 	want := []string{"DNSReady False HostnameNotPermitted: b.example.com: the record remains.", coveredLine}
 	for _, list := range [][]metav1.Condition{report.Gateway.Conditions, report.ListenerSets[1].Status.Conditions} {
