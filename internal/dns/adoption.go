@@ -45,6 +45,8 @@ func (s *situation) adoptionProblem(request Adoption) string {
 		return "The mode of zone " + s.Zone + " is not Manage. Set dns.mode to Manage."
 	case s.unusable != "":
 		return capitalize(s.unusable)
+	case !isAddress(request.Type):
+		return "Only A, AAAA and CNAME records can be adopted."
 	}
 	p := s.partyOf(request)
 	switch {
@@ -160,8 +162,6 @@ func (s *recordSet) adoptable(request Adoption) (r provider.Record, problem stri
 	switch {
 	case r.ID == "" || r.Type != request.Type || r.Content != request.Content:
 		return r, "The record has changed since the request. Read it again, and repeat the request."
-	case !isAddress(r.Type):
-		return r, "Only A, AAAA and CNAME records can be adopted."
 	case addresses > 1:
 		return r, "The name has several A or AAAA records, and a CNAME record cannot exist beside them. Delete the others first."
 	}

@@ -166,6 +166,51 @@ func TestAdoption(t *testing.T) {
 			},
 			result: v1alpha1.AdoptionRefused, message: "The controller adopts no records: its Gateway is paused,",
 		},
+		"a Gateway whose class does not list the zone": {
+			setup: func(s *scenario) {
+				s.add(www, "A", "192.0.2.1")
+				g := gateway(alpha, www)
+				g.Class = "other"
+				s.set(g)
+			},
+			result: v1alpha1.AdoptionRefused, message: "The GatewayClass of the Gateway does not list zone example.com,",
+		},
+		"a Tunnel without a Gateway": {
+			setup: func(s *scenario) {
+				s.add(www, "A", "192.0.2.1")
+				s.remove(alpha)
+			},
+			result: v1alpha1.AdoptionRefused, message: "The Tunnel has no Gateway that uses zone example.com.",
+		},
+		"a zone that is not active": {
+			setup: func(s *scenario) {
+				s.add(www, "A", "192.0.2.1")
+				s.database.Update(s.id, func(z *zones.Zone) { z.Status = zones.Pending })
+			},
+			result: v1alpha1.AdoptionRefused, message: "Zone example.com is not active. Complete its setup in the Cloudflare dashboard.",
+		},
+		"a record that leads elsewhere, without a route": {
+			setup: func(s *scenario) {
+				s.add(www, "A", "192.0.2.1")
+				g := gateway(alpha, www)
+				g.Hostnames[0].Served = false
+				s.set(g)
+			},
+			result: v1alpha1.AdoptionRefused, message: "The record leads elsewhere, and the Gateway serves no route for the hostname yet, or no connector has connected to its tunnel.",
+		},
+		"a record in a listed child zone": {
+			setup: func(s *scenario) {
+				s.settings(func(d *settings.DNS) { d.Zones = settingsZones(zone, www) })
+				s.add(www, "A", "192.0.2.1")
+			},
+			result: v1alpha1.AdoptionRefused, message: "The hostname belongs to another zone in dns.zones.",
+		},
+		"an MX record": {
+			setup: func(s *scenario) { s.add("mail.example.com", "MX", "mx.example.net") }, request: "mail.example.com",
+			before:  func(s *scenario) { s.set(gateway(alpha, "mail.example.com")) },
+			changes: []string{"create mail.example.com alpha"},
+			result:  v1alpha1.AdoptionRefused, message: "Only A, AAAA and CNAME records can be adopted.",
+		},
 		"an old request": {
 			setup:  func(s *scenario) { s.add(www, "A", "192.0.2.1") },
 			before: func(s *scenario) { s.wait(time.Hour + time.Second) },
@@ -212,6 +257,26 @@ func TestAdoptionWithFixedTypes(t *testing.T) {
 	if got := s.target(www); got != "tunnel-of-alpha" {
 		t.Errorf("the record leads to %s", got)
 	}
+}
+
+// A request waits while its Gateway is unknown, and for at most an hour.
+func TestAdoptionForAnUnknownGateway(t *testing.T) {
+	s := newScenario(t)
+	s.add(www, "A", "192.0.2.1")
+	unknown := gateway(alpha, www)
+	unknown.State = dns.Unknown
+	s.set(unknown)
+	s.adopt(www)
+	s.runFor(50 * time.Minute)
+	if len(s.outcomes) > 0 {
+		t.Fatalf("the request has ended: %v", s.outcomes)
+	}
+	known := *s
+	known.set(gateway(alpha, www))
+	known.runFor(time.Minute)
+	known.wantOutcome(v1alpha1.RecordAdopted, "")
+	s.runFor(20 * time.Minute)
+	s.wantOutcome(v1alpha1.AdoptionRefused, "The request is older than an hour. Repeat it.")
 }
 
 // A process that has crashed before it wrote the result ends the repeated request.

@@ -1,22 +1,10 @@
 package dns
 
 import (
-	"cmp"
-	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
-)
-
-const (
-	minBackoff = time.Second
-	maxBackoff = 5 * time.Minute
-	// maxDoublings limits how often the backoff doubles.
-	maxDoublings = 9
-	// refusalInterval is when a change that Cloudflare has refused is tried again.
-	refusalInterval = 10 * time.Minute
 )
 
 // Conclude returns the Memory after step s has returned result r.
@@ -132,133 +120,4 @@ func (v *view) applied(b provider.Batch, records []provider.Record, at Instant) 
 		}
 	}
 	return v.with(slices.Sorted(maps.Keys(names)), after, at)
-}
-
-// afterError returns the Memory after a failed request.
-func (m Memory) afterError(s Step, r Result) Memory {
-	switch {
-	case errors.Is(r.Err, provider.ErrForbidden) && s.Action == ReadCertificates:
-		m.hosts = hostsMemory{next: r.Uptime + zoneInterval} // the permission is optional
-		return m
-	case isForbidden(r.Err):
-		return m.forbidden(s, r)
-	case s.Action == Apply && isRefusal(r.Err):
-		return m.afterRefusal(s, r)
-	}
-	limited := new(provider.RateLimitedError)
-	if !errors.As(r.Err, &limited) {
-		m = m.afterUnknown(s, r)
-	}
-	m.failure = m.failure.next(r)
-	return m
-}
-
-// afterUnknown returns the Memory after an error that does not tell what has happened.
-func (m Memory) afterUnknown(s Step, r Result) Memory {
-	switch s.Action {
-	case Apply:
-		m.records.unanswered = At(r.Uptime + provider.CallTimeout)
-		m.records.outdated = true
-	case ReadUsage: // the quota is not necessary: Cloudflare reports when it is exceeded
-		m.usage = usageMemory{read: At(r.Uptime), next: r.Uptime + retryInterval, full: m.usage.full}
-	case ReadCertificates:
-		m.hosts.next = r.Uptime + retryInterval
-	case ReadRecords:
-		m.records.outdated = true
-	default: // the zone is still to be read
-	}
-	return m
-}
-
-// next returns the failure after another one, with a growing delay.
-func (f failure) next(r Result) failure {
-	wait := min(minBackoff<<f.count, maxBackoff)
-	if requested, ok := provider.RetryAfter(r.Err); ok {
-		wait = max(wait, requested)
-	}
-	limited := new(provider.RateLimitedError)
-	if errors.As(r.Err, &limited) {
-		wait = max(limited.RetryAfter, minBackoff)
-	} else {
-		f.count = min(f.count+1, maxDoublings)
-	}
-	f.until = r.Uptime + wait
-	return f
-}
-
-func isForbidden(err error) bool {
-	return errors.Is(err, provider.ErrForbidden) || errors.Is(err, provider.ErrUnauthorized)
-}
-
-// forbidden returns the Memory after the API has rejected the token. Records that can be
-// read are still reported.
-func (m Memory) forbidden(s Step, r Result) Memory {
-	f := failure{forbidden: forbiddenMessage(s.Action, r.Err)}
-	if s.Action == Apply && !errors.Is(r.Err, provider.ErrUnauthorized) {
-		f.change, f.retry = true, r.Uptime+retryInterval
-	} else {
-		f.until = r.Uptime + retryInterval
-	}
-	m.failure = f
-	m.records.outdated = s.Action == ReadRecords
-	return m
-}
-
-func forbiddenMessage(a Action, err error) string {
-	if errors.Is(err, provider.ErrUnauthorized) {
-		return "Cloudflare rejects the API token for DNS. Replace the token."
-	}
-	permission := map[Action]string{ReadZone: "Zone: Read", Apply: "DNS: Edit"}[a]
-	return "the API token for DNS lacks the permission " + cmp.Or(permission, "DNS: Read") + " for the zone. Give the token the permission, or replace it."
-}
-
-// isRefusal reports whether Cloudflare has refused the batch because of a record.
-func isRefusal(err error) bool {
-	for _, e := range []error{provider.ErrRecordExists, provider.ErrRecordNotFound, provider.ErrQuotaExceeded, provider.ErrInvalidRecord} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-// afterRefusal returns the Memory after Cloudflare has refused a batch. It reports only the
-// first error, and not its operation: the next batch has half as many operations, until
-// one operation is left.
-func (m Memory) afterRefusal(s Step, r Result) Memory {
-	invalid, quota := errors.Is(r.Err, provider.ErrInvalidRecord), errors.Is(r.Err, provider.ErrQuotaExceeded)
-	m.records.outdated = !quota && !invalid
-	if invalid && len(s.Batch.Puts) > 0 && !m.recreate {
-		m.recreate = true
-		return m
-	}
-	if len(s.Changes) > 1 {
-		m.limit = len(s.Changes) / 2
-		return m
-	}
-	m.limit = 1
-	if quota {
-		m.usage.full = At(r.Uptime)
-		return m
-	}
-	refused := map[string]refusal{}
-	maps.Copy(refused, m.refused)
-	maps.DeleteFunc(refused, func(_ string, old refusal) bool { return old.until <= r.Uptime })
-	for _, c := range s.Changes {
-		_, repeated := refused[c.Name]
-		refused[c.Name] = refusal{until: r.Uptime + refusalInterval, message: refusalMessage(r.Err), counts: repeated || invalid}
-	}
-	m.refused = refused
-	return m
-}
-
-func refusalMessage(err error) string {
-	switch {
-	case errors.Is(err, provider.ErrRecordExists):
-		return "Cloudflare refuses to create the record, because another one exists. Delete it, or exclude the hostname."
-	case errors.Is(err, provider.ErrRecordNotFound):
-		return "Cloudflare does not find the record to change. The controller tries again in ten minutes."
-	default:
-		return "Cloudflare rejects the record as invalid. The controller tries again in ten minutes."
-	}
 }
