@@ -48,6 +48,11 @@ func (s *situation) adoptionProblem(request Adoption) string {
 	case !isAddress(request.Type):
 		return "Only A, AAAA and CNAME records can be adopted."
 	}
+	return s.gatewayProblem(request)
+}
+
+// gatewayProblem returns why the Gateway cannot adopt the record, or "".
+func (s *situation) gatewayProblem(request Adoption) string {
 	p := s.partyOf(request)
 	switch {
 	case p == nil && s.GatewaysKnown:
