@@ -14,7 +14,7 @@ import (
 // because the administrator no longer expects it.
 const maxAdoptionAge = time.Hour
 
-// concludeAdoptions refuses the requests that cannot be fulfilled whatever the records are.
+// concludeAdoptions refuses the requests that cannot be fulfilled with any records.
 func (d *decider) concludeAdoptions() (Step, bool) {
 	var outcomes []AdoptionOutcome
 	for _, request := range d.Adoptions {
@@ -92,8 +92,8 @@ func (s *situation) partyOf(request Adoption) *party {
 	return s.parties[i]
 }
 
-// collectAdoptions adds the changes that fulfill the requests, and the outcomes of those
-// that need no change. A request needs a read that has shown its record just now: the
+// collectAdoptions returns the changes that fulfill the requests, and adds the outcomes of
+// requests that need no change. A request needs a read that has shown its record just now: the
 // records may have changed since the last one.
 func (a *agenda) collectAdoptions() []change {
 	var changes []change
@@ -155,7 +155,7 @@ func (s *situation) adoption(request Adoption, p *party) (change, *AdoptionOutco
 // can be nil.
 func (s *recordSet) adoptable(request Adoption) (r provider.Record, problem string) {
 	if s == nil {
-		return r, "The record does not exist any more. Read it again, and repeat the request."
+		return r, "The record no longer exists. Read it again, and repeat the request."
 	}
 	addresses := 0
 	for _, other := range s.records {

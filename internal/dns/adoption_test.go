@@ -122,7 +122,7 @@ func TestAdoption(t *testing.T) {
 				}
 			},
 			changes: []string{"create www.example.com alpha"},
-			result:  v1alpha1.AdoptionRefused, message: "The record does not exist any more. Read it again, and repeat the request.",
+			result:  v1alpha1.AdoptionRefused, message: "The record no longer exists. Read it again, and repeat the request.",
 		},
 		"one of two A records": {
 			setup: func(s *scenario) {

@@ -24,7 +24,7 @@ type agenda struct {
 	confirm   map[string]bool
 	confirmAt Instant
 	// outcomes are the adoption requests that end without a change, and unread the names of
-	// those that need a read first.
+	// the requests that need a read first.
 	outcomes []AdoptionOutcome
 	unread   []string
 	// wake is when the next change is due.

@@ -37,7 +37,7 @@ func NewReport(f Facts) Report {
 	if s.class == nil {
 		return r
 	}
-	if s.view != nil {
+	if s.view != nil && s.unusable == "" {
 		r.Records, r.ReadAt = s.view.total, f.Memory.records.read.at
 		r.Quota = f.Memory.usage.quota
 	}

@@ -187,7 +187,7 @@ var verdictCases = []goldenCase{
 		findings: map[string]string{"alpha www.example.com": "RecordConflict RecordConflict: an A record in zone example.com is not managed by this controller. Adopt it, delete it, or exclude the hostname."},
 	},
 	{
-		name: "a wildcard that leads elsewhere is a conflict where any namespace may use any hostname",
+		name: "a wildcard that leads elsewhere is a conflict without permissions",
 		setup: func(s *scenario) {
 			s.add(star, "A", "192.0.2.1")
 			s.set(gateway(alpha, www))
@@ -319,7 +319,7 @@ var ownershipCases = []goldenCase{
 		findings: map[string]string{"alpha www.example.com": "RecordConflict RecordConflict: a CNAME record in zone example.com is not managed by this controller. Adopt it, delete it, or exclude the hostname."},
 	},
 	{
-		name: "the target that somebody edits takes the record over",
+		name: "editing a target by hand takes the record over",
 		setup: func(s *scenario) {
 			s.add(www, "CNAME", "elsewhere.example.net", comment(dns.MarkForTest(signed, provider.ZoneID(s.id), www, alphaAt)))
 			s.set(gateway(alpha, www))
@@ -561,7 +561,7 @@ var zoneCases = []goldenCase{
 		},
 	},
 	{
-		name: "a hostname in a listed child zone has its record there, and an old one remains",
+		name: "an old record of a hostname in a listed child zone remains",
 		setup: func(s *scenario) {
 			s.settings(func(d *settings.DNS) { d.Zones = []v1alpha1.DNSZone{{Name: zone}, {Name: "team.example.com"}} })
 			managed(s, "a.team.example.com", alphaAt)
@@ -607,7 +607,7 @@ var settingsCases = []goldenCase{
 		wait: time.Hour, changes: []string{"release a.internal.example.com alpha", "release www.example.com alpha"}, findings: map[string]string{},
 	},
 	{
-		name: "the Gateways of a younger class with other settings keep their records, and get none",
+		name: "a younger class with other settings changes nothing",
 		setup: func(s *scenario) {
 			younger := s.facts.Classes[0]
 			younger.Name, younger.Created = "young", epoch.Add(time.Hour)

@@ -37,8 +37,8 @@ type Memory struct {
 	// recreate reports whether Cloudflare has refused to change the type of a record.
 	recreate bool
 	traces   map[string]trace
-	// turns are namespaces in the order of their last creation or deletion. Those that
-	// are missing are the next.
+	// turns are namespaces in the order of their last creation or deletion. Missing
+	// namespaces are the next.
 	turns []string
 }
 

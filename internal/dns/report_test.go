@@ -44,7 +44,7 @@ func TestAssemble(t *testing.T) {
 	check("with Off", true, dns.Findings{})
 }
 
-// A plan contains what Manage would do, also while the zone is only observed, and without
+// A plan contains what Manage would do, even while the zone is only observed, and without
 // delays. It changes nothing.
 func TestPlan(t *testing.T) {
 	s := newScenario(t)
@@ -130,7 +130,7 @@ func TestLargeZone(t *testing.T) {
 	}
 }
 
-// The records of a namespace count until they are deleted. After a restart, those that no
+// The records of a namespace count until they are deleted. After a restart, records that no
 // listener claims count for no namespace, and are deleted first.
 func TestLimitCountsRecordsThatWaitForDeletion(t *testing.T) {
 	s := newScenario(t)

@@ -109,7 +109,7 @@ func (s *scenario) settings(change func(*settings.DNS)) {
 	change(&s.facts.Classes[0].Settings)
 }
 
-// add creates a proxied record as somebody else does.
+// add creates a proxied record as an administrator does.
 func (s *scenario) add(name, recordType, content string, change ...func(*zones.Fields)) {
 	s.t.Helper()
 	f := zones.Fields{Name: &name, Type: &recordType, Content: &content}

@@ -270,8 +270,8 @@ func TestNewToken(t *testing.T) {
 	}
 }
 
-// A record that somebody creates, edits or deletes is noticed within ten minutes.
-func TestForeignChanges(t *testing.T) {
+// A record that another writer edits or deletes is noticed within ten minutes.
+func TestExternalChanges(t *testing.T) {
 	s := newScenario(t)
 	s.set(gateway(alpha, www))
 	s.run()

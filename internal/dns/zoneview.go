@@ -82,8 +82,8 @@ func (s *recordSet) adopt(before *recordSet, sent Instant) {
 	}
 }
 
-// servedAt returns the set, without the previous ones that no nameserver serves any more at
-// that time. s can be nil.
+// servedAt returns the set, without the previous ones that no nameserver serves at that
+// time. s can be nil.
 func (s *recordSet) servedAt(at Instant) *recordSet {
 	if s == nil || s.before == nil || at.at < s.since.at+propagation {
 		return s
