@@ -80,7 +80,7 @@ func brokenOwnership() []brokenRule {
 		},
 		{
 			name: "a copied comment is valid", scenario: "everything", finds: "has no valid mark",
-			rules: modelRules{read: forged(func(w *modelWorld, r provider.Record) bool {
+			rules: modelRules{read: forged(func(_ *modelWorld, r provider.Record) bool {
 				_, known := modelMarks.Load(r.Comment)
 				return known
 			})},
@@ -241,7 +241,7 @@ func brokenPermission() []brokenRule {
 			}},
 		},
 		{
-			name: "a Gateway that is not accepted loses records", scenario: "a hostname that moves between namespaces", finds: "that is not accepted",
+			name: "a Gateway that is not accepted loses records", scenario: "a hostname that moves between namespaces", finds: "in state 2",
 			rules: modelRules{facts: stateAs(Rejected, Accepted)},
 		},
 		{

@@ -214,7 +214,7 @@ func (w *modelWorld) exploreFree(visit func(*modelWorld, modelTransition)) {
 		in := &w.installs[i]
 		if !in.listed {
 			next := *w
-			next.learn(i)
+			next.list(i)
 			visit(&next, modelTransition{modelLearn, uint8(i), modelLists}) // #nosec G115 -- small
 			continue
 		}
@@ -267,7 +267,7 @@ func (x *modelExploration) apply(w *modelWorld, l modelTransition) {
 		w.note = fmt.Sprintf("%s pass. %s", w.now-before, w.note)
 	case modelLearn:
 		if l.n == modelLists {
-			w.learn(i)
+			w.list(i)
 			w.note = fmt.Sprintf("installation %d: lists the Gateways", i)
 		} else {
 			w.decide(i, int(l.n))

@@ -238,21 +238,22 @@ func (h *modelHasher) at(uptime time.Duration, field string) {
 	h.int(int(max(uptime-h.now, -limit)))
 }
 
-// plain adds a value whose type has no canonical form.
+// plain adds a value whose type has no canonical form of its own. Memory has only these
+// kinds.
 func (h *modelHasher) plain(v reflect.Value, field string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			h.value(v.Field(i), v.Type().Field(i).Name)
 		}
-	case reflect.Array, reflect.Slice:
+	case reflect.Slice:
 		h.int(v.Len())
 		for i := range v.Len() {
 			h.value(v.Index(i), field)
 		}
 	case reflect.Map:
 		h.mapping(v)
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		if h.bools(v.IsNil()); !v.IsNil() {
 			h.value(v.Elem(), field)
 		}
@@ -260,10 +261,8 @@ func (h *modelHasher) plain(v reflect.Value, field string) {
 		h.string(v.String())
 	case reflect.Bool:
 		h.bools(v.Bool())
-	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int8:
+	case reflect.Int:
 		h.int(int(v.Int()))
-	case reflect.Uint64, reflect.Uint32, reflect.Uint8:
-		h.add(v.Uint())
 	default:
 		panic("no canonical form for " + v.Type().String())
 	}

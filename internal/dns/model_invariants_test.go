@@ -55,33 +55,33 @@ type modelAttempt struct {
 
 // check checks that the step is allowed.
 func (w *modelWorld) check(i int, f Facts, s Step) {
-	in := &w.installs[i]
 	switch {
-	case s.Action == Apply:
 	case s.Action == ReadRecords && len(s.Names) > provider.MaxNames:
 		w.violate("a read has %d names", len(s.Names))
-		return
-	default:
-		if s.ID != modelZoneID && s.Action != ReadZone && s.Action != ConcludeAdoptions {
-			w.violate("%s in zone %q", s.Action, s.ID)
-		}
-		return
+	case s.ID != modelZoneID && s.Action != ReadZone && s.Action != ConcludeAdoptions:
+		w.violate("%s in zone %q", s.Action, s.ID)
+	case s.Action == Apply:
+		a := &modelAttempt{modelWorld: w, in: &w.installs[i], i: i, f: f, s: s, replaced: map[string]string{}}
+		a.checkBatch()
+		a.checkOperations()
+		a.checkResolution()
 	}
-	a := &modelAttempt{modelWorld: w, in: in, i: i, f: f, s: s, replaced: map[string]string{}}
-	switch {
-	case in.mode != v1alpha1.DNSManage:
-		w.violate("the zone changes in mode %s", in.mode)
-	case in.noKey:
-		w.violate("the zone changes without a key")
-	case !in.listed:
-		w.violate("the zone changes while the Gateways are not known")
-	case s.Batch.Operations() == 0 || s.Batch.Operations() > provider.MaxBatch:
-		w.violate("a batch has %d operations", s.Batch.Operations())
-	case len(s.Changes) == 0:
-		w.violate("a batch without a description")
+}
+
+// checkBatch checks that the process may change the zone.
+func (a *modelAttempt) checkBatch() {
+	switch n := a.s.Batch.Operations(); {
+	case a.in.mode != v1alpha1.DNSManage:
+		a.violate("the zone changes in mode %s", a.in.mode)
+	case a.in.noKey:
+		a.violate("the zone changes without a key")
+	case !a.in.listed:
+		a.violate("the zone changes while the Gateways are not known")
+	case n == 0 || n > provider.MaxBatch:
+		a.violate("a batch has %d operations", n)
+	case len(a.s.Changes) == 0:
+		a.violate("a batch without a description")
 	}
-	a.checkOperations()
-	a.checkResolution()
 }
 
 func (a *modelAttempt) checkOperations() {
@@ -192,19 +192,31 @@ func (a *modelAttempt) checkDelete(r provider.Record) {
 		a.violate("deletes %s, which is an orphan", r.Name)
 		return
 	}
-	gw := &a.in.gateways[g]
-	t := &a.in.names[nameIndex(r.Name)]
-	switch state := gw.state(); {
-	case state == Unknown || state == Frozen || state == Departed:
+	state, t := a.in.gateways[g].state(), &a.in.names[nameIndex(r.Name)]
+	switch {
+	case a.in.keeps(g, r.Name) || state == Departed:
 		a.violate("deletes %s of a Gateway in state %v", r.Name, state)
-	case state == Rejected && (gw.hostname(r.Name) == nil || gw.hostname(r.Name).Permitted || !a.in.permission):
-		a.violate("deletes %s of a Gateway that is not accepted", r.Name)
 	case a.in.excludes(r.Name):
 		a.violate("deletes %s, which is excluded", r.Name)
 	case a.knownToWant(r.Name):
 		a.violate("deletes %s, which a Gateway wants", r.Name)
 	case state != Retiring && a.now-t.unwanted < modelDeletionDelay:
 		a.violate("deletes %s, which is unwanted for %s", r.Name, a.now-t.unwanted)
+	}
+}
+
+// keeps reports whether the Gateway's state keeps its records, although it may not want the
+// name. A Gateway that is not accepted loses only what it may not publish.
+func (in *modelInstall) keeps(g int, name string) bool {
+	gw := &in.gateways[g]
+	switch gw.state() {
+	case Unknown, Frozen:
+		return true
+	case Rejected:
+		h := gw.hostname(name)
+		return h == nil || h.Permitted || !in.permission
+	default: // Accepted, Departed, Retiring
+		return false
 	}
 }
 
@@ -282,29 +294,34 @@ func (a *modelAttempt) checkMove(r provider.Record, target string) {
 		return
 	}
 	a.checkPublisher("moves", to, r.Name)
-	from := a.in.owner(r.Content)
-	t := &a.in.names[nameIndex(r.Name)]
 	if a.violation != "" {
 		return
 	}
 	namespace := a.in.gateways[to].hostname(r.Name).Namespace
-	if from < 0 {
-		if since := a.now - a.in.boot; since < modelDeletionDelay && t.namespace[0] != namespace && t.namespace[1] != namespace {
-			a.violate("moves %s, whose tunnel is gone, %s after a start", r.Name, since)
-		}
+	if from := a.in.owner(r.Content); from >= 0 {
+		a.checkHolder(r.Name, from, namespace)
 		return
 	}
-	holder := &a.in.gateways[from]
-	state, since := holder.state(), a.now-t.left[from]
+	claimed := a.in.names[nameIndex(r.Name)].namespace
+	if since := a.now - a.in.boot; since < modelDeletionDelay && !slices.Contains(claimed[:], namespace) {
+		a.violate("moves %s, whose tunnel is gone, %s after a start", r.Name, since)
+	}
+}
+
+// checkHolder checks that a record may move away from the Gateway that holds it to a
+// namespace.
+func (a *modelAttempt) checkHolder(name string, from int, namespace string) {
+	state, t := a.in.gateways[from].state(), &a.in.names[nameIndex(name)]
+	since := a.now - t.left[from]
 	switch {
-	case state == Unknown || state == Frozen || state == Rejected && holder.hostname(r.Name) == nil:
-		a.violate("moves %s away from a Gateway in state %v", r.Name, state)
+	case a.in.keeps(from, name):
+		a.violate("moves %s away from a Gateway in state %v", name, state)
 	case t.left[from] == 0:
-		a.violate("moves %s away from a Gateway that wants it", r.Name)
+		a.violate("moves %s away from a Gateway that wants it", name)
 	case state == Departed && since < modelDeletionDelay:
-		a.violate("moves %s away from a Gateway that is gone for %s", r.Name, since)
+		a.violate("moves %s away from a Gateway that is gone for %s", name, since)
 	case t.namespace[from] != namespace && since < modelDeletionDelay:
-		a.violate("moves %s to namespace %s, %s after namespace %s left", r.Name, namespace, since, t.namespace[from])
+		a.violate("moves %s to namespace %s, %s after namespace %s left", name, namespace, since, t.namespace[from])
 	}
 }
 

@@ -51,10 +51,10 @@ func wantingOf(i, g int, names ...string) func(w *modelWorld) {
 	}
 }
 
-// withRecord adds a record that somebody else has made.
-func withRecord(name, kind, content string, proxied bool) func(w *modelWorld) {
+// withRecord adds a proxied record that somebody else has made.
+func withRecord(name, kind, content string) func(w *modelWorld) {
 	return func(w *modelWorld) {
-		if _, err := w.zone.create(provider.Record{Name: name, Type: kind, Content: content, Proxied: proxied, TTL: 1}, w.now); err != nil {
+		if _, err := w.zone.create(provider.Record{Name: name, Type: kind, Content: content, Proxied: true, TTL: 1}, w.now); err != nil {
 			panic(err)
 		}
 		slices.SortFunc(w.zone.records, compareRecords)
@@ -143,17 +143,17 @@ func adoptionScenarios() []modelScenario {
 	wildcard := slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA), []modelEvent{adopts(0, 0, modelWildcard), adopts(0, 1, modelWildcard), adopts(0, 0, modelA)},
 		strangerEvents(modelWildcard, modelA))
 	return []modelScenario{
-		{name: "a record that leads here", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelG0, true), published), events: adoption},
-		{name: "a record that leads elsewhere", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelForeign, true), published), events: adoption},
-		{name: "a former load balancer", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1", true), published), events: adoption},
-		{name: "a former load balancer whose type cannot change", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1", true), published, fixedTypes), events: adoption},
-		{name: "a chain of records", depth: 2, start: starting(wanting(0, modelB), wanting(1, modelDeep), withRecord(modelA, "CNAME", modelB, true), published, wanting(0, modelA), published),
+		{name: "a record that leads here", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelG0), published), events: adoption},
+		{name: "a record that leads elsewhere", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelForeign), published), events: adoption},
+		{name: "a former load balancer", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1"), published), events: adoption},
+		{name: "a former load balancer whose type cannot change", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1"), published, fixedTypes), events: adoption},
+		{name: "a chain of records", depth: 2, start: starting(wanting(0, modelB), wanting(1, modelDeep), withRecord(modelA, "CNAME", modelB), published, wanting(0, modelA), published),
 			events: slices.Concat(processEvents(), hostnameEvents(modelA, modelB), stateEvents(0), strangerEvents(modelB, modelA), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)})},
-		{name: "a chain through a wildcard", depth: 2, start: starting(wanting(0, modelWildcard), withRecord(modelA, "CNAME", "y.b.example.com", true), published, wanting(0, modelA), published),
+		{name: "a chain through a wildcard", depth: 2, start: starting(wanting(0, modelWildcard), withRecord(modelA, "CNAME", "y.b.example.com"), published, wanting(0, modelA), published),
 			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), stateEvents(0)[:3], []modelEvent{adopts(0, 0, modelA)})},
 		{name: "a namespace with more hostnames than its share", depth: 2, start: starting(limited, wanting(0, modelA), wanting(1, modelB), published),
 			events: slices.Concat(processEvents(), hostnameEvents(modelA, modelB, modelWildcard))},
-		{name: "a wildcard made by hand", depth: 2, start: starting(wanting(0, modelA, modelB), withRecord(modelWildcard, "CNAME", modelG0, true), published), events: wildcard},
+		{name: "a wildcard made by hand", depth: 2, start: starting(wanting(0, modelA, modelB), withRecord(modelWildcard, "CNAME", modelG0), published), events: wildcard},
 		{name: "a quota that is exhausted", depth: 2, start: starting(wanting(0, modelWildcard, modelA), published, func(w *modelWorld) { w.zone.quota = 4 }),
 			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), zoneEvents()[3:], strangerEvents(modelDeep, modelA)[:1])},
 	}

@@ -33,26 +33,34 @@ func (w *modelWorld) verdict() string {
 // verdictRecords checks the installation's own records.
 func (w *modelWorld) verdictRecords(i int, next Step) string {
 	in := &w.installs[i]
-	if in.mode != v1alpha1.DNSManage || !w.zoneUsable() {
+	if in.mode != v1alpha1.DNSManage || in.noKey || !w.zoneUsable() || in.conflictsSomewhere() {
 		return ""
 	}
 	for _, r := range w.zone.records {
-		if !in.marked(r) || modelView(w.zone.records).delegated(r.Name) {
-			continue
-		}
-		g := in.owner(r.Content)
-		mayChange := g < 0 || in.gateways[g].state() == Accepted || in.gateways[g].state() == Retiring
-		switch {
-		case !mayChange || in.noKey || in.conflictsSomewhere():
-		case in.excludes(r.Name):
-			if g >= 0 {
-				return fmt.Sprintf("%s is excluded and keeps its mark; next step: %s", r.Name, describeStep(next))
+		if in.marked(r) && !modelView(w.zone.records).delegated(r.Name) {
+			if problem := w.verdictRecord(i, r); problem != "" {
+				return fmt.Sprintf("%s %s; next step: %s", describeRecord(r), problem, describeStep(next))
 			}
-		case !in.wanted(r.Name) && g >= 0 && !w.protects(i, r):
-			return fmt.Sprintf("%s is unwanted and stays; next step: %s", describeRecord(r), describeStep(next))
-		case g >= 0 && in.wants(g, r.Name) && !r.Proxied:
-			return fmt.Sprintf("%s is not repaired; next step: %s", describeRecord(r), describeStep(next))
 		}
+	}
+	return ""
+}
+
+// verdictRecord returns what is wrong with a record that the installation manages. An orphan
+// remains as it is.
+func (w *modelWorld) verdictRecord(i int, r provider.Record) string {
+	in := &w.installs[i]
+	g := in.owner(r.Content)
+	if g < 0 || in.gateways[g].state() != Accepted && in.gateways[g].state() != Retiring {
+		return ""
+	}
+	switch {
+	case in.excludes(r.Name):
+		return "is excluded and keeps its mark"
+	case !in.wanted(r.Name) && !w.protects(i, r):
+		return "is unwanted and stays"
+	case in.wants(g, r.Name) && !r.Proxied:
+		return "is not repaired"
 	}
 	return ""
 }
@@ -134,30 +142,33 @@ func (w *modelWorld) verdictHostnames(i int, report Report, next Step) string {
 // verdictMissing checks that a hostname that could be published is.
 func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 	in := &w.installs[i]
-	if !w.canPublish(i, g, h) || !h.Served {
+	if !w.canPublish(i, g, h) || !h.Served || in.share(h.Namespace, w.zone.records) >= in.limit {
 		return ""
 	}
 	switch v {
 	case VerdictMissing:
-		if in.share(h.Namespace, w.zone.records) >= in.limit {
-			return ""
+		if !w.endsWildcard(i, h.Name) && !w.heldThroughWildcard(i, g, h.Name) {
+			return fmt.Sprintf("%s of g%d is missing and never created", h.Name, g)
 		}
-		if w.endsWildcard(i, h.Name) || w.heldThroughWildcard(i, g, h.Name) {
-			return ""
-		}
-		return fmt.Sprintf("%s of g%d is missing and never created", h.Name, g)
 	case VerdictStale, VerdictHeldByAnotherGateway:
-		if r := modelView(w.zone.records).answer(probe(h.Name)); r != nil {
-			if from := in.owner(r.Content); from >= 0 && (in.wants(from, h.Name) || in.gateways[from].holdsAll(h.Name)) {
-				return ""
-			}
-			if r.Name != h.Name || w.protects(i, *r) || in.share(h.Namespace, w.zone.records) >= in.limit {
-				return ""
-			}
+		if !w.held(i, h.Name) {
+			return fmt.Sprintf("%s of g%d is %s, although no other Gateway wants it", h.Name, g, v)
 		}
-		return fmt.Sprintf("%s of g%d is %s, although no other Gateway wants it", h.Name, g, v)
+	default: // the others need a change by somebody else, or none
 	}
 	return ""
+}
+
+// held reports whether the record that answers for the name has to lead to another Gateway:
+// that Gateway wants or keeps the name, or another hostname depends on the record.
+func (w *modelWorld) held(i int, name string) bool {
+	in := &w.installs[i]
+	r := modelView(w.zone.records).answer(probe(name))
+	if r == nil {
+		return false
+	}
+	from := in.owner(r.Content)
+	return from >= 0 && (in.wants(from, name) || in.keeps(from, name)) || r.Name != name || w.protects(i, *r)
 }
 
 // share counts the records that lead to the Gateways of a namespace.
@@ -184,14 +195,7 @@ func (w *modelWorld) heldThroughWildcard(i, g int, name string) bool {
 	in := &w.installs[i]
 	target, _ := modelView(w.zone.records).leads(name)
 	from := in.owner(target)
-	return from >= 0 && from != g && in.gateways[from].holdsAll(name)
-}
-
-// holdsAll reports whether the Gateway's state keeps its records, although it does not want
-// the name. A Gateway that is not accepted loses only what it may not publish.
-func (g *modelGateway) holdsAll(name string) bool {
-	state := g.state()
-	return state == Frozen || state == Unknown || state == Rejected && g.hostname(name) == nil
+	return from >= 0 && from != g && in.keeps(from, name)
 }
 
 // expected returns the verdicts that the page allows for the Gateway's hostname.
@@ -218,17 +222,23 @@ func (w *modelWorld) expected(i, g int, h Hostname) []Verdict {
 	if own != nil {
 		return []Verdict{VerdictRecordConflict}
 	}
-	wildcard := view.answer(probe(h.Name))
+	return []Verdict{w.expectedWithoutRecord(i, g, h.Name)}
+}
+
+// expectedWithoutRecord returns the verdict about a name without a record of its own, which
+// does not lead to the Gateway.
+func (w *modelWorld) expectedWithoutRecord(i, g int, name string) Verdict {
+	in, view := &w.installs[i], modelView(w.zone.records)
+	wildcard := view.answer(probe(name))
 	switch {
 	case wildcard == nil:
-		return []Verdict{VerdictMissing}
+		return VerdictMissing
 	case !in.permission && !in.marked(*wildcard):
-		return []Verdict{VerdictRecordConflict}
+		return VerdictRecordConflict
 	}
-	if target, _ := view.leads(h.Name); target != "" {
-		if other := in.owner(target); other >= 0 && other != g && in.wants(other, h.Name) {
-			return []Verdict{VerdictHeldByAnotherGateway}
-		}
+	target, _ := view.leads(name)
+	if other := in.owner(target); other >= 0 && other != g && in.wants(other, name) {
+		return VerdictHeldByAnotherGateway
 	}
-	return []Verdict{VerdictMissing}
+	return VerdictMissing
 }

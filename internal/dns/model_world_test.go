@@ -324,32 +324,17 @@ func (w *modelWorld) quiet() bool { return w.now-w.disturbed > 2*modelDeletionDe
 // requeue makes the controller decide again.
 func (w *modelWorld) requeue(i int) { w.installs[i].due, w.installs[i].wake = true, 0 }
 
-// learn makes the process know one more fact after a start. It returns false if there is
-// nothing more to know.
-func (w *modelWorld) learn(i int) bool {
-	in := &w.installs[i]
-	if !in.listed {
-		in.listed = true
-		w.requeue(i)
-		return true
-	}
-	for g := range in.gateways {
-		if !in.gateways[g].known && (in.gateways[g].exists || in.gateways[g].tunnel) {
-			return w.decide(i, g)
-		}
-	}
-	return false
+// list makes the process know after a start which Gateways exist.
+func (w *modelWorld) list(i int) {
+	w.installs[i].listed = true
+	w.requeue(i)
 }
 
 // decide makes the process decide about a Gateway for the first time.
-func (w *modelWorld) decide(i, g int) bool {
-	if w.installs[i].gateways[g].known {
-		return false
-	}
+func (w *modelWorld) decide(i, g int) {
 	w.installs[i].gateways[g].known = true
 	w.track(i)
 	w.requeue(i)
-	return true
 }
 
 func (w *modelWorld) violate(format string, args ...any) {

@@ -145,23 +145,8 @@ func (s *simulation) now() dns.Facts {
 
 // execute sends the step's requests, if the budget permits them.
 func (s *simulation) execute(step dns.Step, r *dns.Result) {
-	if step.Action == dns.ConcludeAdoptions {
+	if r.Err = s.reserve(step); r.Err != nil {
 		return
-	}
-	recent := 0
-	for _, at := range s.requests {
-		if time.Since(at) < budgetInterval {
-			recent++
-		}
-	}
-	if recent+step.Requests > budget {
-		r.Err = &provider.RateLimitedError{RetryAfter: 10 * time.Second, Budget: true}
-		return
-	}
-	s.actions[step.Action] += step.Requests
-	for range step.Requests {
-		s.requests = append(s.requests, time.Now())
-		<-time.After(requestTime)
 	}
 	ctx := s.t.Context()
 	switch step.Action {
@@ -184,6 +169,25 @@ func (s *simulation) execute(step dns.Step, r *dns.Result) {
 	default:
 		s.t.Errorf("unknown action %q", step.Action)
 	}
+}
+
+// reserve takes the step's requests from the budget, and waits for as long as they take.
+func (s *simulation) reserve(step dns.Step) error {
+	recent := 0
+	for _, at := range s.requests {
+		if time.Since(at) < budgetInterval {
+			recent++
+		}
+	}
+	if recent+step.Requests > budget {
+		return &provider.RateLimitedError{RetryAfter: 10 * time.Second, Budget: true}
+	}
+	s.actions[step.Action] += step.Requests
+	for range step.Requests {
+		s.requests = append(s.requests, time.Now())
+		<-time.After(requestTime)
+	}
+	return nil
 }
 
 // reaches reports whether visitors of the hostname reach the Gateway now.
