@@ -225,7 +225,7 @@ func brokenPermission() []brokenRule {
 			})},
 		},
 		{
-			name: "an excluded hostname is managed", scenario: "everything", finds: "excluded",
+			name: "an excluded hostname is managed", scenario: "one hostname", finds: "excluded",
 			rules: modelRules{facts: settingsAs(func(c *Class) { c.Settings.Exclude = nil })},
 		},
 		{
