@@ -26,6 +26,34 @@ func (w *modelWorld) verdict() string {
 		if problem := w.verdictHostnames(i, report, s); problem != "" {
 			return problem
 		}
+		if problem := w.verdictUnused(i, report); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// verdictUnused checks the report about records that no Gateway wants.
+func (w *modelWorld) verdictUnused(i int, report Report) string {
+	in := &w.installs[i]
+	var orphans []string
+	unwanted := 0
+	for _, r := range w.zone.records {
+		switch {
+		case len(in.exclude) > 0 || !w.zoneUsable():
+			return ""
+		case !in.marked(r) || in.wanted(r.Name):
+		case in.owner(r.Content) < 0:
+			orphans = append(orphans, r.Name)
+		default:
+			unwanted++
+		}
+	}
+	if !slices.Equal(report.Orphans, orphans) || report.Unused[VerdictOrphan] != len(orphans) || report.Unused[VerdictUnwanted] != unwanted {
+		return fmt.Sprintf("the orphans are reported as %v, and unused records as %v; the zone has %v, and %d unwanted", report.Orphans, report.Unused, orphans, unwanted)
+	}
+	if report.Records != len(w.zone.records) {
+		return fmt.Sprintf("the zone has %d records, and %d are reported", len(w.zone.records), report.Records)
 	}
 	return ""
 }
