@@ -101,6 +101,14 @@ func restored(w *modelWorld) { w.installs[1].key, w.installs[1].origin = 0, 0 }
 // fixedTypes makes Cloudflare refuse to change a record's type.
 func fixedTypes(w *modelWorld) { w.zone.fixed = true }
 
+// gone removes g0 and its Tunnel object, and leaves its records in the zone.
+func gone(w *modelWorld) {
+	g := &w.installs[0].gateways[0]
+	g.exists, g.tunnel, g.known = false, false, false
+	g.tunnels++
+	w.requeue(0)
+}
+
 // limited limits the records of each namespace.
 func limited(w *modelWorld) { w.installs[0].limit = 1 }
 
@@ -165,6 +173,7 @@ func installationScenarios() []modelScenario {
 	classes := slices.Concat(processEvents(), hostnameEvents(modelA), settingEvents(modelA), stateEvents(1)[:3])
 	return []modelScenario{
 		{name: "two classes", depth: 2, start: starting(secondClass, wanting(0, modelA), published), events: classes},
+		{name: "an orphan", depth: 2, start: starting(wanting(0, modelA), published, gone), events: slices.Concat(classes, stateEvents(0)[4:], []modelEvent{adopts(0, 1, modelA)}, strangerEvents(modelA, modelB))},
 		{name: "two installations", depth: 2, start: starting(secondInstallation, wanting(0, modelA), published), events: pair},
 		{name: "a backup in another cluster", depth: 1, start: starting(secondInstallation, restored, wanting(0, modelA), wantingOf(1, 0, modelA, modelB), published), events: slices.Concat(pair, hostnameEvents(modelA, modelB), []modelEvent{claims(1, 1, modelA), adopts(0, 0, modelB)})},
 	}
