@@ -28,7 +28,6 @@ func onGatewayOf(i, g int, name string, change func(w *modelWorld, g *modelGatew
 		if i >= w.count || !change(w, &w.installs[i].gateways[g]) {
 			return false
 		}
-		w.track(i)
 		w.requeue(i)
 		return true
 	}}
@@ -88,7 +87,6 @@ func hostnameEvents(names ...string) []modelEvent {
 			if !in.gateways[0].unclaim(name) || !in.gateways[1].exists || !in.gateways[1].claim(name) {
 				return false
 			}
-			w.track(0)
 			w.requeue(0)
 			return true
 		}})
@@ -190,7 +188,6 @@ func settingEvents(names ...string) []modelEvent {
 			} else {
 				in.exclude = append(slices.Clone(in.exclude), name)
 			}
-			w.track(0)
 			w.requeue(0)
 			return true
 		}})

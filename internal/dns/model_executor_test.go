@@ -41,6 +41,7 @@ var errModelUnavailable = &provider.UnavailableError{Err: errors.New("timeout")}
 
 // plan decides about the next step of an installation.
 func (w *modelWorld) plan(i int) (Facts, Step) {
+	w.track(i)
 	f := w.facts(i)
 	f.Memory = Observe(f)
 	s := Decide(f)
@@ -278,7 +279,6 @@ func (w *modelWorld) retire(i int) {
 		if released || w.now-gw.gone >= modelRetirement {
 			gw.tunnel, gw.known = false, false
 			gw.tunnels++
-			w.track(i)
 			w.requeue(i)
 		}
 	}

@@ -75,8 +75,6 @@ func (a *modelAttempt) checkBatch() {
 		a.violate("the zone changes in mode %s", a.in.mode)
 	case a.in.noKey:
 		a.violate("the zone changes without a key")
-	case !a.in.listed:
-		a.violate("the zone changes while the Gateways are not known")
 	case n == 0 || n > provider.MaxBatch:
 		a.violate("a batch has %d operations", n)
 	case len(a.s.Changes) == 0:
@@ -194,6 +192,8 @@ func (a *modelAttempt) checkDelete(r provider.Record) {
 	}
 	state, t := a.in.gateways[g].state(), &a.in.names[nameIndex(r.Name)]
 	switch {
+	case !a.in.listed:
+		a.violate("deletes %s while it is not known which Gateways exist", r.Name)
 	case a.in.keeps(g, r.Name) || state == Departed:
 		a.violate("deletes %s of a Gateway in state %v", r.Name, state)
 	case a.in.excludes(r.Name):
@@ -294,6 +294,9 @@ func (a *modelAttempt) checkMove(r provider.Record, target string) {
 		return
 	}
 	a.checkPublisher("moves", to, r.Name)
+	if !a.in.listed {
+		a.violate("moves %s while it is not known which Gateways exist", r.Name)
+	}
 	if a.violation != "" {
 		return
 	}

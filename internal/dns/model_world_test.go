@@ -279,8 +279,8 @@ func (in *modelInstall) gateway(n int) Gateway {
 	return out
 }
 
-// track updates when names were last wanted. Everything that changes a Gateway or the
-// settings calls it.
+// track updates when names were last wanted, as far as the process can know: it does not see
+// what changes back before it decides.
 func (w *modelWorld) track(i int) {
 	in := &w.installs[i]
 	for n, name := range modelNames {
@@ -333,7 +333,6 @@ func (w *modelWorld) list(i int) {
 // decide makes the process decide about a Gateway for the first time.
 func (w *modelWorld) decide(i, g int) {
 	w.installs[i].gateways[g].known = true
-	w.track(i)
 	w.requeue(i)
 }
 
