@@ -198,7 +198,7 @@ func (a *modelAttempt) checkDelete(r provider.Record) {
 		a.violate("deletes %s of a Gateway in state %v", r.Name, state)
 	case a.in.excludes(r.Name):
 		a.violate("deletes %s, which is excluded", r.Name)
-	case a.knownToWant(r.Name):
+	case a.in.knownToWant(r.Name):
 		a.violate("deletes %s, which a Gateway wants", r.Name)
 	case state != Retiring && a.now-t.unwanted < modelDeletionDelay:
 		a.violate("deletes %s, which is unwanted for %s", r.Name, a.now-t.unwanted)
@@ -218,16 +218,6 @@ func (in *modelInstall) keeps(g int, name string) bool {
 	default: // Accepted, Departed, Retiring
 		return false
 	}
-}
-
-// knownToWant reports whether a Gateway that the process knows wants the name.
-func (a *modelAttempt) knownToWant(name string) bool {
-	for g := range a.in.gateways {
-		if a.in.gateways[g].known && a.in.wants(g, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // checkPatch checks that a record may be patched so.

@@ -285,14 +285,24 @@ func (w *modelWorld) track(i int) {
 	in := &w.installs[i]
 	for n, name := range modelNames {
 		t := &in.names[n]
-		stamp(&t.unwanted, in.wanted(name), w.now)
+		stamp(&t.unwanted, in.knownToWant(name), w.now)
 		for g := range in.gateways {
-			stamp(&t.left[g], in.wants(g, name), w.now)
+			stamp(&t.left[g], !in.gateways[g].known || in.wants(g, name), w.now)
 			if h := in.gateways[g].hostname(name); h != nil && in.gateways[g].known {
 				t.namespace[g] = h.Namespace
 			}
 		}
 	}
+}
+
+// knownToWant reports whether a Gateway that the process knows wants the name.
+func (in *modelInstall) knownToWant(name string) bool {
+	for g := range in.gateways {
+		if in.gateways[g].known && in.wants(g, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // stamp sets since to now when a name is no longer wanted, and to 0 while it is.
