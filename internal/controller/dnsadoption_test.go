@@ -107,6 +107,18 @@ func TestRecordsAreAdopted(t *testing.T) {
 	}
 }
 
+func TestRecordThatWonTheRaceForANameIsAdopted(t *testing.T) {
+	h := newDNSHarness(t)
+	h.runFor(10 * time.Second)
+	id := h.addRecord("a.example.com", "A", "192.0.2.1") // after the zone was read
+	h.publish()
+	h.wantMetrics(map[string]float64{"dns_changes_total create error example.com": 1})
+	h.adopt(h.request("a.example.com", id))
+	h.runFor(time.Minute)
+	h.wantRecords(managedRecord)
+	h.wantAdopted("a.example.com")
+}
+
 func TestChangedRecordIsNotAdopted(t *testing.T) {
 	h := newDNSHarness(t)
 	h.processDue() // creates the tunnel, and no zone is read yet

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,6 +31,9 @@ type zoneReconciler struct {
 	options tunnel.Options
 	metrics *metrics.Metrics
 	clock   clock
+	// recording prevents zones of two accounts with the same name, which share their
+	// metrics, from writing them at the same time.
+	recording sync.Mutex
 }
 
 // maxZoneSteps limits the steps in one reconcile of a zone. A zone with 20,000 new
@@ -200,7 +204,9 @@ func (r *zoneReconciler) recordChanges(ctx context.Context, key zoneKey, changes
 // report records what the zone's records mean.
 func (r *zoneReconciler) report(key zoneKey, zone *zone, report dns.Report) {
 	before := r.zones.report(zone, report)
+	r.recording.Lock()
 	r.metrics.SetZone(key.name, r.zoneMetrics(report))
+	r.recording.Unlock()
 	r.book.reported(key, before, report)
 }
 
