@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	tunnelID  provider.TunnelID = "6ff42ae2-765d-4adf-8112-31c55c1551ef"
-	clusterID                   = "prod"
-	account                     = "account"
+	tunnelID  = provider.TunnelID("6ff42ae2-765d-4adf-8112-31c55c1551ef")
+	clusterID = "prod"
+	account   = "account"
 )
 
 // gateway returns a Gateway in the namespace infra that uses the hostnames.

@@ -42,9 +42,8 @@ const (
 // errTimeout is the cause of a round's context after the timeout.
 var errTimeout = errors.New("timeout")
 
-// errOtherGateway means that a Tunnel has the name of the Gateway's and belongs to another
-// one.
-var errOtherGateway = errors.New("belongs to another Gateway")
+// errOtherGateway means that the Tunnel with the name for the Gateway belongs to another one.
+var errOtherGateway = errors.New("the Gateway has no Tunnel of its own")
 
 // ErrStillRequested is returned when the caller has canceled the wait.
 var ErrStillRequested = errors.New("interrupted; the requests without a result stay in effect for an hour")
@@ -118,7 +117,7 @@ func (t Target) readTunnel(ctx context.Context, gateway types.NamespacedName) (*
 	}
 	spec := object.Spec
 	if spec.ControllerName != string(t.ControllerName) || spec.Gateway != (v1alpha1.GatewayReference{Namespace: gateway.Namespace, Name: gateway.Name}) {
-		return nil, fmt.Errorf("Tunnel %s %w: Gateway %s/%s of controller %s", key, errOtherGateway, spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName)
+		return nil, fmt.Errorf("%w: Tunnel %s is for Gateway %s/%s of controller %s", errOtherGateway, key, spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName)
 	}
 	return object, nil
 }

@@ -26,7 +26,9 @@ func (p *Plan) DNSGateways() []DNSGateway {
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
 		d := DNSGateway{Gateway: g.decision.DNS(g.facts.Object, g.outcome), Settings: g.result.DNS, ClusterID: p.tunnels.options.ClusterID}
-		d.Class = g.class.Name
+		if g.class != nil {
+			d.Class = g.class.Name
+		}
 		if g.facts.Object != nil {
 			d.Status = g.facts.Object.Status.DNS
 			if d.AccountID = g.facts.Object.Spec.AccountID; d.AccountID == unknownAccount {

@@ -3,10 +3,15 @@ package plan_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -19,18 +24,18 @@ func TestDNSGatewaysHaveHostnamesSettingsAndTunnels(t *testing.T) {
 	c := newAccount(t)
 	object := tunnelObject("tunnelID: " + string(c.id) + ", dns: {hostnames: {Managed: 1}}")
 	got := planOf(t, managing(gatewayFor("a.example.com", "")), object).DNSGateways()
-	if len(got) != 1 {
-		t.Fatalf("%d Gateways, want 1", len(got))
-	}
-	g := got[0]
-	if g.String() != "infra/g" || g.Class != "cloudflare-tunnel" || g.Tunnel != c.id || g.State != dns.Accepted {
-		t.Errorf("got %+v", g.Gateway)
-	}
-	if len(g.Hostnames) != 1 || g.Hostnames[0].Name != "a.example.com" || !g.Hostnames[0].Served || g.Hostnames[0].Namespace != "infra" {
-		t.Errorf("hostnames %+v", g.Hostnames)
-	}
-	if g.Settings.Mode != v1alpha1.DNSManage || len(g.Settings.Zones) != 1 || g.AccountID != fake.AccountID || g.ClusterID != "c" || g.Status.Hostnames["Managed"] != 1 {
-		t.Errorf("got settings %+v, account %q, cluster ID %q, status %+v", g.Settings, g.AccountID, g.ClusterID, g.Status)
+	want := []plan.DNSGateway{{
+		Gateway: dns.Gateway{
+			NamespacedName: types.NamespacedName{Namespace: "infra", Name: "g"}, Class: "cloudflare-tunnel", Tunnel: c.id, State: dns.Accepted,
+			Hostnames: []dns.Hostname{{Name: "a.example.com", Namespace: "infra", Created: now, Served: true, Permitted: true}},
+		},
+		Settings: settings.DNS{
+			Mode: v1alpha1.DNSManage, Zones: []v1alpha1.DNSZone{{Name: "example.com"}}, DeletionDelay: 10 * time.Minute, MaxRecordsPerNamespace: 100,
+		},
+		AccountID: fake.AccountID, ClusterID: "c", Status: &v1alpha1.TunnelDNSStatus{Hostnames: map[string]int32{"Managed": 1}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Gateways (-want +got):\n%s", diff)
 	}
 }
 

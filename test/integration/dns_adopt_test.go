@@ -97,11 +97,11 @@ func (a *adoption) startAdopt(arguments ...string) *gexec.Session {
 // adopted is a record in the output.
 type adopted struct{ Name, Action, Result, Message string }
 
-// adopt runs dns adopt, which must exit with the status, and returns the records.
-func (a *adoption) adopt(status int, arguments ...string) []adopted {
+// adopt runs dns adopt, which must succeed, and returns the records.
+func (a *adoption) adopt(arguments ...string) []adopted {
 	GinkgoHelper()
 	session := a.startAdopt(append(arguments, "-o", "json")...)
-	Eventually(session).Should(gexec.Exit(status))
+	Eventually(session).Should(gexec.Exit(0))
 	return decodeAdopted(session)
 }
 
@@ -124,7 +124,7 @@ func (a *adoption) showRecords() {
 	GinkgoHelper()
 	By("showing the records")
 	before := a.database.Records(a.zone)
-	shown := a.adopt(0, "hand.example.com", "balancer.example.com", "--dry-run")
+	shown := a.adopt("hand.example.com", "balancer.example.com", "--dry-run")
 	Expect(shown).To(Equal([]adopted{{Name: "hand.example.com", Action: "mark"}, {Name: "balancer.example.com", Action: "replace"}}))
 
 	By("asking on something that is not a terminal")
@@ -140,7 +140,7 @@ func (a *adoption) adoptRecords() {
 	By("adopting a record that leads to the Gateway, and one of a former load balancer")
 	ids := []string{a.recordID("hand.example.com"), a.recordID("balancer.example.com")}
 	check := a.keepLookingUp("hand.example.com", a.tunnel("shared"))
-	result := a.adopt(0, "hand.example.com", "balancer.example.com", "--yes")
+	result := a.adopt("hand.example.com", "balancer.example.com", "--yes")
 	check()
 	Expect(result).To(HaveLen(2))
 	Expect(result).To(HaveEach(HaveField("Result", "Adopted")))
@@ -153,7 +153,7 @@ func (a *adoption) adoptRecords() {
 	Eventually(a.requests).Should(Or(BeEmpty(), Equal("[]")))
 
 	By("adopting the same record again")
-	Expect(a.adopt(0, "hand.example.com")).To(HaveEach(HaveField("Result", "Adopted")))
+	Expect(a.adopt("hand.example.com")).To(HaveEach(HaveField("Result", "Adopted")))
 }
 
 func (a *adoption) refuseChangedRecord() {
@@ -197,7 +197,7 @@ func (a *adoption) undoAdoption() {
 func (a *adoption) adoptAfterALostKey(ctx context.Context) {
 	GinkgoHelper()
 	By("adopting all records after the key was lost")
-	Expect(a.adopt(0, "--leading-here")).To(BeEmpty())
+	Expect(a.adopt("--leading-here")).To(BeEmpty())
 	a.waitUntilIdle(ctx)
 	a.stop()
 	before := a.comment("own.example.com")
@@ -205,7 +205,7 @@ func (a *adoption) adoptAfterALostKey(ctx context.Context) {
 	a.start()
 	Eventually(func() map[string]int32 { return a.tunnelObject(a.gateway).Status.DNS.Hostnames }).Should(Equal(map[string]int32{"External": 2, "RecordConflict": 1}))
 	Expect(a.comment("own.example.com")).To(Equal(before))
-	Expect(a.adopt(0, "--leading-here")).To(ConsistOf(
+	Expect(a.adopt("--leading-here")).To(ConsistOf(
 		And(HaveField("Name", "hand.example.com"), HaveField("Result", "Adopted")), And(HaveField("Name", "own.example.com"), HaveField("Result", "Adopted"))))
 	Expect(a.comment("own.example.com")).NotTo(Equal(before))
 	a.expectMarks("own.example.com", "hand.example.com")
