@@ -77,7 +77,7 @@ func (c *Candidate) setRecord(z *Zone, w Wanted, r provider.Record) {
 		c.Notes = append(c.Notes, fmt.Sprintf("The comment names installation %s. If it still runs, it creates the record again when this one is removed. Stop it, or remove the hostname there.", owner))
 	}
 	if registry := z.registry(w.Name); registry != "" {
-		c.Notes = append(c.Notes, fmt.Sprintf("external-dns still claims the record. After the adoption, delete the TXT record %s, or external-dns can change or delete the record.", registry))
+		c.Notes = append(c.Notes, fmt.Sprintf("external-dns claims the record with the TXT record %s, and would remove the mark. Stop external-dns, adopt the record, delete the TXT record, and start external-dns again.", registry))
 	}
 }
 
@@ -116,16 +116,3 @@ func installation(comment string) string {
 
 // macLength is the length of 120 bits in base32.
 const macLength = 24
-
-// registry returns the TXT record by which external-dns claims the name, or "". It knows
-// the names in external-dns's default format only.
-func (z *Zone) registry(name string) string {
-	for _, candidate := range []string{"cname-" + name, "a-" + name, "aaaa-" + name, name} {
-		for _, r := range z.records[candidate] {
-			if r.Type == "TXT" && strings.Contains(r.Content, "heritage=external-dns") {
-				return candidate
-			}
-		}
-	}
-	return ""
-}

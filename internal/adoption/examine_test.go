@@ -105,7 +105,7 @@ func TestExamineKeepsRecordsOfHostnamesThatAreNotServed(t *testing.T) {
 
 func TestExamineNamesOtherOwners(t *testing.T) {
 	const name = "a.example.com"
-	const external = "external-dns still claims the record. After the adoption, delete the TXT record "
+	const claims, handover = "external-dns claims the record with the TXT record ", ", and would remove the mark. Stop external-dns, adopt the record, delete the TXT record, and start external-dns again."
 	for title, test := range map[string]struct {
 		records []string
 		want    string
@@ -115,8 +115,8 @@ func TestExamineNamesOtherOwners(t *testing.T) {
 		"another installation":            {[]string{name + " CNAME HERE tgw staging " + mark}, "The comment names installation staging. If it still runs, it creates the record again when this one is removed. Stop it, or remove the hostname there."},
 		"a comment that begins like one":  {[]string{name + " CNAME HERE tgw staging"}, ""},
 		"a comment with another word":     {[]string{name + " CNAME HERE tgw staging x " + mark}, ""},
-		"external-dns":                    {[]string{name + " CNAME HERE", "cname-" + name + ` TXT "heritage=external-dns,external-dns/owner=default"`}, external + "cname-" + name + ", or external-dns can change or delete the record."},
-		"external-dns for an A":           {[]string{name + " A 192.0.2.7", "a-" + name + ` TXT "heritage=external-dns,external-dns/owner=default"`}, external + "a-" + name + ", or external-dns can change or delete the record."},
+		"external-dns":                    {[]string{name + " CNAME HERE", "cname-" + name + ` TXT "heritage=external-dns,external-dns/owner=default"`}, claims + "cname-" + name + handover},
+		"external-dns for an A":           {[]string{name + " A 192.0.2.7", "a-" + name + ` TXT "heritage=external-dns,external-dns/owner=default"`}, claims + "a-" + name + handover},
 		"external-dns for another record": {[]string{name + " CNAME HERE", "cname-b.example.com" + ` TXT "heritage=external-dns,external-dns/owner=default"`}, ""},
 		"another TXT record":              {[]string{name + " CNAME HERE", "cname-" + name + " TXT x"}, ""},
 	} {

@@ -19,6 +19,9 @@ const Permissions = "Zone: Read and DNS: Read"
 type Zone struct {
 	Name    string
 	records map[string][]provider.Record
+	// registries are the names of the TXT records by which external-dns claims records,
+	// sorted.
+	registries []string
 }
 
 // ReadZone reads the zone in the account. It returns an error if the zone's records are not
@@ -49,7 +52,11 @@ func NewZone(name string, records []provider.Record) *Zone {
 	z := &Zone{Name: name, records: map[string][]provider.Record{}}
 	for _, r := range records {
 		z.records[r.Name] = append(z.records[r.Name], r)
+		if isRegistry(r) {
+			z.registries = append(z.registries, r.Name)
+		}
 	}
+	slices.Sort(z.registries)
 	return z
 }
 
