@@ -53,11 +53,23 @@ var ErrStillRequested = errors.New("interrupted; the requests without a result s
 // have been requested.
 func (t Target) Adopt(ctx context.Context, candidates []*Candidate) error {
 	for _, group := range byGateway(candidates) {
-		for len(group) > 0 {
-			if err := t.round(ctx, group); err != nil {
-				return fmt.Errorf("Gateway %s: %w", group[0].gateway, err)
-			}
-			group = open(group)
+		if err := t.adoptGroup(ctx, group); err != nil {
+			return fmt.Errorf("Gateway %s: %w", group[0].gateway, err)
+		}
+	}
+	return nil
+}
+
+// adoptGroup requests the adoption of one Gateway's records, round by round.
+func (t Target) adoptGroup(ctx context.Context, group []*Candidate) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	// One watch for all rounds: the controller removes the entries of a round after it has
+	// written their results, and the next round can begin between the two.
+	changed := t.changes(watching, group[0].gateway)
+	for ; len(group) > 0; group = open(group) {
+		if err := t.round(ctx, group, changed); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -91,10 +103,10 @@ func open(all []*Candidate) []*Candidate {
 
 // round requests as many adoptions as fit into the annotation of the Gateway's Tunnel, and
 // waits for the results.
-func (t Target) round(ctx context.Context, group []*Candidate) error {
+func (t Target) round(ctx context.Context, group []*Candidate, changed <-chan struct{}) error {
 	limited, cancel := context.WithTimeoutCause(ctx, t.Timeout, errTimeout)
 	defer cancel()
-	w := waiting{Target: t, gateway: group[0].gateway, changed: t.changes(limited, group[0].gateway)}
+	w := waiting{Target: t, gateway: group[0].gateway, changed: changed}
 	defer w.end()
 	err := w.run(limited, group)
 	switch {
