@@ -56,7 +56,7 @@ func newDNSEnvironment(changes ...func(*v1alpha1.TunnelConfigurationSpec)) *dnsE
 	env.prepare(simulator.Options{Dial: simulator.NamedOrigins(serviceName), Zones: env.database})
 	env.create(env.classSettings("dns", newDNSSpec(changes...)), env.service("web"))
 	env.useClassSettings("dns")
-	env.runPods()
+	env.runPods(kube)
 	return env
 }
 
@@ -88,13 +88,14 @@ func (env *dnsEnvironment) changeSettings(change func(*v1alpha1.TunnelConfigurat
 	update(env.classSettings("dns", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) { change(&c.Spec) })
 }
 
-// runPods makes all connector pods ready, as a kubelet would, until the spec ends.
-func (env *dnsEnvironment) runPods() {
+// runPods makes all connector pods in the client's cluster ready, as a kubelet would, until
+// the spec ends.
+func (env *dnsEnvironment) runPods(c client.Client) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		for ctx.Err() == nil {
-			env.markAllPodsReady(ctx)
+			env.markAllPodsReady(ctx, c)
 			time.Sleep(200 * time.Millisecond)
 		}
 	})
@@ -105,9 +106,9 @@ func (env *dnsEnvironment) runPods() {
 }
 
 // markAllPodsReady ignores errors, because the next call repeats it.
-func (env *dnsEnvironment) markAllPodsReady(ctx context.Context) {
+func (env *dnsEnvironment) markAllPodsReady(ctx context.Context, c client.Client) {
 	var pods corev1.PodList
-	_ = kube.List(ctx, &pods, client.InNamespace(env.controllerNamespace))
+	_ = c.List(ctx, &pods, client.InNamespace(env.controllerNamespace))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if isPodReady(pod) || pod.DeletionTimestamp != nil {
@@ -115,7 +116,7 @@ func (env *dnsEnvironment) markAllPodsReady(ctx context.Context) {
 		}
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		_ = kube.Status().Update(ctx, pod)
+		_ = c.Status().Update(ctx, pod)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
@@ -46,8 +47,13 @@ var _ = Describe("a backup of all objects that is restored in another cluster", 
 		Expect(copied.client.Delete(ctx, g)).To(Succeed())
 		expectUnchanged()
 
-		By("deleting also the restored Tunnel, after which the name belongs to no Gateway")
+		By("deleting also the restored Tunnel, and serving a name of the records with a new Gateway")
 		Expect(copied.client.Delete(ctx, object)).To(Succeed())
+		fresh, route := env.environment.gateway("fresh", "one.example.com"), env.route("fresh", "web", gatewayParent("fresh"))
+		Expect(copied.client.Create(ctx, fresh)).To(Succeed())
+		Expect(copied.client.Create(ctx, route)).To(Succeed())
+		Eventually(copied.gatewayCondition).WithArguments(ctx, fresh, dnsReady).Should(Equal("False RecordConflict"))
+		Expect(copied.gatewayCondition(ctx, fresh, "tunnelgateway.dev/ConnectorsReady")).To(HavePrefix("True "))
 		expectUnchanged()
 		Expect(env.request("one.example.com")).To(Equal("web"))
 	})
@@ -63,7 +69,7 @@ type copiedCluster struct {
 // program does: with their statuses, and with new UIDs.
 func (env *dnsEnvironment) restore(ctx context.Context) copiedCluster {
 	GinkgoHelper()
-	control, err := cluster.Start(ctx, cluster.Options{WithoutControllers: true})
+	control, err := cluster.Start(ctx, cluster.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		env.stopAll() // before the cluster
@@ -78,6 +84,7 @@ func (env *dnsEnvironment) restore(ctx context.Context) copiedCluster {
 		Expect(c.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	}
 	Expect(cluster.ControllerRoles(ctx, c.client, "../../config/rbac", env.controllerNamespace)).To(Succeed())
+	env.runPods(c.client)
 	c.add(ctx, newObject(gatewayAPI, "GatewayClass", "", env.className), newObject("v1", "Secret", env.controllerNamespace, signingKey))
 	for _, kind := range []struct{ version, kind, namespace string }{
 		{"v1", "Service", env.namespace}, {projectAPI, "TunnelConfiguration", env.controllerNamespace}, {projectAPI, "Tunnel", env.controllerNamespace},
@@ -122,4 +129,13 @@ func (c copiedCluster) tunnelReady(ctx context.Context, object *v1alpha1.Tunnel)
 		return err.Error()
 	}
 	return formatCondition(found.Status.Conditions, "Ready")
+}
+
+// gatewayCondition returns a condition of the Gateway as "Status Reason", or an error.
+func (c copiedCluster) gatewayCondition(ctx context.Context, g *gatewayv1.Gateway, kind string) string {
+	found := g.DeepCopy()
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(g), found); err != nil {
+		return err.Error()
+	}
+	return formatCondition(found.Status.Conditions, kind)
 }
