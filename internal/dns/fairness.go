@@ -31,7 +31,7 @@ func (s *situation) quotaMessage() string {
 	return "the zone's quota of records is used up, apart from the tenth that the controller leaves free. Delete records, or raise the quota of zone " + s.Zone + "."
 }
 
-// withinLimits returns the changes without the ones that would give a namespace more than
+// withinLimits returns the changes, without any that would give a namespace more than
 // maxRecordsPerNamespace records in the zone. The youngest hostnames exceed the limit.
 func (a *agenda) withinLimits(changes []change) []change {
 	records := a.recordsByNamespace()
