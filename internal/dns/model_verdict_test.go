@@ -36,12 +36,13 @@ func (w *modelWorld) verdict() string {
 // verdictUnused checks the report about records that no Gateway wants.
 func (w *modelWorld) verdictUnused(i int, report Report) string {
 	in := &w.installs[i]
+	if len(in.exclude) > 0 || !w.zoneUsable() {
+		return "" // an unusable zone is not read again
+	}
 	var orphans []string
 	unwanted := 0
 	for _, r := range w.zone.records {
 		switch {
-		case len(in.exclude) > 0 || !w.zoneUsable():
-			return ""
 		case !in.marked(r) || in.wanted(r.Name):
 		case in.owner(r.Content) < 0:
 			orphans = append(orphans, r.Name)
