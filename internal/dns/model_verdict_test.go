@@ -176,7 +176,7 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 	}
 	switch v {
 	case VerdictMissing:
-		if !w.endsWildcard(i, h.Name) && !w.heldThroughWildcard(i, g, h.Name) {
+		if !w.endsWildcard(i, h.Name) && !w.heldThroughWildcard(i, g, h.Name) && !w.olderClaim(i, g, h.Name) {
 			return fmt.Sprintf("%s of g%d is missing and never created", h.Name, g)
 		}
 	case VerdictStale, VerdictHeldByAnotherGateway:
@@ -198,6 +198,14 @@ func (w *modelWorld) held(i int, name string) bool {
 	}
 	from := in.owner(r.Content)
 	return from >= 0 && (in.wants(from, name) || in.keeps(from, name)) || r.Name != name || w.protects(i, *r)
+}
+
+// olderClaim reports whether an older Gateway, which comes first, wants the name and cannot
+// have it, because its namespace has its share.
+func (w *modelWorld) olderClaim(i, g int, name string) bool {
+	in := &w.installs[i]
+	older := &in.gateways[0]
+	return g == 1 && in.wants(0, name) && in.share(older.namespace, w.zone.records) >= in.limit
 }
 
 // share counts the records that lead to the Gateways of a namespace.
