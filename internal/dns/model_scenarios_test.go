@@ -169,7 +169,7 @@ func adoptionScenarios() []modelScenario {
 
 // installationScenarios explore several classes and installations.
 func installationScenarios() []modelScenario {
-	pair := slices.Concat(processEvents(), []modelEvent{unclaims(0, 0, modelA), claims(1, 0, modelA), adopts(1, 0, modelA)}, credentialEvents()[:1], stateEvents(0)[4:5])
+	pair := slices.Concat(processEvents(), []modelEvent{unclaims(0, 0, modelA), claims(1, 0, modelA), adopts(1, 0, modelA)}, credentialEvents()[:1])
 	classes := slices.Concat(processEvents(), hostnameEvents(modelA), settingEvents(modelA), stateEvents(1)[:3])
 	return []modelScenario{
 		{name: "two classes", depth: 2, start: starting(secondClass, wanting(0, modelA), published), events: classes},
