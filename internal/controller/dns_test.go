@@ -57,11 +57,11 @@ func (b *testBook) decide(name string, inEffect bool, change func(g *dns.Gateway
 	b.update(u)
 }
 
-// get returns what the zone sees of the Gateway, and whether the book is complete.
-func (b *testBook) get(name, account string) (dns.Gateway, bool) {
+// get returns what the zone sees of the Gateway a, and whether the book is complete.
+func (b *testBook) get(account string) (dns.Gateway, bool) {
 	all, complete := b.gateways(zoneKey{account, "example.com"}, []dns.Class{{Name: "tunnel"}})
 	for _, g := range all {
-		if g.Name == name {
+		if g.Name == "a" {
 			return g, complete
 		}
 	}
@@ -87,11 +87,11 @@ func TestBookIsCompleteWhenEveryGatewayWasDecided(t *testing.T) {
 			b := newTestBook(t)
 			b.decide("a", true, nil, "a.example.com")
 			b.enqueued = nil
-			if _, complete := b.get("a", "account"); complete {
+			if _, complete := b.get("account"); complete {
 				t.Error("the book is complete without the second Gateway")
 			}
 			last(b)
-			if _, complete := b.get("a", "account"); !complete {
+			if _, complete := b.get("account"); !complete {
 				t.Error("the book is not complete")
 			}
 			if len(b.enqueued) != 2 {
@@ -101,7 +101,7 @@ func TestBookIsCompleteWhenEveryGatewayWasDecided(t *testing.T) {
 	}
 	b := newTestBook(t)
 	b.undecided = nil
-	if _, complete := b.get("a", "account"); complete {
+	if _, complete := b.get("account"); complete {
 		t.Error("the book is complete before the Gateways were listed")
 	}
 }
@@ -110,12 +110,12 @@ func TestServedCountsOnlyInEffect(t *testing.T) {
 	b := newTestBook(t)
 	b.decide("a", true, nil, "a.example.com")
 	b.decide("a", false, nil, "a.example.com", "b.example.com")
-	g, _ := b.get("a", "account")
+	g, _ := b.get("account")
 	if !g.Hostnames[0].Served || g.Hostnames[1].Served {
 		t.Errorf("got %+v: only the hostname that was served before is served", g.Hostnames)
 	}
 	b.decide("a", true, nil, "a.example.com", "b.example.com")
-	if g, _ = b.get("a", "account"); !g.Hostnames[1].Served {
+	if g, _ = b.get("account"); !g.Hostnames[1].Served {
 		t.Error("the hostname is not served although the configuration is in effect")
 	}
 }
@@ -130,7 +130,7 @@ func TestConnectedIsRememberedForATunnel(t *testing.T) {
 		connected, want bool
 	}{{"t-1", false, false}, {"t-1", true, true}, {"t-1", false, true}, {"t-2", false, false}, {"t-2", true, true}} {
 		b.decide("a", true, tunnel(step.id, step.connected))
-		if g, _ := b.get("a", "account"); g.Connected != step.want {
+		if g, _ := b.get("account"); g.Connected != step.want {
 			t.Errorf("%+v: connected is %t", step, g.Connected)
 		}
 	}
@@ -139,10 +139,10 @@ func TestConnectedIsRememberedForATunnel(t *testing.T) {
 func TestGatewayOfAnotherAccountIsFrozen(t *testing.T) {
 	b := newTestBook(t)
 	b.decide("a", true, nil, "a.example.com")
-	if g, _ := b.get("a", "another"); g.State != dns.Frozen {
+	if g, _ := b.get("another"); g.State != dns.Frozen {
 		t.Errorf("in the other account, the state is %d", g.State)
 	}
-	if g, _ := b.get("a", "account"); g.State != dns.Accepted {
+	if g, _ := b.get("account"); g.State != dns.Accepted {
 		t.Errorf("the state is %d", g.State)
 	}
 }
@@ -151,7 +151,7 @@ func TestSuspendedGatewayKeepsItsHostnames(t *testing.T) {
 	b := newTestBook(t)
 	b.decide("a", true, nil, "a.example.com")
 	b.suspend(gatewayName("a"), "", "")
-	if g, _ := b.get("a", "account"); g.State != dns.Unknown || len(g.Hostnames) != 1 || !g.Hostnames[0].Served || g.Tunnel != "t-1" {
+	if g, _ := b.get("account"); g.State != dns.Unknown || len(g.Hostnames) != 1 || !g.Hostnames[0].Served || g.Tunnel != "t-1" {
 		t.Errorf("got %+v", g)
 	}
 }

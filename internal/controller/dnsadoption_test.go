@@ -15,11 +15,11 @@ import (
 )
 
 // request returns the request to adopt a record as it is now.
-func (h *dnsHarness) request(name, id string) v1alpha1.RecordAdoption {
+func (h *dnsHarness) request(id string) v1alpha1.RecordAdoption {
 	h.t.Helper()
 	for _, r := range h.database.Records(h.zone) {
 		if r.ID == id {
-			return v1alpha1.RecordAdoption{Zone: "example.com", Name: name, ID: id, Type: r.Type, Content: r.Content, Requested: metav1.NewTime(h.wallTime)}
+			return v1alpha1.RecordAdoption{Zone: "example.com", Name: r.Name, ID: id, Type: r.Type, Content: r.Content, Requested: metav1.NewTime(h.wallTime)}
 		}
 	}
 	h.t.Fatalf("no record %s", id)
@@ -61,9 +61,9 @@ func (h *dnsHarness) results() (results []string) {
 }
 
 // wantAdopted checks that the record has been adopted, and that no request is left.
-func (h *dnsHarness) wantAdopted(name string) {
+func (h *dnsHarness) wantAdopted() {
 	h.t.Helper()
-	if diff := cmp.Diff([]string{name + " Adopted"}, h.results()); diff != "" {
+	if diff := cmp.Diff([]string{"a.example.com Adopted"}, h.results()); diff != "" {
 		h.t.Errorf("the results differ (-want +got):\n%s", diff)
 	}
 	if _, ok := h.tunnelObject().Annotations[v1alpha1.AdoptRecordsAnnotation]; ok {
@@ -86,17 +86,17 @@ func TestRecordsAreAdopted(t *testing.T) {
 			if content == "" {
 				content = h.target()
 			}
-			id := h.addRecord("a.example.com", record.kind, content)
+			id := h.addRecord(record.kind, content)
 			h.publish()
 			h.wantMetrics(map[string]float64{"dns_changes_total create success example.com": 0})
-			h.adopt(h.request("a.example.com", id))
+			h.adopt(h.request(id))
 			h.runFor(time.Minute)
 			h.wantRecords(managedRecord)
-			h.wantAdopted("a.example.com")
+			h.wantAdopted()
 			h.wantMetrics(map[string]float64{"dns_records Managed example.com": 1})
 
 			h.runFor(23 * time.Hour)
-			h.wantAdopted("a.example.com")
+			h.wantAdopted()
 			h.runFor(2 * time.Hour)
 			h.changed("shared")
 			h.runFor(time.Minute)
@@ -110,21 +110,21 @@ func TestRecordsAreAdopted(t *testing.T) {
 func TestRecordThatWonTheRaceForANameIsAdopted(t *testing.T) {
 	h := newDNSHarness(t)
 	h.runFor(10 * time.Second)
-	id := h.addRecord("a.example.com", "A", "192.0.2.1") // after the zone was read
+	id := h.addRecord("A", "192.0.2.1") // after the zone was read
 	h.publish()
 	h.wantMetrics(map[string]float64{"dns_changes_total create error example.com": 1})
-	h.adopt(h.request("a.example.com", id))
+	h.adopt(h.request(id))
 	h.runFor(time.Minute)
 	h.wantRecords(managedRecord)
-	h.wantAdopted("a.example.com")
+	h.wantAdopted()
 }
 
 func TestChangedRecordIsNotAdopted(t *testing.T) {
 	h := newDNSHarness(t)
 	h.processDue() // creates the tunnel, and no zone is read yet
-	id := h.addRecord("a.example.com", "A", "192.0.2.1")
+	id := h.addRecord("A", "192.0.2.1")
 	h.publish()
-	request := h.request("a.example.com", id)
+	request := h.request(id)
 	request.Content = "192.0.2.2"
 	h.adopt(request)
 	h.runFor(time.Minute)
@@ -133,10 +133,10 @@ func TestChangedRecordIsNotAdopted(t *testing.T) {
 		t.Errorf("the results differ (-want +got):\n%s", diff)
 	}
 	// A new request for the same record counts again.
-	h.adopt(h.request("a.example.com", id))
+	h.adopt(h.request(id))
 	h.runFor(time.Minute)
 	h.wantRecords(managedRecord)
-	h.wantAdopted("a.example.com")
+	h.wantAdopted()
 }
 
 func TestAdoptionSurvivesACrash(t *testing.T) {
@@ -147,9 +147,9 @@ func TestAdoptionSurvivesACrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newDNSHarness(t)
 			h.processDue() // creates the tunnel, and no zone is read yet
-			id := h.addRecord("a.example.com", "A", "192.0.2.1")
+			id := h.addRecord("A", "192.0.2.1")
 			h.publish()
-			h.adopt(h.request("a.example.com", id))
+			h.adopt(h.request(id))
 			for range 3 { // no Gateway is reconciled
 				h.reconcileZone(zoneKey{fakeprovider.AccountID, "example.com"})
 				h.advance(10 * time.Second)
@@ -171,7 +171,7 @@ func TestAdoptionSurvivesACrash(t *testing.T) {
 			h.publish()
 			h.runFor(time.Minute)
 			h.wantRecords(managedRecord)
-			h.wantAdopted("a.example.com")
+			h.wantAdopted()
 			if n := len(h.dns.Calls(fakeprovider.OpApply)); n != applied {
 				t.Errorf("%d more batches after the crash, want none", n-applied)
 			}

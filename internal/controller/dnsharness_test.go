@@ -106,8 +106,8 @@ func (h *dnsHarness) runFor(d time.Duration) {
 	h.t.Helper()
 	for end := h.uptime + d; ; {
 		h.collect()
-		next, any := h.next()
-		if !any || next > end {
+		next, found := h.next()
+		if !found || next > end {
 			h.advance(end - h.uptime)
 			return
 		}
@@ -230,9 +230,10 @@ func (h *dnsHarness) wantRecords(want ...string) {
 	}
 }
 
-// create adds a record as another writer does, and returns its ID.
-func (h *dnsHarness) addRecord(name, kind, content string) string {
+// addRecord adds a record for a.example.com as another writer does, and returns its ID.
+func (h *dnsHarness) addRecord(kind, content string) string {
 	h.t.Helper()
+	name := "a.example.com"
 	proxied := true
 	r, err := h.database.Create(h.zone, edgezones.Fields{Name: &name, Type: &kind, Content: &content, Proxied: &proxied})
 	if err != nil {
@@ -255,9 +256,10 @@ func (h *dnsHarness) condition(kind string) string {
 	return ""
 }
 
-// addGateway adds a Gateway with a route for the hostname.
-func (h *dnsHarness) addGateway(name, hostname string) {
+// addGateway adds the Gateway "other" with a route for the hostname.
+func (h *dnsHarness) addGateway(hostname string) {
 	h.t.Helper()
+	const name = "other"
 	route := newRoute()
 	route.Name, route.Spec.ParentRefs[0].Name = name, gatewayv1.ObjectName(name)
 	h.create(newGateway(name, hostname))

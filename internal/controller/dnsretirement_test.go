@@ -36,7 +36,7 @@ func TestRetirementHandsOverTheRecords(t *testing.T) {
 	// The other Gateway is in the same namespace, so the record moves at once.
 	h := newDNSHarness(t)
 	h.publish()
-	h.addGateway("other", "a.example.com")
+	h.addGateway("a.example.com")
 	h.publish()
 	h.connect()
 	h.runFor(time.Minute)

@@ -45,7 +45,7 @@ func TestRecordAppearsForAGateway(t *testing.T) {
 
 func TestRestartDeletesNothingBeforeEveryGatewayIsDecided(t *testing.T) {
 	h := newDNSHarness(t)
-	h.addGateway("other", "o.example.com")
+	h.addGateway("o.example.com")
 	h.publish()
 	h.connect()
 	h.runFor(10 * time.Second)
@@ -155,7 +155,7 @@ func TestZoneThatIsStuckDelaysNoOtherZoneAndNoTunnel(t *testing.T) {
 	h := newDNSHarness(t)
 	other := h.addZone("example.net")
 	h.setDNS(v1alpha1.DNSManage, "example.com", "example.net")
-	h.addGateway("other", "o.example.net")
+	h.addGateway("o.example.net")
 	d := stuckDNS{DNS: h.dns, zone: "example.com", entered: make(chan struct{}), release: make(chan struct{})}
 	h.apis["token"] = d
 	h.restart()
@@ -195,7 +195,7 @@ func TestFailingZoneDelaysNoOtherZone(t *testing.T) {
 	h := newDNSHarness(t)
 	h.addZone("example.net")
 	h.setDNS(v1alpha1.DNSManage, "example.com", "example.net")
-	h.addGateway("other", "o.example.net")
+	h.addGateway("o.example.net")
 	h.database.Update(h.zone, func(z *edgezones.Zone) { z.Account = "another" })
 	h.restart()
 	h.changed("other")
