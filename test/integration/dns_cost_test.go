@@ -26,7 +26,7 @@ var _ = Describe("the cost of 1,000 records", records, func() {
 		})
 		env.database.Update(env.zone, func(z *zones.Zone) { z.Plan = zones.Pro })
 		env.start()
-		g := env.environment.gateway("shared", "*.example.com")
+		g := env.gateway("shared", "*.example.com")
 		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		without := env.measureChange("without", "*.example.net")
@@ -60,7 +60,7 @@ var _ = Describe("the cost of 1,000 records", records, func() {
 // at Cloudflare. The hostname is in no zone.
 func (env *dnsEnvironment) measureChange(gateway, hostname string) time.Duration {
 	GinkgoHelper()
-	g := env.environment.gateway(gateway, hostname)
+	g := env.gateway(gateway, hostname)
 	env.create(g)
 	Eventually(programmed(g)).Should(Equal("True Programmed"))
 	route := env.route(gateway, "web", gatewayParent(gateway))

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -94,10 +95,7 @@ func (env *dnsEnvironment) runPods(c client.Client) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		for ctx.Err() == nil {
-			env.markAllPodsReady(ctx, c)
-			time.Sleep(200 * time.Millisecond)
-		}
+		wait.UntilWithContext(ctx, func(ctx context.Context) { env.markAllPodsReady(ctx, c) }, 200*time.Millisecond)
 	})
 	DeferCleanup(func() {
 		stop()
@@ -120,12 +118,11 @@ func (env *dnsEnvironment) markAllPodsReady(ctx context.Context, c client.Client
 	}
 }
 
-// addRecord adds a proxied record that the controller has not created, and returns its ID.
-func (env *dnsEnvironment) addRecord(name, kind, content string) string {
+// addRecord adds a proxied record that the controller has not created.
+func (env *dnsEnvironment) addRecord(name, kind, content string) {
 	GinkgoHelper()
-	r, err := env.database.Create(env.zone, zones.Fields{Name: &name, Type: &kind, Content: &content, Proxied: ptr.To(kind != "NS" && kind != "TXT")})
+	_, err := env.database.Create(env.zone, zones.Fields{Name: &name, Type: &kind, Content: &content, Proxied: ptr.To(kind != "NS" && kind != "TXT")})
 	Expect(err).NotTo(HaveOccurred())
-	return r.ID
 }
 
 // records returns the records of example.com, sorted.
@@ -189,7 +186,7 @@ func (env *dnsEnvironment) zoneWrites() int {
 // hostname. All routes send requests to the Service "web".
 func (env *dnsEnvironment) serve(name string, hostnames ...string) *gatewayv1.Gateway {
 	GinkgoHelper()
-	g := env.environment.gateway(name, hostnames...)
+	g := env.gateway(name, hostnames...)
 	env.create(g)
 	for i := range hostnames {
 		env.create(env.sectionRoute(name, i))

@@ -49,7 +49,7 @@ var _ = Describe("a backup of all objects that is restored in another cluster", 
 
 		By("deleting also the restored Tunnel, and serving a name of the records with a new Gateway")
 		Expect(copied.client.Delete(ctx, object)).To(Succeed())
-		fresh, route := env.environment.gateway("fresh", "one.example.com"), env.route("fresh", "web", gatewayParent("fresh"))
+		fresh, route := env.gateway("fresh", "one.example.com"), env.route("fresh", "web", gatewayParent("fresh"))
 		Expect(copied.client.Create(ctx, fresh)).To(Succeed())
 		Expect(copied.client.Create(ctx, route)).To(Succeed())
 		Eventually(copied.gatewayCondition).WithArguments(ctx, fresh, dnsReady).Should(Equal("False RecordConflict"))

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
@@ -147,7 +148,7 @@ func (s *recordScenario) expectChanged(c *recordChange) {
 func (s *recordScenario) serveTeam(hostname string) *gatewayv1.Gateway {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-records"}}
-	g, route, service := s.environment.gateway("team", hostname), s.route("team", "web", gatewayParent("team")), s.service("web")
+	g, route, service := s.gateway("team", hostname), s.route("team", "web", gatewayParent("team")), s.service("web")
 	g.Namespace, route.Namespace, service.Namespace = namespace.Name, namespace.Name, namespace.Name
 	s.create(namespace, service, g, route)
 	DeferCleanup(func() { s.delete(g, route, service, namespace) })
@@ -168,14 +169,14 @@ func (env *dnsEnvironment) keepLookingUp(name, tunnel string) (check func()) {
 	var running sync.WaitGroup
 	lookups, failures, first := 0, 0, zones.Answer{}
 	running.Go(func() {
-		for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		wait.UntilWithContext(ctx, func(context.Context) {
 			answer := env.database.Lookup(name)
 			if lookups++; answer.Outcome != zones.Found || answer.Target != tunnel+".cfargotunnel.com" {
 				if failures++; failures == 1 {
 					first = answer
 				}
 			}
-		}
+		}, 5*time.Millisecond)
 	})
 	DeferCleanup(stop)
 	return func() {

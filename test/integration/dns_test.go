@@ -42,7 +42,7 @@ var _ = Describe("with dns.mode Manage, the controller", records, func() {
 		}
 		env.addRecord("delegated.example.com", "NS", "ns.example.net")
 		env.start()
-		env.create(env.environment.gateway("shared", "shared.example.com"))
+		env.create(env.gateway("shared", "shared.example.com"))
 		want := map[string]string{
 			"example.com": published, "*.wild.example.com": published, "a.wild.example.com": published, "a.child.example.com": published,
 			"a.partial.test": published, "a.delegated.example.com": "False NoZone", "a.pending.test": "False NoZone",

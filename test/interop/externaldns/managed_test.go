@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
@@ -69,9 +70,7 @@ func startSecondInstallation(ctx context.Context, kubeconfig string) {
 	pods, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		for ; pods.Err() == nil; time.Sleep(200 * time.Millisecond) {
-			markPodsReady(pods)
-		}
+		wait.UntilWithContext(pods, markPodsReady, 200*time.Millisecond)
 	})
 	DeferCleanup(func() {
 		stop()
@@ -100,9 +99,9 @@ func (e *environment) setMode(mode string, excluded ...string) {
 	e.apply(strings.NewReplacer("MODE", mode, "EXCLUDED", strings.Join(excluded, ", ")).Replace(classManifest))
 }
 
-// managedGateway returns a Gateway of the second installation.
-func managedGateway(name string, listeners ...string) string {
-	return strings.ReplaceAll(gateway(name, listeners...), "gatewayClassName: cloudflare-tunnel", "gatewayClassName: PLATFORM")
+// managedGateway returns the Gateway "managed" of the second installation.
+func managedGateway(listeners ...string) string {
+	return strings.ReplaceAll(gateway("PLATFORM/managed", listeners...), "gatewayClassName: cloudflare-tunnel", "gatewayClassName: PLATFORM")
 }
 
 // labeledGateway returns a Gateway with the label that external-dns selects.
@@ -110,22 +109,20 @@ func labeledGateway(name string, listeners ...string) string {
 	return strings.ReplaceAll(gateway(name, listeners...), "metadata: {", "metadata: {labels: {records: external-dns}, ")
 }
 
-// managedTarget waits until the tunnel of a Gateway of the second installation exists, and
-// returns its address.
-func (e *environment) managedTarget(gateway string) string {
+// managedTarget waits until the tunnel of the Gateway "managed" exists, and returns its
+// address.
+func (e *environment) managedTarget() string {
 	GinkgoHelper()
-	return e.tunnelIDIn(managedClusterID, gateway) + ".cfargotunnel.com"
+	return e.tunnelIDIn(managedClusterID, "managed") + ".cfargotunnel.com"
 }
 
-// dnsReady returns a function that returns a Gateway's condition DNSReady as "Status Reason".
-func (e *environment) dnsReady(gateway string) func() string {
-	return func() string {
-		c := meta.FindStatusCondition(e.status("Gateway", gateway).Conditions, "tunnelgateway.dev/DNSReady")
-		if c == nil {
-			return "none"
-		}
-		return string(c.Status) + " " + c.Reason
+// dnsReady returns the condition DNSReady of the Gateway "managed" as "Status Reason".
+func (e *environment) dnsReady() string {
+	c := meta.FindStatusCondition(e.status("Gateway", "PLATFORM/managed").Conditions, "tunnelgateway.dev/DNSReady")
+	if c == nil {
+		return "none"
 	}
+	return string(c.Status) + " " + c.Reason
 }
 
 // stored returns the zone's record with the name that is no TXT record.
@@ -144,9 +141,9 @@ func (e *environment) comment(name string) string {
 }
 
 // adopt runs the command that makes the second installation adopt records.
-func (e *environment) adopt(ctx context.Context, gateway string, names ...string) string {
+func (e *environment) adopt(ctx context.Context, names ...string) {
 	GinkgoHelper()
-	arguments := []string{"dns", "adopt", "--yes", "--gateway", e.expand(gateway), "--kubeconfig", adminKubeconfig,
+	arguments := []string{"dns", "adopt", "--yes", "--gateway", e.expand("PLATFORM/managed"), "--kubeconfig", adminKubeconfig,
 		"--controller-name", managedName, "--controller-namespace", managedNamespace}
 	for _, name := range names {
 		arguments = append(arguments, e.expand(name))
@@ -156,7 +153,6 @@ func (e *environment) adopt(ctx context.Context, gateway string, names ...string
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = io.MultiWriter(&output, GinkgoWriter), io.MultiWriter(&output, GinkgoWriter)
 	Expect(command.Run()).To(Succeed(), "dns adopt: %s", &output)
-	return output.String()
 }
 
 // delayRecords makes the nameservers notice each change after a random time below the limit,
@@ -189,7 +185,7 @@ func (e *environment) keepLookingUp(name, target string) (check func()) {
 	var running sync.WaitGroup
 	lookups, failures, first := 0, 0, zones.Answer{}
 	running.Go(func() {
-		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		wait.UntilWithContext(ctx, func(context.Context) {
 			answer := database.Lookup(name)
 			proxied := len(answer.Steps) > 0 && answer.Steps[0].Proxied()
 			if lookups++; answer.Outcome != zones.Found || answer.Target != target || !proxied {
@@ -197,7 +193,7 @@ func (e *environment) keepLookingUp(name, target string) (check func()) {
 					first = answer
 				}
 			}
-		}
+		}, time.Millisecond)
 	})
 	DeferCleanup(stop)
 	return func() {

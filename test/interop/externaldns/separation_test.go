@@ -15,14 +15,14 @@ var _ = Describe("external-dns and an installation that manages records", func()
 		e := newEnvironment()
 		e.setMode("Manage")
 		e.startExternalDNS(separated)
-		e.apply(managedGateway("PLATFORM/managed", listener("one", "one.ZONE"), listener("two", "two.ZONE")) + route("PLATFORM/one", "{name: managed, sectionName: one}") +
+		e.apply(managedGateway(listener("one", "one.ZONE"), listener("two", "two.ZONE")) + route("PLATFORM/one", "{name: managed, sectionName: one}") +
 			route("PLATFORM/two", "{name: managed, sectionName: two}") +
 			labeledGateway("PLATFORM/shared", listener("three", "three.ZONE"), listener("four", "four.ZONE")) +
 			route("PLATFORM/three", "{name: shared, sectionName: three}") + route("PLATFORM/four", "{name: shared, sectionName: four}"))
 		records := func() []string { return e.dns.recordsOfType("!TXT") }
-		managed, external := e.cnames(e.managedTarget("managed"), "one.ZONE", "two.ZONE"), e.cnames(e.tunnelTarget("shared"), "three.ZONE", "four.ZONE")
+		managed, external := e.cnames(e.managedTarget(), "one.ZONE", "two.ZONE"), e.cnames(e.tunnelTarget("shared"), "three.ZONE", "four.ZONE")
 		Eventually(records).Should(ConsistOf(append(managed, external...)))
-		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("True Published"))
+		Eventually(e.dnsReady).Should(Equal("True Published"))
 		owners := func() []string { return e.dns.recordsOfType("TXT") }
 		Eventually(owners).Should(ConsistOf(
 			HavePrefix(e.expand("edns-cname.three.ZONE")), HavePrefix(e.expand("edns-cname.four.ZONE"))))
@@ -42,38 +42,38 @@ var _ = Describe("external-dns and an installation that manages records", func()
 	It("keep each other's records without a label, and the installation reports them", func() {
 		e := newEnvironment()
 		e.setMode("Observe")
-		e.apply(managedGateway("PLATFORM/managed", listener("home", "home.ZONE")) + route("PLATFORM/home", "{name: managed}") +
+		e.apply(managedGateway(listener("home", "home.ZONE")) + route("PLATFORM/home", "{name: managed}") +
 			gateway("PLATFORM/shared", listener("taken", "taken.ZONE")) + route("PLATFORM/taken", sharedGateway))
-		external := append(e.cnames(e.managedTarget("managed"), "home.ZONE"), e.cnames(e.tunnelTarget("shared"), "taken.ZONE")...)
+		external := append(e.cnames(e.managedTarget(), "home.ZONE"), e.cnames(e.tunnelTarget("shared"), "taken.ZONE")...)
 		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "managed")).Should(Equal(accepted))
 		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/taken", "shared")).Should(Equal(accepted))
 		e.expectCNAMEs(external)
 
 		By("managing the zone, with a hostname that external-dns has published elsewhere, and a new one")
 		e.setMode("Manage")
-		e.apply(managedGateway("PLATFORM/managed", listener("home", "home.ZONE"), listener("taken", "taken.ZONE"), listener("new", "new.ZONE")))
-		records := append(external, e.cnames(e.managedTarget("managed"), "new.ZONE")...)
+		e.apply(managedGateway(listener("home", "home.ZONE"), listener("taken", "taken.ZONE"), listener("new", "new.ZONE")))
+		records := append(external, e.cnames(e.managedTarget(), "new.ZONE")...)
 		Eventually(func() []string { return e.dns.recordsOfType("!TXT") }).Should(ConsistOf(records))
-		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("False RecordConflict"))
+		Eventually(e.dnsReady).Should(Equal("False RecordConflict"))
 		mark := e.comment("new.ZONE")
 		e.expectCNAMEs(records)
 		Expect(e.comment("new.ZONE")).To(Equal(mark))
 		Expect(e.dns.recordsOfType("TXT")).To(HaveLen(2), "external-dns does not own the new record")
 
 		By("deleting the hostnames of the installation, which deletes only its own record")
-		e.apply(managedGateway("PLATFORM/managed", listener("other", "other.ZONE")))
+		e.apply(managedGateway(listener("other", "other.ZONE")))
 		Eventually(func() []string { return e.dns.recordsOfType("!TXT") }, managedTimeout).Should(ConsistOf(
-			append(external, e.cnames(e.managedTarget("managed"), "other.ZONE")...)))
+			append(external, e.cnames(e.managedTarget(), "other.ZONE")...)))
 	})
 
 	It("leave forged marks without effect", func() {
 		e := newEnvironment()
 		e.setMode("Manage")
-		e.apply(managedGateway("PLATFORM/managed", listener("home", "home.ZONE"), listener("edited", "edited.ZONE")) + route("PLATFORM/managed", "{name: managed}") +
+		e.apply(managedGateway(listener("home", "home.ZONE"), listener("edited", "edited.ZONE")) + route("PLATFORM/managed", "{name: managed}") +
 			labeledGateway("PLATFORM/shared", listener("copied", "copied.ZONE"), listener("invented", "invented.ZONE"), listener("wanted", "wanted.ZONE")) +
 			route("PLATFORM/copied", sharedGateway, "copied.ZONE") + route("PLATFORM/invented", sharedGateway, "invented.ZONE") +
 			route("PLATFORM/wanted", sharedGateway, "wanted.ZONE"))
-		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("True Published"))
+		Eventually(e.dnsReady).Should(Equal("True Published"))
 		mark := e.comment("home.ZONE")
 		e.annotate("HTTPRoute", "PLATFORM/copied", commentAnnotation, mark)
 		e.annotate("HTTPRoute", "PLATFORM/wanted", commentAnnotation, mark)
@@ -87,7 +87,7 @@ var _ = Describe("external-dns and an installation that manages records", func()
 		Expect(e.comment("invented.ZONE")).To(HavePrefix("tgw managed "))
 
 		By("editing the target of a record, and copying a mark by hand to a record of the same tunnel")
-		elsewhere, name, kind, target, proxied := "elsewhere.example.net", e.expand("byhand.ZONE"), "CNAME", e.managedTarget("managed"), true
+		elsewhere, name, kind, target, proxied := "elsewhere.example.net", e.expand("byhand.ZONE"), "CNAME", e.managedTarget(), true
 		zone := e.dns.ids[0]
 		_, err = database.Patch(zone, e.stored("edited.ZONE").ID, zones.Fields{Content: &elsewhere})
 		Expect(err).NotTo(HaveOccurred())
@@ -99,9 +99,9 @@ var _ = Describe("external-dns and an installation that manages records", func()
 		}
 
 		By("wanting one of the forged names, and no other one")
-		e.apply(managedGateway("PLATFORM/managed", listener("wanted", "wanted.ZONE")))
+		e.apply(managedGateway(listener("wanted", "wanted.ZONE")))
 		Eventually(func() []string { return e.dns.recordsOfType("!TXT") }, managedTimeout).Should(HaveLen(len(forged)), "home.ZONE is deleted")
-		Eventually(e.dnsReady("PLATFORM/managed")).Should(Equal("False RecordConflict"))
+		Eventually(e.dnsReady).Should(Equal("False RecordConflict"))
 		for name, before := range forged {
 			Expect(e.stored(name)).To(Equal(before))
 		}
