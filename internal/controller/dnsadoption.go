@@ -138,7 +138,7 @@ func (b *dnsBook) dropOutcomes(name types.NamespacedName, written []v1alpha1.Rec
 	}
 }
 
-// adoptionResults returns the results of adoptions for the Tunnel's status: those that it
+// adoptionResults returns the results of adoptions for the Tunnel's status: the results that it
 // has, those of this process, and a refusal of each request for a zone that is not managed.
 func (b *dnsBook) adoptionResults(t *v1alpha1.Tunnel, now time.Time) []v1alpha1.RecordAdoptionResult {
 	requests, _ := readAdoptions(t)

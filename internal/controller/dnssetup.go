@@ -74,7 +74,7 @@ func zoneLogger(logger logr.Logger) func(*zoneKey) logr.Logger {
 	}
 }
 
-// watches returns watches for the kinds that affect a zone, apart from those that affect
+// watches returns watches for the kinds that affect a zone, apart from the kinds that affect
 // Gateways.
 func (r *zoneReconciler) watches() []watch[zoneKey] {
 	return []watch[zoneKey]{

@@ -108,7 +108,7 @@ func (z *zones) readClass(ctx context.Context, class *gatewayv1.GatewayClass) (z
 }
 
 // list records the classes, and returns the zones whose settings have changed. The zones
-// that no class lists any more remain until they are forgotten.
+// that no class lists remain until they are forgotten.
 func (z *zones) list(classes map[string]zoneClass) (changed []zoneKey) {
 	listed := map[zoneKey][]zoneClass{}
 	for _, class := range classes {

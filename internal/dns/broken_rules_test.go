@@ -118,7 +118,7 @@ func brokenOwnership() []brokenRule {
 	}
 }
 
-// adoptionsStay returns Facts in which a request never ends: whatever record the name has is
+// adoptionsStay returns Facts in which a request never ends: any record that the name has is
 // adopted again.
 func adoptionsStay() func(*modelWorld, Facts) Facts {
 	return func(w *modelWorld, f Facts) Facts {

@@ -69,7 +69,7 @@ type modelExploration struct {
 	queue []modelPending
 	found []modelViolation
 	seen  map[string]bool
-	// enough is how many violations end the exploration; 0 means all are sought.
+	// enough is how many violations end the exploration; 0 means that it searches for all.
 	enough int
 }
 

@@ -50,12 +50,12 @@ func (g *modelGateway) claim(name string) bool {
 	return true
 }
 
-// unclaims returns an event after which the Gateway no longer claims the hostname.
-func unclaims(i, g int, name string) modelEvent {
-	return onGatewayOf(i, g, "no longer claims "+name, func(_ *modelWorld, gw *modelGateway) bool { return gw.unclaim(name) })
+// dropsClaim returns an event after which the Gateway no longer claims the hostname.
+func dropsClaim(i, g int, name string) modelEvent {
+	return onGatewayOf(i, g, "no longer claims "+name, func(_ *modelWorld, gw *modelGateway) bool { return gw.dropClaim(name) })
 }
 
-func (g *modelGateway) unclaim(name string) bool {
+func (g *modelGateway) dropClaim(name string) bool {
 	if g.hostname(name) == nil {
 		return false
 	}
@@ -80,11 +80,11 @@ func hostnameEvents(names ...string) []modelEvent {
 	var all []modelEvent
 	for _, name := range names {
 		for g := range 2 {
-			all = append(all, claims(0, g, name), unclaims(0, g, name))
+			all = append(all, claims(0, g, name), dropsClaim(0, g, name))
 		}
 		all = append(all, modelEvent{name: "g0 passes " + name + " to g1", apply: func(w *modelWorld) bool {
 			in := &w.installs[0]
-			if !in.gateways[0].unclaim(name) || !in.gateways[1].exists || !in.gateways[1].claim(name) {
+			if !in.gateways[0].dropClaim(name) || !in.gateways[1].exists || !in.gateways[1].claim(name) {
 				return false
 			}
 			w.requeue(0)
@@ -224,12 +224,12 @@ func credentialEvents() []modelEvent {
 	}
 }
 
-// modelForeign is where foreign records lead.
-const modelForeign = "elsewhere.example.net"
+// modelElsewhere is where external records lead.
+const modelElsewhere = "elsewhere.example.net"
 
-// strangerCreates returns an event in which someone else creates a record.
-func strangerCreates(r provider.Record) modelEvent {
-	return modelEvent{"a stranger creates " + r.Name + " " + r.Type + " " + r.Content, func(w *modelWorld) bool {
+// externalCreation returns an event in which another client creates a record.
+func externalCreation(r provider.Record) modelEvent {
+	return modelEvent{"another client creates " + r.Name + " " + r.Type + " " + r.Content, func(w *modelWorld) bool {
 		if len(w.zone.named(r.Name)) > 1 {
 			return false
 		}
@@ -252,9 +252,9 @@ func (z *modelZone) clone() {
 	z.records, z.notices = slices.Clone(z.records), slices.Clone(z.notices)
 }
 
-// strangerEdits returns an event in which someone else changes the record of a name.
-func strangerEdits(name, what string, change func(w *modelWorld, r *provider.Record) bool) modelEvent {
-	return modelEvent{"a stranger " + what + " " + name, func(w *modelWorld) bool {
+// externalEdit returns an event in which another client changes the record of a name.
+func externalEdit(name, what string, change func(w *modelWorld, r *provider.Record) bool) modelEvent {
+	return modelEvent{"another client " + what + " " + name, func(w *modelWorld) bool {
 		r := w.zone.address(name)
 		if r == nil {
 			return false
@@ -268,22 +268,22 @@ func strangerEdits(name, what string, change func(w *modelWorld, r *provider.Rec
 	}}
 }
 
-// strangerEvents are foreign edits of a name's records.
-func strangerEvents(name, other string) []modelEvent {
+// externalEvents are external changes of a name's records.
+func externalEvents(name, other string) []modelEvent {
 	return []modelEvent{
-		strangerCreates(provider.Record{Name: name, Type: "A", Content: "192.0.2.1", Proxied: true, TTL: 1}),
-		strangerCreates(provider.Record{Name: name, Type: "TXT", Content: `"heritage=external-dns"`, TTL: 1}),
-		strangerCreates(provider.Record{Name: name, Type: "CNAME", Content: modelForeign, Proxied: true, TTL: 1}),
-		strangerCreates(provider.Record{Name: name, Type: "CNAME", Content: "tunnel-0-0-0.cfargotunnel.com", Proxied: true, TTL: 1}),
-		strangerEdits(name, "redirects", func(_ *modelWorld, r *provider.Record) bool { r.Content = modelForeign; return r.Type == "CNAME" }),
-		strangerEdits(name, "removes the proxy of", func(_ *modelWorld, r *provider.Record) bool { r.Proxied = false; return true }),
-		strangerEdits(name, "copies the comment of "+other+" to", func(w *modelWorld, r *provider.Record) bool {
+		externalCreation(provider.Record{Name: name, Type: "A", Content: "192.0.2.1", Proxied: true, TTL: 1}),
+		externalCreation(provider.Record{Name: name, Type: "TXT", Content: `"heritage=external-dns"`, TTL: 1}),
+		externalCreation(provider.Record{Name: name, Type: "CNAME", Content: modelElsewhere, Proxied: true, TTL: 1}),
+		externalCreation(provider.Record{Name: name, Type: "CNAME", Content: "tunnel-0-0-0.cfargotunnel.com", Proxied: true, TTL: 1}),
+		externalEdit(name, "redirects", func(_ *modelWorld, r *provider.Record) bool { r.Content = modelElsewhere; return r.Type == "CNAME" }),
+		externalEdit(name, "removes the proxy of", func(_ *modelWorld, r *provider.Record) bool { r.Proxied = false; return true }),
+		externalEdit(name, "copies the comment of "+other+" to", func(w *modelWorld, r *provider.Record) bool {
 			if o := w.zone.address(other); o != nil {
 				r.Comment = o.Comment
 			}
 			return true
 		}),
-		strangerEdits(name, "copies comment and target of "+other+" to", func(w *modelWorld, r *provider.Record) bool {
+		externalEdit(name, "copies comment and target of "+other+" to", func(w *modelWorld, r *provider.Record) bool {
 			o := w.zone.address(other)
 			if o == nil || o.Type != "CNAME" || r.Type != "CNAME" {
 				return false
@@ -291,7 +291,7 @@ func strangerEvents(name, other string) []modelEvent {
 			r.Comment, r.Content = o.Comment, o.Content
 			return true
 		}),
-		{"a stranger deletes " + name, func(w *modelWorld) bool {
+		{"another client deletes " + name, func(w *modelWorld) bool {
 			r := w.zone.address(name)
 			if r == nil {
 				return false
@@ -313,7 +313,7 @@ func zoneEvents() []modelEvent {
 			w.zone.account = map[string]string{modelAccount: "other", "other": modelAccount}[w.zone.account]
 			return true
 		}},
-		strangerCreates(provider.Record{Name: "a.example.com", Type: "NS", Content: "ns.example.net", TTL: 1}),
+		externalCreation(provider.Record{Name: "a.example.com", Type: "NS", Content: "ns.example.net", TTL: 1}),
 		{"the quota is exhausted or raised", func(w *modelWorld) bool {
 			if w.zone.quota == 0 {
 				w.zone.quota = max(1, len(w.zone.records))

@@ -16,7 +16,7 @@ type modelVersions struct {
 }
 
 // checkResolution checks that the batch makes no wanted hostname stop resolving to its
-// Gateway, whatever the nameservers have noticed of it and of earlier changes.
+// Gateway, for every part of it and of earlier changes that the nameservers may serve.
 func (a *modelAttempt) checkResolution() {
 	if a.violation != "" {
 		return
@@ -47,11 +47,11 @@ type modelProtected struct {
 	gateway int
 }
 
-// protected returns the hostnames of all Gateways, also of those that the process does not
-// know, for which no change may have side effects: those that reach their Gateway through
+// protected returns the hostnames of all Gateways, also of Gateways that the process does not
+// know, for which no change may have side effects: hostnames that reach their Gateway through
 // the records in the database, also as the process has read them. If only some nameservers
-// still have the records through which a hostname resolves, because a stranger has deleted
-// them, it stops resolving anyway. What a stranger has changed since the last read cannot be
+// still have the records through which a hostname resolves, because another client has deleted
+// them, it stops resolving anyway. What another client has changed since the last read cannot be
 // taken into account.
 func (a *modelAttempt) protected() []modelProtected {
 	var all []modelProtected

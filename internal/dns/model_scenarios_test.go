@@ -51,7 +51,7 @@ func wantingOf(i, g int, names ...string) func(w *modelWorld) {
 	}
 }
 
-// withRecord adds a proxied record that somebody else has made.
+// withRecord adds a proxied record of another client.
 func withRecord(name, kind, content string) func(w *modelWorld) {
 	return func(w *modelWorld) {
 		if _, err := w.zone.create(provider.Record{Name: name, Type: kind, Content: content, Proxied: true, TTL: 1}, w.now); err != nil {
@@ -62,7 +62,7 @@ func withRecord(name, kind, content string) func(w *modelWorld) {
 	}
 }
 
-// published follows the world until nothing changes any more.
+// published follows the world until nothing changes.
 func published(w *modelWorld) {
 	w.requeue(0)
 	for i := range w.count {
@@ -123,11 +123,11 @@ const (
 // modelScenarios are the explorations.
 func modelScenarios() []modelScenario {
 	outside := slices.Concat(processEvents(), stateEvents(0), permissionEvents(modelA), settingEvents(modelA), credentialEvents(), zoneEvents(),
-		strangerEvents(modelA, modelB), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)})
+		externalEvents(modelA, modelB), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)})
 	moves := slices.Concat(processEvents(), hostnameEvents(modelA), stateEvents(0), stateEvents(1)[:3])
 	wildcards := slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA, modelDeep), stateEvents(0)[:3])
-	everything := slices.Concat(outside, hostnameEvents(modelWildcard, modelA, modelB, modelDeep, "*.a.example.com"), stateEvents(1), strangerEvents(modelWildcard, modelA),
-		strangerEvents(modelB, modelA), permissionEvents(modelWildcard, modelB), settingEvents(modelWildcard), []modelEvent{adopts(0, 0, modelWildcard), adopts(0, 1, modelWildcard)})
+	everything := slices.Concat(outside, hostnameEvents(modelWildcard, modelA, modelB, modelDeep, "*.a.example.com"), stateEvents(1), externalEvents(modelWildcard, modelA),
+		externalEvents(modelB, modelA), permissionEvents(modelWildcard, modelB), settingEvents(modelWildcard), []modelEvent{adopts(0, 0, modelWildcard), adopts(0, 1, modelWildcard)})
 	return slices.Concat(
 		[]modelScenario{
 			{name: "one hostname", depth: 2, start: starting(wanting(0, modelA), published), events: outside},
@@ -136,7 +136,7 @@ func modelScenarios() []modelScenario {
 			{name: "a hostname that moves within a namespace", depth: 2, start: starting(oneNamespace, wanting(0, modelA), published), events: moves},
 			{name: "wildcards", depth: 2, start: starting(wanting(0, modelWildcard), published, wanting(0, modelDeep), wanting(1, modelB), published), events: wildcards},
 			{name: "wildcards that answer for others", depth: 2, start: starting(wanting(0, modelWildcard), published, wanting(0, modelDeep, modelB), published),
-				events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA), stateEvents(0), strangerEvents(modelWildcard, modelDeep))},
+				events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA), stateEvents(0), externalEvents(modelWildcard, modelDeep))},
 			{name: "wildcards with permission", depth: 2, start: starting(needingPermission, wanting(0, modelWildcard), published, wanting(0, modelDeep), wanting(1, modelA), published),
 				events: slices.Concat(wildcards, permissionEvents(modelWildcard, modelA))},
 			{name: "everything", depth: 2, start: starting(wanting(0, modelWildcard, modelA), wanting(1, modelB, modelDeep), published), events: everything},
@@ -147,33 +147,33 @@ func modelScenarios() []modelScenario {
 
 // adoptionScenarios explore records that others have made.
 func adoptionScenarios() []modelScenario {
-	adoption := slices.Concat(processEvents(), hostnameEvents(modelA), strangerEvents(modelA, modelB), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)}, credentialEvents())
+	adoption := slices.Concat(processEvents(), hostnameEvents(modelA), externalEvents(modelA, modelB), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)}, credentialEvents())
 	wildcard := slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelA), []modelEvent{adopts(0, 0, modelWildcard), adopts(0, 1, modelWildcard), adopts(0, 0, modelA)},
-		strangerEvents(modelWildcard, modelA))
+		externalEvents(modelWildcard, modelA))
 	return []modelScenario{
 		{name: "a record that leads here", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelG0), published), events: adoption},
-		{name: "a record that leads elsewhere", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelForeign), published), events: adoption},
+		{name: "a record that leads elsewhere", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "CNAME", modelElsewhere), published), events: adoption},
 		{name: "a former load balancer", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1"), published), events: adoption},
 		{name: "a former load balancer whose type cannot change", depth: 2, start: starting(wanting(0, modelA), withRecord(modelA, "A", "192.0.2.1"), published, fixedTypes), events: adoption},
 		{name: "a chain of records", depth: 2, start: starting(wanting(0, modelB), wanting(1, modelDeep), withRecord(modelA, "CNAME", modelB), published, wanting(0, modelA), published),
-			events: slices.Concat(processEvents(), hostnameEvents(modelA, modelB), stateEvents(0), strangerEvents(modelB, modelA), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)})},
+			events: slices.Concat(processEvents(), hostnameEvents(modelA, modelB), stateEvents(0), externalEvents(modelB, modelA), []modelEvent{adopts(0, 0, modelA), adopts(0, 1, modelA)})},
 		{name: "a chain through a wildcard", depth: 2, start: starting(wanting(0, modelWildcard), withRecord(modelA, "CNAME", "y.b.example.com"), published, wanting(0, modelA), published),
 			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), stateEvents(0)[:3], []modelEvent{adopts(0, 0, modelA)})},
 		{name: "a namespace with more hostnames than its share", depth: 2, start: starting(limited, wanting(0, modelA), wanting(1, modelB), published),
 			events: slices.Concat(processEvents(), hostnameEvents(modelA, modelB, modelWildcard))},
 		{name: "a wildcard made by hand", depth: 2, start: starting(wanting(0, modelA, modelB), withRecord(modelWildcard, "CNAME", modelG0), published), events: wildcard},
 		{name: "a quota that is exhausted", depth: 2, start: starting(wanting(0, modelWildcard, modelA), published, func(w *modelWorld) { w.zone.quota = 4 }),
-			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), zoneEvents()[3:], strangerEvents(modelDeep, modelA)[:1])},
+			events: slices.Concat(processEvents(), hostnameEvents(modelWildcard, modelB), zoneEvents()[3:], externalEvents(modelDeep, modelA)[:1])},
 	}
 }
 
 // installationScenarios explore several classes and installations.
 func installationScenarios() []modelScenario {
-	pair := slices.Concat(processEvents(), []modelEvent{unclaims(0, 0, modelA), claims(1, 0, modelA), adopts(1, 0, modelA)}, credentialEvents()[:1])
+	pair := slices.Concat(processEvents(), []modelEvent{dropsClaim(0, 0, modelA), claims(1, 0, modelA), adopts(1, 0, modelA)}, credentialEvents()[:1])
 	classes := slices.Concat(processEvents(), hostnameEvents(modelA), settingEvents(modelA), stateEvents(1)[:3])
 	return []modelScenario{
 		{name: "two classes", depth: 2, start: starting(secondClass, wanting(0, modelA), published), events: classes},
-		{name: "an orphan", depth: 2, start: starting(wanting(0, modelA), published, gone), events: slices.Concat(classes, stateEvents(0)[4:], []modelEvent{adopts(0, 1, modelA)}, strangerEvents(modelA, modelB))},
+		{name: "an orphan", depth: 2, start: starting(wanting(0, modelA), published, gone), events: slices.Concat(classes, stateEvents(0)[4:], []modelEvent{adopts(0, 1, modelA)}, externalEvents(modelA, modelB))},
 		{name: "two installations", depth: 2, start: starting(secondInstallation, wanting(0, modelA), published), events: pair},
 		{name: "a backup in another cluster", depth: 1, start: starting(secondInstallation, restored, wanting(0, modelA), wantingOf(1, 0, modelA, modelB), published), events: slices.Concat(pair, hostnameEvents(modelA, modelB), []modelEvent{claims(1, 1, modelA), adopts(0, 0, modelB)})},
 	}

@@ -183,7 +183,7 @@ func (w *modelWorld) verdictMissing(i, g int, h Hostname, v Verdict) string {
 		if !w.held(i, h.Name) {
 			return fmt.Sprintf("%s of g%d is %s, although no other Gateway wants it", h.Name, g, v)
 		}
-	default: // the others need a change by somebody else, or none
+	default: // the others need a change by another client, or none
 	}
 	return ""
 }
@@ -222,7 +222,7 @@ func (in *modelInstall) share(namespace string, records []provider.Record) int {
 // endsWildcard reports whether a record with the name would end the wildcard through which
 // another hostname resolves, which cannot get a record of its own.
 func (w *modelWorld) endsWildcard(i int, name string) bool {
-	created := provider.Record{Name: name, Type: "CNAME", Content: modelForeign, Proxied: true}
+	created := provider.Record{Name: name, Type: "CNAME", Content: modelElsewhere, Proxied: true}
 	return w.stopsResolving(i, name, append(slices.Clone(w.zone.records), created))
 }
 

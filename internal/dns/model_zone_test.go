@@ -30,7 +30,7 @@ type modelZone struct {
 	quota   int
 	// fixed reports whether Cloudflare refuses to change a record's type.
 	fixed bool
-	// account and status are those that the API returns for the zone.
+	// account and status are what the API returns for the zone.
 	account, status string
 }
 

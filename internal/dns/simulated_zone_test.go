@@ -199,8 +199,8 @@ func (s *simulation) reaches(hostname string, gateway int) bool {
 	return answer.Outcome == zones.Found && answer.Steps[0].Proxied() && answer.Target == s.facts.Gateways[gateway].Tunnel.Hostname()
 }
 
-// stranger creates a record that the controller does not manage.
-func (s *simulation) stranger(name, kind, content string) {
+// createExternal creates a record that the controller does not manage.
+func (s *simulation) createExternal(name, kind, content string) {
 	proxied := kind == "A" || kind == "CNAME"
 	if _, err := s.database.Create(s.id, zones.Fields{Name: &name, Type: &kind, Content: &content, Proxied: &proxied}); err != nil {
 		s.t.Logf("no record %s %s: %v", name, kind, err)

@@ -78,10 +78,10 @@ func newProperty(t *testing.T, seed uint64) *property {
 	})
 	*p.random = *random
 	for range p.random.IntN(4) {
-		p.stranger(pick(p.random, randomNames), "TXT", `"text"`)
+		p.createExternal(pick(p.random, randomNames), "TXT", `"text"`)
 	}
 	for range p.random.IntN(3) {
-		p.stranger(pick(p.random, randomNames), "A", "192.0.2.1")
+		p.createExternal(pick(p.random, randomNames), "A", "192.0.2.1")
 	}
 	p.database.Settle()
 	for i, namespace := range []string{"one", "one", "two"} {
@@ -164,7 +164,7 @@ func (p *property) look() {
 	}
 }
 
-// checkFinal checks that every hostname reaches a Gateway that wants it, unless a stranger's
+// checkFinal checks that every hostname reaches a Gateway that wants it, unless an external
 // record is in the way, and that no record is left that is not wanted.
 func (p *property) checkFinal() {
 	p.facts.GatewaysKnown = true
@@ -197,7 +197,7 @@ func (p *property) checkFinal() {
 	}
 }
 
-// underAddress reports whether a stranger's record answers for the name, or could.
+// underAddress reports whether an external record answers for the name, or could.
 func (p *property) underAddress(name string, occupied map[string]bool) bool {
 	if occupied[name] {
 		return true

@@ -116,7 +116,7 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 
 func TestDeletionWaitsForRecords(t *testing.T) {
 	unreleased := func(f *Facts) { f.DNS.Unreleased = true }
-	since := func(d time.Duration) change { return func(f *Facts) { f.Memory.RecordsAwaited = At(f.Uptime - d) } }
+	since := func(d time.Duration) change { return func(f *Facts) { f.Memory.RecordsRemainSince = At(f.Uptime - d) } }
 	deletes := want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted}
 	testDecide(t, []row{
 		{"the deletion waits for DNS records that lead to the tunnel", retiring(unreleased), want{Action: Wait, Wait: 10 * time.Minute, Problem: conditions.ReasonRecordsRemain}},

@@ -41,8 +41,8 @@ type Memory struct {
 	StatusesWithdrawn bool
 	// ConnectorsStopped is when the last StopConnectors action ran.
 	ConnectorsStopped Instant
-	// RecordsAwaited is since when the retiring Tunnel waits for its DNS records.
-	RecordsAwaited Instant
+	// RecordsRemainSince is since when the retiring Tunnel waits for its DNS records.
+	RecordsRemainSince Instant
 	// Claimed reports whether listing the Tunnels a second time has confirmed the claim
 	// to an existing tunnel.
 	Claimed bool

@@ -18,7 +18,7 @@ func releaseRecords(f Facts) Step {
 		return Step{}
 	}
 	remaining := recordsTimeout
-	if since := f.Memory.RecordsAwaited; since.IsSet() {
+	if since := f.Memory.RecordsRemainSince; since.IsSet() {
 		remaining -= since.Since(f.Uptime)
 	}
 	if remaining <= 0 {
@@ -69,9 +69,9 @@ func (m Memory) awaitRecords(f Facts) Memory {
 	f.Memory = m
 	switch {
 	case f.Object == nil || DepartureOf(f) != ReleasesRecords:
-		m.RecordsAwaited = Instant{}
-	case f.DNS.Unreleased && !m.RecordsAwaited.IsSet():
-		m.RecordsAwaited = At(f.Uptime)
+		m.RecordsRemainSince = Instant{}
+	case f.DNS.Unreleased && !m.RecordsRemainSince.IsSet():
+		m.RecordsRemainSince = At(f.Uptime)
 	}
 	return m
 }
