@@ -174,10 +174,20 @@ func (r *zoneReconciler) execute(ctx, call context.Context, key zoneKey, zone *z
 		result.Err = fmt.Errorf("unknown action %q", s.Action)
 	}
 	result.Uptime = r.clock.uptime()
-	if result.Err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Info("failed to process the zone", "action", s.Action, "cause", result.Err.Error())
-	}
+	logFailure(ctx, s, result.Err)
 	return result
+}
+
+// logFailure logs why a step has failed. Waiting for the API request budget is normal.
+func logFailure(ctx context.Context, s dns.Step, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	level := 0
+	if _, delayed := errors.AsType[*provider.RateLimitedError](err); delayed {
+		level = 1
+	}
+	log.FromContext(ctx).V(level).Info("failed to process the zone", "action", s.Action, "cause", err.Error())
 }
 
 // recordChanges logs and counts the changes of a batch. A batch that the budget has
