@@ -589,6 +589,50 @@ var settingsCases = []goldenCase{
 		unused: map[dns.Verdict]int{dns.VerdictUnwanted: 1},
 	},
 	{
+		name: "Observe promises no change of records that other Gateways no longer want",
+		setup: func(s *scenario) {
+			s.settings(func(d *settings.DNS) { d.Mode = v1alpha1.DNSObserve })
+			managed(s, www, betaAt)
+			s.set(gateway(alpha, www))
+			s.set(gateway(beta))
+		},
+		wait: time.Hour,
+		findings: map[string]string{
+			"alpha www.example.com": "Stale Pending: the record leads to another tunnel of this installation. Set dns.mode to Manage, or change the record.",
+		},
+	},
+	{
+		name: "Observe promises no record for a hostname that another Gateway had through a wildcard",
+		setup: func(s *scenario) {
+			s.settings(func(d *settings.DNS) { d.Mode = v1alpha1.DNSObserve })
+			managed(s, star, betaAt)
+			s.set(gateway(beta, star, www))
+			s.run()
+			s.set(gateway(beta, star))
+			s.set(gateway(alpha, www))
+		},
+		wait: time.Hour,
+		findings: map[string]string{
+			"alpha www.example.com": "Missing Pending: no record leads to the Gateway. Create a proxied CNAME record with the target tunnel-of-alpha.cfargotunnel.com, or set dns.mode to Manage.",
+			"beta *.example.com":    "Managed Published",
+		},
+	},
+	{
+		name: "Observe promises no change of a record without a permission",
+		setup: func(s *scenario) {
+			s.settings(func(d *settings.DNS) { d.Mode, d.RequiresPermission = v1alpha1.DNSObserve, true })
+			managed(s, www, alphaAt)
+			s.set(unpermitted(gateway(alpha, www, "new.example.com")))
+		},
+		wait: time.Hour,
+		findings: map[string]string{
+			"alpha www.example.com": "Managed HostnameNotPermitted: the annotation tunnelgateway.dev/hostnames of namespace team-a does not permit the hostname. " +
+				"Its record remains: delete it, or permit the hostname.",
+			"alpha new.example.com": "Missing HostnameNotPermitted: the annotation tunnelgateway.dev/hostnames of namespace team-a does not permit the hostname, so no record is created for it.",
+		},
+		unused: map[dns.Verdict]int{dns.VerdictUnwanted: 1},
+	},
+	{
 		name: "Off changes nothing",
 		setup: func(s *scenario) {
 			s.settings(func(d *settings.DNS) { d.Mode = v1alpha1.DNSOff })
