@@ -86,7 +86,7 @@ func (s *situation) staleReason(c claim, a *agenda) (conditions.Reason, string) 
 		if _, holds := s.claimOf(c.hostname.Name, holder); holds {
 			return conditions.ReasonHeldByAnotherGateway, heldByAnother
 		}
-		if s.keeps(c.hostname.Name, holder) {
+		if !observes(s.class.Settings) && s.keeps(c.hostname.Name, holder) {
 			return conditions.ReasonHeldByAnotherGateway, "the record leads to another Gateway, which is not decided about yet, not accepted, paused, or blocked. " +
 				"The controller moves the record when that Gateway no longer serves the hostname."
 		}
@@ -97,7 +97,7 @@ func (s *situation) staleReason(c claim, a *agenda) (conditions.Reason, string) 
 
 // missingReason returns the reason for a hostname without a record.
 func (s *situation) missingReason(c claim, a *agenda) (conditions.Reason, string) {
-	if s.heldByWildcard(c.hostname.Name) {
+	if !observes(s.class.Settings) && s.heldByWildcard(c.hostname.Name) {
 		return conditions.ReasonPending, "a wildcard leads to another Gateway, which may serve the hostname. The controller creates the record when that Gateway is known not to."
 	}
 	return s.pendingReason(c, a, "the controller creates the record.",
@@ -156,7 +156,10 @@ func (s *situation) notPermittedMessage(c claim, v Verdict) string {
 		return message
 	}
 	message = "the annotation " + hostnames.Annotation + " of namespace " + c.hostname.Namespace + " does not permit the hostname. "
-	if c.State == Accepted || c.State == Rejected {
+	switch {
+	case observes(s.class.Settings):
+		return message + "Its record remains: delete it, or permit the hostname."
+	case c.State == Accepted, c.State == Rejected:
 		return message + "The controller deletes its record after dns.deletionDelay."
 	}
 	return message + "The controller deletes its record when the Gateway is no longer paused or blocked."
