@@ -296,6 +296,28 @@ func TestSelectedGatewaysShowTheirOwnChanges(t *testing.T) {
 	}
 }
 
+// The younger of two GatewayClasses that do not agree about a zone gets no records.
+func TestConflictingSettingsOfAZoneAreUnhealthy(t *testing.T) {
+	const older = `
+---
+{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: a}, spec: {controllerName: tunnelgateway.dev/controller,
+  parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, namespace: tunnel-gateway, name: a}}}
+---
+{apiVersion: tunnelgateway.dev/v1alpha1, kind: TunnelConfiguration, metadata: {name: a, namespace: tunnel-gateway},
+  spec: {dns: {mode: Manage, zones: [{name: example.com}], deletionDelay: DELAY}}}
+---
+{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: h, namespace: infra},
+  spec: {gatewayClassName: a, listeners: [{name: a, hostname: more.example.com, port: 80, protocol: HTTP}]}}
+`
+	for delay, healthy := range map[string]bool{"10m": true, "1h": false} {
+		manifests := withDNS(gatewayFor("new.example.com", ""), "mode: Manage") + strings.Replace(older, "DELAY", delay, 1) + tunnelObject("tunnelID: "+string(tunnelID))
+		p := newZoneBed(zones.Zone{}).compareZones(t, manifests)
+		if p.Healthy() != healthy {
+			t.Errorf("Healthy = %t with the delay %s:\n%s", p.Healthy(), delay, zoneOutput(t, p))
+		}
+	}
+}
+
 func TestWarningsOfRecordsWithoutPermissions(t *testing.T) {
 	for dnsSettings, warned := range map[string]bool{"mode: Manage": true, "mode: Observe": false} {
 		var out strings.Builder
