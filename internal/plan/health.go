@@ -11,9 +11,9 @@ import (
 // Healthy reports whether every condition that the controller sets has its expected
 // status, no Gateway has a warning or a data plane change that cannot begin, no route
 // names a hostname that another listener claims, no object has a mistake, and, after
-// [Plan.CompareZones], no hostname has a conflicting record, no zone or no edge
-// certificate. It does not consider rules that no request reaches. It returns false if the plan has no
-// Gateway, because this results in no conditions.
+// [Plan.CompareZones], no hostname has a conflicting record or conflicting settings, no
+// zone or no edge certificate. It does not consider rules that no request reaches. It
+// returns false if the plan has no Gateway, because this results in no conditions.
 func (p *Plan) Healthy() bool {
 	if len(p.Gateways) == 0 || len(p.Mistakes) > 0 {
 		return false

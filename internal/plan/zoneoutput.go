@@ -25,7 +25,8 @@ var failingVerdicts = []string{string(dns.VerdictRecordConflict), string(dns.Ver
 // isHealthy reports whether plan --strict accepts the record. It accepts what is not known,
 // and records that the controller or a user is still to create.
 func (r *Record) isHealthy() bool {
-	return !slices.Contains(failingVerdicts, r.Verdict) && r.Certificate != conditions.ReasonNotCovered.String()
+	return !slices.Contains(failingVerdicts, r.Verdict) && r.Reason != conditions.ReasonZoneSettingsConflict.String() &&
+		r.Certificate != conditions.ReasonNotCovered.String()
 }
 
 // changesRecords reports whether the controller would change records. With Observe, it
