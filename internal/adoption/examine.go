@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -14,8 +15,8 @@ import (
 // adopt it.
 func Examine(z *Zone, w Wanted) *Candidate {
 	c := &Candidate{Gateway: w.Gateway.String(), Zone: z.Name, Name: w.Name, gateway: w.Gateway.NamespacedName}
-	found := z.addresses(w.Name)
-	if delegation := z.delegation(w.Name); delegation != "" {
+	found := z.Addresses(w.Name)
+	if delegation := z.Delegation(w.Name); delegation != "" {
 		c.Problem = fmt.Sprintf("other nameservers answer for the name: zone %s delegates %s with NS records", z.Name, delegation)
 		return c
 	}
@@ -62,11 +63,11 @@ func (c *Candidate) isMarked(clusterID string) bool {
 
 // setRecord sets the only record that determines where the name leads.
 func (c *Candidate) setRecord(z *Zone, w Wanted, r provider.Record) {
-	c.Record = &Record{ID: r.ID, Type: r.Type, Content: r.Content, Proxied: r.Proxied, Comment: r.Comment, Installation: installation(r.Comment)}
+	c.Record = &Record{ID: r.ID, Type: r.Type, Content: r.Content, Proxied: r.Proxied, Comment: r.Comment, Installation: dns.Installation(r.Comment)}
 	here := w.Gateway.Tunnel.Hostname()
-	c.LeadsHere = z.leadsTo(r, here)
+	c.LeadsHere = z.Leads(w.Name) == here
 	switch {
-	case r.Type == "CNAME" && target(r) == here:
+	case dns.LeadsDirectly(r, here):
 		c.Action = Mark
 	case !w.Served:
 		c.Problem = "the record would be replaced, but the Gateway serves no route for the hostname yet"
@@ -83,15 +84,15 @@ func (c *Candidate) setRecord(z *Zone, w Wanted, r provider.Record) {
 
 // describeMissing explains that the name has no record.
 func (z *Zone) describeMissing(w Wanted) string {
-	wildcard := z.wildcard(w.Name)
-	if wildcard == "" {
+	wildcard := z.Wildcard(w.Name)
+	switch {
+	case len(z.Addresses(wildcard)) == 0:
 		return "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"
-	}
-	records := z.addresses(wildcard)
-	if len(records) == 1 && z.leadsTo(records[0], w.Gateway.Tunnel.Hostname()) {
+	case z.Leads(wildcard) == w.Gateway.Tunnel.Hostname():
 		return fmt.Sprintf("there is no record with this name. There is nothing to adopt: the wildcard %s leads it to the Gateway", wildcard)
+	default:
+		return fmt.Sprintf("there is no record with this name. The wildcard %s answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name", wildcard)
 	}
-	return fmt.Sprintf("there is no record with this name. The wildcard %s answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name", wildcard)
 }
 
 // describeSeveral explains that several records share the name.
@@ -104,15 +105,3 @@ func describeSeveral(found []provider.Record) string {
 	return fmt.Sprintf("%d records have this name (%s), but a CNAME record must be the only one. Delete all but one of them, and adopt it; "+
 		"or delete all of them, and the controller creates the record", len(found), strings.Join(slices.Compact(types), ", "))
 }
-
-// installation returns the cluster ID in a comment that has the form of a controller's
-// mark, "tgw <cluster ID> <mac>", or "".
-func installation(comment string) string {
-	if parts := strings.Split(comment, " "); len(parts) == 3 && parts[0] == "tgw" && len(parts[2]) == macLength {
-		return parts[1]
-	}
-	return ""
-}
-
-// macLength is the length of 120 bits in base32.
-const macLength = 24

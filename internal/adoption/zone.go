@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -17,8 +17,8 @@ const Permissions = "Zone: Read and DNS: Read"
 
 // Zone contains the records of a zone.
 type Zone struct {
-	Name    string
-	records map[string][]provider.Record
+	Name string
+	dns.Records
 	// registries are the names of the TXT records by which external-dns claims records,
 	// sorted.
 	registries []string
@@ -49,9 +49,8 @@ func ReadZone(ctx context.Context, d provider.DNS, zone v1alpha1.DNSZone, accoun
 
 // NewZone returns the zone with the records.
 func NewZone(name string, records []provider.Record) *Zone {
-	z := &Zone{Name: name, records: map[string][]provider.Record{}}
+	z := &Zone{Name: name, Records: dns.NewRecords(name, records)}
 	for _, r := range records {
-		z.records[r.Name] = append(z.records[r.Name], r)
 		if isRegistry(r) {
 			z.registries = append(z.registries, r.Name)
 		}
@@ -89,75 +88,3 @@ func explainRead(zone v1alpha1.DNSZone, err error) error {
 	}
 	return fmt.Errorf("zone %s: %w", zone.Name, err)
 }
-
-// addresses returns the records with the name that determine where it leads.
-func (z *Zone) addresses(name string) []provider.Record {
-	var found []provider.Record
-	for _, r := range z.records[name] {
-		if r.Type == "A" || r.Type == "AAAA" || r.Type == "CNAME" {
-			found = append(found, r)
-		}
-	}
-	return found
-}
-
-// wildcard returns the wildcard that answers for the name, or "". A record of any type at
-// or above the name ends a wildcard.
-func (z *Zone) wildcard(name string) string {
-	for len(z.records[name]) == 0 {
-		_, parent, ok := strings.Cut(name, ".")
-		if !ok || !z.contains(parent) {
-			return ""
-		}
-		if wildcard := "*." + parent; wildcard != name && len(z.addresses(wildcard)) > 0 {
-			return wildcard
-		}
-		name = parent
-	}
-	return ""
-}
-
-// delegation returns the name at or above which other nameservers answer for the name, or
-// "".
-func (z *Zone) delegation(name string) string {
-	for ; name != z.Name && z.contains(name); _, name, _ = strings.Cut(name, ".") {
-		if slices.ContainsFunc(z.records[name], func(r provider.Record) bool { return r.Type == "NS" }) {
-			return name
-		}
-	}
-	return ""
-}
-
-// contains reports whether the name belongs to the zone.
-func (z *Zone) contains(name string) bool {
-	return name == z.Name || strings.HasSuffix(name, "."+z.Name)
-}
-
-// maxChain is how many records a chain can have.
-const maxChain = 16
-
-// leadsTo reports whether the record leads to the hostname, directly or through other CNAME
-// records in the zone.
-func (z *Zone) leadsTo(r provider.Record, hostname string) bool {
-	for range maxChain {
-		if r.Type != "CNAME" {
-			return false
-		}
-		name := target(r)
-		if name == hostname {
-			return true
-		}
-		next := z.addresses(name)
-		if len(next) == 0 {
-			next = z.addresses(z.wildcard(name))
-		}
-		if len(next) != 1 {
-			return false
-		}
-		r = next[0]
-	}
-	return false
-}
-
-// target returns the name that a CNAME record leads to.
-func target(r provider.Record) string { return strings.ToLower(strings.TrimSuffix(r.Content, ".")) }

@@ -24,7 +24,7 @@ func TestReadZoneReadsTheZoneOfTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := z.addresses("a.example.com"); len(found) != 1 || found[0].Content != here || !found[0].Proxied {
+	if found := z.Addresses("a.example.com"); len(found) != 1 || found[0].Content != here || !found[0].Proxied {
 		t.Errorf("read %v", found)
 	}
 	if calls := d.Calls(fake.OpApply); len(calls) > 0 {

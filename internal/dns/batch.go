@@ -72,7 +72,7 @@ func (d *decider) addAdoption(b *provider.Batch, c change) {
 
 // replaces reports whether an adoption replaces a record that leads elsewhere.
 func (c change) replaces() bool {
-	return c.record.Type != typeCNAME || target(c.record) != c.party.target
+	return !LeadsDirectly(c.record, c.party.target)
 }
 
 // operations returns how many operations of a batch the change needs at most.

@@ -173,7 +173,7 @@ func (s *situation) conflictMessage(c claim) string {
 		at = " for " + found
 	}
 	r, _ := set.address()
-	if id := s.Options.markedBy(r.Comment); id != "" {
+	if id := Installation(r.Comment); id != "" && id != s.Options.ClusterID {
 		return article(r.Type) + " record" + at + " in zone " + s.Zone + " has the mark of installation " + id + ". Adopt it, delete it, or exclude the hostname."
 	}
 	return article(r.Type) + " record" + at + " in zone " + s.Zone + " is not managed by this controller. Adopt it, delete it, or exclude the hostname."

@@ -47,15 +47,15 @@ func (o Options) mac(zone provider.ZoneID, name, target string) string {
 	return macEncoding.EncodeToString(h.Sum(nil)[:macLength])
 }
 
-// markedBy returns the cluster ID of another installation whose mark the comment has the
-// form of, or "". It does not prove that the installation wrote the comment.
-func (o Options) markedBy(comment string) string {
+// Installation returns the cluster ID in a comment that has the form of a mark, or "". It
+// does not prove that the installation wrote the comment.
+func Installation(comment string) string {
 	rest, ok := strings.CutPrefix(comment, markPrefix)
 	if !ok {
 		return ""
 	}
 	id, mac, ok := strings.Cut(rest, " ")
-	if decoded, err := macEncoding.DecodeString(mac); !ok || err != nil || len(decoded) != macLength || id == o.ClusterID {
+	if decoded, err := macEncoding.DecodeString(mac); !ok || err != nil || len(decoded) != macLength {
 		return ""
 	}
 	return id

@@ -23,6 +23,12 @@ func target(r provider.Record) string {
 	return strings.ToLower(strings.TrimSuffix(r.Content, "."))
 }
 
+// LeadsDirectly reports whether the record is a CNAME record whose target is the hostname,
+// which has the form of [provider.TunnelID.Hostname].
+func LeadsDirectly(r provider.Record, hostname string) bool {
+	return r.Type == typeCNAME && target(r) == hostname
+}
+
 // parent returns the name without its first label.
 func parent(name string) string {
 	_, rest, _ := strings.Cut(name, ".")

@@ -187,14 +187,18 @@ func (s *recordSet) proxied() bool {
 	return slices.ContainsFunc(s.records, func(r provider.Record) bool { return r.Proxied })
 }
 
-// delegated reports whether the name, or a name between it and the apex, has NS records.
-func (v *view) delegated(name, zone string) bool {
+// delegated reports whether other nameservers answer for the name.
+func (v *view) delegated(name, zone string) bool { return v.delegation(name, zone) != "" }
+
+// delegation returns the name itself, or a name between it and the apex, that has NS
+// records, or "".
+func (v *view) delegation(name, zone string) string {
 	for n := range upwards(name, zone) {
 		if set := v.sets[n]; set != nil && slices.ContainsFunc(set.records, func(r provider.Record) bool { return r.Type == typeNS }) {
-			return true
+			return n
 		}
 	}
-	return false
+	return ""
 }
 
 // wildcard returns the name of the wildcard whose records answer for a name without
