@@ -1,6 +1,11 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // DNS determines whether the controller reads or manages the DNS records of hostnames.
 //
@@ -117,6 +122,23 @@ type RecordAdoption struct {
 	Content string `json:"content"`
 	// Requested is when the administrator requested the adoption.
 	Requested metav1.Time `json:"requested"`
+}
+
+// RequestedAdoptions returns the entries in the Tunnel's annotation, or an error that says
+// why the annotation is not valid.
+func (t *Tunnel) RequestedAdoptions() ([]RecordAdoption, error) {
+	text := t.Annotations[AdoptRecordsAnnotation]
+	if text == "" {
+		return nil, nil
+	}
+	var list []RecordAdoption
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("it is not a JSON list of records: %w", err)
+	}
+	if len(list) > MaxAdoptions {
+		return nil, fmt.Errorf("it has %d entries, and at most %d are possible", len(list), MaxAdoptions)
+	}
+	return list, nil
 }
 
 // TunnelDNSStatus reports on the DNS records of a Gateway's hostnames.

@@ -64,7 +64,7 @@ func newCluster() *cluster {
 			}
 			err := w.Patch(ctx, object, patch, opts...)
 			if o, ok := object.(*v1alpha1.Tunnel); ok && err == nil {
-				entries, _ := parseRequests(o)
+				entries, _ := readRequests(o)
 				c.rounds = append(c.rounds, len(entries))
 			}
 			return err
@@ -93,7 +93,7 @@ func (c *cluster) tunnel(t *testing.T, name string) *v1alpha1.Tunnel {
 // entries returns the requests in the annotation.
 func (c *cluster) entries(t *testing.T, name string) []v1alpha1.RecordAdoption {
 	t.Helper()
-	found, err := parseRequests(c.tunnel(t, name))
+	found, err := readRequests(c.tunnel(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestAdoptEndsWithoutAResult(t *testing.T) {
 		"the controller is slow":             {dnsNotReady(conditions.ReasonPending, "Wait."), nil, notProcessed + stays},
 		"the controller's token":             {dnsNotReady(conditions.ReasonForbidden, "a: no permission."), nil, "Gateway infra/one: timed out after 1m0s: the controller has processed 0 of 1 requests: the Gateway is not tunnelgateway.dev/DNSReady: a: no permission" + stays},
 		"no space in the annotation":         {func(t *testing.T, c *cluster) { c.setEntries(t, "one", make([]v1alpha1.RecordAdoption, 500)) }, nil, "Gateway infra/one: timed out after 1m0s: other requests fill the annotation tunnelgateway.dev/adopt-records of the Tunnel"},
-		"an annotation that is not valid":    {func(t *testing.T, c *cluster) { c.annotate(t, "{") }, nil, "Gateway infra/one: the annotation tunnelgateway.dev/adopt-records of Tunnel tunnel-gateway/infra.one is not valid: unexpected end of JSON input; remove it"},
+		"an annotation that is not valid":    {func(t *testing.T, c *cluster) { c.annotate(t, "{") }, nil, "Gateway infra/one: the annotation tunnelgateway.dev/adopt-records of Tunnel tunnel-gateway/infra.one is not valid: it is not a JSON list of records: unexpected end of JSON input; remove it"},
 		"no Tunnel":                          {func(t *testing.T, c *cluster) { c.deleteTunnel(t) }, nil, `Gateway infra/one: read Tunnel tunnel-gateway/infra.one: tunnels.tunnelgateway.dev "infra.one" not found`},
 		"the Tunnel is deleted":              {nil, func(t *testing.T, c *cluster) { c.deleteTunnel(t) }, `Gateway infra/one: read Tunnel tunnel-gateway/infra.one: tunnels.tunnelgateway.dev "infra.one" not found`},
 		"a Tunnel of another controller":     {func(t *testing.T, c *cluster) { c.changeController(t) }, nil, "Gateway infra/one: the Gateway has no Tunnel of its own: Tunnel tunnel-gateway/infra.one is for Gateway infra/one of controller example.com/other"},

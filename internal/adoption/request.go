@@ -30,7 +30,7 @@ func (c *Candidate) key() key { return key{c.Zone, c.Name} }
 // later than the time of any earlier request for the record, so that results cannot be
 // confused.
 func addRequests(t *v1alpha1.Tunnel, candidates []*Candidate, now time.Time) (request, error) {
-	existing, err := parseRequests(t)
+	existing, err := readRequests(t)
 	if err != nil {
 		return request{}, err
 	}
@@ -58,14 +58,10 @@ func addRequests(t *v1alpha1.Tunnel, candidates []*Candidate, now time.Time) (re
 	return r, err
 }
 
-// parseRequests returns the entries in the Tunnel's annotation.
-func parseRequests(t *v1alpha1.Tunnel) ([]v1alpha1.RecordAdoption, error) {
-	text := t.Annotations[v1alpha1.AdoptRecordsAnnotation]
-	if text == "" {
-		return nil, nil
-	}
-	var entries []v1alpha1.RecordAdoption
-	if err := json.Unmarshal([]byte(text), &entries); err != nil {
+// readRequests returns the entries in the Tunnel's annotation.
+func readRequests(t *v1alpha1.Tunnel) ([]v1alpha1.RecordAdoption, error) {
+	entries, err := t.RequestedAdoptions()
+	if err != nil {
 		return nil, fmt.Errorf("the annotation %s of Tunnel %s/%s is not valid: %w; remove it", v1alpha1.AdoptRecordsAnnotation, t.Namespace, t.Name, err)
 	}
 	return entries, nil
@@ -103,7 +99,7 @@ func requestTime(t *v1alpha1.Tunnel, existing []v1alpha1.RecordAdoption, k key, 
 // there were. An entry that is neither in the status nor in the annotation is lost: the
 // controller writes the result first, and removes the entry afterwards.
 func (r request) collect(t *v1alpha1.Tunnel) (int, error) {
-	existing, err := parseRequests(t)
+	existing, err := readRequests(t)
 	if err != nil {
 		return 0, err
 	}

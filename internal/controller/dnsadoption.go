@@ -24,23 +24,6 @@ const resultLifetime = 24 * time.Hour
 // maxResultMessage is the maximum size of the message in a result, in bytes.
 const maxResultMessage = 2048
 
-// readAdoptions returns the requests in the Tunnel's annotation, or an error that says why
-// it is not valid.
-func readAdoptions(t *v1alpha1.Tunnel) ([]v1alpha1.RecordAdoption, error) {
-	text := t.Annotations[v1alpha1.AdoptRecordsAnnotation]
-	if text == "" {
-		return nil, nil
-	}
-	var list []v1alpha1.RecordAdoption
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, fmt.Errorf("it is not a JSON list of records: %w", err)
-	}
-	if len(list) > v1alpha1.MaxAdoptions {
-		return nil, fmt.Errorf("it has %d entries, and at most %d are possible", len(list), v1alpha1.MaxAdoptions)
-	}
-	return list, nil
-}
-
 // answers reports whether the result is that of the request. A Tunnel's status has times
 // without fractions of a second.
 func answers(r v1alpha1.RecordAdoptionResult, request v1alpha1.RecordAdoption) bool {
@@ -77,7 +60,7 @@ func (b *dnsBook) requestedAdoptions(key zoneKey, tunnels []v1alpha1.Tunnel, o t
 		if t.Spec.AccountID != key.account || !mayAdopt(t, o) || !b.has(gatewayOf(t).NamespacedName) {
 			continue
 		}
-		requests, _ := readAdoptions(t) // the Gateway's reconcile reports an error
+		requests, _ := t.RequestedAdoptions() // the Gateway's reconcile reports an error
 		outcomes := b.outcomes(gatewayOf(t).NamespacedName)
 		for _, request := range requests {
 			if request.Zone == key.name && !isAnswered(recordedResults(t), request) && !isAnswered(outcomes, request) {
@@ -141,7 +124,7 @@ func (b *dnsBook) dropOutcomes(name types.NamespacedName, written []v1alpha1.Rec
 // adoptionResults returns the results of adoptions for the Tunnel's status: the results that it
 // has, those of this process, and a refusal of each request for a zone that is not managed.
 func (b *dnsBook) adoptionResults(t *v1alpha1.Tunnel, now time.Time) []v1alpha1.RecordAdoptionResult {
-	requests, _ := readAdoptions(t)
+	requests, _ := t.RequestedAdoptions()
 	results := b.outcomes(gatewayOf(t).NamespacedName)
 	for _, request := range requests {
 		if mode := b.zones.modeOf(zoneKey{t.Spec.AccountID, request.Zone}); mode != v1alpha1.DNSManage && !isAnswered(recordedResults(t), request) {
@@ -180,7 +163,7 @@ func (r *run) removeAdopted(ctx context.Context) error {
 	}
 	results := recordedResults(t)
 	r.process.dns.dropOutcomes(r.key.NamespacedName, results)
-	requests, err := readAdoptions(t)
+	requests, err := t.RequestedAdoptions()
 	r.reportInvalidAdoptions(t, err)
 	remaining := slices.DeleteFunc(slices.Clone(requests), func(request v1alpha1.RecordAdoption) bool { return isAnswered(results, request) })
 	if err != nil || len(remaining) == len(requests) {

@@ -119,7 +119,7 @@ func (r *zoneReconciler) fromSecret(_ context.Context, secret *metav1.PartialObj
 
 // fromTunnel maps a Tunnel to the zones of the records that it requests to adopt.
 func (r *zoneReconciler) fromTunnel(_ context.Context, t *v1alpha1.Tunnel) ([]zoneKey, error) {
-	requests, _ := readAdoptions(t) // the Gateway's reconcile reports an error
+	requests, _ := t.RequestedAdoptions() // the Gateway's reconcile reports an error
 	var keys []zoneKey
 	for _, request := range requests {
 		keys = append(keys, zoneKey{t.Spec.AccountID, request.Zone})
