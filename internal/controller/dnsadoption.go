@@ -57,7 +57,7 @@ func newResult(request v1alpha1.RecordAdoption, result v1alpha1.AdoptionResult, 
 func (b *dnsBook) requestedAdoptions(key zoneKey, tunnels []v1alpha1.Tunnel, o tunnel.Options) (found []dns.Adoption) {
 	for i := range tunnels {
 		t := &tunnels[i]
-		if t.Spec.AccountID != key.account || !mayAdopt(t, o) || !b.has(gatewayOf(t).NamespacedName) {
+		if t.Spec.AccountID != key.account || isManagedElsewhere(t, o) || !b.has(gatewayOf(t).NamespacedName) {
 			continue
 		}
 		requests, _ := t.RequestedAdoptions() // the Gateway's reconcile reports an error
@@ -76,11 +76,6 @@ func (b *dnsBook) has(name types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.entries[name] != nil
-}
-
-// mayAdopt reports whether this process executes the Tunnel's requests.
-func mayAdopt(t *v1alpha1.Tunnel, o tunnel.Options) bool {
-	return t.Spec.ControllerName == o.ControllerName && t.Spec.ClusterUID == o.ClusterUID && !tunnel.IsNewer(t)
 }
 
 // outcomes returns the results of adoptions that the Tunnel's status may not have yet.
@@ -158,7 +153,7 @@ func mergeResults(added, recorded []v1alpha1.RecordAdoptionResult, requests []v1
 // Tunnel's status. The update is based on the version that was written.
 func (r *run) removeAdopted(ctx context.Context) error {
 	t := r.tunnel.object
-	if t == nil || !mayAdopt(t, r.process.options.Tunnel) {
+	if t == nil || isManagedElsewhere(t, r.process.options.Tunnel) {
 		return nil
 	}
 	results := recordedResults(t)

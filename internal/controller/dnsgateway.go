@@ -19,7 +19,7 @@ func (r *run) recordDNS(o tunnel.Outcome) {
 	}
 	if object != nil {
 		u.account, g.Connected = object.Spec.AccountID, object.Status.Connectors.Ready > 0
-		if r.process.isManagedElsewhere(object) || object.Status.Deleting || r.departure != tunnel.Undecided {
+		if isManagedElsewhere(object, r.process.options.Tunnel) || object.Status.Deleting || r.departure != tunnel.Undecided {
 			g.State = dns.Frozen // another process or another Gateway owns the tunnel, or it is about to be deleted
 		}
 	}
@@ -29,8 +29,8 @@ func (r *run) recordDNS(o tunnel.Outcome) {
 
 // isManagedElsewhere reports whether another process manages the Tunnel: the Tunnel was
 // created in another cluster, or a newer version of the controller serves it.
-func (p *process) isManagedElsewhere(t *v1alpha1.Tunnel) bool {
-	return t.Spec.ClusterUID != p.options.Tunnel.ClusterUID || t.Spec.ControllerName != p.options.Tunnel.ControllerName || tunnel.IsNewer(t)
+func isManagedElsewhere(t *v1alpha1.Tunnel, o tunnel.Options) bool {
+	return t.Spec.ClusterUID != o.ClusterUID || t.Spec.ControllerName != o.ControllerName || tunnel.IsNewer(t)
 }
 
 // recordDeparture records in the book what becomes of the records of a Gateway that is
@@ -55,7 +55,7 @@ func (r *run) recordDeparture() {
 
 // dnsFacts returns what the zones' records mean for the Tunnel.
 func (r *run) dnsFacts(object *v1alpha1.Tunnel) tunnel.DNS {
-	if r.process.isManagedElsewhere(object) {
+	if isManagedElsewhere(object, r.process.options.Tunnel) {
 		return tunnel.DNS{Status: object.Status.DNS} // this process writes nothing
 	}
 	return tunnel.DNS{
