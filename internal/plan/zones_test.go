@@ -272,6 +272,16 @@ func TestVerdictsAreUnknownWithoutTheSigningKey(t *testing.T) {
 	}
 }
 
+// The controller does not use a key that is too short.
+func TestVerdictsAreUnknownWithAShortSigningKey(t *testing.T) {
+	manifests := withDNS(gatewayFor("new.example.com", ""), "mode: Manage") + tunnelObject("tunnelID: "+string(tunnelID))
+	short := strings.Replace(manifests, base64.StdEncoding.EncodeToString([]byte(signingKey)), base64.StdEncoding.EncodeToString([]byte("short")), 1)
+	want := "Zone example.com: not compared: Secret tunnel-gateway/dns-key has no valid key, with which the controller recognizes its records: its field \"key\" has 5 bytes, and at least 32 are required\n"
+	if got := zoneOutput(t, newZoneBed(zones.Zone{}).compareZones(t, short)); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A selected Gateway shows only its own changes, but the others still hold their hostnames.
 func TestSelectedGatewaysShowTheirOwnChanges(t *testing.T) {
 	b := newZoneBed(zones.Zone{})
