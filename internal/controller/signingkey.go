@@ -16,14 +16,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
-const (
-	// signingKeyField is the field of the Secret that contains the key.
-	signingKeyField = "key"
-	// signingKeySize is the size of a generated key, and the minimum, in bytes. (Source:
-	// RFC 2104, section 3: a key should not be shorter than the output of the hash.)
-	signingKeySize = 32
-)
-
 // signingKey is the Secret with the key that signs the comments of DNS records. The
 // controller creates it, and never changes it: a lost key is the administrator's to
 // restore, because the records that it signed cannot be verified with another one.
@@ -60,24 +52,23 @@ func (k *signingKey) read(ctx context.Context, create bool) (key []byte, problem
 	if err != nil {
 		return nil, "", fmt.Errorf("read Secret %s with the key for DNS records: %w", k.name, err)
 	}
-	if n := len(secret.Data[signingKeyField]); n < signingKeySize {
-		return nil, fmt.Sprintf("Secret %s has no valid key that signs DNS records: its field %q has %d bytes, and at least %d are required. Restore the key, or delete the Secret; with a new key, the controller no longer recognizes its records.",
-			k.name, signingKeyField, n, signingKeySize), nil
+	if key, err = secrets.SigningKey(secret); err != nil {
+		return nil, fmt.Sprintf("Secret %s has no valid key that signs DNS records: %s. Restore the key, or delete the Secret; with a new key, the controller no longer recognizes its records.", k.name, err), nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.resourceVersion, k.key = secret.ResourceVersion, secret.Data[signingKeyField]
+	k.resourceVersion, k.key = secret.ResourceVersion, key
 	return k.key, "", nil
 }
 
 // create creates the Secret with a new key, or returns the one that another process has
 // created meanwhile.
 func (k *signingKey) create(ctx context.Context) (*corev1.Secret, error) {
-	key := make([]byte, signingKeySize)
+	key := make([]byte, secrets.SigningKeySize)
 	_, _ = rand.Read(key) // never returns an error
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.name.Namespace, Name: k.name.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "tunnel-gateway"}},
-		Data:       map[string][]byte{signingKeyField: key},
+		Data:       map[string][]byte{secrets.SigningKeyField: key},
 	}
 	err := k.client.Create(ctx, secret, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {

@@ -13,11 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
-
-// signingKeyField is the field of the Secret with the key that signs records.
-const signingKeyField = "key"
 
 // recordOptions returns the options with which the controller recognizes its records, or
 // why they are not known. Without the right key, a record of the controller would look like
@@ -36,10 +34,10 @@ func (p *Plan) recordOptions(ctx context.Context, objects client.Reader, secretN
 		return o, fmt.Sprintf("no permission to get Secret %s, with which the controller recognizes its records", name)
 	case err != nil:
 		return o, fmt.Sprintf("read Secret %s: %v", name, err)
-	case len(secret.Data[signingKeyField]) == 0:
-		return o, fmt.Sprintf("Secret %s has no key %q, with which the controller recognizes its records", name, signingKeyField)
 	default:
-		o.Key = secret.Data[signingKeyField]
+		if o.Key, err = secrets.SigningKey(&secret); err != nil {
+			return o, fmt.Sprintf("Secret %s has no valid key, with which the controller recognizes its records: %v", name, err)
+		}
 	}
 	return o, ""
 }
