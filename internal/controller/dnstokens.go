@@ -5,11 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -42,14 +39,7 @@ type zoneAccess struct {
 // source returns where a zone's token for DNS comes from: the Secret in the settings, or
 // the account's token.
 func (t *dnsTokens) source(class zoneClass) (credentials.Source, bool) {
-	ref := class.class.Settings.APIToken
-	if ref == nil {
-		return class.source, false
-	}
-	return credentials.Source{
-		Account: class.source.Account, Key: ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey),
-		Secret: types.NamespacedName{Namespace: t.namespace, Name: ref.Name},
-	}, true
+	return class.source.ForDNS(class.class.Settings, t.namespace)
 }
 
 // access returns the DNS API for the zones of the class, opened with the current tokens.

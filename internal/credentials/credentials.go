@@ -75,6 +75,19 @@ func (d Default) SecretReference(s *settings.Settings) *v1alpha1.SecretKeyRefere
 	return ref
 }
 
+// ForDNS returns the source of the API token for the zones of the account: the Secret in the
+// settings, which is in the controller's namespace. It returns s and false if the settings
+// name no Secret.
+func (s Source) ForDNS(set settings.DNS, namespace string) (source Source, separate bool) {
+	ref := set.APIToken
+	if ref == nil {
+		return s, false
+	}
+	return Source{
+		Account: s.Account, Key: ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey), Secret: types.NamespacedName{Namespace: namespace, Name: ref.Name},
+	}, true
+}
+
 // HasToken reports whether the source contains a token or refers to a Secret.
 func (s Source) HasToken() bool { return s.Token != "" || s.Secret.Name != "" }
 

@@ -39,6 +39,17 @@ func TestClassOverridesTheDefault(t *testing.T) {
 	}
 }
 
+func TestTokenForDNSIsInTheNamespaceOfTheController(t *testing.T) {
+	account := credentials.Source{Account: "account", Token: "token"}
+	if got, separate := account.ForDNS(settings.DNS{}, "controller"); got != account || separate {
+		t.Errorf("without a Secret, the source is %+v, %t", got, separate)
+	}
+	want := credentials.Source{Account: "account", Secret: types.NamespacedName{Namespace: "controller", Name: "dns"}, Key: v1alpha1.DefaultSecretKey}
+	if got, separate := account.ForDNS(settings.DNS{APIToken: &v1alpha1.SecretKeyReference{Name: "dns"}}, "controller"); got != want || !separate {
+		t.Errorf("with a Secret, the source is %+v, %t, want %+v", got, separate, want)
+	}
+}
+
 func TestSourceHasToken(t *testing.T) {
 	for want, all := range map[bool][]credentials.Source{
 		false: {{}, {Account: "account", Key: "token"}},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -190,13 +189,10 @@ func (p *Plan) recordGatewaysIn(account string) []dns.Gateway {
 
 // tokenSource returns where the API token for DNS comes from; nil for the account's.
 func (g *recordGateway) tokenSource(namespace string) *credentials.Source {
-	ref := g.settings.APIToken
-	if ref == nil {
-		return nil
+	if source, separate := (credentials.Source{Account: g.account}).ForDNS(g.settings, namespace); separate {
+		return &source
 	}
-	return &credentials.Source{
-		Account: g.account, Key: ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey), Secret: types.NamespacedName{Namespace: namespace, Name: ref.Name},
-	}
+	return nil
 }
 
 // CompareZones sets [Plan.Zones] and [Gateway.Records]. It only reads from Cloudflare.
