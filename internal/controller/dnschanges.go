@@ -3,7 +3,6 @@ package controller
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 )
@@ -40,7 +39,7 @@ func affectedZones(listed []zoneKey, before, after dns.Gateway) []zoneKey {
 	}
 	changed = slices.AppendSeq(changed, maps.Keys(all))
 	return slices.DeleteFunc(listed, func(key zoneKey) bool {
-		return !slices.ContainsFunc(changed, func(hostname string) bool { return inZone(hostname, key.name) })
+		return !slices.ContainsFunc(changed, func(hostname string) bool { return dns.InZone(hostname, key.name) })
 	})
 }
 
@@ -52,9 +51,4 @@ func sameGateway(a, b dns.Gateway) bool {
 
 func sameHostname(a, b dns.Hostname) bool {
 	return a.Namespace == b.Namespace && a.Created.Equal(b.Created) && a.Served == b.Served && a.Permitted == b.Permitted
-}
-
-// inZone reports whether the hostname is the zone's name or below it.
-func inZone(hostname, zone string) bool {
-	return hostname == zone || strings.HasSuffix(hostname, "."+zone)
 }

@@ -96,7 +96,7 @@ func (b *dnsBook) awaitConnectors(uptime time.Duration) (accounts []string) {
 // hasHostname reports whether a hostname of the Gateway is in one of the zones.
 func (e *dnsEntry) hasHostname(zones []zoneKey) bool {
 	return slices.ContainsFunc(zones, func(key zoneKey) bool {
-		return key.account == e.account && slices.ContainsFunc(e.gateway.Hostnames, func(h dns.Hostname) bool { return inZone(h.Name, key.name) })
+		return key.account == e.account && slices.ContainsFunc(e.gateway.Hostnames, func(h dns.Hostname) bool { return dns.InZone(h.Name, key.name) })
 	})
 }
 

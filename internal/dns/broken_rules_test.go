@@ -66,7 +66,7 @@ func settingsAs(change func(c *Class)) func(*modelWorld, Facts) Facts {
 	}
 }
 
-// brokenRules are the rules of docs/dns.md that are broken one at a time.
+// brokenRules are the rules of docs/guides/dns.md that are broken one at a time.
 func brokenRules() []brokenRule {
 	return slices.Concat(brokenOwnership(), brokenTiming(), brokenPermission())
 }

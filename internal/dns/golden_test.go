@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
-// goldenCase is one rule of docs/dns.md.
+// goldenCase is one rule of docs/guides/dns.md.
 type goldenCase struct {
 	name string
 	zone zones.Zone // example.com in the account, if it has no name

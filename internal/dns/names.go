@@ -35,15 +35,10 @@ func parent(name string) string {
 	return rest
 }
 
-// within reports whether the name is the zone's name or below it.
-func within(name, zone string) bool {
-	return name == zone || strings.HasSuffix(name, "."+zone)
-}
-
 // upwards yields the name and the names above it, without the zone's name.
 func upwards(name, zone string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for n := name; n != zone && within(n, zone); n = parent(n) {
+		for n := name; n != zone && InZone(n, zone); n = parent(n) {
 			if !yield(n) {
 				return
 			}

@@ -145,7 +145,7 @@ func (s *situation) indexHostnames(p *party) {
 	}
 	for _, h := range p.Hostnames {
 		zone, ok := ZoneOf(p.class.Settings, h.Name)
-		if !ok || !within(zone, s.Zone) || p.class.excluded.Permits(h.Name) {
+		if !ok || !InZone(zone, s.Zone) || p.class.excluded.Permits(h.Name) {
 			continue
 		}
 		s.claims[h.Name] = append(s.claims[h.Name], claim{

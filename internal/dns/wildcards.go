@@ -89,7 +89,7 @@ func (d *dependents) chain(w dependent, name string, set *recordSet, limit int) 
 		d.through[name] = append(d.through[name], w)
 	}
 	r, _ := set.address()
-	if next := target(r); limit > 0 && within(next, d.s.Zone) {
+	if next := target(r); limit > 0 && InZone(next, d.s.Zone) {
 		w.looked = next
 		d.follow(w, limit-1)
 	}

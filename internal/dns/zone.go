@@ -7,13 +7,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
+// InZone reports whether the hostname is the zone's name or below it.
+func InZone(hostname, zone string) bool {
+	return hostname == zone || strings.HasSuffix(hostname, "."+zone)
+}
+
 // ZoneOf returns the name of the zone to which the hostname belongs: the longest one that
 // the settings list. It returns false if there is none.
 func ZoneOf(s settings.DNS, hostname string) (string, bool) {
-	name := strings.TrimPrefix(hostname, "*.")
 	longest := ""
 	for _, zone := range s.Zones {
-		if (name == zone.Name || strings.HasSuffix(name, "."+zone.Name)) && len(zone.Name) > len(longest) {
+		if InZone(hostname, zone.Name) && len(zone.Name) > len(longest) {
 			longest = zone.Name
 		}
 	}

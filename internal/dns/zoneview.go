@@ -239,7 +239,7 @@ func (v *view) leads(set *recordSet, zone string) (last string, proxied bool) {
 		}
 		proxied = proxied || set.proxied()
 		next := target(r)
-		if !within(next, zone) {
+		if !InZone(next, zone) {
 			return next, proxied
 		}
 		if set, _ = v.answer(next, zone); set == nil || v.delegated(next, zone) {
