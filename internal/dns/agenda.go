@@ -111,6 +111,8 @@ func (a *agenda) schedule(c change) (obstacle string) {
 		if known, ok := a.scheduled[c.Name]; ok {
 			return known
 		}
+		// Two names can be in each other's way until the nameservers have noticed a wildcard.
+		a.scheduled[c.Name] = ""
 		defer func() { a.scheduled[c.Name] = obstacle }()
 	}
 	obstacle, ready := a.protectDependents(c)

@@ -22,17 +22,21 @@ type dependents struct {
 	// below has the dependents for which records with a name would end the wildcard: the
 	// names from the one that is looked up to the one below the wildcard's parent.
 	below map[string][]dependent
+	// followed are the names that were looked up for the current hostname. Each is followed
+	// once: nested wildcards have more paths than can be followed one by one.
+	followed map[string]bool
 }
 
 func newDependents(s *situation) *dependents {
-	d := &dependents{s: s, through: map[string][]dependent{}, below: map[string][]dependent{}}
+	d := &dependents{s: s, through: map[string][]dependent{}, below: map[string][]dependent{}, followed: map[string]bool{}}
 	for name, claims := range s.claims {
 		if s.view.delegated(name, s.Zone) {
 			continue
 		}
 		for _, c := range claims {
 			if c.permitted && !c.elsewhere && c.target != "" {
-				d.follow(dependent{claim: c, looked: name}, maxChain)
+				clear(d.followed)
+				d.follow(dependent{claim: c, looked: name})
 			}
 		}
 	}
@@ -41,10 +45,14 @@ func newDependents(s *situation) *dependents {
 
 // follow adds the dependent for every record that may answer for the name that is looked
 // up, and follows chains of CNAME records.
-func (d *dependents) follow(w dependent, limit int) {
+func (d *dependents) follow(w dependent) {
+	if d.followed[w.looked] {
+		return
+	}
+	d.followed[w.looked] = true
 	set := d.s.view.set(w.looked)
 	for served := set; served != nil; served = served.before {
-		d.chain(w, w.looked, served, limit)
+		d.chain(w, w.looked, served)
 	}
 	if set != nil && set.settled {
 		return
@@ -61,7 +69,7 @@ func (d *dependents) follow(w dependent, limit int) {
 		if d.s.leadsTo(wildcard, w.party) {
 			d.addBelow(w, n)
 			d.through[name] = append(d.through[name], w)
-			d.chain(w, name, wildcard, limit)
+			d.chain(w, name, wildcard)
 		}
 		if wildcard.settled {
 			return
@@ -81,7 +89,7 @@ func (d *dependents) addBelow(w dependent, last string) {
 
 // chain follows the set's CNAME record if it leads to a name in the zone, and from there to
 // the dependent's tunnel. name is the set's name.
-func (d *dependents) chain(w dependent, name string, set *recordSet, limit int) {
+func (d *dependents) chain(w dependent, name string, set *recordSet) {
 	if !d.s.leadsTo(set, w.party) {
 		return
 	}
@@ -89,9 +97,9 @@ func (d *dependents) chain(w dependent, name string, set *recordSet, limit int) 
 		d.through[name] = append(d.through[name], w)
 	}
 	r, _ := set.address()
-	if next := target(r); limit > 0 && InZone(next, d.s.Zone) {
+	if next := target(r); InZone(next, d.s.Zone) {
 		w.looked = next
-		d.follow(w, limit-1)
+		d.follow(w)
 	}
 }
 
