@@ -2,10 +2,18 @@ package dns_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // Two hostnames wait for each other while the nameservers may not have noticed a new
@@ -54,4 +62,44 @@ func TestNestedChains(t *testing.T) {
 		t.Fatal("the decision takes longer than ten seconds")
 	}
 	s.wantLog("at once", "create b.example.com beta")
+}
+
+// A hostname with a label of more than 63 characters cannot be looked up. It needs no
+// record, and no other change waits for one.
+func TestNamesThatCannotBeLookedUp(t *testing.T) {
+	s := newScenario(t)
+	managed(s, star, alphaAt)
+	long := strings.Repeat("x", 64) + "." + www
+	s.settings(func(d *settings.DNS) { d.RequiresPermission = true })
+	s.set(gateway(alpha, star, long))
+	s.set(gateway(beta, www))
+	s.run()
+	s.wantLog("at once", "create www.example.com beta")
+	f := s.finding(alpha, long)
+	if f.Reason != conditions.ReasonPending || !strings.Contains(f.Message, "63 characters") {
+		t.Errorf("the finding is %+v", f)
+	}
+}
+
+// Records that Cloudflare refuses delay those of other namespaces by a few requests.
+func TestRefusedRecordsDelayNoOtherNamespace(t *testing.T) {
+	s := newScenario(t)
+	refused := map[string]bool{}
+	for i := range 300 {
+		refused[fmt.Sprintf("refused-%d.example.com", i)] = true
+	}
+	s.set(gateway(alpha, slices.Collect(maps.Keys(refused))...))
+	s.set(gateway(beta, www))
+	for n := 0; s.target(www) == ""; n++ {
+		if n > 20 {
+			t.Fatalf("no record after %d requests: %v", n, s.calls)
+		}
+		step := s.next()
+		if slices.ContainsFunc(step.Batch.Creates, func(c provider.CNAME) bool { return refused[c.Name] }) {
+			s.calls[step.Action]++
+			s.facts.Memory = dns.Conclude(s.facts.Memory, step, dns.Result{Uptime: s.facts.Uptime, Err: provider.ErrInvalidRecord})
+			continue
+		}
+		s.execute(step)
+	}
 }
