@@ -148,7 +148,13 @@ func (s *situation) movesAtOnce(t trace, c claim) bool {
 // mayHaveRecord reports whether a record may be created for the claim, or moved to its
 // Gateway.
 func (c claim) mayHaveRecord() bool {
-	return c.permitted && !c.elsewhere && c.hostname.Served && c.State == Accepted && c.Connected && c.target != ""
+	return c.mayDepend() && c.hostname.Served && c.State == Accepted && c.Connected
+}
+
+// mayDepend reports whether the hostname may have a record in the zone, and can lead to the
+// Gateway's tunnel.
+func (c claim) mayDepend() bool {
+	return c.permitted && !c.elsewhere && c.target != "" && canBeLookedUp(c.hostname.Name)
 }
 
 // creation returns the creation of the record of a hostname that has none.

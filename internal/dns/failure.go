@@ -120,7 +120,7 @@ func (m Memory) afterRefusal(s Step, r Result) Memory {
 		m.limit = len(s.Changes) / 2
 		return m
 	}
-	m.limit = 1
+	m.limit, m.turns = 1, afterTurns(m.turns, s.changes)
 	if quota {
 		m.usage.full = At(r.Uptime)
 		return m

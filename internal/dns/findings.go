@@ -32,6 +32,8 @@ func (s *situation) reason(c claim, v Verdict, a *agenda) (conditions.Reason, st
 		return conditions.ReasonForbidden, s.forbiddenMessage()
 	case v == VerdictNoZone:
 		return conditions.ReasonNoZone, s.noZoneMessage()
+	case !canBeLookedUp(c.hostname.Name):
+		return conditions.ReasonPending, labelTooLong
 	case v == VerdictExternal:
 		return conditions.ReasonPublished, ""
 	case v == VerdictNotProxied:
@@ -55,6 +57,7 @@ func (s *situation) reason(c claim, v Verdict, a *agenda) (conditions.Reason, st
 
 const (
 	notProxied    = "a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record."
+	labelTooLong  = "a label of the hostname has more than 63 characters, so it cannot have a DNS record. Shorten the label."
 	heldByAnother = "another Gateway also serves the hostname, and the record leads to it. Remove the hostname from one of the Gateways."
 )
 

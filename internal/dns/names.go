@@ -54,3 +54,17 @@ var tunnelSuffix = provider.TunnelID("").Hostname()
 
 // isWildcard reports whether the hostname is a wildcard.
 func isWildcard(name string) bool { return strings.HasPrefix(name, "*.") }
+
+// maxLabel is the maximum length of a label. (Source: RFC 1035, section 2.3.4)
+const maxLabel = 63
+
+// canBeLookedUp reports whether a hostname that the CRDs accept can have a DNS record: no
+// label is too long.
+func canBeLookedUp(name string) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if len(label) > maxLabel {
+			return false
+		}
+	}
+	return true
+}

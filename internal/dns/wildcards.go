@@ -34,7 +34,7 @@ func newDependents(s *situation) *dependents {
 			continue
 		}
 		for _, c := range claims {
-			if c.permitted && !c.elsewhere && c.target != "" {
+			if c.mayDepend() {
 				clear(d.followed)
 				d.follow(dependent{claim: c, looked: name})
 			}
