@@ -136,7 +136,7 @@ func (t *Tunnel) RequestedAdoptions() ([]RecordAdoption, error) {
 		return nil, fmt.Errorf("it is not a JSON list of records: %w", err)
 	}
 	if len(list) > MaxAdoptions {
-		return nil, fmt.Errorf("it has %d entries, and at most %d are possible", len(list), MaxAdoptions)
+		return nil, fmt.Errorf("it has %d entries, and the maximum is %d", len(list), MaxAdoptions)
 	}
 	return list, nil
 }

@@ -310,7 +310,7 @@ func TestAdoptEndsWithoutAResult(t *testing.T) {
 		"an annotation that is not valid":    {func(t *testing.T, c *cluster) { c.annotate(t, "{") }, nil, "Gateway infra/one: the annotation tunnelgateway.dev/adopt-records of Tunnel tunnel-gateway/infra.one is not valid: it is not a JSON list of records: unexpected end of JSON input; remove it"},
 		"no Tunnel":                          {func(t *testing.T, c *cluster) { c.deleteTunnel(t) }, nil, `Gateway infra/one: read Tunnel tunnel-gateway/infra.one: tunnels.tunnelgateway.dev "infra.one" not found`},
 		"the Tunnel is deleted":              {nil, func(t *testing.T, c *cluster) { c.deleteTunnel(t) }, `Gateway infra/one: read Tunnel tunnel-gateway/infra.one: tunnels.tunnelgateway.dev "infra.one" not found`},
-		"a Tunnel of another controller":     {func(t *testing.T, c *cluster) { c.changeController(t) }, nil, "Gateway infra/one: the Gateway has no Tunnel of its own: Tunnel tunnel-gateway/infra.one is for Gateway infra/one of controller example.com/other"},
+		"a Tunnel of another controller":     {func(t *testing.T, c *cluster) { c.changeController(t) }, nil, "Gateway infra/one: the Gateway has no Tunnel: Tunnel tunnel-gateway/infra.one is for Gateway infra/one of controller example.com/other"},
 		"the user may not patch the Tunnel":  {func(_ *testing.T, c *cluster) { c.forbidPatch() }, nil, `Gateway infra/one: annotate Tunnel tunnel-gateway/infra.one: tunnels.tunnelgateway.dev "infra.one" is forbidden: no; docs/commands.md contains the required role`},
 		"another client removes the request": {nil, func(t *testing.T, c *cluster) { c.annotate(t, "") }, "<nil>"},
 	} {

@@ -87,11 +87,11 @@ func (z *Zone) describeMissing(w Wanted) string {
 	wildcard := z.Wildcard(w.Name)
 	switch {
 	case len(z.Addresses(wildcard)) == 0:
-		return "there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record"
+		return "no A, AAAA or CNAME record has this name, so there is nothing to adopt: the controller creates the record"
 	case z.Leads(wildcard) == w.Gateway.Tunnel.Hostname():
-		return fmt.Sprintf("there is no record with this name. There is nothing to adopt: the wildcard %s leads it to the Gateway", wildcard)
+		return fmt.Sprintf("no record has this name, so there is nothing to adopt: the wildcard %s leads it to the Gateway", wildcard)
 	default:
-		return fmt.Sprintf("there is no record with this name. The wildcard %s answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name", wildcard)
+		return fmt.Sprintf("no record has this name. The wildcard %s answers for it. Adopt the wildcard if a Gateway uses it, or create a record with this name", wildcard)
 	}
 }
 

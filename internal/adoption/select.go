@@ -142,7 +142,7 @@ func hostnameProblem(g *Gateway, h dns.Hostname) string {
 	_, listed := dns.ZoneOf(g.Settings, h.Name)
 	switch {
 	case !listed:
-		return fmt.Sprintf("the hostname is in no zone that dns.zones of GatewayClass %s lists", g.Class)
+		return fmt.Sprintf("the hostname is in none of the zones in dns.zones of GatewayClass %s lists", g.Class)
 	case dns.Excludes(g.Settings, h.Name):
 		return fmt.Sprintf("dns.exclude of GatewayClass %s excludes the hostname", g.Class)
 	case g.Settings.RequiresPermission && !h.Permitted:

@@ -63,7 +63,7 @@ func TestSelectExplainsWhyANameCannotBeAdopted(t *testing.T) {
 		"paused":           {with(func(g *Gateway) { g.State = dns.Frozen }), "a.example.com: Gateway infra/one: it is paused, or its Tunnel is Blocked, so the controller changes no record for it"},
 		"not accepted":     {with(func(g *Gateway) { g.State = dns.Rejected }), "a.example.com: Gateway infra/one: it is not accepted, so the controller changes no record for it; see its conditions"},
 		"no tunnel":        {with(func(g *Gateway) { g.Tunnel = "" }), "a.example.com: Gateway infra/one: it has no tunnel yet; see its Programmed condition"},
-		"no zone":          {with(func(g *Gateway) { g.Settings.Zones = g.Settings.Zones[1:] }), "a.example.com: Gateway infra/one: the hostname is in no zone that dns.zones of GatewayClass tunnel lists"},
+		"no zone":          {with(func(g *Gateway) { g.Settings.Zones = g.Settings.Zones[1:] }), "a.example.com: Gateway infra/one: the hostname is in none of the zones in dns.zones of GatewayClass tunnel lists"},
 		"excluded":         {with(func(g *Gateway) { g.Settings.Exclude = []string{"*.example.com"} }), "a.example.com: Gateway infra/one: dns.exclude of GatewayClass tunnel excludes the hostname"},
 		"not permitted": {with(func(g *Gateway) { g.Settings.RequiresPermission = true }),
 			"a.example.com: Gateway infra/one: the annotation tunnelgateway.dev/hostnames of namespace team does not permit the hostname"},

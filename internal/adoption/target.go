@@ -43,7 +43,7 @@ const (
 var errTimeout = errors.New("timeout")
 
 // errOtherGateway means that the Tunnel with the name for the Gateway belongs to another one.
-var errOtherGateway = errors.New("the Gateway has no Tunnel of its own")
+var errOtherGateway = errors.New("the Gateway has no Tunnel")
 
 // ErrStillRequested is returned when the caller has canceled the wait.
 var ErrStillRequested = errors.New("interrupted; the requests without a result stay in effect for an hour")

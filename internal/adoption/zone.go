@@ -34,7 +34,7 @@ func ReadZone(ctx context.Context, d provider.DNS, zone v1alpha1.DNSZone, accoun
 	found = slices.DeleteFunc(found, func(z provider.Zone) bool { return z.AccountID != account })
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("zone %s: the API token can read no zone with this name in account %s; it needs the permissions %s for the zone", zone.Name, account, Permissions)
+		return nil, fmt.Errorf("zone %s: the API token cannot read a zone with this name in account %s; it needs the permissions %s for the zone", zone.Name, account, Permissions)
 	case len(found) > 1:
 		return nil, fmt.Errorf("zone %s: account %s has %d zones with this name; set the zone's id in dns.zones", zone.Name, account, len(found))
 	case found[0].Status != "active":

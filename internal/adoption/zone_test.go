@@ -40,8 +40,8 @@ func TestReadZoneExplainsWhyItCannotReadTheZone(t *testing.T) {
 		prepare func(*fake.DNS)
 		want    string
 	}{
-		"no zone":             {nil, "", nil, "zone example.com: the API token can read no zone with this name in account account; it needs the permissions Zone: Read and DNS: Read for the zone"},
-		"another account":     {[]zones.Zone{{Name: "example.com", Account: "another"}}, "", nil, "the API token can read no zone with this name in account account"},
+		"no zone":             {nil, "", nil, "zone example.com: the API token cannot read a zone with this name in account account; it needs the permissions Zone: Read and DNS: Read for the zone"},
+		"another account":     {[]zones.Zone{{Name: "example.com", Account: "another"}}, "", nil, "the API token cannot read a zone with this name in account account"},
 		"pending":             {[]zones.Zone{{Name: "example.com", Account: account, Status: zones.Pending}}, "", nil, `zone example.com: its status is "pending", so its records are not in effect`},
 		"several":             {[]zones.Zone{{Name: "example.com", Account: account}, {Name: "example.com", Account: account}}, "", nil, "zone example.com: account account has 2 zones with this name; set the zone's id in dns.zones"},
 		"another ID":          {[]zones.Zone{{Name: "example.com", Account: account}}, "unknown", nil, permissions},

@@ -304,7 +304,7 @@ hand.example.com  CNAME  6ff42ae2-765d-4adf-8112-31c55c1551ef.cfargotunnel.com  
 dual.example.com  -      -                                                      -        -      -       platform/shared
 none.example.com  -      -                                                      -        -      -       platform/shared
 dual.example.com: 2 records have this name (A, AAAA), but a CNAME record must be the only one. Delete all but one of them, and adopt it; or delete all of them, and the controller creates the record.
-none.example.com: there is no A, AAAA or CNAME record with this name. There is nothing to adopt: the controller creates the record.
+none.example.com: no A, AAAA or CNAME record has this name, so there is nothing to adopt: the controller creates the record.
 `, "2 of 3 records cannot be adopted; the command has requested nothing")
 	b.wantNoRequest(t)
 }
@@ -364,7 +364,7 @@ func TestAdoptNamesTheSettingThatPreventsIt(t *testing.T) {
 		"Observe":  {func(d *v1alpha1.DNS) { d.Mode = new(v1alpha1.DNSObserve) }, "dns.mode of GatewayClass cloudflare-tunnel is Observe, which changes no record; set it to Manage"},
 		"Off":      {func(d *v1alpha1.DNS) { d.Mode = nil }, "dns.mode of GatewayClass cloudflare-tunnel is Off; set it to Manage"},
 		"excluded": {func(d *v1alpha1.DNS) { d.Exclude = []string{"hand.example.com"} }, "dns.exclude of GatewayClass cloudflare-tunnel excludes the hostname"},
-		"no zone":  {func(d *v1alpha1.DNS) { d.Zones = d.Zones[1:] }, "the hostname is in no zone that dns.zones of GatewayClass cloudflare-tunnel lists"},
+		"no zone":  {func(d *v1alpha1.DNS) { d.Zones = d.Zones[1:] }, "the hostname is in none of the zones in dns.zones of GatewayClass cloudflare-tunnel lists"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newAdoptBed(t)

@@ -199,7 +199,7 @@ var Problems = []Problem{
 	{ReasonGatewayUnknown, "The controller cannot determine whether the Gateway exists. The tunnel keeps serving.", false},
 	{ReasonDeletionPending, "The controller is deleting the tunnel of a previous Gateway with this name.", false},
 	{ReasonConnectorsStopping, "The connectors are stopping.", false},
-	{ReasonRecordsRemain, "DNS records that the controller manages still lead to the tunnel of a deleted Gateway. The controller hands them over or deletes them, and deletes the tunnel after at most ten minutes.", false},
+	{ReasonRecordsRemain, "DNS records that the controller manages still lead to the tunnel of a deleted Gateway. The controller moves them to other Gateways or deletes them. It deletes the tunnel after at most ten minutes.", false},
 	{ReasonConnectorsConnected, "Connectors that this controller does not run are connected to the tunnel, so the controller cannot delete it.", true},
 	{ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare does not delete it.", true},
 	{ReasonObjectTaken, "An object with the name of the connector objects exists, but does not belong to the Tunnel.", true},

@@ -42,7 +42,7 @@ func refuse(request Adoption, message string) AdoptionOutcome {
 func (s *situation) adoptionProblem(request Adoption) string {
 	switch {
 	case s.class == nil || s.class.Settings.Mode != v1alpha1.DNSManage:
-		return "The mode of zone " + s.Zone + " is not Manage. Set dns.mode to Manage."
+		return "dns.mode for zone " + s.Zone + " is not Manage. Set it to Manage."
 	case s.unusable != "":
 		return capitalize(s.unusable)
 	case !isAddress(request.Type):
@@ -60,11 +60,11 @@ func (s *situation) gatewayProblem(request Adoption) string {
 	case p == nil || p.State == Unknown:
 		return ""
 	case p.class == nil || p.class.rival != "":
-		return "The GatewayClass of the Gateway does not list zone " + s.Zone + ", or its settings do not agree with those of an older GatewayClass."
+		return "The GatewayClass of the Gateway does not list zone " + s.Zone + ", or its settings conflict with an older GatewayClass's settings."
 	case p.class.excluded.Permits(request.Name):
 		return "The hostname is excluded. Remove it from dns.exclude."
 	case p.State != Accepted:
-		return "The controller adopts no records: " + stateObstacle(p.State) + "."
+		return "The record cannot be adopted: " + stateObstacle(p.State) + "."
 	}
 	return s.claimProblem(request, p)
 }
@@ -132,7 +132,7 @@ func (s *situation) adoption(request Adoption, p *party) (change, *AdoptionOutco
 		if r, _ := set.address(); target(r) == p.target {
 			return change{}, &AdoptionOutcome{Adoption: request, Result: v1alpha1.RecordAdopted, Message: s.undo(request, provider.Record{Proxied: true})}
 		}
-		return refused("The controller manages the record already, and it leads to another Gateway.")
+		return refused("The controller already manages the record, which leads to another Gateway.")
 	}
 	r, problem := set.adoptable(request)
 	if problem != "" {

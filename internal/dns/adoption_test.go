@@ -101,7 +101,7 @@ func TestAdoption(t *testing.T) {
 				managed(s, www, betaAt)
 				s.set(gateway(beta, www))
 			},
-			result: v1alpha1.AdoptionRefused, message: "The controller manages the record already, and it leads to another Gateway.",
+			result: v1alpha1.AdoptionRefused, message: "The controller already manages the record, which leads to another Gateway.",
 		},
 		"a record that changes after the request": {
 			setup: func(s *scenario) { s.add(www, "A", "192.0.2.1") },
@@ -155,7 +155,7 @@ func TestAdoption(t *testing.T) {
 				s.settings(func(d *settings.DNS) { d.Mode = v1alpha1.DNSObserve })
 				s.add(www, "A", "192.0.2.1")
 			},
-			result: v1alpha1.AdoptionRefused, message: "The mode of zone example.com is not Manage. Set dns.mode to Manage.",
+			result: v1alpha1.AdoptionRefused, message: "dns.mode for zone example.com is not Manage. Set it to Manage.",
 		},
 		"a paused Gateway": {
 			setup: func(s *scenario) {
@@ -164,7 +164,7 @@ func TestAdoption(t *testing.T) {
 				g.State = dns.Frozen
 				s.set(g)
 			},
-			result: v1alpha1.AdoptionRefused, message: "The controller adopts no records: its Gateway is paused,",
+			result: v1alpha1.AdoptionRefused, message: "The record cannot be adopted: its Gateway is paused,",
 		},
 		"a Gateway whose class does not list the zone": {
 			setup: func(s *scenario) {

@@ -124,7 +124,7 @@ func (a *agenda) schedule(c change) (obstacle string) {
 	case a.free <= 0:
 		a.full = true
 		a.wait(c, conditions.ReasonQuotaExceeded, a.quotaMessage())
-		return "the zone's quota of records is used up"
+		return "the zone's record quota is used up"
 	default:
 		a.free--
 		a.creates = append(a.creates, c)

@@ -141,7 +141,7 @@ func refusalMessage(err error) string {
 	case errors.Is(err, provider.ErrRecordExists):
 		return "Cloudflare refuses to create the record, because another one exists. Delete it, or exclude the hostname."
 	case errors.Is(err, provider.ErrRecordNotFound):
-		return "Cloudflare does not find the record to change. The controller tries again in ten minutes."
+		return "Cloudflare cannot find the record to change. The controller tries again in ten minutes."
 	default:
 		return "Cloudflare rejects the record as invalid. The controller tries again in ten minutes."
 	}

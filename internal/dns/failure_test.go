@@ -124,7 +124,7 @@ func TestWildcardOfAnUnseenTunnel(t *testing.T) {
 			s.set(gateway(alpha, www))
 			s.runFor(time.Hour)
 			s.wantLog("before")
-			want := "a wildcard leads to another Gateway, which may serve the hostname. The controller creates the record when that Gateway is known not to."
+			want := "a wildcard leads to another Gateway, which may serve the hostname. The controller creates the record when it knows that this Gateway does not."
 			if f := s.finding(alpha, www); f.Message != want {
 				t.Errorf("the message is %q, want %q", f.Message, want)
 			}

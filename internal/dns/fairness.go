@@ -28,7 +28,7 @@ func (s *situation) free() int {
 }
 
 func (s *situation) quotaMessage() string {
-	return "the zone's quota of records is used up, apart from the tenth that the controller leaves free. Delete records, or raise the quota of zone " + s.Zone + "."
+	return "the zone's record quota is used up, apart from the tenth that the controller leaves free. Delete records, or raise the quota of zone " + s.Zone + "."
 }
 
 // withinLimits returns the changes, without any that would give a namespace more than

@@ -56,9 +56,9 @@ func (s *situation) reason(c claim, v Verdict, a *agenda) (conditions.Reason, st
 }
 
 const (
-	notProxied    = "a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record."
+	notProxied    = "a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Turn on the proxy for the record."
 	labelTooLong  = "a label of the hostname has more than 63 characters, so it cannot have a DNS record. Shorten the label."
-	heldByAnother = "another Gateway also serves the hostname, and the record leads to it. Remove the hostname from one of the Gateways."
+	heldByAnother = "another Gateway also serves the hostname, and the record leads to that Gateway. Remove the hostname from one of the Gateways."
 )
 
 func (s *situation) noZoneMessage() string {
@@ -75,7 +75,7 @@ func (s *situation) managedReason(c claim) (conditions.Reason, string) {
 	case r.Proxied:
 		return conditions.ReasonPublished, ""
 	case s.manages() && c.State == Accepted && s.Memory.failure.forbidden == "":
-		return conditions.ReasonPending, "the record is not proxied, and the controller repairs it."
+		return conditions.ReasonPending, "the record is not proxied. The controller repairs it."
 	}
 	return conditions.ReasonNotProxied, notProxied
 }
@@ -90,18 +90,18 @@ func (s *situation) staleReason(c claim, a *agenda) (conditions.Reason, string) 
 			return conditions.ReasonHeldByAnotherGateway, heldByAnother
 		}
 		if !observes(s.class.Settings) && s.keeps(c.hostname.Name, holder) {
-			return conditions.ReasonHeldByAnotherGateway, "the record leads to another Gateway, which is not decided about yet, not accepted, paused, or blocked. " +
+			return conditions.ReasonHeldByAnotherGateway, "the record leads to another Gateway, which the controller has not processed yet, or which is not accepted, paused or blocked. " +
 				"The controller moves the record when that Gateway no longer serves the hostname."
 		}
 	}
-	return s.pendingReason(c, a, "the record leads to another tunnel, and the controller moves it.",
+	return s.pendingReason(c, a, "the record leads to another tunnel. The controller moves it.",
 		"the record leads to another tunnel of this installation. Set dns.mode to Manage, or change the record.")
 }
 
 // missingReason returns the reason for a hostname without a record.
 func (s *situation) missingReason(c claim, a *agenda) (conditions.Reason, string) {
 	if !observes(s.class.Settings) && s.heldByWildcard(c.hostname.Name) {
-		return conditions.ReasonPending, "a wildcard leads to another Gateway, which may serve the hostname. The controller creates the record when that Gateway is known not to."
+		return conditions.ReasonPending, "a wildcard leads to another Gateway, which may serve the hostname. The controller creates the record when it knows that this Gateway does not."
 	}
 	return s.pendingReason(c, a, "the controller creates the record.",
 		"no record leads to the Gateway. Create a proxied CNAME record with the target "+c.target+", or set dns.mode to Manage.")
@@ -138,13 +138,13 @@ func (s *situation) pendingReason(c claim, a *agenda, underway, observed string)
 func (c claim) notReady() string {
 	switch {
 	case c.State == Unknown:
-		return "the controller has not decided about the Gateway yet."
+		return "the controller has not processed the Gateway yet."
 	case c.State == Rejected:
-		return "the controller creates no record while the Gateway is not accepted."
+		return "the controller creates no record until the Gateway is accepted."
 	case c.State != Accepted:
-		return "the controller changes nothing while the Gateway is paused or its Tunnel is blocked."
+		return "the controller changes no record while the Gateway is paused or its Tunnel is blocked."
 	case c.target == "" || !c.Connected:
-		return "the controller creates the record when a connector has connected to the tunnel."
+		return "the controller creates the record after a connector has connected to the tunnel."
 	case !c.hostname.Served:
 		return "the controller creates the record when the tunnel serves a route for the hostname."
 	}

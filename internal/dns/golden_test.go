@@ -176,7 +176,7 @@ var verdictCases = []goldenCase{
 			s.add(www, "CNAME", alphaAt, unproxied)
 			s.set(gateway(alpha, www))
 		},
-		findings: map[string]string{"alpha www.example.com": "NotProxied NotProxied: a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record."},
+		findings: map[string]string{"alpha www.example.com": "NotProxied NotProxied: a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Turn on the proxy for the record."},
 	},
 	{
 		name: "another A record is a conflict, and its content remains secret",
@@ -232,7 +232,7 @@ var verdictCases = []goldenCase{
 		},
 		findings: map[string]string{
 			"beta *.example.com": "Managed Published", "beta www.example.com": "External Published",
-			"alpha www.example.com": "HeldByAnotherGateway HeldByAnotherGateway: another Gateway also serves the hostname, and the record leads to it. Remove the hostname from one of the Gateways.",
+			"alpha www.example.com": "HeldByAnotherGateway HeldByAnotherGateway: another Gateway also serves the hostname, and the record leads to that Gateway. Remove the hostname from one of the Gateways.",
 		},
 	},
 }
@@ -247,7 +247,7 @@ var ownershipCases = []goldenCase{
 		},
 		wait: time.Hour,
 		findings: map[string]string{
-			"alpha www.example.com": "Stale HeldByAnotherGateway: another Gateway also serves the hostname, and the record leads to it. Remove the hostname from one of the Gateways.",
+			"alpha www.example.com": "Stale HeldByAnotherGateway: another Gateway also serves the hostname, and the record leads to that Gateway. Remove the hostname from one of the Gateways.",
 			"beta www.example.com":  "Managed Published",
 		},
 	},
@@ -260,7 +260,7 @@ var ownershipCases = []goldenCase{
 		changes: []string{"create www.example.com alpha"},
 		findings: map[string]string{
 			"alpha www.example.com": "Managed Published",
-			"beta www.example.com":  "Stale HeldByAnotherGateway: another Gateway also serves the hostname, and the record leads to it. Remove the hostname from one of the Gateways.",
+			"beta www.example.com":  "Stale HeldByAnotherGateway: another Gateway also serves the hostname, and the record leads to that Gateway. Remove the hostname from one of the Gateways.",
 		},
 	},
 	{
@@ -420,9 +420,9 @@ func unpermitted(g dns.Gateway) dns.Gateway {
 }
 
 var stateCases = slices.Concat(
-	inState("an unknown Gateway", dns.Unknown, "Pending: the controller has not decided about the Gateway yet."),
-	inState("a paused Gateway", dns.Frozen, "Pending: the controller changes nothing while the Gateway is paused or its Tunnel is blocked."),
-	inState("a Gateway that is not accepted", dns.Rejected, "Pending: the controller creates no record while the Gateway is not accepted."),
+	inState("an unknown Gateway", dns.Unknown, "Pending: the controller has not processed the Gateway yet."),
+	inState("a paused Gateway", dns.Frozen, "Pending: the controller changes no record while the Gateway is paused or its Tunnel is blocked."),
+	inState("a Gateway that is not accepted", dns.Rejected, "Pending: the controller creates no record until the Gateway is accepted."),
 	[]goldenCase{
 		{
 			name: "no record before a connector has connected",
@@ -431,7 +431,7 @@ var stateCases = slices.Concat(
 				g.Connected = false
 				s.set(g)
 			},
-			findings: map[string]string{"alpha www.example.com": "Missing Pending: the controller creates the record when a connector has connected to the tunnel."},
+			findings: map[string]string{"alpha www.example.com": "Missing Pending: the controller creates the record after a connector has connected to the tunnel."},
 		},
 		{
 			name: "no record before the tunnel serves a route, and an existing one remains",
@@ -456,7 +456,7 @@ var stateCases = slices.Concat(
 				s.set(gateway(alpha, www))
 			},
 			wait:     time.Hour,
-			findings: map[string]string{"alpha www.example.com": "Stale Pending: the record leads to another tunnel, and the controller moves it."},
+			findings: map[string]string{"alpha www.example.com": "Stale Pending: the record leads to another tunnel. The controller moves it."},
 			unused:   map[dns.Verdict]int{dns.VerdictUnwanted: 1},
 		},
 		{
@@ -504,8 +504,8 @@ func inState(gatewayIs string, state dns.State, missing string) []goldenCase {
 		wait: time.Hour,
 		findings: map[string]string{
 			"alpha www.example.com":    "Missing " + missing,
-			"alpha repair.example.com": "Managed NotProxied: a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record.",
-			"beta moved.example.com": "Stale HeldByAnotherGateway: the record leads to another Gateway, which is not decided about yet, not accepted, paused, or blocked. " +
+			"alpha repair.example.com": "Managed NotProxied: a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Turn on the proxy for the record.",
+			"beta moved.example.com": "Stale HeldByAnotherGateway: the record leads to another Gateway, which the controller has not processed yet, or which is not accepted, paused or blocked. " +
 				"The controller moves the record when that Gateway no longer serves the hostname.",
 		},
 		unused: unused,
@@ -515,7 +515,7 @@ func inState(gatewayIs string, state dns.State, missing string) []goldenCase {
 var zoneCases = []goldenCase{
 	{
 		name: "the zone of another account", zone: zones.Zone{Name: zone, Account: "other"}, setup: alphaServes(www),
-		findings: map[string]string{"alpha www.example.com": "NoZone NoZone: zone example.com belongs to another Cloudflare account than the tunnel. Use a hostname in a zone of the tunnel's account."},
+		findings: map[string]string{"alpha www.example.com": "NoZone NoZone: zone example.com and the tunnel belong to different Cloudflare accounts. Use a hostname in a zone of the tunnel's account."},
 	},
 	{
 		name: "a zone that is not active", zone: zones.Zone{Name: zone, Account: account, Status: zones.Pending}, setup: alphaServes(www),
@@ -527,7 +527,7 @@ var zoneCases = []goldenCase{
 	},
 	{
 		name: "no zone", zone: zones.Zone{Name: "example.net", Account: account}, setup: alphaServes(www),
-		findings: map[string]string{"alpha www.example.com": "NoZone NoZone: the API token for DNS can read no zone example.com. Add the zone to the Cloudflare account, or give the token access to it."},
+		findings: map[string]string{"alpha www.example.com": "NoZone NoZone: the API token for DNS cannot read zone example.com. Add the zone to the Cloudflare account, or give the token access to it."},
 	},
 	{
 		name: "several zones with the name",
@@ -535,7 +535,7 @@ var zoneCases = []goldenCase{
 			s.database.Add(zones.Zone{Name: zone, Account: "other"})
 			s.set(gateway(alpha, www))
 		},
-		findings: map[string]string{"alpha www.example.com": "NoZone NoZone: the API token for DNS can read several zones example.com. Set the id of the zone in dns.zones."},
+		findings: map[string]string{"alpha www.example.com": "NoZone NoZone: the API token for DNS can read several zones named example.com. Set the zone's id in dns.zones."},
 	},
 	{
 		name: "several zones with the name and an ID",
@@ -694,7 +694,7 @@ var settingsCases = []goldenCase{
 			s.set(gateway(beta, www))
 		},
 		wait: time.Hour,
-		findings: map[string]string{"beta www.example.com": "Stale HeldByAnotherGateway: the record leads to another Gateway, which is not decided about yet, not accepted, paused, or blocked. " +
+		findings: map[string]string{"beta www.example.com": "Stale HeldByAnotherGateway: the record leads to another Gateway, which the controller has not processed yet, or which is not accepted, paused or blocked. " +
 			"The controller moves the record when that Gateway no longer serves the hostname."},
 	},
 	{
@@ -770,7 +770,7 @@ var quotaCases = []goldenCase{
 		changes: []string{"create a.example.com alpha"},
 		findings: map[string]string{
 			"alpha a.example.com": "Managed Published",
-			"alpha b.example.com": "Missing QuotaExceeded: the zone's quota of records is used up, apart from the tenth that the controller leaves free. Delete records, or raise the quota of zone example.com.",
+			"alpha b.example.com": "Missing QuotaExceeded: the zone's record quota is used up, apart from the tenth that the controller leaves free. Delete records, or raise the quota of zone example.com.",
 		},
 	},
 	{
@@ -785,7 +785,7 @@ var quotaCases = []goldenCase{
 		},
 		findings: map[string]string{
 			"alpha a.example.com": "Managed Published",
-			"alpha b.example.com": "Missing QuotaExceeded: the zone's quota of records is used up, apart from the tenth that the controller leaves free. Delete records, or raise the quota of zone example.com.",
+			"alpha b.example.com": "Missing QuotaExceeded: the zone's record quota is used up, apart from the tenth that the controller leaves free. Delete records, or raise the quota of zone example.com.",
 		},
 	},
 }

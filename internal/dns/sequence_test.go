@@ -113,7 +113,7 @@ func TestRecordThatEndsAWildcard(t *testing.T) {
 	s.set(gateway(beta, "b.example.com"))
 	s.runFor(30 * time.Second)
 	s.wantLog("first", "create a.b.example.com alpha")
-	want := dns.Finding{Verdict: dns.VerdictMissing, Message: "the change waits until a.b.example.com has a record of its own: it would end the wildcard that answers for it."}
+	want := dns.Finding{Verdict: dns.VerdictMissing, Message: "the change would end the wildcard that answers for a.b.example.com. It waits until that hostname has its own record."}
 	if f := s.finding(beta, "b.example.com"); f.Verdict != want.Verdict || f.Message != want.Message {
 		t.Errorf("the finding is %+v, want %+v", f, want)
 	}

@@ -163,11 +163,11 @@ func (s *situation) usableZone() (provider.ZoneID, string) {
 	found := s.Memory.zone.found
 	switch {
 	case len(found) == 0:
-		return "", "the API token for DNS can read no zone " + s.Zone + ". Add the zone to the Cloudflare account, or give the token access to it."
+		return "", "the API token for DNS cannot read zone " + s.Zone + ". Add the zone to the Cloudflare account, or give the token access to it."
 	case len(found) > 1:
-		return "", "the API token for DNS can read several zones " + s.Zone + ". Set the id of the zone in dns.zones."
+		return "", "the API token for DNS can read several zones named " + s.Zone + ". Set the zone's id in dns.zones."
 	case found[0].AccountID != s.Account:
-		return "", "zone " + s.Zone + " belongs to another Cloudflare account than the tunnel. Use a hostname in a zone of the tunnel's account."
+		return "", "zone " + s.Zone + " and the tunnel belong to different Cloudflare accounts. Use a hostname in a zone of the tunnel's account."
 	case found[0].Status != "active":
 		return "", "zone " + s.Zone + " is not active. Complete its setup in the Cloudflare dashboard."
 	}

@@ -172,7 +172,7 @@ func (s *situation) protect(w dependent) protection {
 func stateObstacle(state State) string {
 	switch state {
 	case Unknown:
-		return "the controller has not decided about its Gateway yet"
+		return "the controller has not processed its Gateway yet"
 	case Rejected:
 		return "its Gateway is not accepted"
 	case Frozen:
@@ -187,7 +187,7 @@ func stateObstacle(state State) string {
 // waitsFor returns the message about a change that waits for a dependent.
 func waitsFor(w dependent, obstacle string) string {
 	if obstacle == "" {
-		return fmt.Sprintf("the change waits until %s has a record of its own: it would end the wildcard that answers for it.", w.hostname.Name)
+		return fmt.Sprintf("the change would end the wildcard that answers for %s. It waits until that hostname has its own record.", w.hostname.Name)
 	}
 	return fmt.Sprintf("the change would end the wildcard that answers for %s, and no record can be created for that hostname first: %s.", w.hostname.Name, obstacle)
 }

@@ -40,7 +40,7 @@ const messageUndecided = "the controller has not compared the hostname with the 
 var certificateMessages = map[dns.Certificate]string{
 	dns.CertificateMissing: "no edge certificate covers it. Order one for it.",
 	dns.CertificateUnknown: "the controller cannot read whether an edge certificate covers it. " +
-		"Give the API token for DNS the permission SSL and Certificates: Read, or look at the certificate with a browser.",
+		"Give the API token for DNS the permission SSL and Certificates: Read, or check the certificate in a browser.",
 }
 
 // dnsReport is what the conditions of all owners report about DNS.

@@ -88,7 +88,7 @@ func TestConditionsReportTheFindings(t *testing.T) {
 			[]string{readyLine, "EdgeCertificateReady False NotCovered: a.b.example.com: no edge certificate covers it. Order one for *.b.example.com."}},
 		"unknown certificates": {[]string{"a.b.example.com", "c.d.example.com", "e.example.com"}, dns.Findings{"a.b.example.com": unchecked, "c.d.example.com": unchecked, "e.example.com": published},
 			[]string{readyLine, "EdgeCertificateReady Unknown NotChecked: a.b.example.com, c.d.example.com: the controller cannot read whether an edge certificate covers it. " +
-				"Give the API token for DNS the permission SSL and Certificates: Read, or look at the certificate with a browser."}},
+				"Give the API token for DNS the permission SSL and Certificates: Read, or check the certificate in a browser."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := reportDNS(observedSnapshot(test.hostnames...), &gateway.DNS{Known: true, Findings: test.findings}).Gateway.Conditions

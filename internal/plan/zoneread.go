@@ -23,7 +23,7 @@ import (
 func (p *Plan) recordOptions(ctx context.Context, objects client.Reader, secretName string) (o dns.Options, problem string) {
 	o = dns.Options{ClusterID: p.tunnels.options.ClusterID, ClusterUID: p.tunnels.options.ClusterUID}
 	if o.ClusterUID == "" {
-		return o, "DNS was not read, because only a cluster tells which records belong to the controller. Add --context to compare with a cluster's records."
+		return o, "DNS was not read, because only a cluster shows which records belong to the controller. Add --context to compare with a cluster's records."
 	}
 	var secret corev1.Secret
 	name := types.NamespacedName{Namespace: p.tunnels.namespace, Name: secretName}

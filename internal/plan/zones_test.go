@@ -161,7 +161,7 @@ func TestCompareZones(t *testing.T) {
 		}, want: noDifference},
 		"a record that is not proxied": {prepare: func(t *testing.T, b *zoneBed) {
 			b.add(t, "CNAME", tunnelID.Hostname(), false)
-		}, want: noDifference + note("new.example.com: NotProxied: a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Switch on the proxy for the record.")},
+		}, want: noDifference + note("new.example.com: NotProxied: a record leads to the tunnel, but Cloudflare does not proxy it, so requests do not arrive. Turn on the proxy for the record.")},
 		"a conflict": {prepare: func(t *testing.T, b *zoneBed) { b.add(t, "A", "192.0.2.1", true) },
 			want:      noDifference + note("new.example.com: RecordConflict: an A record in zone example.com is not managed by this controller. Adopt it, delete it, or exclude the hostname."),
 			unhealthy: true},
@@ -190,7 +190,7 @@ func TestCompareZones(t *testing.T) {
 			want: changes + create + "Zone example.com: records of the controller without a Tunnel object: gone.example.com\n", changes: true},
 		"a record of a Gateway that is gone": {tunnel: otherTunnelObject(otherTunnel) + managed, prepare: func(t *testing.T, b *zoneBed) { b.manage(t, "other", otherTunnel, "gone.example.com") },
 			want: changes + create, changes: true}, // its tunnel is retained
-		"manifests without a cluster": {tunnel: "\n", want: "Zone example.com: not compared: DNS was not read, because only a cluster tells which records belong to the controller. Add --context to compare with a cluster's records.\n"},
+		"manifests without a cluster": {tunnel: "\n", want: "Zone example.com: not compared: DNS was not read, because only a cluster shows which records belong to the controller. Add --context to compare with a cluster's records.\n"},
 		"off":                         {dns: "mode: 'Off'", want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func (d DNS) Warning() string {
 	if d.Mode != v1alpha1.DNSManage || d.RequiresPermission {
 		return ""
 	}
-	return "With dns.mode Manage and hostnames.from All, every namespace whose routes a listener admits can publish any free name of the zones. " +
+	return "With dns.mode Manage and hostnames.from All, every namespace whose routes a listener admits can publish any free name in the zones. " +
 		"Set hostnames.from to NamespaceAnnotation, unless you trust all of these namespaces."
 }
 

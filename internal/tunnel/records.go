@@ -10,8 +10,8 @@ import (
 // remain lead to no tunnel, and are reported as orphans.
 const recordsTimeout = 10 * time.Minute
 
-// releaseRecords waits until the DNS records that lead to the tunnel were handed over or
-// deleted. Records that lead to a deleted tunnel would answer with an error page. A
+// releaseRecords waits until the DNS records that lead to the tunnel were moved to other
+// Gateways or deleted. Records that lead to a deleted tunnel would answer with an error page. A
 // deletion that has begun does not wait.
 func releaseRecords(f Facts) Step {
 	if !f.DNS.Unreleased || f.Object.Status.Deleting {
@@ -26,11 +26,11 @@ func releaseRecords(f Facts) Step {
 	}
 	w := waitFor(remaining)
 	w.Problem = problem(conditions.ReasonRecordsRemain, "DNS records that the controller manages still lead to the tunnel. "+
-		"The controller hands them over to other Gateways or deletes them, and deletes the tunnel after at most %s.", recordsTimeout)
+		"The controller moves them to other Gateways or deletes them. It deletes the tunnel after at most %s.", recordsTimeout)
 	return w
 }
 
-// Departure tells what becomes of the DNS records of a Tunnel whose Gateway is gone.
+// Departure is what becomes of the DNS records of a Tunnel whose Gateway is gone.
 type Departure int
 
 const (
