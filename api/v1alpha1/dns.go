@@ -11,11 +11,11 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.mode) ? self.mode : 'Off') == 'Off' || (has(self.zones) && size(self.zones) > 0)",message="dns.zones is empty: list the zones to read or manage, or set mode to Off"
 type DNS struct {
-	// Mode determines what the controller does in the zones. Off calls no DNS API.
-	// Observe reads the zones and reports for each hostname whether a record leads to
-	// its Gateway. Manage also creates, repairs, moves and deletes records, and never
-	// changes a record that the controller did not create, except by adoption. Default:
-	// Off.
+	// Mode determines what the controller does in the zones. With Off, it does not call
+	// the DNS API. With Observe, it reads the zones and reports for each hostname whether
+	// a record leads to its Gateway. With Manage, it also creates, repairs, moves and
+	// deletes records, but changes a record that it did not create only after an
+	// administrator requests its adoption. Default: Off.
 	//
 	// +optional
 	Mode *DNSMode `json:"mode,omitempty"`
@@ -31,7 +31,7 @@ type DNS struct {
 
 	// Exclude lists hostnames that the controller does not manage. A wildcard also
 	// excludes the hostnames below it. The controller keeps the records of excluded
-	// hostnames, and removes its mark from them.
+	// hostnames, but removes its mark from them.
 	//
 	// +optional
 	// +listType=set
@@ -47,8 +47,8 @@ type DNS struct {
 	DeletionDelay *Duration `json:"deletionDelay,omitempty"`
 
 	// MaxRecordsPerNamespace is the maximum number of records in a zone for the
-	// listeners of one namespace. The controller creates no records for the youngest
-	// hostnames above the limit. Default: 100.
+	// listeners of one namespace. Above the limit, the controller creates no records for
+	// the youngest hostnames. Default: 100.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -69,7 +69,7 @@ type DNS struct {
 type DNSMode string
 
 const (
-	// DNSOff calls no DNS API. It is the default.
+	// DNSOff does not call the DNS API. It is the default.
 	DNSOff DNSMode = "Off"
 	// DNSObserve reads zones and reports on records.
 	DNSObserve DNSMode = "Observe"
@@ -88,7 +88,7 @@ type DNSZone struct {
 	Name string `json:"name"`
 
 	// ID is the zone ID that the Cloudflare dashboard shows. It is necessary only if the
-	// API token can read several zones with the name. Default: the controller finds the
+	// API token can read several zones with this name. Default: the controller finds the
 	// zone by its name.
 	//
 	// +optional
@@ -97,8 +97,8 @@ type DNSZone struct {
 	ID string `json:"id,omitempty"`
 }
 
-// AdoptRecordsAnnotation on a Tunnel contains the DNS records that an administrator asks
-// the controller to adopt: a JSON list of [RecordAdoption], with at most [MaxAdoptions]
+// AdoptRecordsAnnotation on a Tunnel contains the DNS records that the controller adopts at
+// an administrator's request: a JSON list of [RecordAdoption], with at most [MaxAdoptions]
 // entries. The controller removes each entry when it has adopted or refused the record.
 const AdoptRecordsAnnotation = "tunnelgateway.dev/adopt-records"
 
@@ -106,7 +106,7 @@ const AdoptRecordsAnnotation = "tunnelgateway.dev/adopt-records"
 const MaxAdoptions = 500
 
 // RecordAdoption is the request to adopt one DNS record, as the administrator has read
-// it. The controller refuses a record that has changed since.
+// it. The controller refuses to adopt a record that has changed since then.
 //
 // +kubebuilder:object:generate=true
 type RecordAdoption struct {
@@ -192,7 +192,7 @@ type RecordAdoptionResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-// AdoptionResult is whether the controller has adopted a DNS record.
+// AdoptionResult tells whether the controller has adopted a DNS record.
 //
 // +kubebuilder:validation:Enum=Adopted;Refused
 type AdoptionResult string

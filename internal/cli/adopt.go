@@ -35,9 +35,8 @@ type adoptOptions struct {
 	group               config.Group
 }
 
-const dnsHelp = `Works on the DNS records of the hostnames that Gateways serve. The setting dns of a
-GatewayClass's TunnelConfiguration determines in which zones the controller manages
-records.`
+const dnsHelp = `Adopts DNS records for the hostnames that Gateways serve. The field spec.dns in a
+GatewayClass's TunnelConfiguration lists the zones in which the controller manages records.`
 
 const adoptHelp = `Asks the controller to manage DNS records that it did not create: records made by hand,
 by cloudflared or by external-dns, records that lead to a former load balancer, and
@@ -46,17 +45,17 @@ records whose mark is no longer valid, for example after the signing key was los
 A record can be adopted if a Gateway uses its name, and dns.mode of the GatewayClass is
 Manage. The command shows the record of each name:
 
-  mark     The record leads to the Gateway's tunnel. The controller adds its mark, and the
-           record keeps answering.
+  mark     The record leads to the Gateway's tunnel. The controller adds its mark, and
+           requests are not affected.
   replace  The controller replaces the record with one that leads to the Gateway's tunnel.
            If the record leads elsewhere, the hostname's requests move, and the command
            asks first.
 
-dns adopt reads the records with your API token, not with the controller's. Then it
-annotates the Gateway's Tunnel, waits for the controller, and prints the results. An
-adopted record's result contains the command that restores the record. The controller
-refuses a record that has changed since the command showed it. If one of the names cannot
-be adopted, the command requests nothing.
+dns adopt reads the records with your API token, not with the controller's token. Then it
+annotates the Gateway's Tunnel, waits for the controller, and prints the results. The
+result for an adopted record contains the command that restores the record. The controller
+refuses to adopt a record that has changed since the command showed it. If one of the
+records cannot be adopted, the command requests nothing.
 
 --leading-here selects all records without a valid mark that lead to a Gateway that uses
 their names. If a flag's description ends with a name in brackets, the environment

@@ -61,7 +61,7 @@ func (g *Gateway) flags() *pflag.FlagSet {
 	f.DurationVar(&g.RetirementDelay, "retirement-delay", 30*time.Second, "how long a Gateway must be gone before the controller deletes its tunnel; a Gateway that returns within this time keeps its address")
 	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "interval at which the controller reads each tunnel's configuration to detect external changes; at least 10s")
 	f.DurationVar(&g.InventoryInterval, "inventory-interval", time.Hour, "interval at which the controller lists the tunnels in each account to detect deleted tunnels, replaced tokens and tunnels without a Tunnel object; at least 10s")
-	f.StringVar(&g.SigningKeySecret, "signing-key-secret", DefaultSigningKeySecret, "`name` of the Secret in the controller's namespace with the key, under key, that signs the comments of the DNS records that the controller manages; the controller creates it if dns.mode is Manage and it does not exist; keep a backup, because without the key the controller no longer changes the records")
+	f.StringVar(&g.SigningKeySecret, "signing-key-secret", DefaultSigningKeySecret, "`name` of the Secret in the controller's namespace with the key, under key, that signs the comments of managed DNS records; if dns.mode is Manage, the controller creates a missing Secret; keep a backup, because without the key the controller no longer changes its records")
 	f.IntVar(&g.Workers, "workers", 4, "maximum number of concurrent Gateway reconciles")
 	return f
 }

@@ -12,18 +12,18 @@ import (
 // dns.mode Observe or Manage.
 var (
 	dnsRecords = zoneGauge("dns_records", "names",
-		"Hostnames of Gateways in the zone, and records that the controller created and no Gateway wants, by verdict.", labelVerdict)
+		"Hostnames of Gateways in the zone, and managed records that no Gateway uses, by verdict.", labelVerdict)
 	dnsChanges = counter("dns_changes_total", "operations",
 		"Operations on records that the controller sent to the Cloudflare API, including failed ones.",
 		labelZone, labelRecordOperation, labelChangeResult)
 	dnsZoneRecords = zoneGauge("dns_zone_records", "records",
-		"Records in the zone, of all types and all writers. Absent until the controller has read the zone.")
+		"All records in the zone, of any type and from any source. Absent until the controller has read the zone.")
 	dnsZoneQuota = zoneGauge("dns_zone_quota", "records",
-		"Records that the zone can have. Absent if the Cloudflare API states no quota for the zone.")
+		"Maximum number of records in the zone. Absent if the Cloudflare API reports no quota for the zone.")
 	dnsLastRead = zoneGauge("dns_last_read_timestamp_seconds", "seconds",
 		"Unix time at which the controller last read all records in the zone. Absent until then.")
 	dnsForbidden = zoneGauge("dns_forbidden", "1 or 0",
-		"Whether the API token for DNS is missing, or has too few permissions for the zone.")
+		"Whether the API token for DNS is missing, invalid or lacks a permission for the zone, or the signing key is invalid.")
 )
 
 // Zone contains a zone's gauge values.
@@ -116,26 +116,26 @@ var (
 	labelVerdict = Label{Name: "verdict", Help: "what the zone contains for the name", Values: []Value{
 		{string(dns.VerdictUnread), "a hostname in a zone whose records cannot be read"},
 		{string(dns.VerdictNoZone), "a hostname in a zone that does not exist, is not active, belongs to another account, or delegates the name"},
-		{string(dns.VerdictManaged), "a record of this controller leads to the hostname's Gateway"},
-		{string(dns.VerdictStale), "a record of this controller leads to another or a former tunnel"},
+		{string(dns.VerdictManaged), "a managed record leads to the hostname's Gateway"},
+		{string(dns.VerdictStale), "a managed record leads to another or a former tunnel"},
 		{string(dns.VerdictExternal), "a record that the controller does not manage leads to the hostname's Gateway"},
-		{string(dns.VerdictNotProxied), "such a record is not proxied, so the hostname does not work"},
+		{string(dns.VerdictNotProxied), "a record that the controller does not manage leads to the hostname's Gateway, but is not proxied, so requests do not arrive"},
 		{string(dns.VerdictRecordConflict), "a record that the controller does not manage leads elsewhere"},
 		{string(dns.VerdictHeldByAnotherGateway), "a wildcard leads to another Gateway with this hostname"},
-		{string(dns.VerdictMissing), "no record exists"},
-		{string(dns.VerdictOrphan), "a record of this controller leads to a tunnel without a Tunnel object"},
-		{string(dns.VerdictUnwanted), "a record of this controller that no Gateway wants"},
+		{string(dns.VerdictMissing), "the hostname has no record"},
+		{string(dns.VerdictOrphan), "a managed record leads to a tunnel without a Tunnel object"},
+		{string(dns.VerdictUnwanted), "a managed record that no Gateway uses"},
 	}}
 	labelRecordOperation = Label{Name: "operation", Help: "what the operation does", Values: []Value{
 		{string(dns.Create), "create a record"},
-		{string(dns.Repair), "make a record proxied again"},
-		{string(dns.Move), "lead a record to another Gateway's tunnel"},
-		{string(dns.Adopt), "mark or replace a record that an administrator named for adoption"},
+		{string(dns.Repair), "restore the proxy and the TTL of a record"},
+		{string(dns.Move), "point a record to another Gateway's tunnel"},
+		{string(dns.Adopt), "mark or replace a record at an administrator's request"},
 		{string(dns.Release), "remove the mark from an excluded record"},
 		{string(dns.Delete), "delete a record"},
 	}}
 	labelChangeResult = Label{Name: "result", Help: "how the operation ended", Values: []Value{
-		{string(ResultSuccess), "the Cloudflare API has made the change"},
-		{string(ResultError), "the Cloudflare API has rejected the change, or its result is unknown"},
+		{string(ResultSuccess), "the Cloudflare API made the change"},
+		{string(ResultError), "the Cloudflare API rejected the change, or its result is unknown"},
 	}}
 )
