@@ -8,7 +8,7 @@ import (
 
 // Assemble returns the findings for the Gateway in all zones that its settings list.
 // reports are by zone name. complete is false while a zone that contains hostnames of the
-// Gateway was not read, or not decided about since the Gateway exists; the findings of the
+// Gateway was not read, or not processed since the Gateway exists; the findings of the
 // other zones are returned. Excluded hostnames have no finding.
 func Assemble(g Gateway, s settings.DNS, reports map[string]Report) (all Findings, complete bool) {
 	all, complete = Findings{}, true

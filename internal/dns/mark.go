@@ -23,7 +23,7 @@ var macEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 
 // mark returns the comment that makes a record this installation's: "tgw <cluster ID>
 // <mac>". It is valid only for the zone, the name and the target, so that a copied comment
-// and an edited target are noticed.
+// and an edited target are detected.
 func (o Options) mark(zone provider.ZoneID, name, target string) string {
 	return markPrefix + o.ClusterID + " " + o.mac(zone, name, target)
 }

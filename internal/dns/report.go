@@ -67,7 +67,7 @@ type Report struct {
 	Gateways map[types.NamespacedName]Findings
 	// Unused counts the records without a Gateway that wants them, by verdict.
 	Unused map[Verdict]int
-	// Released are the Gateways in the state Retiring with no record left to hand over or
+	// Released are the Gateways in the state Retiring with no record left to move or
 	// delete. A Gateway whose records another namespace's Gateway wants is among them.
 	Released map[types.NamespacedName]bool
 	// Orphans are the names of orphaned records, sorted.

@@ -206,7 +206,7 @@ const (
 // DNS describes the DNS records that lead to the tunnel. Its zero value means that no
 // zone is managed.
 type DNS struct {
-	// Unreleased reports whether records remain that a retiring Tunnel hands over or
+	// Unreleased reports whether records remain that a retiring Tunnel moves or
 	// deletes before its tunnel is deleted.
 	Unreleased bool
 	// Status is what the Tunnel reports about the records; nil if dns.mode is Off.
