@@ -103,3 +103,113 @@ func TestRefusedRecordsDelayNoOtherNamespace(t *testing.T) {
 		s.execute(step)
 	}
 }
+
+// memoryZone is a zone whose records are in memory.
+type memoryZone struct {
+	facts   dns.Facts
+	records map[provider.RecordID]provider.Record
+	// requests counts the requests.
+	requests int
+}
+
+// newMemoryZone returns a zone with that many records of others.
+func newMemoryZone(others int) *memoryZone {
+	z := &memoryZone{records: map[provider.RecordID]provider.Record{}, facts: dns.Facts{
+		Clock: epoch, Options: signed, Zone: zone, Account: account, GatewaysKnown: true, TokenVersion: "1",
+		Classes: []dns.Class{{Name: "tunnel", Settings: settings.DNS{
+			Mode: "Manage", Zones: settingsZones(zone), DeletionDelay: 10 * time.Minute, MaxRecordsPerNamespace: 10_000,
+		}}},
+	}}
+	for i := range others {
+		z.add(provider.Record{Name: fmt.Sprintf("other%05d.example.com", i), Type: "TXT"})
+	}
+	return z
+}
+
+func (z *memoryZone) add(r provider.Record) {
+	r.ID = provider.RecordID(r.Name)
+	z.records[r.ID] = r
+}
+
+// addManaged adds a record that the controller manages.
+func (z *memoryZone) addManaged(name, target string) {
+	z.add(provider.Record{Name: name, Type: "CNAME", Content: target, Proxied: true, TTL: provider.AutomaticTTL, Comment: dns.MarkForTest(signed, "zone", name, target)})
+}
+
+// run executes steps for that time. act is called every second.
+func (z *memoryZone) run(d time.Duration, act func(second int)) {
+	end := z.facts.Uptime + d
+	for second := 0; z.facts.Uptime < end; second++ {
+		act(second)
+		for {
+			z.facts.Memory = dns.Observe(z.facts)
+			step := dns.Decide(z.facts)
+			if step.Ends() {
+				break
+			}
+			z.facts.Memory = dns.Conclude(z.facts.Memory, step, z.execute(step))
+		}
+		z.facts.Uptime += time.Second
+	}
+}
+
+func (z *memoryZone) execute(step dns.Step) dns.Result {
+	z.requests++
+	r := dns.Result{Sent: z.facts.Uptime, Uptime: z.facts.Uptime}
+	switch step.Action {
+	case dns.ReadZone:
+		r.Zones = []provider.Zone{{ID: "zone", Name: zone, AccountID: account, Status: "active"}}
+	case dns.ReadRecords:
+		r.Records = slices.Collect(maps.Values(z.records))
+		z.requests += max((len(r.Records)+4999)/5000, 1) - 1
+		if len(step.Names) > 0 {
+			r.Records = slices.DeleteFunc(r.Records, func(r provider.Record) bool { return !slices.Contains(step.Names, r.Name) })
+			z.requests += len(step.Names) - (len(z.records)+4999)/5000
+		}
+	case dns.Apply:
+		for _, p := range step.Batch.Patches {
+			z.addManaged(string(p.ID), *p.Target)
+			r.Records = append(r.Records, z.records[p.ID])
+		}
+	default: // nothing else matters
+	}
+	return r
+}
+
+// A tenant that moves a hostname between two Gateways every second leaves most of the
+// requests to other zones.
+func TestRequestsForAHostnameThatMovesAllTheTime(t *testing.T) {
+	for _, others := range []int{100, 12_000, 25_000} {
+		z := newMemoryZone(others)
+		z.addManaged(www, alphaAt)
+		neighbor := types.NamespacedName{Namespace: alpha.Namespace, Name: "neighbor"}
+		z.run(10*time.Minute, func(second int) {
+			hostnames := [][]string{{www}, nil}
+			z.facts.Gateways = []dns.Gateway{gateway(alpha, hostnames[second%2]...), gateway(neighbor, hostnames[1-second%2]...)}
+		})
+		if z.requests > 150 {
+			t.Errorf("%d other records: %d requests in ten minutes", others, z.requests)
+		}
+	}
+}
+
+// Many records that move in a large zone leave most of the requests to other zones.
+func TestRequestsForManyMoves(t *testing.T) {
+	for _, others := range []int{100, 12_000, 25_000} {
+		z := newMemoryZone(others)
+		var hostnames []string
+		for i := range 1000 {
+			hostnames = append(hostnames, fmt.Sprintf("h%d.example.com", i))
+			z.addManaged(hostnames[i], "old.cfargotunnel.com")
+		}
+		z.facts.Gateways = []dns.Gateway{gateway(alpha, hostnames...)}
+		z.run(20*time.Minute, func(int) {})
+		moved := 0
+		for _, r := range z.records {
+			moved += strings.Count(r.Content, alphaAt)
+		}
+		if z.requests > 100 || moved < 1000 {
+			t.Errorf("%d other records: %d requests, and %d of 1000 records have moved", others, z.requests, moved)
+		}
+	}
+}
