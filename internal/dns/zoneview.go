@@ -38,7 +38,7 @@ type recordSet struct {
 	// before is the previous records with the name, which nameservers may still serve. It
 	// is nil once the set is settled, and if there were none.
 	before *recordSet
-	// marked reports whether the set has a CNAME record with a valid mark.
+	// marked reports whether the set's address is a CNAME record with a valid mark.
 	marked bool
 }
 
@@ -85,11 +85,14 @@ func (s *recordSet) adopt(before *recordSet, sent Instant) {
 // servedAt returns the set, without the previous ones that no nameserver serves at that
 // time. s can be nil.
 func (s *recordSet) servedAt(at Instant) *recordSet {
-	if s == nil || s.before == nil || at.at < s.since.at+propagation {
+	if s == nil || s.before == nil {
 		return s
 	}
 	latest := *s
 	latest.before = nil
+	if at.at < s.since.at+propagation {
+		latest.before = s.before.servedAt(at)
+	}
 	return &latest
 }
 
@@ -150,7 +153,8 @@ func (v *view) verified(zone provider.ZoneID, o Options, all bool) *view {
 			continue
 		}
 		set := *old
-		set.marked = slices.ContainsFunc(set.records, func(r provider.Record) bool { return o.hasMark(zone, r) })
+		r, _ := set.address()
+		set.marked = o.hasMark(zone, r)
 		next.sets[name] = &set
 		next.marked += count(set.marked) - count(old.marked)
 	}
