@@ -53,3 +53,14 @@ func TestMarkDependsOnEveryPart(t *testing.T) {
 		seen[mark] = what
 	}
 }
+
+// A status contains no text from a comment that only resembles a mark.
+func TestCommentThatResemblesAMark(t *testing.T) {
+	s := newScenario(t)
+	s.add(www, "CNAME", betaAt, comment("tgw https://evil.example/?q=<b>\u202e "+strings.Repeat("a", 24)))
+	s.set(gateway(alpha, www))
+	s.run()
+	if f := s.finding(alpha, www); f.Verdict != dns.VerdictRecordConflict || strings.Contains(f.Message, "evil") {
+		t.Errorf("the finding is %+v", f)
+	}
+}
