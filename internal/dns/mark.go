@@ -55,11 +55,14 @@ func Installation(comment string) string {
 		return ""
 	}
 	id, mac, ok := strings.Cut(rest, " ")
-	if decoded, err := macEncoding.DecodeString(mac); !ok || err != nil || len(decoded) != macLength {
+	if decoded, err := macEncoding.DecodeString(mac); !ok || err != nil || len(decoded) != macLength || strings.Trim(id, idCharacters) != "" {
 		return ""
 	}
 	return id
 }
+
+// idCharacters are the characters of cluster IDs. The configuration accepts no others.
+const idCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 // fingerprint identifies the options without containing the key.
 func (o Options) fingerprint() string { return o.mac("", "fingerprint", "") }
