@@ -184,6 +184,11 @@ func TestInvalidRequestsAreReported(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no JSON":          {"{", "not a JSON list"},
 		"too many entries": {many, "501 entries"},
+		// The Tunnel's status cannot have a result for these.
+		"no time":     {`[{"zone":"example.com","name":"a.example.com","id":"1","type":"A","content":"192.0.2.1"}]`, "entry 1"},
+		"no name":     {`[{"zone":"example.com","id":"1","type":"A","content":"192.0.2.1","requested":"2026-01-01T00:00:00Z"}]`, "entry 1"},
+		"a long name": {`[{"zone":"example.com","name":"` + strings.Repeat("a", 254) + `","id":"1","requested":"2026-01-01T00:00:00Z"}]`, "entry 1"},
+		"a long zone": {`[{"zone":"` + strings.Repeat("a", 254) + `","name":"a.example.com","id":"1","requested":"2026-01-01T00:00:00Z"}]`, "entry 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newDNSHarness(t)
