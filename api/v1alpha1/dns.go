@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -138,7 +139,20 @@ func (t *Tunnel) RequestedAdoptions() ([]RecordAdoption, error) {
 	if len(list) > MaxAdoptions {
 		return nil, fmt.Errorf("it has %d entries, and the maximum is %d", len(list), MaxAdoptions)
 	}
+	if i := slices.IndexFunc(list, RecordAdoption.isUnanswerable); i >= 0 {
+		return nil, fmt.Errorf("entry %d has no time, or no valid zone or name", i+1)
+	}
 	return list, nil
+}
+
+// maxRecordName is the maximum length of the names in a result, in characters.
+const maxRecordName = 253
+
+// isUnanswerable reports whether the API server would refuse a status with the result of
+// the request.
+func (a RecordAdoption) isUnanswerable() bool {
+	isName := func(name string) bool { return name != "" && len(name) <= maxRecordName }
+	return a.Requested.IsZero() || !isName(a.Zone) || !isName(a.Name)
 }
 
 // TunnelDNSStatus reports on the DNS records of a Gateway's hostnames.
