@@ -62,7 +62,7 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, key zoneKey) (reconcile.
 		facts.Memory = zone.memory
 		step := dns.Decide(facts)
 		if step.Ends() {
-			r.report(key, zone, dns.NewReport(facts))
+			r.report(ctx, key, zone, dns.NewReport(facts))
 			return reconcile.Result{RequeueAfter: requeueDelay(step)}, nil
 		}
 		result := r.execute(ctx, calls.context(ctx, step), key, zone, step)
@@ -212,12 +212,22 @@ func (r *zoneReconciler) recordChanges(ctx context.Context, key zoneKey, changes
 }
 
 // report records what the zone's records mean.
-func (r *zoneReconciler) report(key zoneKey, zone *zone, report dns.Report) {
+func (r *zoneReconciler) report(ctx context.Context, key zoneKey, zone *zone, report dns.Report) {
 	before := r.zones.report(zone, report)
+	logOrphans(ctx, before.Orphans, report.Orphans)
 	r.recording.Lock()
 	r.metrics.SetZone(key.name, r.zoneMetrics(report))
 	r.recording.Unlock()
 	r.book.reported(key, before, report)
+}
+
+// logOrphans logs the orphaned records when they change.
+func logOrphans(ctx context.Context, before, after []string) {
+	if len(after) == 0 || slices.Equal(before, after) {
+		return
+	}
+	log.FromContext(ctx).Info("found DNS records whose tunnel has no Tunnel object", "records", after,
+		"solution", "delete the records with the command in docs/install.md, \"DNS records after uninstalling\", unless they are needed")
 }
 
 func (r *zoneReconciler) zoneMetrics(report dns.Report) metrics.Zone {

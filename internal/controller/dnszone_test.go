@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -258,5 +261,17 @@ func TestThousandHostnamesCostTenRequests(t *testing.T) {
 	h.runFor(time.Hour)
 	if n := len(h.dns.Calls()) - before; n > 10 {
 		t.Errorf("%d requests in an hour without a change, want at most 10", n)
+	}
+}
+
+func TestOrphanedRecordsAreLoggedWhenTheyChange(t *testing.T) {
+	var logged strings.Builder
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{}))
+	logOrphans(ctx, nil, nil)
+	logOrphans(ctx, nil, []string{"a.example.com"})
+	logOrphans(ctx, []string{"a.example.com"}, []string{"a.example.com"})
+	logOrphans(ctx, []string{"a.example.com"}, nil)
+	if text := logged.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"records"=["a.example.com"]`) {
+		t.Errorf("the log has:\n%s", text)
 	}
 }
