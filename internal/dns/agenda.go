@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
@@ -36,6 +37,10 @@ type agenda struct {
 	scheduled map[string]string
 	// chosen is the Gateway that gets the record of a hostname.
 	chosen map[string]*party
+	// records counts each namespace's records, including the records that it may create,
+	// whose names are counted.
+	records map[string]int
+	counted map[string]bool
 	// free is how many records the zone can still have, and full reports whether a record
 	// waits for the quota.
 	free int
@@ -139,7 +144,7 @@ func (a *agenda) protectDependents(c change) (obstacle string, ready bool) {
 	ready = true
 	for _, w := range a.dependents.affected(c) {
 		ready = false
-		why := a.scheduleProtection(w)
+		why := a.scheduleProtection(c, w)
 		if _, waits := a.waiting[c.Name]; !waits || obstacle == "" && why != "" {
 			a.wait(c, conditions.ReasonPending, waitsFor(w, why))
 		}
@@ -151,15 +156,18 @@ func (a *agenda) protectDependents(c change) (obstacle string, ready bool) {
 }
 
 // scheduleProtection puts the dependent's own record on the agenda, or a read that
-// confirms it. It returns why the record cannot be created, or "".
-func (a *agenda) scheduleProtection(w dependent) (obstacle string) {
+// confirms it. It returns why the record cannot be created before the change, or "".
+func (a *agenda) scheduleProtection(before change, w dependent) (obstacle string) {
 	p := a.protect(w)
 	if p.confirm.IsSet() {
 		a.awaitRead(w.hostname.Name, p.confirm.at)
 		return ""
 	}
-	if p.create == nil {
+	switch {
+	case p.create == nil:
 		return p.obstacle
+	case !a.mayProtect(before, *p.create):
+		return fmt.Sprintf("namespace %s has reached dns.maxRecordsPerNamespace", before.namespace)
 	}
 	return a.schedule(*p.create)
 }

@@ -35,6 +35,7 @@ func (s *situation) quotaMessage() string {
 // maxRecordsPerNamespace records in the zone. The youngest hostnames exceed the limit.
 func (a *agenda) withinLimits(changes []change) []change {
 	records := a.recordsByNamespace()
+	a.records, a.counted = records, map[string]bool{}
 	limit := a.class.Settings.MaxRecordsPerNamespace
 	additions, within := []change{}, []change{}
 	for _, c := range changes {
@@ -54,9 +55,25 @@ func (a *agenda) withinLimits(changes []change) []change {
 			continue
 		}
 		records[c.namespace]++
+		a.counted[c.Name] = true
 		within = append(within, c)
 	}
 	return within
+}
+
+// mayProtect reports whether the record may be created before the change, and counts it.
+// Protection from another namespace's change ignores the limit. Otherwise, a namespace
+// could exceed it by giving up a wildcard.
+func (a *agenda) mayProtect(before, create change) bool {
+	if a.counted[create.Name] {
+		return true
+	}
+	if create.namespace == before.namespace && a.records[create.namespace] >= a.class.Settings.MaxRecordsPerNamespace {
+		return false
+	}
+	a.records[create.namespace]++
+	a.counted[create.Name] = true
+	return true
 }
 
 // recordsByNamespace counts the records with a valid mark by the namespace that claims

@@ -159,7 +159,8 @@ func TestWildcardOfAnUnknownGateway(t *testing.T) {
 	s.wantLog("afterwards", "create www.example.com beta")
 }
 
-// Records that protect a hostname ignore the limit of its namespace.
+// Records that protect a hostname from another namespace's change ignore the limit of its
+// namespace.
 func TestProtectionIgnoresTheLimit(t *testing.T) {
 	s := newScenario(t)
 	s.settings(func(d *settings.DNS) { d.MaxRecordsPerNamespace = 1 })
@@ -168,6 +169,24 @@ func TestProtectionIgnoresTheLimit(t *testing.T) {
 	s.set(gateway(beta, "b.example.com"))
 	s.runFor(3 * time.Minute)
 	s.wantLog("in the end", "create a.b.example.com alpha", "create b.example.com beta")
+}
+
+// A namespace that gives up its wildcard gets no more records than its limit. The wildcard
+// remains for its other hostnames.
+func TestProtectionWithinANamespaceKeepsTheLimit(t *testing.T) {
+	s := newScenario(t)
+	s.settings(func(d *settings.DNS) { d.MaxRecordsPerNamespace = 3 })
+	managed(s, star, alphaAt)
+	names := []string{"a.example.com", "b.example.com", "c.example.com", "d.example.com", "e.example.com"}
+	s.set(gateway(alpha, append(names, star)...))
+	s.runFor(time.Minute)
+	s.wantLog("while the wildcard answers")
+	s.set(gateway(alpha, names...))
+	s.runFor(time.Hour)
+	s.wantLog("in the end", "create a.example.com alpha", "create b.example.com alpha")
+	if s.target(star) == "" {
+		t.Error("the wildcard that other hostnames need was deleted")
+	}
 }
 
 // A record through which a wanted hostname's chain leads remains.

@@ -1,7 +1,9 @@
 package dns
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 )
 
 // dependent is a wanted hostname that resolves to its Gateway through the records of other
@@ -103,7 +105,8 @@ func (d *dependents) chain(w dependent, name string, set *recordSet) {
 	}
 }
 
-// affected returns the dependents that the change would affect, apart from its own name.
+// affected returns the dependents that the change would affect, apart from its own name:
+// the oldest hostname first.
 func (d *dependents) affected(c change) []dependent {
 	var all []dependent
 	switch c.Operation {
@@ -131,6 +134,9 @@ func (d *dependents) affected(c change) []dependent {
 			others = append(others, w)
 		}
 	}
+	slices.SortFunc(others, func(a, b dependent) int {
+		return cmp.Or(a.hostname.Created.Compare(b.hostname.Created), cmp.Compare(a.hostname.Name, b.hostname.Name))
+	})
 	return others
 }
 
