@@ -113,6 +113,16 @@ func (c *cluster) setEntries(t *testing.T, name string, entries []v1alpha1.Recor
 	}
 }
 
+// fillAnnotation adds as many requests as the annotation can have.
+func (c *cluster) fillAnnotation(t *testing.T) {
+	t.Helper()
+	entries := make([]v1alpha1.RecordAdoption, v1alpha1.MaxAdoptions)
+	for i := range entries {
+		entries[i] = v1alpha1.RecordAdoption{Zone: "example.com", Name: fmt.Sprintf("other%d.example.com", i), Requested: metav1.Now()}
+	}
+	c.setEntries(t, "one", entries)
+}
+
 // process does what the controller does with all requests: it writes the results to the
 // status, and removes the entries afterwards.
 func (c *cluster) process(t *testing.T, name string, refuse func(v1alpha1.RecordAdoption) string) {
@@ -306,7 +316,7 @@ func TestAdoptEndsWithoutAResult(t *testing.T) {
 		"the controller does not run":        {nil, nil, notProcessed + ". The Gateway has no condition tunnelgateway.dev/DNSReady" + stays},
 		"the controller is slow":             {dnsNotReady(conditions.ReasonPending, "Wait."), nil, notProcessed + stays},
 		"the controller's token":             {dnsNotReady(conditions.ReasonForbidden, "a: no permission."), nil, "Gateway infra/one: timed out after 1m0s: the controller has processed 0 of 1 requests: the Gateway is not tunnelgateway.dev/DNSReady: a: no permission" + stays},
-		"no space in the annotation":         {func(t *testing.T, c *cluster) { c.setEntries(t, "one", make([]v1alpha1.RecordAdoption, 500)) }, nil, "Gateway infra/one: timed out after 1m0s: other requests fill the annotation tunnelgateway.dev/adopt-records of the Tunnel"},
+		"no space in the annotation":         {func(t *testing.T, c *cluster) { c.fillAnnotation(t) }, nil, "Gateway infra/one: timed out after 1m0s: other requests fill the annotation tunnelgateway.dev/adopt-records of the Tunnel"},
 		"an annotation that is not valid":    {func(t *testing.T, c *cluster) { c.annotate(t, "{") }, nil, "Gateway infra/one: the annotation tunnelgateway.dev/adopt-records of Tunnel tunnel-gateway/infra.one is not valid: it is not a JSON list of records: unexpected end of JSON input; remove it"},
 		"no Tunnel":                          {func(t *testing.T, c *cluster) { c.deleteTunnel(t) }, nil, `Gateway infra/one: read Tunnel tunnel-gateway/infra.one: tunnels.tunnelgateway.dev "infra.one" not found`},
 		"the Tunnel is deleted":              {nil, func(t *testing.T, c *cluster) { c.deleteTunnel(t) }, `Gateway infra/one: read Tunnel tunnel-gateway/infra.one: tunnels.tunnelgateway.dev "infra.one" not found`},

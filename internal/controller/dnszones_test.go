@@ -101,7 +101,8 @@ func TestWatchesMapObjectsToZones(t *testing.T) {
 		wantZones(t, keys, want...)
 	}
 	tunnel := newTunnel("shared", "t-1")
-	tunnel.Annotations = map[string]string{v1alpha1.AdoptRecordsAnnotation: `[{"zone":"example.com","name":"a.example.com"},{"zone":"example.com","name":"b.example.com"}]`}
+	tunnel.Annotations = map[string]string{v1alpha1.AdoptRecordsAnnotation: `[{"zone":"example.com","name":"a.example.com","requested":"2026-01-01T00:00:00Z"},
+		{"zone":"example.com","name":"b.example.com","requested":"2026-01-01T00:00:00Z"}]`}
 	keys, err := h.zones.fromTunnel(t.Context(), tunnel)
 	if err != nil {
 		t.Fatal(err)
