@@ -41,6 +41,11 @@ func (s *situation) reason(c claim, v Verdict, a *agenda) (conditions.Reason, st
 	case !c.permitted:
 		return conditions.ReasonHostnameNotPermitted, s.notPermittedMessage(c, v)
 	}
+	return s.recordReason(c, v, a)
+}
+
+// recordReason returns the reason for a hostname that may have a record.
+func (s *situation) recordReason(c claim, v Verdict, a *agenda) (conditions.Reason, string) {
 	switch v {
 	case VerdictManaged:
 		return s.managedReason(c)

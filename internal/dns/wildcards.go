@@ -56,9 +56,14 @@ func (d *dependents) follow(w dependent) {
 	for served := set; served != nil; served = served.before {
 		d.chain(w, w.looked, served)
 	}
-	if set != nil && set.settled {
-		return
+	if set == nil || !set.settled {
+		d.followWildcards(w)
 	}
+}
+
+// followWildcards adds the dependent for every wildcard that may answer for the name that
+// is looked up.
+func (d *dependents) followWildcards(w dependent) {
 	for n := range upwards(w.looked, d.s.Zone) {
 		if other := d.s.view.set(n); n != w.looked && other != nil && other.settled {
 			return
