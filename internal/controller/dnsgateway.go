@@ -4,6 +4,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -14,7 +15,7 @@ func (r *run) recordDNS(o tunnel.Outcome) {
 	g := r.decision.DNS(object, o)
 	g.Created, g.Class = r.gateway.CreationTimestamp.Time, string(r.gateway.Spec.GatewayClassName)
 	u := dnsUpdate{
-		account: r.process.options.Account.ForSettings(set).Account, settings: r.decision.Plane(object).Result.DNS,
+		account: r.process.options.Account.ForSettings(set).Account, settings: r.dnsSettings(),
 		inEffect: o.State == tunnel.OutcomeInEffect, external: set != nil && !set.RunsConnectors(),
 	}
 	if object != nil {
@@ -69,7 +70,7 @@ func (r *run) dnsFacts(object *v1alpha1.Tunnel) tunnel.DNS {
 // not been read.
 func (r *run) dnsStatus(object *v1alpha1.Tunnel) *v1alpha1.TunnelDNSStatus {
 	status := v1alpha1.TunnelDNSStatus{Adoptions: r.process.dns.adoptionResults(object, r.process.clock.now())}
-	if mode := r.dnsMode(); mode == v1alpha1.DNSObserve || mode == v1alpha1.DNSManage {
+	if r.dnsSettings().ReadsZones() {
 		findings, known := r.process.dns.findings(r.key.NamespacedName)
 		status.Hostnames = countVerdicts(findings)
 		if !known && object.Status.DNS != nil {
@@ -82,13 +83,13 @@ func (r *run) dnsStatus(object *v1alpha1.Tunnel) *v1alpha1.TunnelDNSStatus {
 	return &status
 }
 
-// dnsMode returns the mode of the Gateway's class; empty without a decision, and if the
-// settings of the class are not valid.
-func (r *run) dnsMode() v1alpha1.DNSMode {
+// dnsSettings returns the DNS settings of the Gateway's class; the zero value without a
+// decision, and if the settings of the class are not valid.
+func (r *run) dnsSettings() settings.DNS {
 	if r.decision == nil {
-		return ""
+		return settings.DNS{}
 	}
-	return r.decision.Plane(r.tunnel.object).Result.DNS.Mode
+	return r.decision.Plane(r.tunnel.object).Result.DNS
 }
 
 func countVerdicts(findings dns.Findings) map[string]int32 {
@@ -105,10 +106,10 @@ func countVerdicts(findings dns.Findings) map[string]int32 {
 // dnsEvidence returns what the statuses report about the Gateway's hostnames in DNS. If
 // the settings of its class are not valid, the conditions remain.
 func (r *run) dnsEvidence() *gateway.DNS {
-	switch r.dnsMode() {
-	case v1alpha1.DNSOff:
+	switch set := r.dnsSettings(); {
+	case set.Mode == v1alpha1.DNSOff:
 		return nil
-	case v1alpha1.DNSObserve, v1alpha1.DNSManage:
+	case set.ReadsZones():
 		findings, known := r.process.dns.findings(r.key.NamespacedName)
 		return &gateway.DNS{Known: known, Findings: findings}
 	default:

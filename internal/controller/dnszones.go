@@ -79,7 +79,7 @@ func (z *zones) refresh(ctx context.Context) ([]zoneKey, error) {
 		if !valid {
 			class = last[list.Items[i].Name]
 		}
-		if class.class.Settings.Mode == v1alpha1.DNSObserve || class.class.Settings.Mode == v1alpha1.DNSManage {
+		if class.class.Settings.ReadsZones() {
 			classes[list.Items[i].Name] = class
 		}
 	}

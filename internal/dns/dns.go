@@ -94,7 +94,7 @@ func (s *situation) reportUnused(r *Report) {
 func Plan(f Facts) []Change {
 	classes := slices.Clone(f.Classes)
 	for i := range classes {
-		if classes[i].Settings.Mode == v1alpha1.DNSObserve {
+		if observes(classes[i].Settings) {
 			classes[i].Settings.Mode = v1alpha1.DNSManage
 		}
 	}

@@ -81,16 +81,14 @@ type recordGateway struct {
 
 // usesDNS reports whether the GatewayClass observes or manages zones.
 func (g *recordGateway) usesDNS() bool {
-	return g.class != nil && (g.settings.Mode == v1alpha1.DNSObserve || g.settings.Mode == v1alpha1.DNSManage)
+	return g.class != nil && g.settings.ReadsZones()
 }
 
 // newRecordGateways returns the Gateways with all facts that DNS depends on. It returns nil
 // if no GatewayClass uses DNS. The plan assumes that requests to Cloudflare succeed, and
 // that the connectors connect.
 func (p *Plan) newRecordGateways() []recordGateway {
-	if !slices.ContainsFunc(p.Gateways, func(g Gateway) bool {
-		return g.result.DNS.Mode == v1alpha1.DNSObserve || g.result.DNS.Mode == v1alpha1.DNSManage
-	}) {
+	if !slices.ContainsFunc(p.Gateways, func(g Gateway) bool { return g.result.DNS.ReadsZones() }) {
 		return nil
 	}
 	var all []recordGateway

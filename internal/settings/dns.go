@@ -35,6 +35,10 @@ type DNS struct {
 	RequiresPermission bool
 }
 
+// ReadsZones reports whether the controller reads zones: the mode is Observe or Manage. The
+// zero value, which stands for settings that are not valid, reads none.
+func (d DNS) ReadsZones() bool { return d.Mode == v1alpha1.DNSObserve || d.Mode == v1alpha1.DNSManage }
+
 // DNS returns the DNS settings. It accepts nil settings, for which the mode is Off.
 func (s *Settings) DNS() DNS {
 	if s == nil {
