@@ -61,7 +61,7 @@ func (k *signingKey) read(ctx context.Context, create bool) (key []byte, problem
 	return k.key, "", nil
 }
 
-// create creates the Secret with a new key, or returns the one that another process has
+// create creates the Secret with a new key, or returns the Secret that another process has
 // created meanwhile.
 func (k *signingKey) create(ctx context.Context) (*corev1.Secret, error) {
 	key := make([]byte, secrets.SigningKeySize)

@@ -33,7 +33,7 @@ type agenda struct {
 
 	dependents *dependents
 	// scheduled has why a creation cannot be made now, by name; "" if it is on the agenda
-	// or waits for one that is.
+	// or waits for a change that is.
 	scheduled map[string]string
 	// chosen is the Gateway that gets the record of a hostname.
 	chosen map[string]*party
@@ -110,7 +110,7 @@ func (a *agenda) wakeAt(uptime time.Duration) {
 }
 
 // schedule puts the change on the agenda, or what must happen before it. It returns why
-// the change cannot be made, or "" if it is on the agenda or waits for one that is.
+// the change cannot be made, or "" if it is on the agenda or waits for a change that is.
 func (a *agenda) schedule(c change) (obstacle string) {
 	if c.Operation == Create {
 		if known, ok := a.scheduled[c.Name]; ok {

@@ -12,7 +12,7 @@ func InZone(hostname, zone string) bool {
 	return hostname == zone || strings.HasSuffix(hostname, "."+zone)
 }
 
-// ZoneOf returns the name of the zone to which the hostname belongs: the longest one that
+// ZoneOf returns the name of the zone to which the hostname belongs: the longest name that
 // the settings list. It returns false if there is none.
 func ZoneOf(s settings.DNS, hostname string) (string, bool) {
 	longest := ""
