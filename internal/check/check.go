@@ -1,0 +1,85 @@
+// Package check finds out whether a hostname works, and if not, at which step and what to do.
+// It reads the cluster, DNS and the caller's zones, and sends one request as a visitor does. It
+// changes nothing.
+package check
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// Result is the result of a step.
+type Result string
+
+// The results of a step.
+const (
+	OK      Result = "ok"
+	Warning Result = "warning"
+	Failed  Result = "failed"
+	// Unknown means that the step could not find out, for example without a permission.
+	Unknown Result = "unknown"
+)
+
+// Request is what is checked.
+type Request struct {
+	URL    *url.URL
+	Method string
+	// Header is sent to the URL's host only, and never printed.
+	Header http.Header
+}
+
+// Step is one thing that must work so that a request reaches its backend.
+type Step struct {
+	// Name is the step's stable name, for example "decision".
+	Name string `json:"name"`
+	// Result is the worst result of the findings.
+	Result Result `json:"result"`
+	// Findings are what the step found, in the order in which a reader needs them.
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is one fact about the request.
+type Finding struct {
+	Result Result `json:"result"`
+	// Message says what is the case, and where.
+	Message string `json:"message"`
+	// Advice says what to do; empty if nothing needs to be done.
+	Advice string `json:"advice,omitempty"`
+}
+
+// Report is the result of all steps, in their order. Its JSON encoding is stable.
+type Report struct {
+	URL   string `json:"url"`
+	Steps []Step `json:"steps"`
+}
+
+// Expectation is what the cluster says about the request. The steps outside the cluster compare
+// it with what they find.
+type Expectation struct {
+	// Gateways are the Gateways that serve the host, in the plan's order. DNS selects one.
+	Gateways []ServingGateway
+	// Incomplete reports whether objects that could not be read may change the answer.
+	Incomplete bool
+}
+
+// ServingGateway is a Gateway that serves the host.
+type ServingGateway struct {
+	Namespace, Name string
+	// Address is the tunnel's address, <tunnel ID>.cfargotunnel.com; empty if it is not known.
+	Address string
+	// AccountID is the account of the tunnel; empty if it is not known.
+	AccountID string
+	// ManagesDNS reports whether the controller manages the record of the host, and
+	// ObservesDNS whether it at least compares it. DNSMessage is its verdict in words; empty
+	// without one.
+	ManagesDNS, ObservesDNS bool
+	DNSMessage              string
+	// UsesEnvoy reports whether Envoy routes the requests.
+	UsesEnvoy bool
+	// Protected reports whether the request needs a token of Cloudflare Access.
+	Protected bool
+	// GRPC reports whether a GRPCRoute answers the request.
+	GRPC bool
+	// Status is the status that the routing table answers by itself; 0 if a backend answers.
+	Status int
+}
