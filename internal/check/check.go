@@ -49,8 +49,10 @@ type Finding struct {
 
 // Report is the result of all steps, in their order. Its JSON encoding is stable.
 type Report struct {
-	URL   string `json:"url"`
-	Steps []Step `json:"steps"`
+	URL string `json:"url"`
+	// Result is the worst result of the steps.
+	Result Result `json:"result"`
+	Steps  []Step `json:"steps"`
 }
 
 // Expectation is what the cluster says about the request. The steps outside the cluster compare
