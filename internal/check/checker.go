@@ -1,0 +1,146 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// Checker checks requests against one cluster.
+type Checker struct {
+	// Source contains the objects in the cluster, with their statuses, and Plan is what the
+	// controller decides about them.
+	Source *state.Source
+	Plan   *plan.Plan
+	// Pods reads the pods of backends; nil if they are not read.
+	Pods client.Reader
+	// ControllerName identifies the controller's entries in the statuses of routes.
+	ControllerName gatewayv1.GatewayController
+	// ControllerNamespace contains the connectors.
+	ControllerNamespace string
+}
+
+// inspection is the check of one request.
+type inspection struct {
+	*Checker
+	request   routing.Request
+	receivers []plan.Receiver
+}
+
+// Run checks the request. Each step reports its own errors, so that one step that finds out
+// nothing does not prevent the others. The steps end early when ctx ends.
+func (c *Checker) Run(ctx context.Context, r Request) *Report {
+	report := &Report{URL: r.URL.String(), Result: OK}
+	request, err := r.routing()
+	if err != nil {
+		report.add(newStep(StepDecision, findings{{Result: Failed, Message: err.Error()}}))
+		return report
+	}
+	i := &inspection{Checker: c, request: request, receivers: c.Plan.Receivers(request)}
+	for _, step := range []func(context.Context) Step{i.decisionStep, i.objectsStep, i.backendStep} {
+		report.add(step(ctx))
+	}
+	return report
+}
+
+// add adds a step.
+func (r *Report) add(s Step) {
+	r.Steps = append(r.Steps, s)
+	r.Result = worst(r.Result, s.Result)
+}
+
+// routing returns the request as the routing table gets it.
+func (r Request) routing() (routing.Request, error) {
+	request, err := routing.ParseRequest(r.URL.String())
+	if err != nil {
+		return request, err
+	}
+	request.Method, request.Headers = strings.ToUpper(r.Method), r.Header
+	return request, nil
+}
+
+// eachGateway calls inspect for each Gateway with a listener for the host, and combines the
+// findings. DNS selects one of the Gateways. If one of them has no failure, the failures of
+// the others are only warnings, because their requests may lead to that one.
+func (i *inspection) eachGateway(inspect func(*plan.Receiver) findings) findings {
+	byGateway := make([]findings, len(i.receivers))
+	for n := range i.receivers {
+		byGateway[n] = inspect(&i.receivers[n])
+	}
+	oneWorks := slices.ContainsFunc(byGateway, func(f findings) bool { return !f.has(Failed) })
+	var all findings
+	for _, f := range slices.Concat(byGateway...) {
+		if f.Result == Failed && oneWorks {
+			f.Result = Warning
+		}
+		if !slices.Contains(all, f) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// expectation returns what the steps outside the cluster compare with what they find.
+func (i *inspection) expectation(ctx context.Context) Expectation {
+	e := Expectation{}
+	for n := range i.receivers {
+		r := &i.receivers[n]
+		s := ServingGateway{
+			Namespace: r.Namespace, Name: r.Name,
+			ManagesDNS: r.DNSMode == v1alpha1.DNSManage, ObservesDNS: r.DNSMode != v1alpha1.DNSOff,
+			UsesEnvoy: r.DataPlane == v1alpha1.DataPlaneEnvoy,
+		}
+		if t := r.Tunnel; t != nil {
+			s.AccountID = t.Spec.AccountID
+		}
+		if a := r.Answer; a != nil {
+			s.Protected, s.Status = a.Access != nil, a.Status
+		}
+		if r.Entry != nil {
+			s.GRPC = r.Entry.Source.Route.Kind == gateway.KindGRPCRoute
+		}
+		s.Address, s.DNSMessage = i.published(ctx, r)
+		e.Gateways = append(e.Gateways, s)
+	}
+	return e
+}
+
+// published returns the tunnel's address in the Gateway's status, and what the statuses say
+// about the host's DNS record.
+func (i *inspection) published(ctx context.Context, r *plan.Receiver) (address, verdict string) {
+	object, err := i.gateway(ctx, r)
+	if err != nil {
+		return "", ""
+	}
+	if len(object.Status.Addresses) > 0 {
+		address = object.Status.Addresses[0].Value
+	}
+	if r.DNSMode == v1alpha1.DNSOff {
+		return address, ""
+	}
+	c := conditions.TypeDNSReady.Find(object.Status.Conditions)
+	switch {
+	case c == nil:
+	case conditions.ReasonPublished.Is(c), strings.Contains(c.Message, i.request.Hostname()):
+		verdict = fmt.Sprintf("%s: %s", c.Reason, c.Message)
+	}
+	return address, verdict
+}
+
+// gateway reads the Gateway with its status in the cluster.
+func (i *inspection) gateway(ctx context.Context, r *plan.Receiver) (*gatewayv1.Gateway, error) {
+	object := &gatewayv1.Gateway{}
+	return object, i.Source.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, object)
+}

@@ -1,0 +1,85 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+)
+
+// checkedConditions are the types of conditions that the step objects reports. The steps
+// outside the cluster report DNS and certificates.
+var checkedConditions = slices.DeleteFunc(slices.Clone(conditions.Types), func(t conditions.Type) bool {
+	return t == conditions.TypeDNSReady || t == conditions.TypeEdgeCertificateReady || t == conditions.TypeConnectorsReady
+})
+
+// minor are the types of conditions that report a problem with other requests, or with
+// later changes: requests that were answered before are still answered.
+var minor = []conditions.Type{
+	conditions.TypePartiallyInvalid, conditions.TypeRedirectLoop, conditions.TypeHostnameShared, conditions.TypeDataPlaneReady,
+}
+
+// servingReasons are the reasons for Programmed with which the tunnel continues to serve,
+// also changed routes or the last configuration.
+var servingReasons = []conditions.Reason{conditions.ReasonSettingsNotApplied, conditions.ReasonNewerVersion}
+
+// object is an object whose conditions are checked.
+type object struct {
+	// name names the object in messages, for example "Gateway infra/shared".
+	name string
+	// generation is the object's generation; 0 if the conditions have none.
+	generation int64
+	conditions []metav1.Condition
+	// minor are further types whose problems may concern other requests.
+	minor []conditions.Type
+}
+
+// findings reports the conditions that do not have their expected status. Without a
+// problem, it returns one finding that names the conditions.
+func (o object) findings() findings {
+	var f findings
+	good := ""
+	for _, t := range checkedConditions {
+		c := t.Find(o.conditions)
+		switch {
+		case c == nil:
+		case c.Status != t.Expected():
+			f.add(o.severity(t, c), "%s: %s is %s: %s: %s", o.name, t, c.Status, c.Reason, c.Message)
+		case t.Expected() == metav1.ConditionTrue:
+			good += ", " + t.String()
+		}
+		if o.isOld(c) {
+			f.add(Warning, "%s: the condition %s is for generation %d, and the object has generation %d.", o.name, t, c.ObservedGeneration, o.generation)
+			f.advise("Wait a few seconds. If it remains, check that the controller runs.")
+			break
+		}
+	}
+	switch {
+	case len(f) > 0:
+	case good == "":
+		f.add(Failed, "%s has no conditions: no controller has processed it.", o.name)
+		f.advise("Check that the controller runs, and that it watches the namespace.")
+	default:
+		f.add(OK, "%s: %s.", o.name, good[2:])
+	}
+	return f
+}
+
+// isOld reports whether the condition describes an older generation of the object.
+func (o object) isOld(c *metav1.Condition) bool {
+	return c != nil && o.generation > 0 && c.ObservedGeneration > 0 && c.ObservedGeneration < o.generation
+}
+
+// severity returns how a condition without its expected status affects the request.
+func (o object) severity(t conditions.Type, c *metav1.Condition) Result {
+	serves := t == conditions.TypeProgrammed && slices.ContainsFunc(servingReasons, func(r conditions.Reason) bool { return r.Is(c) })
+	if serves || slices.Contains(minor, t) || slices.Contains(o.minor, t) {
+		return Warning
+	}
+	return Failed
+}
+
+// describe returns the reason and the message of a condition.
+func describe(c *metav1.Condition) string { return fmt.Sprintf("%s: %s", c.Reason, c.Message) }

@@ -1,0 +1,178 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+)
+
+// shownOthers is how many routes that do not answer a step names.
+const shownOthers = 3
+
+// decisionStep reports which listener, route and backend answer the request, as the
+// controller decides from the objects. It is plan --why, shortened.
+func (i *inspection) decisionStep(context.Context) Step {
+	if len(i.receivers) == 0 {
+		return newStep(StepDecision, i.unserved())
+	}
+	var all findings
+	if n := len(i.receivers); n > 1 {
+		all.add(Warning, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.", n, i.request.Hostname())
+		all.advise("Remove the hostname from all Gateways except one, or select one with --gateway.")
+	}
+	all = append(all, i.eachGateway(i.decided)...)
+	return newStep(StepDecision, append(all, i.detached()...))
+}
+
+// unserved explains that no Gateway has a listener for the host.
+func (i *inspection) unserved() findings {
+	var f findings
+	f.add(Failed, "%s", i.Plan.Unserved(i.request)+": no Gateway has a listener for the hostname")
+	if message := i.Plan.NoGateway(); message != "" {
+		f = nil
+		f.add(Failed, "%s", message)
+	}
+	f.advise("Add a listener with the hostname to a Gateway or a ListenerSet, and attach a route to it.")
+	return append(f, i.detached()...)
+}
+
+// detached reports the routes that would serve the host if their parents existed.
+func (i *inspection) detached() findings {
+	var f findings
+	for n, d := range i.Plan.Explain(i.request).Detached {
+		if n == shownOthers {
+			f.add(Warning, "More routes have a parent that does not exist; plan --why lists them.")
+			break
+		}
+		f.add(Warning, "%s would serve the hostname if its parent existed: %s.", d.Route, strings.Join(d.Problems, "; "))
+	}
+	return f
+}
+
+// decided reports what one Gateway does with the request.
+func (i *inspection) decided(r *plan.Receiver) findings {
+	var f findings
+	switch {
+	case r.Rejected != nil:
+		f.add(Failed, "%s is not accepted: %s: %s", gatewayOf(r), r.Rejected.Reason, r.Rejected.Message)
+		return f
+	case len(r.MissedHostnames) > 0:
+		f.add(Failed, "The host does not match %s: cloudflared compares hosts exactly, with letter case and a dot at the end.", strings.Join(r.MissedHostnames, ", "))
+		f.advise("Use %s.", i.request.Hostname())
+	}
+	f = append(f, receivingListeners(r)...)
+	f = append(f, i.answer(r)...)
+	if r.Problem != "" {
+		f.add(Warning, "%s: %s", gatewayOf(r), r.Problem)
+	}
+	return append(f, others(r)...)
+}
+
+func gatewayOf(r *plan.Receiver) string { return fmt.Sprintf("Gateway %s/%s", r.Namespace, r.Name) }
+
+// receivingListeners names the listeners that receive the request.
+func receivingListeners(r *plan.Receiver) findings {
+	var f findings
+	for n := range r.Listeners {
+		l := &r.Listeners[n]
+		switch {
+		case l.ReceivesRequest && l.Reason == "":
+			f.add(OK, "%s receives the request: listener %s of %s, for %s.", gatewayOf(r), l.Name, l.Owner, hostnameOf(l.Hostname))
+		case l.ReceivesRequest:
+			f.add(Failed, "Listener %s of %s, for %s, receives the request, but is not served: %s: %s", l.Name, l.Owner, hostnameOf(l.Hostname), l.Reason, l.Message)
+		}
+	}
+	if len(f) == 0 && len(r.Listeners) > 0 {
+		l := &r.Listeners[0]
+		f.add(Failed, "Listener %s of %s, for %s, does not receive the request: %s: %s", l.Name, l.Owner, hostnameOf(l.Hostname), l.Reason, l.Message)
+	}
+	return f
+}
+
+// hostnameOf describes a listener's hostname.
+func hostnameOf(hostname string) string {
+	if hostname == "" {
+		return "every hostname"
+	}
+	return hostname
+}
+
+// answer reports which entry answers the request, and with what.
+func (i *inspection) answer(r *plan.Receiver) findings {
+	var f findings
+	a := r.Answer
+	switch {
+	case a == nil:
+	case a.Entry == nil:
+		f.add(Failed, "%s gets status %d: %s", i.request, a.Status, withStop(cmp.Or(a.Failure, "no route matches the request")))
+		f.advise("Attach a route that matches the request. plan --why lists the routes on the listeners.")
+	case a.RedirectLoop:
+		f.add(Failed, "%s redirects to the requested URL itself, so visitors get too many redirects.", a.Entry)
+		f.advise("Change the hostname, the path or the scheme of the redirect.")
+	case a.Location != "":
+		f.add(OK, "%s answers with status %d and redirects to %s.", a.Entry, a.Status, a.Location)
+	case a.Failure != "":
+		f.add(Failed, "%s matches the request: %s", a.Entry, a.Failure)
+	case a.Status != 0:
+		f.add(OK, "%s answers with status %d.", a.Entry, a.Status)
+	default:
+		f.add(OK, "%s answers: %s.", a.Entry, backends(a))
+	}
+	if a != nil && a.Entry != nil {
+		f = append(f, f.failingBackends(a)...)
+	}
+	if a != nil && len(a.BypassThrough) > 0 {
+		f.add(Warning, "Without a token of Cloudflare Access, requests with this host in another letter case or with a dot at its end can reach the rules for %s.", strings.Join(a.BypassThrough, ", "))
+	}
+	return f
+}
+
+// failingBackends warns of a share of requests that gets an error, unless every request does.
+func (f findings) failingBackends(a *plan.Answer) findings {
+	var all findings
+	for _, b := range a.Backends {
+		if strings.HasPrefix(b.Backend, "status ") && !f.has(Failed) {
+			all.add(Failed, "%d %% of the requests get %s, because a backend does not resolve.", b.Percent, b.Backend)
+		}
+	}
+	return all
+}
+
+// backends describes the backends of an answer.
+func backends(a *plan.Answer) string {
+	if len(a.Backends) == 1 {
+		return a.Backends[0].Backend
+	}
+	texts := make([]string, len(a.Backends))
+	for n, b := range a.Backends {
+		texts[n] = fmt.Sprintf("%d %% %s", b.Percent, b.Backend)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// others reports the routes that match the request, but do not serve it.
+func others(r *plan.Receiver) findings {
+	var f findings
+	for n, u := range r.Unserved {
+		if n == shownOthers {
+			f.add(Warning, "%d more routes match the request and do not serve it; plan --why lists them.", len(r.Unserved)-n)
+			break
+		}
+		f.add(Warning, "%s on %s matches, but does not serve the request: %s: %s", u.Route, u.Parent, u.Reason, u.Message)
+	}
+	shown := 0
+	for n := range r.Shadowed {
+		s := &r.Shadowed[n]
+		if shown < shownOthers && r.Answer != nil && r.Answer.Entry != nil && s.Route != r.Answer.Entry.Route {
+			f.add(OK, "%s also matches, but does not answer: %s.", &s.Entry, s.Reason)
+			shown++
+		}
+	}
+	return f
+}
+
+// withStop ends the text with a full stop.
+func withStop(text string) string { return strings.TrimSuffix(text, ".") + "." }
