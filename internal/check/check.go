@@ -22,10 +22,14 @@ const (
 
 // Request is what is checked.
 type Request struct {
-	URL    *url.URL
+	URL *url.URL
+	// Method is the method that the caller chose. If it is empty, the request is a GET, or
+	// a gRPC request if a GRPCRoute answers it.
 	Method string
 	// Header is sent to the URL's host only, and never printed.
 	Header http.Header
+	// NoRequest leaves the requests through the edge out.
+	NoRequest bool
 }
 
 // Step is one thing that must work so that a request reaches its backend.
