@@ -179,3 +179,13 @@ type DNS interface {
 	// lack although it has the others.
 	CertificateHosts(ctx context.Context, zone ZoneID) ([]string, error)
 }
+
+// ZoneSettings reads settings of zones. The controller reads none: a command does, with its
+// user's API token. What [DNS] says about its calls applies to this interface too.
+type ZoneSettings interface {
+	// Settings returns the values of the zone's settings with the given names, for example
+	// "ssl". It sends one request per name, and none and an error for more than [MaxNames]
+	// names. It returns an error for a setting that the API does not have or whose value is
+	// not text. The permission is Zone Settings Read.
+	Settings(ctx context.Context, zone ZoneID, names ...string) (map[string]string, error)
+}

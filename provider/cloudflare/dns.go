@@ -22,6 +22,7 @@ type DNS struct {
 	records        *dns.RecordService
 	usage          *dns.UsageZoneService
 	certificates   *ssl.CertificatePackService
+	settings       *zones.SettingService
 	recordsPerPage int
 }
 
@@ -35,13 +36,16 @@ const recordsPerPage = 5000
 // OpenDNS returns a DNS, or an error that names every invalid option. It sends no request.
 //
 // o are the options of the account that owns the zones, and apiToken is the API token for
-// DNS; if it is empty, o's token is. Both tokens share the API request budget of o's,
+// DNS; if it is empty, o's token is. The account's ID can be empty: no request needs it. Both tokens share the API request budget of o's,
 // because Cloudflare counts the requests of a user, not of a token. They do not share the
 // limit of requests that wait while the API does not respond: a DNS that waits occupies no
 // worker of a tunnel.
 func (c *Client) OpenDNS(o Options, apiToken string) (*DNS, error) {
 	token := o.APIToken
-	err := o.validate()
+	err := errors.Join(o.checkAPIToken(), o.checkBaseURL())
+	if o.AccountID != "" {
+		err = o.validate()
+	}
 	if apiToken != "" {
 		token = apiToken
 		err = errors.Join(err, Options{APIToken: apiToken}.checkAPIToken())
@@ -56,6 +60,7 @@ func (c *Client) OpenDNS(o Options, apiToken string) (*DNS, error) {
 		records:        dns.NewRecordService(options...),
 		usage:          dns.NewUsageZoneService(options...),
 		certificates:   ssl.NewCertificatePackService(options...),
+		settings:       zones.NewSettingService(options...),
 		recordsPerPage: recordsPerPage,
 	}
 	d.outage = &outage{}

@@ -35,5 +35,5 @@ func TestDNSContract(t *testing.T) {
 
 // everyPermission grants all permissions for DNS, and none for tunnels.
 var everyPermission = simulator.Grant{Permissions: []simulator.Permission{
-	simulator.ZoneRead, simulator.DNSEdit, simulator.SSLRead,
+	simulator.ZoneRead, simulator.DNSEdit, simulator.SSLRead, simulator.SettingsRead,
 }}

@@ -98,6 +98,7 @@ func TestUnexpectedResponsesOfDNSAreUnavailableErrors(t *testing.T) {
 	found := func(d *DNS) (any, error) { return d.Zones(t.Context(), "example.com", "") }
 	usage := func(d *DNS) (any, error) { return d.Usage(t.Context(), "zone") }
 	hosts := func(d *DNS) (any, error) { return d.CertificateHosts(t.Context(), "zone") }
+	settings := func(d *DNS) (any, error) { return d.Settings(t.Context(), "zone", "ssl") }
 	for name, test := range map[string]struct {
 		call func(*DNS) (any, error)
 		body string
@@ -120,6 +121,9 @@ func TestUnexpectedResponsesOfDNSAreUnavailableErrors(t *testing.T) {
 		"zone":                    {found, fmt.Sprintf(list, `{"id":"1","name":"example.com","status":"active","account":{"id":"a"}}`), true},
 		"usage":                   {usage, `{"success":true,"result":{"record_quota":null,"record_usage":1}}`, true},
 		"no usage":                {usage, `{"success":true,"result":{}}`, false},
+		"setting":                 {settings, `{"success":true,"result":{"id":"ssl","value":"full"}}`, true},
+		"no setting":              {settings, `{"success":true,"result":null}`, false},
+		"setting without text":    {settings, `{"success":true,"result":{"id":"ssl","value":{"a":1}}}`, false},
 		"no list of certificates": {hosts, `{"success":true,"result":null}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +150,8 @@ func TestErrorsOfDNSHideItsToken(t *testing.T) {
 				_, applyErr := d.Apply(ctx, "zone", creating("www.example.com"))
 				_, usageErr := d.Usage(ctx, "zone")
 				_, hostsErr := d.CertificateHosts(ctx, "zone")
-				for _, err := range []error{zonesErr, zoneErr, recordsErr, applyErr, usageErr, hostsErr} {
+				_, settingsErr := d.Settings(ctx, "zone", "ssl")
+				for _, err := range []error{zonesErr, zoneErr, recordsErr, applyErr, usageErr, hostsErr, settingsErr} {
 					if err == nil {
 						t.Error("got no error")
 					}
@@ -164,8 +169,11 @@ func TestOptionsOfDNSAreValidated(t *testing.T) {
 	if _, err := new(Client).OpenDNS(valid, "a\nb"); err == nil || strings.Contains(err.Error(), "a\nb") {
 		t.Errorf("an invalid token: got %v, want an error without the token", err)
 	}
-	if _, err := new(Client).OpenDNS(Options{APIToken: "token"}, "token"); err == nil {
-		t.Error("no account: got no error")
+	if _, err := new(Client).OpenDNS(Options{APIToken: "token"}, "token"); err != nil {
+		t.Errorf("no account, which no request needs: %v", err)
+	}
+	if _, err := new(Client).OpenDNS(Options{AccountID: "a/b", APIToken: "token"}, "token"); err == nil {
+		t.Error("an invalid account: got no error")
 	}
 }
 

@@ -26,7 +26,10 @@ type DNS struct {
 	calls       []DNSCall
 }
 
-var _ provider.DNS = (*DNS)(nil)
+var (
+	_ provider.DNS          = (*DNS)(nil)
+	_ provider.ZoneSettings = (*DNS)(nil)
+)
 
 // NewDNS returns a DNS for all zones in the database, with all permissions.
 func NewDNS(database *zones.Database) *DNS {
@@ -123,6 +126,27 @@ func (d *DNS) CertificateHosts(ctx context.Context, zone provider.ZoneID) (hosts
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts), nil
+}
+
+// Settings is documented at [provider.ZoneSettings].
+func (d *DNS) Settings(ctx context.Context, zone provider.ZoneID, names ...string) (values map[string]string, err error) {
+	if len(names) > provider.MaxNames {
+		return nil, fmt.Errorf("one call can read %d settings", provider.MaxNames)
+	}
+	err = d.do(ctx, DNSCall{Op: OpSettings, Zone: zone, Names: names}, func() error {
+		z, _ := d.database.Zone(string(zone))
+		read := map[string]string{}
+		for _, name := range names {
+			value, ok := z.Setting(name)
+			if !ok {
+				return fmt.Errorf("no setting %q", name)
+			}
+			read[name] = value
+		}
+		values = read
+		return nil
+	})
+	return values, err
 }
 
 // do makes a call: it checks the context, the zone and the permissions, returns scripted

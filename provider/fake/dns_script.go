@@ -13,6 +13,7 @@ const (
 	OpApply            Op = "Apply"
 	OpUsage            Op = "Usage"
 	OpCertificateHosts Op = "CertificateHosts"
+	OpSettings         Op = "Settings"
 )
 
 // permissions are those of which an API token needs one for a method, with the names in
@@ -23,6 +24,7 @@ var permissions = map[Op][]string{
 	OpApply:            {"DNS Edit"},
 	OpUsage:            {"DNS Read", "DNS Edit"},
 	OpCertificateHosts: {"SSL and Certificates Read"},
+	OpSettings:         {"Zone Settings Read"},
 }
 
 // DNSCall is one call to a [DNS] and its outcome. Calls that send no request, because
@@ -30,7 +32,8 @@ var permissions = map[Op][]string{
 type DNSCall struct {
 	Op   Op
 	Zone provider.ZoneID
-	// Names are the names that Records returns, or the zone's name that Zones returns.
+	// Names are the names of the records or the settings that are read, or the zone's name
+	// that Zones returns.
 	Names []string
 	// Batch is the argument to Apply.
 	Batch provider.Batch

@@ -58,6 +58,7 @@ func TestCallsToDNSAreRecorded(t *testing.T) {
 	_, _ = d.Apply(t.Context(), zone, provider.Batch{})
 	_, _ = d.Usage(t.Context(), zone)
 	_, _ = d.CertificateHosts(t.Context(), zone)
+	_, _ = d.Settings(t.Context(), zone, "ssl")
 	want := []fake.DNSCall{
 		{Op: fake.OpZones, Names: []string{"example.com"}},
 		{Op: fake.OpRecords, Zone: zone, Err: errFirst},
@@ -65,6 +66,7 @@ func TestCallsToDNSAreRecorded(t *testing.T) {
 		{Op: fake.OpApply, Zone: zone, Batch: creating},
 		{Op: fake.OpUsage, Zone: zone},
 		{Op: fake.OpCertificateHosts, Zone: zone},
+		{Op: fake.OpSettings, Zone: zone, Names: []string{"ssl"}},
 	}
 	if diff := cmp.Diff(want, d.Calls(), cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("calls differ (-want +got):\n%s", diff)

@@ -14,7 +14,10 @@ import (
 
 // DNSFixture is a DNS for the zones in a database, which is empty.
 type DNSFixture struct {
-	DNS provider.DNS
+	DNS interface {
+		provider.DNS
+		provider.ZoneSettings
+	}
 	// Database contains the zones. A test changes them like the dashboard does.
 	Database *zones.Database
 	// Restrict limits the API token to permissions with the names in Cloudflare's
@@ -46,6 +49,7 @@ var dnsContract = map[string]func(*testing.T, DNSFixture){
 	"at most 20 names are read":                   limitsNames,
 	"the usage counts records of all types":       readsUsage,
 	"hosts of active certificates are listed":     listsCertificateHosts,
+	"settings are read by name":                   readsSettings,
 	"reading needs no permission to edit":         readsWithoutEdit,
 	"every method needs its permission":           needsPermission,
 	"a canceled call to DNS changes nothing":      canceledDNS,

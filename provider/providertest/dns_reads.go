@@ -70,9 +70,11 @@ func (f DNSFixture) allMethods(ctx context.Context, zone provider.ZoneID, record
 	_, recordsErr := f.DNS.Records(ctx, zone)
 	_, usageErr := f.DNS.Usage(ctx, zone)
 	_, hostsErr := f.DNS.CertificateHosts(ctx, zone)
+	_, settingsErr := f.DNS.Settings(ctx, zone, "ssl")
 	_, applyErr := f.DNS.Apply(ctx, zone, provider.Batch{Deletes: []provider.RecordID{record}})
 	return map[string]error{
-		"Zones": zonesErr, "Records": recordsErr, "Usage": usageErr, "CertificateHosts": hostsErr, "Apply": applyErr,
+		"Zones": zonesErr, "Records": recordsErr, "Usage": usageErr, "CertificateHosts": hostsErr,
+		"Settings": settingsErr, "Apply": applyErr,
 	}
 }
 
@@ -163,6 +165,26 @@ func listsCertificateHosts(t *testing.T, f DNSFixture) {
 	want()
 }
 
+func readsSettings(t *testing.T, f DNSFixture) {
+	zone := f.zone()
+	want := func(want map[string]string, names ...string) {
+		t.Helper()
+		got, err := f.DNS.Settings(f.ctx, zone, names...)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("error %v, and settings differ (-want +got):\n%s", err, diff)
+		}
+	}
+	want(nil)
+	want(map[string]string{"ssl": "full", "always_use_https": "off"}, "ssl", "always_use_https")
+	f.Database.Update(string(zone), func(z *zones.Zone) { z.Settings = map[string]string{"ssl": "off"} })
+	want(map[string]string{"ssl": "off"}, "ssl")
+	for _, names := range [][]string{{"ssl", "grpc"}, make([]string, provider.MaxNames+1)} {
+		if got, err := f.DNS.Settings(f.ctx, zone, names...); err == nil || provider.IsTransient(err) || got != nil {
+			t.Errorf("settings %q: got %v and error %v, want a permanent error", names, got, err)
+		}
+	}
+}
+
 // wantForbidden calls every method, and checks that exactly the named methods return
 // ErrForbidden and the others nothing.
 func (f DNSFixture) wantForbidden(t *testing.T, zone provider.ZoneID, methods ...string) {
@@ -184,18 +206,19 @@ func (f DNSFixture) wantForbidden(t *testing.T, zone provider.ZoneID, methods ..
 
 func readsWithoutEdit(t *testing.T, f DNSFixture) {
 	zone := f.zone()
-	f.Restrict("Zone Read", "DNS Read", "SSL and Certificates Read")
+	f.Restrict("Zone Read", "DNS Read", "SSL and Certificates Read", "Zone Settings Read")
 	f.wantForbidden(t, zone, "Apply")
 }
 
 func needsPermission(t *testing.T, f DNSFixture) {
 	for _, test := range []struct{ permissions, forbidden []string }{
-		{nil, []string{"Zones", "Records", "Usage", "CertificateHosts", "Apply"}},
-		{[]string{"Zone Read"}, []string{"Records", "Usage", "CertificateHosts", "Apply"}},
-		{[]string{"DNS Read"}, []string{"Zones", "CertificateHosts", "Apply"}},
-		{[]string{"DNS Edit"}, []string{"Zones", "CertificateHosts"}},
-		{[]string{"SSL and Certificates Read"}, []string{"Zones", "Records", "Usage", "Apply"}},
-		{[]string{"Zone Read", "DNS Edit", "SSL and Certificates Read"}, nil},
+		{nil, []string{"Zones", "Records", "Usage", "CertificateHosts", "Settings", "Apply"}},
+		{[]string{"Zone Read"}, []string{"Records", "Usage", "CertificateHosts", "Settings", "Apply"}},
+		{[]string{"DNS Read"}, []string{"Zones", "CertificateHosts", "Settings", "Apply"}},
+		{[]string{"DNS Edit"}, []string{"Zones", "CertificateHosts", "Settings"}},
+		{[]string{"SSL and Certificates Read"}, []string{"Zones", "Records", "Usage", "Settings", "Apply"}},
+		{[]string{"Zone Settings Read"}, []string{"Zones", "Records", "Usage", "CertificateHosts", "Apply"}},
+		{[]string{"Zone Read", "DNS Edit", "SSL and Certificates Read", "Zone Settings Read"}, nil},
 	} {
 		f.Restrict(test.permissions...)
 		f.wantForbidden(t, f.zone(), test.forbidden...)

@@ -16,6 +16,7 @@ const (
 	codeInvalidToken     = 1000
 	codeBadRequest       = 1001
 	codeTunnelNotFound   = 1003
+	codeUnknownSetting   = 1006
 	codeNameExists       = 1013
 	codeHasConnections   = 1022
 	codeHasRoutes        = 1023

@@ -16,6 +16,8 @@ const (
 	DNSRead    Permission = "DNS Read"
 	DNSEdit    Permission = "DNS Edit"
 	SSLRead    Permission = "SSL and Certificates Read"
+	// SettingsRead is for the settings of a zone.
+	SettingsRead Permission = "Zone Settings Read"
 )
 
 // Grant gives a token permissions.

@@ -9,13 +9,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
-// zoneEndpoints returns the endpoints that read zones and their certificates.
+// zoneEndpoints returns the endpoints that read zones, their certificates and settings.
 func (s *Server) zoneEndpoints() map[string]endpoint {
 	const zone = basePath + "/zones/{zone}"
 	return map[string]endpoint{
 		"GET " + basePath + "/zones":             s.listZones,
 		"GET " + zone:                            s.zoneEndpoint(unauthorized, getZone, ZoneRead),
 		"GET " + zone + "/ssl/certificate_packs": s.zoneEndpoint(authenticationError, listCertificatePacks, SSLRead),
+		"GET " + zone + "/settings/{setting}":    s.zoneEndpoint(unauthorized, getSetting, SettingsRead),
 	}
 }
 
@@ -189,6 +190,25 @@ func listCertificatePacks(r *http.Request, z zones.Zone) response {
 type certificatePackView struct {
 	zones.CertificatePack
 	Certificates []struct{} `json:"certificates"`
+}
+
+// settingView is a zone's setting in an API response.
+type settingView struct {
+	ID         string `json:"id"`
+	Value      string `json:"value"`
+	Editable   bool   `json:"editable"`
+	ModifiedOn any    `json:"modified_on"` // null for a setting that nobody has changed
+}
+
+// getSetting returns one setting. (Source of the error for an unknown name: a report that the
+// setting "grpc" cannot be changed with the API.)
+func getSetting(r *http.Request, z zones.Zone) response {
+	name := r.PathValue("setting")
+	value, ok := z.Setting(name)
+	if !ok {
+		return failure(http.StatusBadRequest, codeUnknownSetting, "Unrecognized zone setting name")
+	}
+	return success(settingView{ID: name, Value: value, Editable: true})
 }
 
 // nothing is the filters of a list without filters.

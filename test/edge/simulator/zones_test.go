@@ -2,6 +2,7 @@ package simulator_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -143,6 +144,30 @@ func TestCertificatePacksAreListed(t *testing.T) {
 	if diff := cmp.Diff([]string{"example.com", "*.example.com", "*.b.example.com"}, all); diff != "" {
 		t.Errorf("all packs (-want +got):\n%s", diff)
 	}
+}
+
+func TestSettingsAreRead(t *testing.T) {
+	s, database, c := newZoneAPI(t, zones.Zone{ID: "example", Name: "example.com"})
+	read := func(c client, name string) (any, error) {
+		got, err := c.Zones.Settings.Get(t.Context(), name, zonesapi.SettingGetParams{ZoneID: cloudflare.F("example")})
+		if err != nil {
+			return nil, err
+		}
+		return got.Value, nil
+	}
+	if got, err := read(c, "always_use_https"); err != nil || fmt.Sprint(got) != "off" {
+		t.Errorf("%v and error %v, want off", got, err)
+	}
+	database.Update("example", func(z *zones.Zone) { z.Settings = map[string]string{"always_use_https": "on"} })
+	if got, err := read(c, "always_use_https"); err != nil || fmt.Sprint(got) != "on" {
+		t.Errorf("%v and error %v, want on", got, err)
+	}
+	_, err := read(c, "grpc")
+	wantError(t, err, http.StatusBadRequest, 1006)
+	s.Restrict("limited", simulator.Grant{Permissions: []simulator.Permission{simulator.ZoneRead, simulator.DNSEdit, simulator.SSLRead}})
+	limited := client{cloudflare.NewClient(append(c.Options, option.WithAPIToken("limited"))...)}
+	_, err = read(limited, "ssl")
+	wantError(t, err, http.StatusForbidden, 9109)
 }
 
 func TestTokensHaveOnlyTheirPermissions(t *testing.T) {

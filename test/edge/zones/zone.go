@@ -54,6 +54,20 @@ type Zone struct {
 	// CertificatePacks are the zone's edge certificates. Nil selects the Universal
 	// certificate for the apex and one level below it.
 	CertificatePacks []CertificatePack
+	// Settings are the values of settings that differ from those of a new zone, by name.
+	Settings map[string]string
+}
+
+// defaultSettings are the settings that the simulator has, with the values of a new zone.
+var defaultSettings = map[string]string{"always_use_https": "off", "ssl": "full", "security_level": "medium"}
+
+// Setting returns the value of a setting, and whether there is a setting with the name.
+func (z Zone) Setting(name string) (string, bool) {
+	value, ok := defaultSettings[name]
+	if changed, isSet := z.Settings[name]; ok && isSet {
+		value = changed
+	}
+	return value, ok
 }
 
 // CertificatePack is a pack of edge certificates for the same hosts.
