@@ -6,6 +6,7 @@ require (
 	github.com/agext/levenshtein v1.2.3
 	github.com/cloudflare/cloudflare-go/v7 v7.9.0
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2
+	github.com/dunglas/httpsfv v1.1.2
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/go-logr/logr v1.4.3
 	github.com/go-logr/zapr v1.3.0

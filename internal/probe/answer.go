@@ -29,6 +29,11 @@ type Answer struct {
 	// Code is the error in the responder's words: Cloudflare's number, for example "1033",
 	// or the error in Envoy's header Proxy-Status, for example "connection_refused".
 	Code string `json:"code,omitempty"`
+	// GRPCStatus is the number of the gRPC status; empty if the answer is none of gRPC.
+	GRPCStatus string `json:"grpcStatus,omitempty"`
+	// Bare reports whether an error has neither a body nor its type. A rule of a tunnel's
+	// configuration and a connector without a configuration answer so.
+	Bare bool `json:"-"`
 	// Meaning says what the answer means, and Advice what to do. Both can be empty.
 	Meaning string `json:"meaning,omitempty"`
 	Advice  string `json:"-"`

@@ -44,7 +44,7 @@ const (
 // Certificate connects to the host and returns the certificate that it presents for its
 // name. It sends no request.
 func Certificate(ctx context.Context, n Network, host, port string) Presented {
-	connection, err := n.dial(ctx, net.JoinHostPort(host, port))
+	connection, err := n.dial(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return Presented{Failure: connectFailure(err), Err: err}
 	}
@@ -55,6 +55,8 @@ func Certificate(ctx context.Context, n Network, host, port string) Presented {
 		InsecureSkipVerify: true, // #nosec G402 -- no data is sent
 		MinVersion:         tls.VersionTLS12,
 	})
+	ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
+	defer cancel()
 	if err := client.HandshakeContext(ctx); err != nil {
 		return Presented{Failure: handshakeFailure(err), Err: err}
 	}

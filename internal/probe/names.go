@@ -23,6 +23,8 @@ type Names struct {
 
 // Resolve looks the host up.
 func Resolve(ctx context.Context, n Network, host string) Names {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
 	addresses, err := n.resolver().LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return Names{Failure: lookupFailure(err), Err: err}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"time"
 )
 
 // Network is how the package reaches the internet. The zero value is the system's network.
@@ -35,12 +36,21 @@ func (n Network) resolver() Resolver {
 	return n.Resolver
 }
 
-func (n Network) dial(ctx context.Context, address string) (net.Conn, error) {
+func (n Network) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
 	if n.Dial == nil {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
-	return n.Dial(ctx, "tcp", address)
+	return n.Dial(ctx, network, address)
 }
+
+// Limits of a step of a probe, within the context's.
+const (
+	lookupLimit    = 10 * time.Second
+	connectLimit   = 10 * time.Second
+	handshakeLimit = 10 * time.Second
+)
 
 // Failure is why a probe has no result.
 type Failure string

@@ -1,0 +1,163 @@
+package probe
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// observation is the answer to a request, as it arrived.
+type observation struct {
+	request         Request
+	status          int
+	header, trailer http.Header
+	// body is the beginning of the body.
+	body []byte
+}
+
+// answer returns the answer with its responder and its meaning.
+func (o observation) answer(duration time.Duration) Answer {
+	a := Answer{
+		Status: o.status, Location: o.header.Get("Location"), Ray: o.header.Get("Cf-Ray"), Duration: duration,
+		GRPCStatus: o.grpcStatus(), Bare: o.isBare(),
+	}
+	for _, sign := range signs {
+		if v, ok := sign(o); ok {
+			a.Responder, a.Code, a.Meaning, a.Advice = v.responder, v.code, v.Meaning, v.Advice
+			return a
+		}
+	}
+	a.Responder = Backend
+	return a
+}
+
+// verdict is who answered, and what the answer means.
+type verdict struct {
+	responder Responder
+	code      string
+	meaning
+}
+
+// signs find out who answered. The first one that matches decides. Without a match, what is
+// behind the tunnel's data path has answered.
+var signs = []func(observation) (verdict, bool){
+	observation.byEnvoy,
+	observation.byAccess,
+	observation.outsideCloudflare,
+	observation.byChallenge,
+	observation.byEdgeError,
+	observation.byGRPCSetting,
+	observation.byHTTPSRedirect,
+	observation.byCache,
+}
+
+// byEnvoy recognizes Envoy's own answers by the header Proxy-Status. Envoy removes this header
+// from answers of backends, so that they cannot forge it.
+func (o observation) byEnvoy() (verdict, bool) {
+	code, ok := proxyError(o.header.Values("Proxy-Status"))
+	if !ok {
+		return verdict{}, false
+	}
+	return verdict{Envoy, code, envoyMeaning(code)}, true
+}
+
+// accessDomain is the domain of the login pages of Cloudflare Access.
+const accessDomain = ".cloudflareaccess.com"
+
+// byAccess recognizes Cloudflare Access: a redirect to the login page of a team, or the
+// header with which it asks a client that is not a browser for a token.
+func (o observation) byAccess() (verdict, bool) {
+	login := false
+	if location, err := url.Parse(o.header.Get("Location")); err == nil {
+		login = strings.HasSuffix(strings.ToLower(location.Hostname()), accessDomain)
+	}
+	asks := slices.ContainsFunc(o.header.Values("Www-Authenticate"), func(value string) bool {
+		return strings.HasPrefix(value, "Cloudflare-Access")
+	})
+	refuses := o.status == http.StatusForbidden && isHTML(o.header) && accessPage.Match(o.body)
+	switch {
+	case login || asks && o.status/100 == 3:
+		return verdict{Access, "login", accessLogin}, true
+	case asks || refuses:
+		return verdict{Access, "forbidden", accessForbidden}, true
+	}
+	return verdict{}, false
+}
+
+// outsideCloudflare recognizes an answer that has not passed Cloudflare. Every answer of the
+// edge has the header CF-Ray.
+func (o observation) outsideCloudflare() (verdict, bool) {
+	passed := o.header.Get("Cf-Ray") != "" || strings.EqualFold(o.header.Get("Server"), "cloudflare")
+	return verdict{Unknown, "", notCloudflare}, !passed
+}
+
+// byChallenge recognizes a page with which Cloudflare finds out whether a visitor is human.
+func (o observation) byChallenge() (verdict, bool) {
+	return verdict{Edge, "challenge", challenged}, o.header.Get("Cf-Mitigated") == "challenge"
+}
+
+// byEdgeError recognizes a page with an error of Cloudflare. The page with 502 stands for an
+// error of cloudflared, which answers with a status alone; the edge makes the page.
+func (o observation) byEdgeError() (verdict, bool) {
+	code, ok := o.edgeError()
+	if !ok {
+		return verdict{}, false
+	}
+	responder := Edge
+	if code == "502" {
+		responder = Cloudflared
+	}
+	return verdict{responder, code, edgeMeaning(code)}, true
+}
+
+// byGRPCSetting recognizes the answer to a gRPC request in a zone where gRPC is off. (Source:
+// "Cloudflare will respond to gRPC requests with a 403 Forbidden response" in its
+// documentation.) A gRPC server that refuses a call answers with 200 and a gRPC status.
+func (o observation) byGRPCSetting() (verdict, bool) {
+	isGRPC := strings.HasPrefix(o.header.Get("Content-Type"), "application/grpc")
+	return verdict{Edge, "grpc", grpcOff}, o.request.GRPC && o.status == http.StatusForbidden && !isGRPC
+}
+
+// byHTTPSRedirect recognizes the redirect of the zone's setting always_use_https: to the same
+// URL by https. A backend could redirect in the same way; the page names Cloudflare.
+func (o observation) byHTTPSRedirect() (verdict, bool) {
+	if o.request.URL == nil || o.request.URL.Scheme != "http" || o.status != http.StatusMovedPermanently {
+		return verdict{}, false
+	}
+	secure := *o.request.URL
+	secure.Scheme, secure.Fragment = "https", ""
+	if secure.Path == "" {
+		secure.Path = "/"
+	}
+	ok := o.header.Get("Location") == secure.String() && strings.Contains(string(o.body), "<center>cloudflare</center>")
+	return verdict{Edge, "always_use_https", redirected}, ok
+}
+
+// byCache recognizes an answer from Cloudflare's cache.
+func (o observation) byCache() (verdict, bool) {
+	status := strings.ToUpper(o.header.Get("Cf-Cache-Status"))
+	return verdict{Edge, "cache", cached}, slices.Contains([]string{"HIT", "STALE", "UPDATING"}, status)
+}
+
+// isBare reports whether the answer has neither a body nor its type.
+func (o observation) isBare() bool {
+	return len(o.body) == 0 && o.header.Get("Content-Type") == "" && o.status >= http.StatusBadRequest
+}
+
+// grpcStatus returns the status of a gRPC call: in the header of an answer without messages,
+// otherwise in the trailer.
+func (o observation) grpcStatus() string {
+	if !strings.HasPrefix(o.header.Get("Content-Type"), "application/grpc") {
+		return ""
+	}
+	if status := o.header.Get("Grpc-Status"); status != "" {
+		return status
+	}
+	return o.trailer.Get("Grpc-Status")
+}
+
+func isHTML(h http.Header) bool {
+	return strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "text/html")
+}

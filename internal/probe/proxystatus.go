@@ -1,0 +1,42 @@
+package probe
+
+import (
+	"github.com/dunglas/httpsfv"
+)
+
+// proxyName is the name of this product's Envoys in the header Proxy-Status (RFC 9209).
+const proxyName = "tunnel-gateway"
+
+// proxyError returns the error that an Envoy of this product states in the values of the
+// header Proxy-Status. Other proxies can add items to the list.
+func proxyError(values []string) (code string, ok bool) {
+	if len(values) == 0 {
+		return "", false
+	}
+	list, err := httpsfv.UnmarshalList(values)
+	if err != nil {
+		return "", false
+	}
+	for _, member := range list {
+		item, isItem := member.(httpsfv.Item)
+		if !isItem || text(item.Value) != proxyName {
+			continue
+		}
+		if value, hasError := item.Params.Get("error"); hasError {
+			return text(value), true
+		}
+		return "", true
+	}
+	return "", false
+}
+
+// text returns the text of a token or a string: RFC 9209 permits both for a proxy's name.
+func text(value any) string {
+	switch v := value.(type) {
+	case httpsfv.Token:
+		return string(v)
+	case string:
+		return v
+	}
+	return ""
+}
