@@ -35,6 +35,15 @@ type Source struct {
 	// ExperimentalRoutes reports whether routes have the fields of the Gateway API's
 	// experimental channel.
 	ExperimentalRoutes bool
+	// Gaps are the reads that the user has no permission for; empty if everything was
+	// read.
+	Gaps []Gap
+	// Namespaces are the namespaces that were listed one by one, because the user may not
+	// list a kind in all namespaces; nil if the user may.
+	Namespaces []string
+	// User is the user whose reads the API server rejected, such as `user "jane"`; empty
+	// without Gaps.
+	User string
 
 	// unchanged are the cluster's objects before the changes from manifests.
 	unchanged  []client.Object
