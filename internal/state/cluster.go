@@ -1,13 +1,9 @@
 package state
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +32,11 @@ type Cluster struct {
 	// Progress is called before a kind is read. The returned function is called after
 	// the kind was read. Progress can be nil.
 	Progress func(name string) (done func())
+	// PermitGaps lets FromCluster return a Source with [Source.Gaps] for a user who may not
+	// read everything. FromCluster then lists the Namespaces one by one.
+	PermitGaps bool
+	// Namespaces are the namespaces that the user works in.
+	Namespaces []string
 }
 
 // Connect returns a client for a Cluster. It makes no requests. In particular, it does
@@ -63,24 +64,21 @@ func Connect(c *rest.Config) (client.WithWatch, error) {
 // objects from manifests as if they had been applied; see [overlay]. The returned
 // Source reads Secrets, ConfigMaps and EndpointSlices from the cluster on demand.
 //
-// The error names all kinds that are missing or that the user cannot list.
+// The error names all kinds that are missing, and, unless the Cluster permits gaps, that
+// the user cannot list.
 func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, error) {
-	listed, err := c.listAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	imports, served, err := c.listImports(ctx)
-	if err != nil {
-		return nil, err
-	}
-	listed = append(listed, imports...)
 	set = withoutTunnels(set)
-	unchanged := slices.Clone(listed)
-	source, err := newClusterSource(c.Live, c.ControllerName, served, overlay(listed, set.Objects), set)
+	r, err := c.read(ctx, set)
 	if err != nil {
 		return nil, err
 	}
-	source.unchanged, source.live, source.controller, source.servesImports = unchanged, c.Live, c.ControllerName, served
+	unchanged := slices.Clone(r.objects)
+	source, err := newClusterSource(c.Live, c.ControllerName, r.servesImports, overlay(r.objects, set.Objects), set)
+	if err != nil {
+		return nil, err
+	}
+	source.unchanged, source.live, source.controller, source.servesImports = unchanged, c.Live, c.ControllerName, r.servesImports
+	source.recordGaps(r)
 	return source, nil
 }
 
@@ -121,52 +119,23 @@ func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, erro
 	return names, nil
 }
 
-// listAll lists every listed kind. It continues after a missing kind or permission, so
-// that the error names all of them.
-func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
-	var all []client.Object
-	var errs []error
-	var forbidden []string
-	user := ""
-	for _, kind := range kinds.Select(func(k kinds.Kind) bool { return k.Plan == kinds.Listed && k.IsRequired() }) {
-		found, err := c.list(ctx, kind)
-		switch {
-		case err == nil:
-			all = append(all, found...)
-		case apierrors.IsForbidden(err):
-			forbidden = append(forbidden, kind.Resource().String())
-			user = cmp.Or(user, refusedUser(err))
-		case apierrors.IsNotFound(err):
-			errs = append(errs, err)
-		default:
-			return nil, err
-		}
-	}
-	if len(forbidden) > 0 {
-		errs = append(errs, fmt.Errorf("%s cannot list: %s; docs/plan.md contains the required role", user, strings.Join(forbidden, ", ")))
-	}
-	return all, errors.Join(errs...)
-}
-
-// forbiddenUser matches the user in the API server's Forbidden error.
-var forbiddenUser = regexp.MustCompile(`User "[^"]*"`)
-
-// refusedUser returns the user whose request the API server rejected.
-func refusedUser(err error) string {
-	if user := forbiddenUser.FindString(err.Error()); user != "" {
-		return "u" + user[1:]
-	}
-	return "the user of the kubeconfig"
-}
-
 // list lists all objects of a kind, page by page.
 func (c Cluster) list(ctx context.Context, kind kinds.Kind) ([]client.Object, error) {
+	return c.listIn(ctx, kind, c.scopeOf(kind))
+}
+
+// scopeOf returns the only namespace in which the kind is read, or "" for all.
+func (c Cluster) scopeOf(kind kinds.Kind) string {
+	if kind.OwnNamespace {
+		return c.ControllerNamespace
+	}
+	return ""
+}
+
+// listIn lists the objects of a kind in a namespace, or in all.
+func (c Cluster) listIn(ctx context.Context, kind kinds.Kind, namespace string) ([]client.Object, error) {
 	if c.Progress != nil {
 		defer c.Progress("reading " + kind.Plural + " from the cluster")()
-	}
-	namespace := ""
-	if kind.OwnNamespace {
-		namespace = c.ControllerNamespace
 	}
 	found, err := c.listPages(ctx, namespace, func() client.ObjectList { return kind.NewList() })
 	if err != nil {
@@ -175,14 +144,14 @@ func (c Cluster) list(ctx context.Context, kind kinds.Kind) ([]client.Object, er
 	return found, nil
 }
 
-// listImports lists the ServiceImports in the newest version that the cluster serves. It
-// returns false if the cluster serves none.
-func (c Cluster) listImports(ctx context.Context) (all []client.Object, served bool, err error) {
+// listImports lists the ServiceImports of a namespace, or of all, in the newest version that
+// the cluster serves. It returns false if the cluster serves none.
+func (c Cluster) listImports(ctx context.Context, namespace string) (all []client.Object, served bool, err error) {
 	if c.Progress != nil {
 		defer c.Progress("reading " + kinds.ServiceImport.Plural + " from the cluster")()
 	}
 	for _, gvk := range kinds.ServiceImport.GVKs() {
-		found, err := c.listPages(ctx, "", func() client.ObjectList {
+		found, err := c.listPages(ctx, namespace, func() client.ObjectList {
 			page := &unstructured.UnstructuredList{}
 			page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 			return page

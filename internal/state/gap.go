@@ -1,6 +1,19 @@
 package state
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
+)
+
+// ViewerRole is the ClusterRole that permits everything that a plan reads, except Secrets.
+const ViewerRole = "tunnel-gateway-viewer"
 
 // Gap is a read from the cluster that the user has no permission for. The [Source] does
 // not contain the objects, so that they can exist or not.
@@ -20,6 +33,10 @@ type Gap struct {
 	Name string `json:"name,omitempty"`
 }
 
+func newGap(verb string, kind kinds.Kind, name types.NamespacedName) Gap {
+	return Gap{Verb: verb, Kind: kind.GVK().Kind, Resource: kind.Resource().String(), Namespace: name.Namespace, Name: name.Name}
+}
+
 // String describes the request, in the words of `kubectl auth can-i`.
 func (g Gap) String() string {
 	text := g.Verb + " " + g.Resource
@@ -32,4 +49,109 @@ func (g Gap) String() string {
 		return text + " in namespace " + g.Namespace
 	}
 	return text
+}
+
+// forbiddenUser matches the user in the API server's Forbidden error.
+var forbiddenUser = regexp.MustCompile(`User "[^"]*"`)
+
+// refusedUser returns the user whose request the API server rejected.
+func refusedUser(err error) string {
+	if user := forbiddenUser.FindString(err.Error()); user != "" {
+		return "u" + user[1:]
+	}
+	return "the user of the kubeconfig"
+}
+
+// refusal is the message for a user who may not read enough.
+func (r *reading) refusal() string {
+	return fmt.Sprintf("%s cannot %s. %s", r.user, describeGaps(r.gaps), grantCommand(r.user, r.ControllerNamespace))
+}
+
+// DescribeGaps names what the user may not read, and the command that permits it, in one
+// line. It returns "" without Gaps.
+func (s *Source) DescribeGaps() string {
+	if len(s.Gaps) == 0 {
+		return ""
+	}
+	read := ""
+	if len(s.Namespaces) > 0 {
+		read = fmt.Sprintf(", so only %s was read", describeNamespaces(s.Namespaces))
+	}
+	return fmt.Sprintf("%s cannot %s%s. %s", s.User, describeGaps(s.Gaps), read, grantCommand(s.User, s.controllerNamespace))
+}
+
+func describeNamespaces(names []string) string {
+	if len(names) == 1 {
+		return "namespace " + names[0]
+	}
+	return "namespaces " + strings.Join(names, ", ")
+}
+
+// describeGaps joins the requests. It leaves out the requests for a part of a list that it
+// names.
+func describeGaps(gaps []Gap) string {
+	var lists, others []string
+	for _, g := range gaps {
+		switch {
+		case g.Verb == "list" && g.Namespace == "":
+			lists = append(lists, g.Resource)
+		case g.Name != "":
+			others = append(others, g.String())
+		case !slices.ContainsFunc(gaps, func(all Gap) bool { return all.Verb == "list" && all.Kind == g.Kind && all.Namespace == "" }):
+			lists = append(lists, g.Resource+" in namespace "+g.Namespace)
+		}
+	}
+	text := "list " + strings.Join(lists, ", ")
+	if len(lists) == 0 {
+		text = ""
+	}
+	const limit = 5
+	if n := len(others) - limit; n > 0 {
+		others = append(others[:limit], fmt.Sprintf("%d more", n))
+	}
+	if len(others) > 0 && text != "" {
+		text += ", or "
+	}
+	return text + strings.Join(others, ", ")
+}
+
+// serviceAccountUser matches the user name of a ServiceAccount.
+var serviceAccountUser = regexp.MustCompile(`^system:serviceaccount:([^:]+):([^:]+)$`)
+
+// grantCommand returns the advice to bind the [ViewerRole] to the user. The chart adds the
+// namespace to the role's name unless the namespace is the default.
+func grantCommand(user, controllerNamespace string) string {
+	role := ViewerRole
+	if controllerNamespace != config.DefaultControllerNamespace {
+		role += "." + controllerNamespace
+	}
+	name := strings.TrimSuffix(strings.TrimPrefix(user, `user "`), `"`)
+	subject := "--user=" + quoteForShell(name)
+	switch account := serviceAccountUser.FindStringSubmatch(name); {
+	case name == user: // the error did not name the user
+		subject = "--user=<user>"
+	case account != nil:
+		subject = fmt.Sprintf("--serviceaccount=%s:%s", account[1], account[2])
+	}
+	return fmt.Sprintf("To permit it: kubectl create clusterrolebinding %s --clusterrole=%s %s", bindingName(name), role, subject)
+}
+
+// unusualInNames matches what the name of a binding should not contain.
+var unusualInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// bindingName returns a name for the user's binding.
+func bindingName(user string) string {
+	name := strings.Trim(unusualInNames.ReplaceAllString(strings.ToLower(user), "-"), "-")
+	return strings.TrimSuffix(ViewerRole+"-"+name, "-")
+}
+
+// plainInShell matches words that a shell does not change.
+var plainInShell = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
+
+// quoteForShell returns the text as one word of a POSIX shell.
+func quoteForShell(text string) string {
+	if plainInShell.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
@@ -27,6 +28,8 @@ type liveReader struct {
 	endpointSlices map[string]map[indexed][]discoveryv1.EndpointSlice
 	// noServiceImports reports whether the cluster has no ServiceImports.
 	noServiceImports bool
+	// denied records what the user may not read. If it is nil, this is an error.
+	denied func(Gap, error)
 }
 
 // indexed is a value of an index.
@@ -93,7 +96,12 @@ func (r *liveReader) listEndpointSlices(ctx context.Context, opts []client.ListO
 	byIndex, ok := r.endpointSlices[namespace]
 	if !ok {
 		var found discoveryv1.EndpointSliceList
-		if err := r.live.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+		err := r.live.List(ctx, &found, client.InNamespace(namespace))
+		if apierrors.IsForbidden(err) && r.denied != nil {
+			r.denied(newGap("list", kinds.EndpointSlice, types.NamespacedName{Namespace: namespace}), err)
+			err = nil
+		}
+		if err != nil {
 			return nil, fmt.Errorf("list the EndpointSlices of namespace %s: %w", namespace, err)
 		}
 		byIndex = map[indexed][]discoveryv1.EndpointSlice{}

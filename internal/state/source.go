@@ -51,6 +51,8 @@ type Source struct {
 	controller gatewayv1.GatewayController
 	// servesImports reports whether the cluster serves ServiceImports.
 	servesImports bool
+	// controllerNamespace is the namespace of the controller in the cluster.
+	controllerNamespace string
 }
 
 // WithoutManifests returns the cluster before the changes from manifests. It returns nil if
@@ -64,6 +66,7 @@ func (s *Source) WithoutManifests() (*Source, error) {
 		return nil, err
 	}
 	unchanged.ExperimentalRoutes = s.ExperimentalRoutes
+	unchanged.Gaps, unchanged.User, unchanged.Namespaces, unchanged.controllerNamespace = s.Gaps, s.User, s.Namespaces, s.controllerNamespace
 	return unchanged, nil
 }
 
