@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -57,7 +58,7 @@ func decodeStrict(u *unstructured.Unstructured, object client.Object) []error {
 	if err != nil {
 		return []error{err}
 	}
-	return fieldErrors(unknown, unknownField)
+	return fieldErrors(unknown, func(path string) string { return describeUnknown(newTypeFields(reflect.TypeOf(object)), path) })
 }
 
 // decodeKnown decodes the fields of u that decisions read, and ignores the others: they

@@ -81,11 +81,11 @@ func TestInvalidCoreObjectsAreRejected(t *testing.T) {
 	}{
 		"unknown fields": {
 			"{apiVersion: v1, kind: Service, metadata: {name: web, label: {}}, spec: {ports: [{port: 80, target: 81}]}}",
-			[]string{web + "metadata.label: Forbidden: unknown field", web + "spec.ports[0].target: Forbidden: unknown field"},
+			[]string{web + "metadata.label: Forbidden: unknown field; did you mean labels?", web + "spec.ports[0].target: Forbidden: unknown field; did you mean targetPort?"},
 		},
 		"wrong case": {
 			"{apiVersion: v1, kind: Service, metadata: {name: web}, Spec: {}}",
-			[]string{web + "Spec: Forbidden: unknown field"},
+			[]string{web + "Spec: Forbidden: unknown field; did you mean spec?"},
 		},
 		"no ports": {
 			service("{selector: {app: web}}"),

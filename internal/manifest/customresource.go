@@ -29,6 +29,7 @@ import (
 type customResource struct {
 	gvk        schema.GroupVersionKind
 	namespaced bool
+	definition *apiextensionsv1.JSONSchemaProps
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
@@ -91,6 +92,7 @@ func newCustomResource(k kind, props *apiextensionsv1.JSONSchemaProps) (*customR
 	return &customResource{
 		gvk:        k.stored,
 		namespaced: k.namespaced,
+		definition: props,
 		structural: structural,
 		schema:     validator,
 		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
@@ -113,7 +115,7 @@ func (r *customResource) decode(u *unstructured.Unstructured) (client.Object, []
 	}
 	var errs field.ErrorList
 	for _, path := range unknown {
-		errs = append(errs, field.Forbidden(field.NewPath(path), unknownDetail(r.gvk.Kind, path)))
+		errs = append(errs, field.Forbidden(field.NewPath(path), unknownDetail(r.gvk.Kind, r.definition, path)))
 	}
 	if errs = append(errs, r.validate(u, meta)...); len(errs) > 0 {
 		return nil, toErrors(errs)

@@ -70,13 +70,13 @@ func TestInvalidCustomResourcesAreRejected(t *testing.T) {
 			gateway("{name: a, port: 80, protocol: HTTP, hostName: a.example}, {name: b, prot: TCP, port: 81, protocol: HTTP}") + "colour: blue\n",
 			[]string{
 				shared + "colour: Forbidden: unknown field",
-				shared + "spec.listeners[0].hostName: Forbidden: unknown field",
-				shared + "spec.listeners[1].prot: Forbidden: unknown field",
+				shared + "spec.listeners[0].hostName: Forbidden: unknown field; did you mean hostname?",
+				shared + "spec.listeners[1].prot: Forbidden: unknown field; did you mean protocol?",
 			},
 		},
 		"unknown field in metadata": {
 			"{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: a, nameSpace: b}, spec: {controllerName: a.example/b}}",
-			[]string{"in.yaml: document 1: GatewayClass a: metadata.nameSpace: Forbidden: unknown field"},
+			[]string{"in.yaml: document 1: GatewayClass a: metadata.nameSpace: Forbidden: unknown field; did you mean namespace?"},
 		},
 		"hostname on a TCP listener": {
 			gateway("{name: a, port: 80, protocol: TCP, hostname: a.example}"),

@@ -147,7 +147,7 @@ func decodeObject(value json.RawMessage) (map[string]any, []error) {
 		return nil, []error{err}
 	}
 	if len(duplicates) > 0 {
-		return nil, fieldErrors(duplicates, "duplicate field")
+		return nil, fieldErrors(duplicates, func(string) string { return "duplicate field" })
 	}
 	switch decoded := decoded.(type) {
 	case nil:
@@ -158,15 +158,15 @@ func decodeObject(value json.RawMessage) (map[string]any, []error) {
 	return nil, []error{errors.New("a document must be a mapping with apiVersion, kind and metadata")}
 }
 
-// fieldErrors converts a strict decoder's errors to errors about fields with the given
-// detail.
-func fieldErrors(strict []error, detail string) []error {
+// fieldErrors converts a strict decoder's errors to errors about fields. detail returns
+// the detail for a field's path.
+func fieldErrors(strict []error, detail func(path string) string) []error {
 	errs := make([]error, len(strict))
 	for i, err := range strict {
 		errs[i] = err
 		var fieldErr kjson.FieldError
 		if errors.As(err, &fieldErr) {
-			errs[i] = field.Forbidden(field.NewPath(fieldErr.FieldPath()), detail)
+			errs[i] = field.Forbidden(field.NewPath(fieldErr.FieldPath()), detail(fieldErr.FieldPath()))
 		}
 	}
 	return errs

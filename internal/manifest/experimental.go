@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 
@@ -12,12 +11,13 @@ import (
 // does not have.
 const experimentalField = "only the CRDs of the Gateway API's experimental channel have this field; if they are installed, use --experimental-crds"
 
-// unknownDetail returns the detail in the error about a field that the kind does not have.
-func unknownDetail(kind, path string) string {
-	if fields, ok := experimentalSchemas()[kind]; ok && hasField(fields, path) {
+// unknownDetail returns the detail in the error about a field that the kind with the
+// definition does not have.
+func unknownDetail(kind string, definition *apiextensionsv1.JSONSchemaProps, path string) string {
+	if schema, ok := experimentalSchemas()[kind]; ok && hasField(schema, path) {
 		return experimentalField
 	}
-	return unknownField
+	return describeUnknown(schemaFields{definition}, path)
 }
 
 // experimentalSchemas returns the route schemas in the experimental channel, by kind.
@@ -36,8 +36,6 @@ var experimentalSchemas = sync.OnceValue(func() map[string]*apiextensionsv1.JSON
 	}
 	return schemas
 })
-
-var index = regexp.MustCompile(`\[[0-9]+\]`)
 
 // hasField reports whether the schema has the field, for example spec.rules[1].retry.
 func hasField(s *apiextensionsv1.JSONSchemaProps, path string) bool {

@@ -14,9 +14,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 )
 
-// unknownField is the detail in the error about a field that the kind does not have.
-const unknownField = "unknown field"
-
 type kind struct {
 	// stored is the group, version and kind that decoded objects have.
 	stored schema.GroupVersionKind

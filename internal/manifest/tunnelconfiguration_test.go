@@ -277,7 +277,7 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		"access with an empty tag":          {`{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: true, teamName: a, audTags: [""]}}]}`, []string{`listenerConfigurations[0].access.audTags[0]: Invalid value: "": ` + audTag}},
 		"access with a duplicate tag":       {`{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: true, teamName: a, audTags: [b, b]}}]}`, []string{`listenerConfigurations[0].access.audTags[1]: Duplicate value: "b"`}},
 
-		"unknown field": {"{connector: {replica: 2}}", []string{"connector.replica: Forbidden: unknown field"}},
+		"unknown field": {"{connector: {replica: 2}}", []string{"connector.replica: Forbidden: unknown field; did you mean replicas?"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

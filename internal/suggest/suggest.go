@@ -19,6 +19,27 @@ func Closest(word string, candidates []string) string {
 	return closest
 }
 
+// Field returns the field that is the most similar to word, otherwise the only field that
+// begins with word and is longer, or "". It ignores case.
+func Field(word string, fields []string) string {
+	if closest := Closest(word, fields); closest != "" {
+		return closest
+	}
+	var longer []string
+	for _, field := range fields {
+		if len(word) >= minPrefix && strings.HasPrefix(strings.ToLower(field), strings.ToLower(word)) {
+			longer = append(longer, field)
+		}
+	}
+	if len(longer) != 1 {
+		return ""
+	}
+	return longer[0]
+}
+
+// minPrefix is the number of letters that suffice to suggest a longer word.
+const minPrefix = 4
+
 // maxDistance returns the number of letters by which a suggestion may differ. Two
 // swapped letters count as two. In a short word, two other letters make another word.
 func maxDistance(word string) int {

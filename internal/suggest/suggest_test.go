@@ -31,3 +31,12 @@ func TestClosestFindsTheNameThatWasMeant(t *testing.T) {
 		}
 	}
 }
+
+func TestFieldFindsALongerName(t *testing.T) {
+	fields := []string{"hostname", "hostnameTotal", "backendRefs", "matches", "path"}
+	for word, want := range map[string]string{"backend": "backendRefs", "BACKEND": "backendRefs", "match": "matches", "pat": "path", "hostn": "", "bac": "", "": ""} {
+		if got := suggest.Field(word, fields); got != want {
+			t.Errorf("Field(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
