@@ -129,6 +129,10 @@ func (r *reader) loader(k schema.GroupKind) (func() (kind, error), bool) {
 
 // readObject reads one object, or every item in a list.
 func (r *reader) readObject(place Place, content map[string]any) {
+	if err := cloudflaredError(place, content); err != nil {
+		r.addErrors(place, "", err)
+		return
+	}
 	gvk, errs := typeMeta(content)
 	if len(errs) > 0 {
 		r.addErrors(place, "", errs...)
