@@ -184,13 +184,24 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	if err := write(&out, result); err != nil {
 		return fmt.Errorf("print the plan: %w", err)
 	}
+	judged := o.judged(result)
 	warnSource(cmd.ErrOrStderr(), source)
-	unserved := o.warnPlan(cmd.ErrOrStderr(), result)
+	unserved := o.warnPlan(cmd.ErrOrStderr(), result, judged)
 	if _, err := out.WriteTo(o.colored(cmd.OutOrStdout())); err != nil {
 		return fmt.Errorf("print the plan: %w", err)
 	}
-	healthy := result.Healthy() && !unserved && len(source.Warnings) == 0
+	healthy := judged.Healthy() && !unserved && len(source.Warnings) == 0
 	return o.exitError(result, healthy, compareErr)
+}
+
+// judged returns the part of the plan whose problems count: with --why, the part on which
+// the answer depends.
+func (o *planOptions) judged(result *plan.Plan) *plan.Plan {
+	if o.why == "" {
+		return result
+	}
+	request, _ := o.request() // printer has validated it
+	return result.For(request)
 }
 
 // exitError returns the error that determines the exit status after the plan was
@@ -358,10 +369,11 @@ func warnSource(w io.Writer, source *state.Source) {
 }
 
 // warnPlan prints the remarks and problems that the table contains, but not the selected
-// output. It reports whether no route answers the request of --why.
-func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) (unserved bool) {
+// output. judged is the part of the plan whose problems count. It reports whether no route
+// answers the request of --why.
+func (o *planOptions) warnPlan(w io.Writer, result, judged *plan.Plan) (unserved bool) {
 	if table := o.output == "table" && o.why == "" && !o.diff.enabled; !table {
-		result.WriteMistakes(w, "warning: ", plan.Style{Wide: o.wide})
+		judged.WriteMistakes(w, "warning: ", plan.Style{Wide: o.wide})
 	}
 	if o.output != "table" && o.why == "" {
 		for _, warning := range result.RouteWarnings(plan.Style{}) {

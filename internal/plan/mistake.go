@@ -61,25 +61,27 @@ func (p *Plan) WriteMistakes(w io.Writer, prefix string, style Style) {
 	}
 }
 
-// mistakesOf returns the mistakes in one Gateway, its Tunnel, the objects whose statuses
-// depend on it, and their namespaces.
-func (p *Plan) mistakesOf(g *Gateway) []Mistake {
-	namespaces := map[string]bool{}
-	for owner := range g.reported {
-		namespaces[owner.Namespace] = true
+// concerns reports whether the object is the Gateway, its Tunnel, an object whose status
+// depends on the Gateway, or the namespace of such an object.
+func (g *Gateway) concerns(object Owner) bool {
+	switch object.Kind {
+	case "Namespace":
+		return g.namespaces()[object.Name]
+	case "Tunnel":
+		return object.Name == tunnel.ObjectName(types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
+	default:
+		id := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+		return g.reported[gateway.Owner{Kind: object.Kind, NamespacedName: id}]
 	}
-	name := types.NamespacedName{Namespace: g.Namespace, Name: g.Name}
-	return slices.DeleteFunc(slices.Clone(p.Mistakes), func(m Mistake) bool {
-		switch object := m.Object; object.Kind {
-		case "Namespace":
-			return !namespaces[object.Name]
-		case "Tunnel":
-			return object.Name != tunnel.ObjectName(name)
-		default:
-			id := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
-			return !g.reported[gateway.Owner{Kind: object.Kind, NamespacedName: id}]
-		}
-	})
+}
+
+// namespaces returns the namespaces of the objects whose statuses depend on the Gateway.
+func (g *Gateway) namespaces() map[string]bool {
+	all := map[string]bool{}
+	for owner := range g.reported {
+		all[owner.Namespace] = true
+	}
+	return all
 }
 
 // noGatewayMessage returns the message that the controller serves no Gateway, with

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // Select removes all other Gateways from the plan. It keeps the complete statuses of
@@ -21,13 +22,46 @@ func (p *Plan) Select(name types.NamespacedName) error {
 	if i < 0 {
 		return p.notPlannedError(name)
 	}
-	p.Gateways, p.terminating, p.selected = p.Gateways[i:i+1], nil, true
-	p.Mistakes = p.mistakesOf(&p.Gateways[0])
-	p.Statuses = slices.DeleteFunc(p.Statuses, func(s Status) bool {
-		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
-		return !p.Gateways[0].reported[owner]
-	})
+	p.terminating, p.selected = nil, true
+	p.restrict(p.Gateways[i:i+1], nil)
 	return nil
+}
+
+// For returns the part of the plan on which the answer to the request depends: the Gateways
+// with a listener for its host, with their statuses and mistakes, and the mistakes in routes
+// that would serve the host. If no Gateway has such a listener, it returns the whole plan.
+func (p *Plan) For(request routing.Request) *Plan {
+	explanation := p.Explain(request)
+	if len(explanation.Traces) == 0 {
+		return p
+	}
+	var gateways []Gateway
+	for i := range p.Gateways {
+		g := &p.Gateways[i]
+		if slices.ContainsFunc(explanation.Traces, func(t Trace) bool { return t.Namespace == g.Namespace && t.Name == g.Name }) {
+			gateways = append(gateways, *g)
+		}
+	}
+	detached := map[Owner]bool{}
+	for _, route := range explanation.Detached {
+		detached[route.Route] = true
+	}
+	part := *p
+	part.restrict(gateways, detached)
+	return &part
+}
+
+// restrict removes all Gateways except the given ones, the statuses that do not depend on
+// them, and the mistakes in objects that are neither theirs nor among the others.
+func (p *Plan) restrict(gateways []Gateway, others map[Owner]bool) {
+	p.Mistakes = slices.DeleteFunc(slices.Clone(p.Mistakes), func(m Mistake) bool {
+		return !others[m.Object] && !slices.ContainsFunc(gateways, func(g Gateway) bool { return g.concerns(m.Object) })
+	})
+	p.Statuses = slices.DeleteFunc(slices.Clone(p.Statuses), func(s Status) bool {
+		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
+		return !slices.ContainsFunc(gateways, func(g Gateway) bool { return g.reported[owner] })
+	})
+	p.Gateways = gateways
 }
 
 // notPlannedError returns the error about a Gateway that the plan does not contain.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // gatewayWithRoute returns a Gateway with a hostname, a ListenerSet and a route.
@@ -124,5 +126,39 @@ status:
 	}
 	if got := statuses["ListenerSet"]; !strings.Contains(got, "Waiting for controller") {
 		t.Errorf("status of the ListenerSet = %q, want the default conditions", got)
+	}
+}
+
+// --why --strict considers only what the answer depends on.
+func TestOnlyTheGatewaysOfARequestCount(t *testing.T) {
+	problem := strings.Replace(gatewayWithRoute("two", "example.org"), "name: web", "name: missing", 1)
+	const lost = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: lost, namespace: platform}
+spec: {parentRefs: [{name: none}], hostnames: [b.example.net], rules: [{backendRefs: [{name: web, port: 80}]}]}
+`
+	common := strings.Replace(commonManifests, "{name: one}, {name: two}", "{name: one}", 1)
+	p := planOf(t, common, gatewayWithRoute("one", "example.com"), problem, strings.Replace(gatewayWithRoute("three", "example.net"), "hostname: example.net", `hostname: "*.example.net"`, 1), lost)
+	if p.Healthy() {
+		t.Error("the whole plan is healthy")
+	}
+	for host, test := range map[string]struct {
+		healthy  bool
+		mistakes int
+	}{
+		"example.com":     {true, 0},
+		"example.org":     {false, 0},
+		"a.example.net":   {true, 0},
+		"b.example.net":   {false, 1},
+		"www.example.edu": {false, 1},
+	} {
+		part := p.For(routing.Request{Host: host, Path: "/"})
+		if part.Healthy() != test.healthy || len(part.Mistakes) != test.mistakes {
+			t.Errorf("%s: Healthy = %t, mistakes = %v, want %t and %d", host, part.Healthy(), part.Mistakes, test.healthy, test.mistakes)
+		}
+	}
+	if len(p.Gateways) != 3 || len(p.Mistakes) != 1 {
+		t.Errorf("the plan has changed: %d Gateways, mistakes %v", len(p.Gateways), p.Mistakes)
 	}
 }
