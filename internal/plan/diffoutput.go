@@ -14,7 +14,7 @@ import (
 // WriteDiff prints what [Plan.Compare] and [Plan.CompareZones] found as text, optionally with colors.
 func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
-		_, err := fmt.Fprintln(w, terminal.Escape(p.noGatewayMessage(Style{})))
+		_, err := fmt.Fprintln(w, terminal.Escape(p.noGatewayMessage(Style{}, p.Mistakes)))
 		return err
 	}
 	out := bufio.NewWriter(w)

@@ -66,7 +66,7 @@ func (p *Plan) RenderEnvoy(ctx context.Context, objects client.Reader) error {
 func (p *Plan) envoyGateway() (*Gateway, error) {
 	switch len(p.Gateways) {
 	case 0:
-		return nil, errors.New(strings.TrimSuffix(p.noGatewayMessage(Style{}), "."))
+		return nil, errors.New(strings.TrimSuffix(p.noGatewayMessage(Style{}, nil), "."))
 	case 1:
 	default:
 		names := make([]string, len(p.Gateways))

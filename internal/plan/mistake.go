@@ -2,11 +2,12 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
+	"context"
 	"io"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -21,9 +22,21 @@ type Mistake struct {
 	Message string `json:"message"`
 }
 
-// findMistakes returns the mistakes in the source's objects, sorted by kind, namespace
-// and name, and the routes with a missing parent.
-func findMistakes(source *state.Source) ([]Mistake, []DetachedRoute) {
+// findMistakes finds the mistakes in the source's objects and the routes with a missing
+// parent.
+func (p *Plan) findMistakes(ctx context.Context, source *state.Source, controller gatewayv1.GatewayController) (err error) {
+	var mistakes []Mistake
+	if p.classes, mistakes, err = listClasses(ctx, source, controller); err != nil {
+		return err
+	}
+	p.Mistakes, p.detached = findObjectMistakes(source)
+	p.Mistakes = append(p.Mistakes, mistakes...)
+	return nil
+}
+
+// findObjectMistakes returns the mistakes in single objects and the routes with a missing
+// parent, which it sorts.
+func findObjectMistakes(source *state.Source) ([]Mistake, []DetachedRoute) {
 	mistakes, detached := []Mistake{}, []DetachedRoute(nil)
 	parents := newParents(source)
 	for _, object := range source.Objects {
@@ -36,9 +49,13 @@ func findMistakes(source *state.Source) ([]Mistake, []DetachedRoute) {
 			mistakes = append(mistakes, Mistake{owner, message})
 		}
 	}
-	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return compareOwners(a.Object, b.Object) })
 	slices.SortStableFunc(detached, func(a, b DetachedRoute) int { return compareOwners(a.Route, b.Route) })
 	return mistakes, detached
+}
+
+// sortMistakes sorts the mistakes by kind, namespace and name.
+func (p *Plan) sortMistakes() {
+	slices.SortStableFunc(p.Mistakes, func(a, b Mistake) int { return compareOwners(a.Object, b.Object) })
 }
 
 func compareOwners(a, b Owner) int {
@@ -82,19 +99,4 @@ func (g *Gateway) namespaces() map[string]bool {
 		all[owner.Namespace] = true
 	}
 	return all
-}
-
-// noGatewayMessage returns the message that the controller serves no Gateway, with
-// the reason for each Gateway that exists.
-func (p *Plan) noGatewayMessage(style Style) string {
-	message := "No Gateway uses this controller."
-	var reasons []string
-	for name, reason := range p.unserved {
-		reasons = append(reasons, fmt.Sprintf("Gateway %s: %s", name, reason))
-	}
-	if len(reasons) > 0 {
-		slices.Sort(reasons)
-		message += fmt.Sprintf(" %s.", style.abbreviate(reasons))
-	}
-	return message
 }

@@ -39,7 +39,7 @@ func TestObjectsWithoutTheirParentAreListed(t *testing.T) {
 		"objects of a team":             {[]string{teams}, "No Gateway uses this controller.\nHTTPRoute team/web, ListenerSet outside/older-but-outside, ListenerSet team/admitted: Gateway infra/shared" + addContext, false},
 		"a route with several parents":  {[]string{route}, "No Gateway uses this controller.\nHTTPRoute team/more: ListenerSet team/none" + addContext + "HTTPRoute team/more: Gateway team/a" + addContext + "{", false},
 		"no manifests":                  {nil, "No Gateway uses this controller.\n", false},
-		"a Gateway of a missing class":  {[]string{strings.Replace(shared, "cloudflare-tunnel", "internal", 1), teams}, "No Gateway uses this controller. Gateway infra/shared: GatewayClass \"internal\" not found.\n{", false},
+		"a Gateway of a missing class":  {[]string{strings.Replace(shared, "cloudflare-tunnel", "internal", 1), teams}, "No Gateway uses this controller. Gateway infra/shared: GatewayClass \"internal\" not found. GatewayClasses of this controller: cloudflare-tunnel.\n{", false},
 		"a Gateway and a route without": {[]string{shared, route}, "\nHTTPRoute team/more: Gateway team/a" + addContext, false},
 		"a Gateway":                     {[]string{shared}, "Gateway infra/shared", true},
 	} {

@@ -42,6 +42,10 @@ type Plan struct {
 	// unserved explains, for each existing Gateway that the controller does not serve,
 	// why.
 	unserved map[types.NamespacedName]string
+	// classes are the names of the controller's GatewayClasses, sorted. missesClass
+	// reports whether a Gateway's GatewayClass does not exist.
+	classes     []string
+	missesClass bool
 	// terminating are this controller's Gateways that are being deleted.
 	terminating []types.NamespacedName
 	// records are all Gateways as far as DNS is concerned, also Gateways that are gone or not
@@ -188,7 +192,9 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		return nil, err
 	}
 	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, dataPlanes: o.DataPlanes}
-	plan.Mistakes, plan.detached = findMistakes(source)
+	if err := plan.findMistakes(ctx, source, o.ControllerName); err != nil {
+		return nil, err
+	}
 	hostnames := gateway.NewHostnames()
 	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
@@ -216,37 +222,10 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 			c.setRoutes(g, statuses)
 		}
 	}
+	plan.sortMistakes()
 	plan.Statuses = statuses.sorted()
 	plan.records = plan.newRecordGateways()
 	return plan, nil
-}
-
-// addUnserved records an existing Gateway that the controller does not serve.
-func (p *Plan) addUnserved(loaded *state.Loaded, key state.Key, reason string) {
-	if loaded.Gateway == nil {
-		return
-	}
-	p.unserved[key.NamespacedName] = reason
-	if loaded.Managed {
-		p.terminating = append(p.terminating, key.NamespacedName)
-	}
-}
-
-// unservedReason explains why the controller does not serve a Gateway, or returns "" if
-// it does.
-func unservedReason(loaded *state.Loaded) string {
-	switch {
-	case loaded.Gateway == nil:
-		return "not found"
-	case !loaded.Gateway.DeletionTimestamp.IsZero():
-		return "being deleted"
-	case loaded.ClassMissing:
-		return fmt.Sprintf("GatewayClass %q not found", loaded.Gateway.Spec.GatewayClassName)
-	case !loaded.Managed:
-		return fmt.Sprintf("GatewayClass %q belongs to another controller", loaded.Gateway.Spec.GatewayClassName)
-	default:
-		return ""
-	}
 }
 
 // gatewayKeys returns the keys of all Gateways, and of missing parents that the

@@ -70,6 +70,9 @@ func (p *Plan) notPlannedError(name types.NamespacedName) error {
 	if !exists {
 		reason = "not found"
 	}
+	if strings.HasSuffix(reason, "?") { // a suggestion is more helpful than the list of Gateways
+		return fmt.Errorf("Gateway %s: %s", name, reason)
+	}
 	if len(p.Gateways) == 0 {
 		return fmt.Errorf("Gateway %s: %s; no Gateway uses this controller", name, reason)
 	}

@@ -16,7 +16,7 @@ import (
 func (p *Plan) WriteTable(w io.Writer, style Style) error {
 	out := newColumns(w, style)
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
-		terminal.Printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style))
+		terminal.Printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style, p.Mistakes))
 	}
 	for i := range p.Gateways {
 		if i > 0 {
