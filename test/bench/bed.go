@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/pods"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -131,25 +131,18 @@ func (b *bed) stop() error {
 
 // images returns the programs that replace the images in the connector pod.
 func (b *bed) images(connectors, authorities string) (map[string]node.Image, error) {
-	connector := node.Image{
-		Command: []string{filepath.Join(b.programs, "connector")}, Program: "cloudflared",
-		Environment: []string{"TUNNEL_EDGE=" + connectors}, Ports: map[int32]string{2000: "METRICS_PORT"},
+	sidecar := pods.Sidecar{
+		Program: filepath.Join(b.programs, "envoy"), Envoy: b.envoy, XDS: xdsAddress, Authorities: authorities, FixedPorts: b.real != nil,
 	}
-	sidecar := node.Image{
-		Command:     []string{filepath.Join(b.programs, "envoy")},
-		Environment: []string{"ENVOY=" + b.envoy, "XDS_ADDRESS=" + xdsAddress, "CA_FILE=" + authorities},
-		Ports:       map[int32]string{envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT"},
-	}
+	connector := pods.StandIn(filepath.Join(b.programs, "connector"), connectors)
 	if b.real != nil {
-		connector.Command = []string{filepath.Join(b.dir, "cloudflared")}
-		connector.Environment = []string{"TUNNEL_EDGE=" + connectors, "TUNNEL_CACERT=" + b.real.authority, "CLOUDFLARED=" + b.cloudflared}
-		if err := os.WriteFile(connector.Command[0], []byte(wrapper), 0o700); err != nil { // #nosec G306 -- a program
+		var err error
+		connector, err = pods.Cloudflared(b.dir, b.cloudflared, "TUNNEL_EDGE="+connectors, "TUNNEL_CACERT="+b.real.authority)
+		if err != nil {
 			return nil, err
 		}
-		// cloudflared connects to the ports in the configuration.
-		sidecar.Environment = append(sidecar.Environment, fmt.Sprintf("OPEN_PORT=%d", envoy.PortOpen), fmt.Sprintf("PROTECTED_PORT=%d", envoy.PortProtected))
 	}
-	return map[string]node.Image{"docker.io/cloudflare/cloudflared": connector, "docker.io/envoyproxy/envoy": sidecar}, nil
+	return map[string]node.Image{pods.ConnectorImage: connector, pods.EnvoyImage: sidecar.Image()}, nil
 }
 
 // startBackends starts one server for port 80 on all Services. It responds with the

@@ -33,17 +33,6 @@ const (
 	configurationPoll = time.Millisecond
 )
 
-// wrapper is the program that replaces the cloudflared image: it replaces the metrics
-// port, and executes the binary.
-const wrapper = `#!/bin/sh
-for argument; do
-	shift
-	case $argument in *:2000) argument=${argument%:2000}:$METRICS_PORT ;; esac
-	set -- "$@" "$argument"
-done
-exec "$CLOUDFLARED" "$@"
-`
-
 // cloudflaredEdge is the Cloudflare edge for one real cloudflared: it speaks the protocol
 // "http2", in which the connector is the server. The configuration comes from the
 // simulator.

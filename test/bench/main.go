@@ -25,6 +25,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/pods"
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
@@ -122,9 +123,12 @@ func measureAll(ctx context.Context, o options, programs string) error {
 	if err != nil {
 		return err
 	}
-	cloudflared, err := findCloudflared()
+	cloudflared, err := pods.FindCloudflared()
 	if err != nil {
 		return err
+	}
+	if cloudflared == "" {
+		fmt.Fprintln(os.Stderr, "==> CLOUDFLARED is not set: the connector is the stand-in, and the simulator applies the ingress rules")
 	}
 	var results []result
 	for _, plane := range []struct {
@@ -144,27 +148,6 @@ func measureAll(ctx context.Context, o options, programs string) error {
 	}
 	printTable(os.Stdout, results)
 	return nil
-}
-
-// findCloudflared returns the absolute path of the program in the variable CLOUDFLARED,
-// or an empty path if it is not set.
-func findCloudflared() (string, error) {
-	name := os.Getenv("CLOUDFLARED")
-	if name == "" {
-		fmt.Fprintln(os.Stderr, "==> CLOUDFLARED is not set: the connector is the stand-in, and the simulator applies the ingress rules")
-		return "", nil
-	}
-	path, err := filepath.EvalSymlinks(name)
-	if err == nil {
-		path, err = exec.LookPath(path)
-	}
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("find the program in CLOUDFLARED: %w", err)
-	}
-	return path, nil
 }
 
 // measureOne starts the programs, measures, and stops them.
