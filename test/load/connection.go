@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -51,10 +52,7 @@ func (l *Load) useWebSocket(used func()) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, timeout)
-	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", l.o.Address)
+	conn, err := l.connect()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errOpen, err)
 	}
@@ -81,6 +79,17 @@ func (l *Load) useWebSocket(used func()) error {
 			return nil
 		}
 	}
+}
+
+// connect opens a connection to the server.
+func (l *Load) connect() (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, timeout)
+	defer cancel()
+	conn, err := l.o.Dial(ctx, "tcp", l.o.Address)
+	if err != nil || l.o.TLS == nil {
+		return conn, err
+	}
+	return tls.Client(conn, l.o.TLS), nil
 }
 
 // useStream reads the lines that the backend sends.

@@ -2,8 +2,10 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,6 +27,10 @@ type Options struct {
 	Address string
 	// Host is the host in all requests.
 	Host string
+	// TLS makes the clients use TLS with this configuration. Nil means no TLS.
+	TLS *tls.Config
+	// Dial connects to Address. Nil selects a plain [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// The load has Connections WebSockets, and as many streams.
 	Connections int
 }
@@ -70,7 +76,12 @@ func (r Result) String() string {
 
 // Start starts a load. The caller stops it.
 func Start(o Options) *Load {
-	l := &Load{o: o, transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}, started: time.Now()}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+	l := &Load{o: o, started: time.Now(), transport: &http.Transport{
+		MaxIdleConnsPerHost: 100, DisableCompression: true, DialContext: o.Dial, TLSClientConfig: o.TLS,
+	}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.clients.Go(l.send)
 	for range o.Connections {
@@ -203,7 +214,11 @@ func (l *Load) exchange(method, path string) error {
 
 // do sends a request and returns the answer with status 200.
 func (l *Load) do(ctx context.Context, method, path, body string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+l.o.Address+path, strings.NewReader(body))
+	scheme := "http"
+	if l.o.TLS != nil {
+		scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, method, scheme+"://"+l.o.Address+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

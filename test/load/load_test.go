@@ -1,6 +1,9 @@
 package load_test
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +21,27 @@ func TestLoadOnAServerWithoutFaults(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(load.Backend())
 	defer server.Close()
-	l := load.Start(load.Options{Address: server.Listener.Addr().String(), Host: "a.example.com", Connections: 2})
+	expectNoFault(t, load.Options{Address: server.Listener.Addr().String(), Host: "a.example.com", Connections: 2})
+}
+
+func TestLoadWithTLSOnAServerWithoutFaults(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(load.Backend())
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	expectNoFault(t, load.Options{
+		Address: "edge:443", Host: "example.com", Connections: 2, TLS: &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12},
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+		},
+	})
+}
+
+// expectNoFault runs a load with two WebSockets and streams on a server without faults.
+func expectNoFault(t *testing.T, o load.Options) {
+	t.Helper()
+	l := load.Start(o)
 	waitForConnections(t, l, 4)
 	NewWithT(t).Eventually(l.Sent, timeout).Should(BeNumerically(">=", 20))
 	r := l.Stop()
