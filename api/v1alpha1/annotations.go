@@ -11,6 +11,11 @@ const ReconcileAnnotation = "tunnelgateway.dev/reconcile"
 // one rotation. The controller ignores a value with more than 1024 bytes.
 const RotateTokenAnnotation = "tunnelgateway.dev/rotate-token"
 
+// DataPlaneAnnotation on a GatewayClass selects the data plane of its Gateways: the value
+// is a [DataPlane]. spec.dataPlane in the GatewayClass's TunnelConfiguration takes
+// precedence.
+const DataPlaneAnnotation = "tunnelgateway.dev/data-plane"
+
 // PausedAnnotation on a Gateway stops all changes at Cloudflare when its value is
 // "true". The controller ignores all other annotations on tenants' objects.
 const PausedAnnotation = "tunnelgateway.dev/paused"

@@ -67,7 +67,8 @@ type TunnelConfigurationSpec struct {
 	// IngressRules, the connectors route requests by the tunnel's ingress rules. With
 	// Envoy, an Envoy proxy beside each connector routes requests, and supports more
 	// Gateway API features. After a change, the previous data plane serves each Gateway
-	// until the new data plane is ready. Default: IngressRules. Only a GatewayClass's
+	// until the new data plane is ready. Default: the value of the GatewayClass's
+	// annotation tunnelgateway.dev/data-plane, or IngressRules. Only a GatewayClass's
 	// TunnelConfiguration may set it.
 	//
 	// +optional

@@ -282,7 +282,7 @@ func TestPlanErrorsNameTheirPlace(t *testing.T) {
 		"Envoy and --why":               {arguments: []string{"-f", samples, "-o", "envoy", "--why", "a.example.com"}, want: []string{"--output envoy must not be set together with --why or --diff"}},
 		"Envoy and --diff":              {arguments: []string{"-f", samples, "-o", "envoy-routes", "--diff"}, want: []string{"--output envoy-routes must not be set together with --why or --diff"}},
 		"Envoy and --color":             {arguments: []string{"-f", samples, "-o", "envoy", "--color", "always"}, want: []string{"--color has no effect with --output envoy"}},
-		"Envoy with ingress rules":      {arguments: []string{"-f", samples, "--gateway", "platform/shared", "-o", "envoy"}, want: []string{"Gateway platform/shared has the data plane IngressRules; set spec.dataPlane to Envoy"}},
+		"Envoy with ingress rules":      {arguments: []string{"-f", samples, "--gateway", "platform/shared", "-o", "envoy"}, want: []string{"Gateway platform/shared has the data plane IngressRules; set the annotation tunnelgateway.dev/data-plane"}},
 		"-n of kubectl":                 {arguments: []string{"-n", "team"}, want: []string{"'n' in -n", "plan always reads all namespaces, and --gateway selects one Gateway"}},
 		"-A of kubectl":                 {arguments: []string{"-A"}, want: []string{"plan always reads all namespaces"}},
 		"template":                      {stdin: "kind: {{ .Values.kind }}\n", arguments: []string{"-f", "-"}, want: []string{"stdin: document 1", "looks like a template; render it first"}},

@@ -22,6 +22,7 @@ func TestClassConditions(t *testing.T) {
 		Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "p", Namespace: new(gatewayv1.Namespace("platform")),
 	}
 	for name, test := range map[string]struct {
+		annotations         map[string]string
 		parameters          *gatewayv1.ParametersReference
 		configuration       *v1alpha1.TunnelConfiguration
 		versions            map[string]string
@@ -69,6 +70,14 @@ func TestClassConditions(t *testing.T) {
 			accepted: "False InvalidParameters", supported: "True SupportedVersion",
 			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.account has an effect only in the controller's namespace, tunnel-gateway."},
 		},
+		"an annotation that names no data plane": {
+			annotations: map[string]string{"tunnelgateway.dev/data-plane": "envoy"},
+			versions:    map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
+			accepted:    "False InvalidParameters", supported: "True SupportedVersion",
+			messages: []string{
+				"The value of the annotation tunnelgateway.dev/data-plane on the GatewayClass is not a data plane. Set it to Envoy or IngressRules, or remove it.",
+			},
+		},
 		"an older version": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.4.1"},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
@@ -101,7 +110,7 @@ func TestClassConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
-			class.Generation = 4
+			class.Generation, class.Annotations = 4, test.annotations
 			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions}, options)
 			want := map[string]string{"Accepted": test.accepted, "SupportedVersion": test.supported}
 			if diff := cmp.Diff(want, statusAndReason(status.Conditions)); diff != "" {
@@ -145,23 +154,35 @@ func TestClassListsSupportedFeatures(t *testing.T) {
 	}
 	invalid := specOf(v1alpha1.DataPlaneEnvoy)
 	invalid.Spec.Connector = &v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("-1s"))}
+	empty := configuration("platform", "p", v1alpha1.TunnelConfigurationSpec{})
 	for name, test := range map[string]struct {
+		annotation    string
 		parameters    *gatewayv1.ParametersReference
 		configuration *v1alpha1.TunnelConfiguration
 		experimental  bool
 		want          []string
 	}{
-		"without parameters":                  {nil, nil, false, ofEveryDataPlane},
-		"without a data plane":                {named, configuration("platform", "p", v1alpha1.TunnelConfigurationSpec{}), false, ofEveryDataPlane},
-		"ingress rules":                       {named, specOf(v1alpha1.DataPlaneIngressRules), false, ofEveryDataPlane},
-		"ingress rules, experimental channel": {named, specOf(v1alpha1.DataPlaneIngressRules), true, ofEveryDataPlane},
-		"Envoy":                               {named, specOf(v1alpha1.DataPlaneEnvoy), false, withEnvoy},
-		"Envoy, experimental channel":         {named, specOf(v1alpha1.DataPlaneEnvoy), true, withRetries},
-		"parameters that are lost":            {named, nil, false, ofEveryDataPlane},
-		"invalid parameters":                  {named, invalid, false, ofEveryDataPlane},
+		"without parameters":                     {"", nil, nil, false, ofEveryDataPlane},
+		"without a data plane":                   {"", named, empty, false, ofEveryDataPlane},
+		"ingress rules":                          {"", named, specOf(v1alpha1.DataPlaneIngressRules), false, ofEveryDataPlane},
+		"ingress rules, experimental channel":    {"", named, specOf(v1alpha1.DataPlaneIngressRules), true, ofEveryDataPlane},
+		"Envoy":                                  {"", named, specOf(v1alpha1.DataPlaneEnvoy), false, withEnvoy},
+		"Envoy, experimental channel":            {"", named, specOf(v1alpha1.DataPlaneEnvoy), true, withRetries},
+		"parameters that are lost":               {"", named, nil, false, ofEveryDataPlane},
+		"invalid parameters":                     {"", named, invalid, false, ofEveryDataPlane},
+		"an annotation":                          {"Envoy", nil, nil, false, withEnvoy},
+		"an annotation with ingress rules":       {"IngressRules", nil, nil, false, ofEveryDataPlane},
+		"an annotation beside parameters":        {"Envoy", named, empty, false, withEnvoy},
+		"an annotation below parameters":         {"Envoy", named, specOf(v1alpha1.DataPlaneIngressRules), false, ofEveryDataPlane},
+		"an annotation beside lost parameters":   {"Envoy", named, nil, false, ofEveryDataPlane},
+		"an annotation with an unknown value":    {"envoy", nil, nil, false, ofEveryDataPlane},
+		"an unknown annotation below parameters": {"envoy", named, specOf(v1alpha1.DataPlaneEnvoy), false, withEnvoy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
+			if test.annotation != "" {
+				class.Annotations = map[string]string{v1alpha1.DataPlaneAnnotation: test.annotation}
+			}
 			var got []string
 			snapshot := &gateway.ClassSnapshot{Class: class, Configuration: test.configuration, ExperimentalRoutes: test.experimental}
 			for _, feature := range gateway.BuildClass(snapshot, options).SupportedFeatures {

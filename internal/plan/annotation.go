@@ -27,6 +27,7 @@ type annotation struct {
 }
 
 var annotations = []annotation{
+	{v1alpha1.DataPlaneAnnotation, kindGatewayClass, validDataPlane},
 	{v1alpha1.PausedAnnotation, gateway.KindGateway, trueOrFalse},
 	{v1alpha1.RotateTokenAnnotation, "Tunnel", notEmpty},
 	{v1alpha1.ReconcileAnnotation, "Tunnel", notEmpty},
@@ -43,15 +44,21 @@ var labels = []string{connector.TunnelLabel, connector.GatewayNamespaceLabel}
 // very long values.
 const noEffect = "has no effect with the value %.80q"
 
-func trueOrFalse(value string) string {
-	values := []string{"true", "false"}
-	if slices.Contains(values, value) {
+func trueOrFalse(value string) string { return oneOf(value, "true", "false") }
+
+func validDataPlane(value string) string {
+	return oneOf(value, string(v1alpha1.DataPlaneEnvoy), string(v1alpha1.DataPlaneIngressRules))
+}
+
+// oneOf accepts two values.
+func oneOf(value, first, second string) string {
+	if value == first || value == second {
 		return ""
 	}
-	if closest := suggest.Closest(value, values); closest != "" {
+	if closest := suggest.Closest(value, []string{first, second}); closest != "" {
 		return suggest.DidYouMean(fmt.Sprintf(noEffect, value), closest)
 	}
-	return fmt.Sprintf(noEffect+"; the value must be true or false", value)
+	return fmt.Sprintf(noEffect+"; the value must be %s or %s", value, first, second)
 }
 
 // validAdoptions accepts what the command dns adopt writes.

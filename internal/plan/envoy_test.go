@@ -156,7 +156,7 @@ func TestEnvoyRequiresOneGatewayWithThatDataPlane(t *testing.T) {
 `
 	for name, test := range map[string]struct{ manifests, want string }{
 		"ingress rules":    {withIngressRules, "Gateway infra/web has the data plane IngressRules; set spec.dataPlane to Envoy in TunnelConfiguration platform/defaults of GatewayClass cloudflare-tunnel"},
-		"no configuration": {shared, "Gateway infra/shared has the data plane IngressRules; set spec.dataPlane to Envoy in a TunnelConfiguration, and name it in spec.parametersRef of GatewayClass cloudflare-tunnel"},
+		"no configuration": {shared, "Gateway infra/shared has the data plane IngressRules; set the annotation tunnelgateway.dev/data-plane of GatewayClass cloudflare-tunnel to Envoy"},
 		"not accepted":     {rejected, `Gateway infra/rejected is not accepted, so it has no Envoy configuration: UnsupportedAddress: spec.addresses[0] requests "192.0.2.1", but Cloudflare assigns the address of a tunnel. Remove the value`},
 		"several":          {envoyManifests(t) + "\n---" + other, "an Envoy configuration belongs to one Gateway; select it with --gateway: infra/other, infra/web"},
 		"none":             {teams, "No Gateway uses this controller"},

@@ -105,7 +105,7 @@ func (g *Gateway) howToUseEnvoy() string {
 	if object, ok := settings.ClassParameters(g.class); ok {
 		return fmt.Sprintf("set spec.dataPlane to Envoy in TunnelConfiguration %s of GatewayClass %s", object, g.class.Name)
 	}
-	return fmt.Sprintf("set spec.dataPlane to Envoy in a TunnelConfiguration, and name it in spec.parametersRef of GatewayClass %s", g.class.Name)
+	return fmt.Sprintf("set the annotation %s of GatewayClass %s to Envoy", v1alpha1.DataPlaneAnnotation, g.class.Name)
 }
 
 // readEndpoints returns the EndpointSlices of the Services and ServiceImports.

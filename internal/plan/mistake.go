@@ -78,14 +78,16 @@ func (p *Plan) WriteMistakes(w io.Writer, prefix string, style Style) {
 	}
 }
 
-// concerns reports whether the object is the Gateway, its Tunnel, an object whose status
-// depends on the Gateway, or the namespace of such an object.
+// concerns reports whether the object is the Gateway, its GatewayClass, its Tunnel, an object
+// whose status depends on the Gateway, or the namespace of such an object.
 func (g *Gateway) concerns(object Owner) bool {
 	switch object.Kind {
 	case "Namespace":
 		return g.namespaces()[object.Name]
 	case "Tunnel":
 		return object.Name == tunnel.ObjectName(types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
+	case kindGatewayClass:
+		return object.Name == g.class.Name
 	default:
 		id := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 		return g.reported[gateway.Owner{Kind: object.Kind, NamespacedName: id}]

@@ -80,5 +80,5 @@ func (p *Plan) NoGateway() string {
 	if len(p.Gateways) > 0 {
 		return ""
 	}
-	return p.noGatewayMessage(Style{})
+	return p.noGatewayMessage(Style{}, nil)
 }

@@ -21,13 +21,35 @@ func (s *Settings) DataPlane() v1alpha1.DataPlane {
 }
 
 // ClassDataPlane returns the data plane for a GatewayClass. It returns the default when
-// the GatewayClass has no valid parameters. configuration is the object that
-// [ClassParameters] returns, or nil.
+// the GatewayClass is not valid. configuration is the object that [ClassParameters]
+// returns, or nil.
 func ClassDataPlane(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration, controllerNamespace string) v1alpha1.DataPlane {
-	if configuration == nil || ClassProblem(class, configuration, controllerNamespace) != nil {
+	if ClassProblem(class, configuration, controllerNamespace) != nil {
 		return v1alpha1.DataPlaneIngressRules
 	}
-	return ptr.Deref(configuration.Spec.DataPlane, v1alpha1.DataPlaneIngressRules)
+	plane, _ := classDataPlane(class, configuration)
+	return ptr.Deref(plane, v1alpha1.DataPlaneIngressRules)
+}
+
+// classDataPlane returns the data plane that the GatewayClass's TunnelConfiguration or
+// annotation selects, or nil. The TunnelConfiguration takes precedence. An annotation with
+// an unknown value is a problem and not the default, because ingress rules omit the
+// matches of a route that only Envoy supports.
+func classDataPlane(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration) (*v1alpha1.DataPlane, *Problem) {
+	if configuration != nil && configuration.Spec.DataPlane != nil {
+		return configuration.Spec.DataPlane, nil
+	}
+	value, ok := class.Annotations[v1alpha1.DataPlaneAnnotation]
+	if !ok {
+		return nil, nil
+	}
+	switch plane := v1alpha1.DataPlane(value); plane {
+	case v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy:
+		return &plane, nil
+	default:
+		return nil, invalid("The value of the annotation %s on the GatewayClass is not a data plane. Set it to %s or %s, or remove it.",
+			v1alpha1.DataPlaneAnnotation, v1alpha1.DataPlaneEnvoy, v1alpha1.DataPlaneIngressRules)
+	}
 }
 
 // checkDataPlane rejects merged settings that have no effect with Envoy, because Envoy,

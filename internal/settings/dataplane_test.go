@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -102,6 +104,55 @@ func TestRulesPerTunnelDependsOnTheDataPlane(t *testing.T) {
 		}
 		if got := s.Limits().RulesPerTunnel; got != want {
 			t.Errorf("%s: got %d rules, want %d", plane, got, want)
+		}
+	}
+}
+
+// The annotation needs no CRD of this project. It is a default for the GatewayClass, which
+// no Gateway can change.
+func TestTheAnnotationIsTheDefaultDataPlaneOfTheClass(t *testing.T) {
+	class := func(value string, configuration *spec) Input {
+		in := Input{Class: &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{
+			Name: "tunnel", Annotations: map[string]string{v1alpha1.DataPlaneAnnotation: value},
+		}}, Gateway: &gatewayv1.Gateway{}}
+		if configuration != nil {
+			in.Class.Spec.ParametersRef = &gatewayv1.ParametersReference{
+				Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
+			}
+			in.ClassConfiguration = &v1alpha1.TunnelConfiguration{Spec: *configuration}
+		}
+		return in
+	}
+	withoutConnectors := connector(func(c *v1alpha1.Connector) { c.Enabled = new(false) })
+	for name, test := range map[string]struct {
+		in      Input
+		want    v1alpha1.DataPlane
+		problem string
+	}{
+		"no TunnelConfiguration":                 {class("Envoy", nil), v1alpha1.DataPlaneEnvoy, ""},
+		"a TunnelConfiguration without a value":  {class("Envoy", &spec{}), v1alpha1.DataPlaneEnvoy, ""},
+		"a TunnelConfiguration with a value":     {class("Envoy", &spec{DataPlane: new(v1alpha1.DataPlaneIngressRules)}), v1alpha1.DataPlaneIngressRules, ""},
+		"an unknown value":                       {class("envoy", nil), "", "annotation tunnelgateway.dev/data-plane"},
+		"an empty value":                         {class("", &spec{}), "", "annotation tunnelgateway.dev/data-plane"},
+		"an unknown value that has no effect":    {class("envoy", &spec{DataPlane: new(v1alpha1.DataPlaneEnvoy)}), v1alpha1.DataPlaneEnvoy, ""},
+		"a setting that is not valid with Envoy": {class("Envoy", &withoutConnectors), "", "spec.connector.enabled"},
+		"a setting that ingress rules can have":  {class("IngressRules", &withoutConnectors), v1alpha1.DataPlaneIngressRules, ""},
+		"a lost TunnelConfiguration":             {Input{Class: class("Envoy", &spec{}).Class, Gateway: &gatewayv1.Gateway{}}, "", "does not exist"},
+	} {
+		s, problem := Resolve(test.in)
+		if test.problem != "" {
+			wantProblem(t, name, problem, test.problem)
+			continue
+		}
+		if problem != nil {
+			t.Errorf("%s: %s", name, problem.Message)
+			continue
+		}
+		if got := s.DataPlane(); got != test.want {
+			t.Errorf("%s: got data plane %s, want %s", name, got, test.want)
+		}
+		if got := s.Limits().RulesPerTunnel; (got > 1000) != (test.want == v1alpha1.DataPlaneEnvoy) {
+			t.Errorf("%s: got %d rules", name, got)
 		}
 	}
 }

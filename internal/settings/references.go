@@ -47,20 +47,29 @@ func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
 	return group == v1alpha1.GroupName && kind == KindTunnelConfiguration
 }
 
-// ClassProblem returns why parametersRef in the GatewayClass, or the object that it
-// names, is not valid, or nil. configuration is the object that [ClassParameters]
-// returns, or nil when it does not exist. spec.account and spec.dns are
-// valid only in controllerNamespace.
+// ClassProblem returns why parametersRef in the GatewayClass, the object that it names, or
+// the annotation [v1alpha1.DataPlaneAnnotation] is not valid, or nil. configuration is the
+// object that [ClassParameters] returns, or nil when it does not exist. spec.account and
+// spec.dns are valid only in controllerNamespace.
 //
 // "If the referent cannot be found, refers to an unsupported kind, or when the data
 // within that resource is malformed, the GatewayClass SHOULD be rejected with the
 // "Accepted" status condition set to "False" and an "InvalidParameters" reason."
 // (GatewayClassSpec.ParametersRef)
 func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration, controllerNamespace string) *Problem {
-	ref := class.Spec.ParametersRef
-	if ref == nil {
-		return nil
+	if class.Spec.ParametersRef != nil {
+		if problem := parametersProblem(class, configuration, controllerNamespace); problem != nil {
+			return problem
+		}
 	}
+	_, problem := classDataPlane(class, configuration)
+	return problem
+}
+
+// parametersProblem returns why the GatewayClass's parametersRef, or the object that it
+// names, is not valid, or nil.
+func parametersProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration, controllerNamespace string) *Problem {
+	ref := class.Spec.ParametersRef
 	name, ok := ClassParameters(class)
 	switch {
 	case !ok && isTunnelConfiguration(ref.Group, ref.Kind):

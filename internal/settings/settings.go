@@ -17,7 +17,8 @@ import (
 
 // Input is everything that affects the settings for one Gateway.
 type Input struct {
-	// Class is the GatewayClass. Nil means a GatewayClass without parameters.
+	// Class is the GatewayClass. Nil means a GatewayClass without parameters and
+	// annotations.
 	Class *gatewayv1.GatewayClass
 	// ClassConfiguration is the object that [ClassParameters] returns. It is nil when the
 	// GatewayClass has no parametersRef or the object does not exist.
@@ -87,14 +88,13 @@ func (in Input) class() (*class, *Problem) {
 		return c, nil
 	}
 	c.name = in.Class.Name
-	if in.Class.Spec.ParametersRef == nil {
-		return c, nil
-	}
 	if problem := ClassProblem(in.Class, in.ClassConfiguration, in.ControllerNamespace); problem != nil {
 		return nil, &Problem{problem.Reason, fmt.Sprintf("GatewayClass %s is not accepted: %s", c.name, problem.Message)}
 	}
-	name, _ := ClassParameters(in.Class)
-	c.configuration, c.spec = name.String(), in.ClassConfiguration.Spec
+	if name, ok := ClassParameters(in.Class); ok {
+		c.configuration, c.spec = name.String(), in.ClassConfiguration.Spec
+	}
+	c.spec.DataPlane, _ = classDataPlane(in.Class, in.ClassConfiguration)
 	return c, nil
 }
 
