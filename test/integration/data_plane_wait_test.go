@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-var _ = Describe("the commands wait and plan", withEnvoy, func() {
+var _ = Describe("the commands wait and plan", envoyRollouts, func() {
 	It("follow data plane changes with the documented permissions", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

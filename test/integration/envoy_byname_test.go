@@ -64,7 +64,7 @@ func (env *environment) keepVisiting(host string, expected ...string) (check fun
 	}
 }
 
-var _ = Describe("with the data plane Envoy, a new leader", withEnvoy, func() {
+var _ = Describe("with the data plane Envoy, a new leader", envoyRollouts, func() {
 	It("keeps endpoints right while a Gateway is not accepted", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

@@ -38,16 +38,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// xdsAddress is the address on which controllers serve Envoys. All specs with Envoys run
-// in one network namespace, one after the other. In a spec with several environments, the
-// first one uses xdsAddress and the others use [xdsAddressOf].
-const xdsAddress = "127.0.0.1:18000"
+// xdsAddress is the address on which controllers serve Envoys. The specs of one process run
+// one after the other. In a spec with several environments, the first one uses xdsAddress and
+// the others use [xdsAddressOf].
+var xdsAddress = networkOf(os.Getenv(partVariable)).xds + "1:18000"
 
 // concurrentEnvironments limits the environments with Envoys in one spec.
 const concurrentEnvironments = 8
 
 // xdsAddressOf returns the address on which an environment's controllers serve Envoys.
-func xdsAddressOf(number int) string { return fmt.Sprintf("127.0.0.%d:18000", number+1) }
+func xdsAddressOf(number int) string {
+	return fmt.Sprintf("%s%d:18000", networkOf(os.Getenv(partVariable)).xds, number+1)
+}
 
 // envoyImageOf returns the image for Envoys that connect to an environment's controllers.
 func envoyImageOf(number int) string { return fmt.Sprintf("docker.io/test/envoy-%d", number) }
@@ -158,7 +160,9 @@ var startBed = sync.OnceValue(func() *bed {
 	for number := range concurrentEnvironments {
 		images[envoyImageOf(number)] = envoyImage(xdsAddressOf(number), fmt.Sprintf("MAX_PROGRAM_SIZE=%d", maxProgramSize))
 	}
-	b.Node, err = node.Start(context.Background(), config, node.Options{ServeAddresses: true, Images: images})
+	b.Node, err = node.Start(context.Background(), config, node.Options{
+		ServeAddresses: true, Images: images, PodCIDR: networkOf(os.Getenv(partVariable)).pods,
+	})
 	Expect(err).NotTo(HaveOccurred())
 	stopBed = func() error {
 		err := b.Stop()
@@ -223,9 +227,9 @@ func (env *environment) startWithEnvoy(arguments ...string) {
 	env.start(append([]string{"--xds-bind-address=" + xdsAddress}, arguments...)...)
 }
 
-// backendAddresses are the server addresses in specs: 10.111.255.1 and so on. They are
-// local in the network namespace, because they are in the Service range, and no pod on
-// the node has them.
+// backendAddresses are the server addresses in specs, such as 10.111.255.1. They are local in
+// the network namespace, because they are in the Service range, and no pod on the node has
+// them.
 var backendAddresses struct {
 	sync.Mutex
 	next int
@@ -260,7 +264,7 @@ func listenBackend() (net.Listener, discoveryv1.Endpoint) {
 	GinkgoHelper()
 	backendAddresses.Lock()
 	backendAddresses.next++
-	address := fmt.Sprintf("10.111.255.%d", backendAddresses.next)
+	address := fmt.Sprintf("%s%d", networkOf(os.Getenv(partVariable)).backends, backendAddresses.next)
 	backendAddresses.Unlock()
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, "80"))
 	Expect(err).NotTo(HaveOccurred())

@@ -107,7 +107,7 @@ func serveClusterIP(service *corev1.Service) {
 	DeferCleanup(server.Close)
 }
 
-var _ = Describe("with the data plane Envoy, the controller", withEnvoy, func() {
+var _ = Describe("with the data plane Envoy, the controller", envoyRollouts, func() {
 	It("spreads HTTP/1 requests over the pods, and removes a pod without a failed request", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

@@ -39,7 +39,7 @@ func (env *environment) future(g *gatewayv1.Gateway) []any {
 	return found
 }
 
-var _ = Describe("with the data plane Envoy, a controller of an older version", withEnvoy, func() {
+var _ = Describe("with the data plane Envoy, a controller of an older version", envoyRollouts, func() {
 	It("changes nothing that a newer version serves, and keeps its Envoys connected", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

@@ -140,7 +140,7 @@ func serverShutdown(s *http.Server) { _ = s.Shutdown(context.Background()) }
 // serverExit ends a server like a process without a handler for SIGTERM.
 func serverExit(s *http.Server) { _ = s.Close() }
 
-var _ = Describe("with the data plane Envoy, an application", withEnvoy, func() {
+var _ = Describe("with the data plane Envoy, an application", envoyRollouts, func() {
 	It("is updated without a lost request if its pods have a preStop hook", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

@@ -23,7 +23,7 @@ import (
 
 // The specs apply the manifests and patches from the guides to Envoy features, and check
 // what the guides describe.
-var _ = Describe("a guide to a feature of Envoy", withEnvoy, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a guide to a feature of Envoy", envoyRollouts, Ordered, ContinueOnFailure, func() {
 	// initialGracePeriod is the connectors' grace period before the guides change it.
 	const initialGracePeriod = 2 * time.Second
 	var env *environment

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,9 +32,10 @@ var (
 	ownership = Label("ownership")
 	// records marks specs about DNS records.
 	records = Label("dns")
-	// withEnvoy marks specs that run Envoys. They share the xDS server's port and the
-	// node, so they run in one process.
-	withEnvoy = Label("envoy")
+	// withEnvoy and envoyRollouts mark specs that run Envoys, which share the xDS server's
+	// port and the node of their process. envoyRollouts marks those that replace pods.
+	withEnvoy     = Label("envoy")
+	envoyRollouts = Label("envoy-rollouts")
 	// users marks specs about guides and commands.
 	users = Label("users")
 	// underLoad marks specs that send requests at a constant rate and expect that none
@@ -45,8 +47,26 @@ var (
 // with a separate control plane. They run concurrently because most specs wait most of
 // the time, and one part does not affect another's counters.
 var parts = map[string]string{
-	"envoy": "envoy", "slow": "slow", "crashes": "crashes", "lifecycle": "lifecycle", "ownership": "ownership", "dns": "dns", "users": "users",
-	"others": "!envoy && !slow && !crashes && !lifecycle && !ownership && !dns && !users && !load",
+	"envoy": "envoy", "envoy-rollouts": "envoy-rollouts", "slow": "slow", "crashes": "crashes", "lifecycle": "lifecycle", "ownership": "ownership",
+	"dns": "dns", "users": "users",
+	"others": "!envoy && !envoy-rollouts && !slow && !crashes && !lifecycle && !ownership && !dns && !users && !load",
+}
+
+// network is the part of the network namespace that belongs to a part's process. Nodes serve
+// Pod and Service addresses, so those of the two parts with Envoys must differ.
+type network struct {
+	services string       // CIDR of the ClusterIPs
+	pods     netip.Prefix // the addresses of Pods
+	backends string       // begins the addresses of backends that are not Pods
+	xds      string       // begins the addresses on which controllers serve Envoys
+}
+
+// networkOf returns a part's network. Parts without Envoys serve no addresses.
+func networkOf(part string) network {
+	if part == "envoy-rollouts" {
+		return network{"10.104.0.0/13", netip.MustParsePrefix("10.244.128.0/17"), "10.111.255.", "127.0.1."}
+	}
+	return network{"10.96.0.0/13", netip.MustParsePrefix("10.244.0.0/17"), "10.103.255.", "127.0.0."}
 }
 
 // lastPart is the name and the label filter of the part that runs after the others.
@@ -78,7 +98,8 @@ func runPart(t *testing.T, name, filter string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := cluster.Start(t.Context(), cluster.Options{APIServer: audited})
+	network := networkOf(name)
+	control, err := cluster.Start(t.Context(), cluster.Options{APIServer: audited, ServiceCIDR: network.services})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +115,7 @@ func runPart(t *testing.T, name, filter string) {
 	}
 	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+filter, "-ginkgo.json-report="+results)
 	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
-	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity)
+	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity, partVariable+"="+name)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	output, err := run.CombinedOutput()
 	ran, failed := reportSpecs(t, results)

@@ -59,7 +59,7 @@ func crdClient() client.Client {
 	return c
 }
 
-var _ = Describe("ServiceImports with the data plane Envoy", withEnvoy, func() {
+var _ = Describe("ServiceImports with the data plane Envoy", envoyRollouts, func() {
 	It("are served from several clusters while their CRD is installed, without a restart", func(ctx SpecContext) {
 		crds := crdClient()
 		env := newEnvoyEnvironment()
@@ -135,7 +135,7 @@ var _ = Describe("ServiceImports with the data plane Envoy", withEnvoy, func() {
 	})
 })
 
-var _ = Describe("a Service with the data plane Envoy and a ClusterIP", withEnvoy, func() {
+var _ = Describe("a Service with the data plane Envoy and a ClusterIP", envoyRollouts, func() {
 	It("does not resolve while an EndpointSlice leads to a connector", func() {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

@@ -35,6 +35,7 @@ const (
 	kubeconfigVariable           = "INTEGRATION_KUBECONFIG"
 	binaryVariable               = "INTEGRATION_BINARY"
 	controllerKubeconfigVariable = "INTEGRATION_IDENTITY"
+	partVariable                 = "INTEGRATION_PART"
 )
 
 // timeout is how long a spec waits for a condition, however busy the machine is. No spec

@@ -55,7 +55,7 @@ func requestsSince(ctx context.Context, connectors *top.Connectors, before top.R
 	}
 }
 
-var _ = Describe("the command top", withEnvoy, func() {
+var _ = Describe("the command top", envoyRollouts, func() {
 	It("counts requests exactly, with only the documented permissions", func(ctx SpecContext) {
 		env := newEnvoyEnvironment()
 		env.startWithEnvoy()

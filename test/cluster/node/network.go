@@ -46,10 +46,14 @@ type podPorts struct {
 	ports map[int32]int // real port by container port, while its process runs
 }
 
-func newNetwork(ipv6 bool) *network {
+// newNetwork returns a network with the range for Pods, or with the default range.
+func newNetwork(ipv6 bool, pods netip.Prefix) *network {
 	n := &network{podCIDR: podCIDR4, loopback: "127.0.0.1", pods: map[netip.Addr]*podPorts{}, counters: map[string]int{}}
 	if ipv6 {
 		n.podCIDR, n.loopback = podCIDR6, "::1"
+	}
+	if pods.IsValid() {
+		n.podCIDR = pods
 	}
 	n.lastIP = n.podCIDR.Addr()
 	return n

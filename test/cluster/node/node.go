@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,10 @@ type Options struct {
 	// IPv6 gives the Pods IPv6 addresses alone, and connects to their processes through ::1
 	// alone.
 	IPv6 bool
+	// PodCIDR is the range for Pod addresses. It defaults to 10.244.0.0/16, or with IPv6 to
+	// fd00:10:244::/112. In a network namespace of package netns, several nodes that serve
+	// addresses need separate parts of 10.244.0.0/16.
+	PodCIDR netip.Prefix
 }
 
 // Node is a running node.
@@ -106,7 +111,7 @@ type Node struct {
 // and their files are removed.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Node, error) {
 	n := &Node{
-		name: cmp.Or(o.Name, "node"), binds: !o.OnlyNamed, network: newNetwork(o.IPv6), pods: map[types.UID]*pod{},
+		name: cmp.Or(o.Name, "node"), binds: !o.OnlyNamed, network: newNetwork(o.IPv6, o.PodCIDR), pods: map[types.UID]*pod{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if o.ServeAddresses {
