@@ -18,7 +18,11 @@ func TestMeteredDNSKeepsTheContract(t *testing.T) {
 	providertest.RunDNS(t, func(*testing.T) providertest.DNSFixture {
 		database := zones.New(zones.Options{})
 		d := fake.NewDNS(database)
-		return providertest.DNSFixture{DNS: metrics.New(prometheus.NewRegistry()).MeterDNS(d, fake.AccountID), Database: database, Restrict: d.Restrict}
+		metered := struct {
+			provider.DNS
+			provider.ZoneSettings // nothing meters it, because the controller reads no settings
+		}{metrics.New(prometheus.NewRegistry()).MeterDNS(d, fake.AccountID), d}
+		return providertest.DNSFixture{DNS: metered, Database: database, Restrict: d.Restrict}
 	})
 }
 
