@@ -32,6 +32,9 @@ func (i *inspection) backendFindings(ctx context.Context, r *plan.Receiver) find
 	if r.Entry == nil {
 		return nil
 	}
+	if r.Answer.Failure != "" && !lacksBackend(r) {
+		return findings{{Result: Unknown, Message: "Not checked, because the rule cannot be served."}}
+	}
 	route, namespace := &r.Answer.Entry.Route, r.Entry.Source.Route.Namespace
 	refs, err := i.backendRefs(ctx, *route, r.Entry.Source.Rule)
 	if err != nil {
@@ -48,11 +51,11 @@ func (i *inspection) backendFindings(ctx context.Context, r *plan.Receiver) find
 		}
 	}
 	f = append(f, tlsFindings(r)...)
-	if len(f) == 0 && r.Answer.Failure == "" {
+	switch problem := r.Entry.Action.Problem; {
+	case problem != nil && !f.has(Failed):
+		f.add(Failed, "%s rule %d has no backend that resolves: %s: %s", route, r.Entry.Source.Rule, problem.Reason, withStop(problem.Cause))
+	case len(f) == 0:
 		f.add(OK, "The rule answers the request itself, without a backend.")
-	}
-	if r.Answer.Failure != "" && !f.has(Failed) {
-		f.add(Failed, "The rule does not reach a backend: %s", r.Answer.Failure)
 	}
 	return f
 }
@@ -97,7 +100,7 @@ func (i *inspection) serviceFindings(ctx context.Context, name types.NamespacedN
 	service := &corev1.Service{}
 	switch err := i.Source.Get(ctx, name, service); {
 	case apierrors.IsNotFound(err):
-		f.add(Failed, "%s", suggest.DidYouMean(fmt.Sprintf("Service %s does not exist", name), suggest.Closest(name.Name, i.services(name.Namespace))))
+		f.add(Failed, "%s", withStop(suggest.DidYouMean(fmt.Sprintf("Service %s does not exist", name), suggest.Closest(name.Name, i.services(name.Namespace)))))
 		f.advise("Create the Service, or correct the backendRef.")
 		return f
 	case err != nil:

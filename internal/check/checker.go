@@ -14,8 +14,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // Checker checks requests against one cluster.
@@ -30,6 +32,13 @@ type Checker struct {
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace contains the connectors.
 	ControllerNamespace string
+	// DNS reads zones with the user's API token; nil without a token.
+	DNS provider.DNS
+	// Network is how a visitor reaches the host. The zero value is the system's network.
+	Network probe.Network
+	// Progress is called before each step. The returned function is called after it.
+	// Progress can be nil.
+	Progress func(name string) (done func())
 }
 
 // inspection is the check of one request.
@@ -39,36 +48,50 @@ type inspection struct {
 	receivers []plan.Receiver
 }
 
-// Run checks the request. Each step reports its own errors, so that one step that finds out
-// nothing does not prevent the others. The steps end early when ctx ends.
+// Run checks the request. A step that finds out nothing does not prevent the others. The
+// steps end early when ctx ends.
 func (c *Checker) Run(ctx context.Context, r Request) *Report {
 	report := &Report{URL: r.URL.String(), Result: OK}
-	request, err := r.routing()
-	if err != nil {
-		report.add(newStep(StepDecision, findings{{Result: Failed, Message: err.Error()}}))
-		return report
-	}
+	request := r.routing()
 	i := &inspection{Checker: c, request: request, receivers: c.Plan.Receivers(request)}
-	for _, step := range []func(context.Context) Step{i.decisionStep, i.objectsStep, i.backendStep} {
-		report.add(step(ctx))
+	done := c.show("comparing the statuses in the cluster")
+	report.Steps = []Step{i.decisionStep(), i.objectsStep(ctx), i.backendStep(ctx)}
+	done()
+	report.Steps = append(report.Steps, c.outside(ctx, r, i.expectation(ctx))...)
+	for _, step := range report.Steps {
+		report.Result = worst(report.Result, step.Result)
 	}
 	return report
 }
 
-// add adds a step.
-func (r *Report) add(s Step) {
-	r.Steps = append(r.Steps, s)
-	r.Result = worst(r.Result, s.Result)
+// outside runs the steps outside the cluster.
+func (c *Checker) outside(ctx context.Context, r Request, e Expectation) []Step {
+	done := c.show("reading DNS")
+	zone := findZone(ctx, c.DNS, r.URL.Hostname())
+	inDNS, e := dnsStep(ctx, c.Network, zone, r, e)
+	done()
+	done = c.show("checking the certificate of Cloudflare's edge")
+	certificate := certificateStep(ctx, c.Network, zone, r, e)
+	done()
+	done = c.show("sending a request")
+	v := visit(ctx, c.Network, r, e)
+	done()
+	return []Step{inDNS, certificate, accessStep(e, v), requestStep(r, e, v)}
+}
+
+// show shows what the check is doing.
+func (c *Checker) show(name string) (done func()) {
+	if c.Progress == nil {
+		return func() {}
+	}
+	return c.Progress(name)
 }
 
 // routing returns the request as the routing table gets it.
-func (r Request) routing() (routing.Request, error) {
-	request, err := routing.ParseRequest(r.URL.String())
-	if err != nil {
-		return request, err
-	}
-	request.Method, request.Headers = strings.ToUpper(r.Method), r.Header
-	return request, nil
+func (r Request) routing() routing.Request {
+	request, _ := routing.ParseRequest(r.URL.String()) // ParseTarget accepts no other URL
+	request.Method, request.Headers = r.Method, r.Header
+	return request
 }
 
 // eachGateway calls inspect for each Gateway with a listener for the host, and combines the

@@ -32,37 +32,36 @@ type object struct {
 	// generation is the object's generation; 0 if the conditions have none.
 	generation int64
 	conditions []metav1.Condition
-	// minor are further types whose problems may concern other requests.
-	minor []conditions.Type
+	// minor are further types whose problems may concern other requests, and ignored are
+	// types whose problems another step reports.
+	minor, ignored []conditions.Type
 }
 
-// findings reports the conditions that do not have their expected status. Without a
-// problem, it returns one finding that names the conditions.
+// findings reports the conditions that do not have their expected status. After a failure,
+// it omits the others, which usually follow from it. It returns nothing if all have it.
 func (o object) findings() findings {
 	var f findings
-	good := ""
+	if !slices.ContainsFunc(checkedConditions, func(t conditions.Type) bool { return t.Find(o.conditions) != nil }) {
+		f.add(Failed, "%s has no conditions: no controller has processed it.", o.name)
+		f.advise("Check that the controller runs, and that it watches the namespace.")
+		return f
+	}
 	for _, t := range checkedConditions {
 		c := t.Find(o.conditions)
-		switch {
-		case c == nil:
-		case c.Status != t.Expected():
-			f.add(o.severity(t, c), "%s: %s is %s: %s: %s", o.name, t, c.Status, c.Reason, c.Message)
-		case t.Expected() == metav1.ConditionTrue:
-			good += ", " + t.String()
+		if c == nil || slices.Contains(o.ignored, t) {
+			continue
 		}
 		if o.isOld(c) {
 			f.add(Warning, "%s: the condition %s is for generation %d, and the object has generation %d.", o.name, t, c.ObservedGeneration, o.generation)
 			f.advise("Wait a few seconds. If it remains, check that the controller runs.")
-			break
+			return f
 		}
-	}
-	switch {
-	case len(f) > 0:
-	case good == "":
-		f.add(Failed, "%s has no conditions: no controller has processed it.", o.name)
-		f.advise("Check that the controller runs, and that it watches the namespace.")
-	default:
-		f.add(OK, "%s: %s.", o.name, good[2:])
+		if c.Status != t.Expected() {
+			f.add(o.severity(t, c), "%s: %s is %s: %s", o.name, t, c.Status, describe(c))
+		}
+		if f.has(Failed) {
+			return f
+		}
 	}
 	return f
 }

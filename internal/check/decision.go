@@ -2,10 +2,11 @@ package check
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
@@ -14,7 +15,7 @@ const shownOthers = 3
 
 // decisionStep reports which listener, route and backend answer the request, as the
 // controller decides from the objects. It is plan --why, shortened.
-func (i *inspection) decisionStep(context.Context) Step {
+func (i *inspection) decisionStep() Step {
 	if len(i.receivers) == 0 {
 		return newStep(StepDecision, i.unserved())
 	}
@@ -30,12 +31,13 @@ func (i *inspection) decisionStep(context.Context) Step {
 // unserved explains that no Gateway has a listener for the host.
 func (i *inspection) unserved() findings {
 	var f findings
-	f.add(Failed, "%s", i.Plan.Unserved(i.request)+": no Gateway has a listener for the hostname")
 	if message := i.Plan.NoGateway(); message != "" {
-		f = nil
 		f.add(Failed, "%s", message)
+		f.advise("Set spec.gatewayClassName of a Gateway to a GatewayClass of this controller, or set --controller-name.")
+	} else {
+		f.add(Failed, "No Gateway has a listener for the hostname: %s", withStop(i.Plan.Unserved(i.request)))
+		f.advise("Add a listener with the hostname to a Gateway or a ListenerSet, and attach a route to it.")
 	}
-	f.advise("Add a listener with the hostname to a Gateway or a ListenerSet, and attach a route to it.")
 	return append(f, i.detached()...)
 }
 
@@ -47,7 +49,7 @@ func (i *inspection) detached() findings {
 			f.add(Warning, "More routes have a parent that does not exist; plan --why lists them.")
 			break
 		}
-		f.add(Warning, "%s would serve the hostname if its parent existed: %s.", d.Route, strings.Join(d.Problems, "; "))
+		f.add(Warning, "%s would serve the hostname if its parent existed: %s", d.Route, withStop(strings.Join(d.Problems, "; ")))
 	}
 	return f
 }
@@ -63,7 +65,9 @@ func (i *inspection) decided(r *plan.Receiver) findings {
 		f.add(Failed, "The host does not match %s: cloudflared compares hosts exactly, with letter case and a dot at the end.", strings.Join(r.MissedHostnames, ", "))
 		f.advise("Use %s.", i.request.Hostname())
 	}
-	f = append(f, receivingListeners(r)...)
+	if f = append(f, receivingListeners(r)...); f.has(Failed) {
+		return f
+	}
 	f = append(f, i.answer(r)...)
 	if r.Problem != "" {
 		f.add(Warning, "%s: %s", gatewayOf(r), r.Problem)
@@ -107,13 +111,15 @@ func (i *inspection) answer(r *plan.Receiver) findings {
 	switch {
 	case a == nil:
 	case a.Entry == nil:
-		f.add(Failed, "%s gets status %d: %s", i.request, a.Status, withStop(cmp.Or(a.Failure, "no route matches the request")))
-		f.advise("Attach a route that matches the request. plan --why lists the routes on the listeners.")
+		f.add(Failed, "%s gets status %d: %s", i.request, a.Status, withStop(cmp.Or(a.Failure, "no route on this listener matches the request")))
+		f.advise("Attach a route that matches the request. To see all routes: kubectl tunnel-gateway plan --why %s", i.request)
 	case a.RedirectLoop:
 		f.add(Failed, "%s redirects to the requested URL itself, so visitors get too many redirects.", a.Entry)
 		f.advise("Change the hostname, the path or the scheme of the redirect.")
 	case a.Location != "":
 		f.add(OK, "%s answers with status %d and redirects to %s.", a.Entry, a.Status, a.Location)
+	case lacksBackend(r):
+		f.add(OK, "%s answers with status %d, because no backend resolves.", a.Entry, a.Status)
 	case a.Failure != "":
 		f.add(Failed, "%s matches the request: %s", a.Entry, a.Failure)
 	case a.Status != 0:
@@ -121,24 +127,16 @@ func (i *inspection) answer(r *plan.Receiver) findings {
 	default:
 		f.add(OK, "%s answers: %s.", a.Entry, backends(a))
 	}
-	if a != nil && a.Entry != nil {
-		f = append(f, f.failingBackends(a)...)
-	}
 	if a != nil && len(a.BypassThrough) > 0 {
 		f.add(Warning, "Without a token of Cloudflare Access, requests with this host in another letter case or with a dot at its end can reach the rules for %s.", strings.Join(a.BypassThrough, ", "))
 	}
 	return f
 }
 
-// failingBackends warns of a share of requests that gets an error, unless every request does.
-func (f findings) failingBackends(a *plan.Answer) findings {
-	var all findings
-	for _, b := range a.Backends {
-		if strings.HasPrefix(b.Backend, "status ") && !f.has(Failed) {
-			all.add(Failed, "%d %% of the requests get %s, because a backend does not resolve.", b.Percent, b.Backend)
-		}
-	}
-	return all
+// lacksBackend reports whether the answering rule returns an error because of its backends.
+// The step backend reports the cause.
+func lacksBackend(r *plan.Receiver) bool {
+	return r.Entry != nil && r.Entry.Action.Problem != nil && r.Entry.Action.Problem.Reason != conditions.ReasonUnsupportedValue.String()
 }
 
 // backends describes the backends of an answer.
@@ -153,9 +151,14 @@ func backends(a *plan.Answer) string {
 	return strings.Join(texts, ", ")
 }
 
-// others reports the routes that match the request, but do not serve it.
+// others reports the routes on the listeners that do not answer the request.
 func others(r *plan.Receiver) findings {
 	var f findings
+	for n, o := range r.Others {
+		if n < shownOthers {
+			f.add(OK, "%s matches other requests: %s.", o.Route, abbreviate(append(slices.Clone(o.Hostnames), o.Matches...)))
+		}
+	}
 	for n, u := range r.Unserved {
 		if n == shownOthers {
 			f.add(Warning, "%d more routes match the request and do not serve it; plan --why lists them.", len(r.Unserved)-n)
@@ -174,5 +177,10 @@ func others(r *plan.Receiver) findings {
 	return f
 }
 
-// withStop ends the text with a full stop.
-func withStop(text string) string { return strings.TrimSuffix(text, ".") + "." }
+// withStop ends the text with a full stop, unless it ends with a mark.
+func withStop(text string) string {
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}

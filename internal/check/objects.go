@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,16 +23,39 @@ func (i *inspection) objectsStep(ctx context.Context) Step {
 	if len(i.receivers) == 0 {
 		return newStep(StepObjects, findings{{Result: Unknown, Message: "Not checked, because no Gateway has a listener for the hostname."}})
 	}
-	return newStep(StepObjects, i.eachGateway(func(r *plan.Receiver) findings {
-		f := i.gatewayFindings(ctx, r)
+	return newStep(StepObjects, i.eachGateway(func(r *plan.Receiver) findings { return i.objectFindings(ctx, r) }))
+}
+
+// objectFindings reports on the objects of one Gateway. It names those without a problem in
+// one finding.
+func (i *inspection) objectFindings(ctx context.Context, r *plan.Receiver) findings {
+	var f findings
+	var good []string
+	add := func(name string, found findings) {
+		if len(found) == 0 {
+			good = append(good, name)
+		}
+		f = append(f, found...)
+	}
+	add(gatewayOf(r), i.gatewayFindings(ctx, r))
+	if !f.has(Failed) { // otherwise, the others only repeat it
 		for n := range r.Listeners {
 			if l := &r.Listeners[n]; l.ReceivesRequest {
-				f = append(f, i.listenerFindings(ctx, l)...)
+				add(listenerName(l), i.listenerFindings(ctx, l))
 			}
 		}
-		f = append(f, i.routeFindings(ctx, r)...)
-		return append(f, i.tunnelFindings(ctx, r)...)
-	}))
+		i.routeFindings(ctx, r, add)
+	}
+	if len(good) > 0 {
+		var first findings
+		first.add(OK, "%s: the conditions are as expected.", strings.Join(good, ", "))
+		f = append(first, f...)
+	}
+	return append(f, i.tunnelFindings(ctx, r)...)
+}
+
+func listenerName(l *plan.MatchingListener) string {
+	return fmt.Sprintf("listener %s of %s", l.Name, l.Owner)
 }
 
 func (i *inspection) gatewayFindings(ctx context.Context, r *plan.Receiver) findings {
@@ -55,9 +79,9 @@ func unreadable(name string, err error) findings {
 	return f
 }
 
-// listenerFindings reports the conditions of a listener and of its ListenerSet.
+// listenerFindings reports the conditions of a listener, and then of its ListenerSet.
 func (i *inspection) listenerFindings(ctx context.Context, l *plan.MatchingListener) findings {
-	owner, name := i.namespacedName(l.Owner), fmt.Sprintf("Listener %s of %s", l.Name, l.Owner)
+	owner, name := i.namespacedName(l.Owner), "Listener"+strings.TrimPrefix(listenerName(l), "listener")
 	if l.Owner.Kind == gateway.KindGateway {
 		g := &gatewayv1.Gateway{}
 		if err := i.Source.Get(ctx, owner, g); err != nil {
@@ -78,7 +102,11 @@ func (i *inspection) listenerFindings(ctx context.Context, l *plan.MatchingListe
 	if n < 0 {
 		return append(f, withoutStatus(name)...)
 	}
-	return append(f, object{name: name, generation: set.Generation, conditions: set.Status.Listeners[n].Conditions}.findings()...)
+	entry := object{name: name, generation: set.Generation, conditions: set.Status.Listeners[n].Conditions}.findings()
+	if len(entry) > 0 {
+		return entry // the ListenerSet only repeats it
+	}
+	return f
 }
 
 func withoutStatus(name string) findings {
@@ -91,52 +119,49 @@ func (i *inspection) namespacedName(o plan.Owner) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 }
 
-// routeFindings reports the conditions of the route that answers the request, or of the
-// routes that match it and do not serve it.
-func (i *inspection) routeFindings(ctx context.Context, r *plan.Receiver) findings {
-	var f findings
-	if r.Answer != nil && r.Answer.Entry != nil {
-		parents := map[plan.Owner]bool{}
-		for _, via := range r.Answer.Via {
-			if !parents[via.Owner] {
-				parents[via.Owner] = true
-				f = append(f, i.parentFindings(ctx, r.Answer.Entry.Route, via)...)
-			}
-		}
-		return f
+// routeFindings reports the conditions of the route that answers the request. The step
+// decision reports the routes that match it and do not serve it.
+func (i *inspection) routeFindings(ctx context.Context, r *plan.Receiver, add func(string, findings)) {
+	if r.Entry == nil {
+		return
 	}
-	for n, u := range r.Unserved {
-		if n < shownOthers {
-			f = append(f, i.parentFindings(ctx, u.Route, plan.Attachment{Owner: u.Parent})...)
+	var ignored []conditions.Type
+	if r.Answer.Failure != "" { // the steps decision and backend report the rule's problem
+		ignored = []conditions.Type{conditions.TypeAccepted, conditions.TypeResolvedRefs, conditions.TypePartiallyInvalid}
+	}
+	route := r.Answer.Entry.Route
+	seen := map[plan.Owner]bool{}
+	for _, via := range r.Answer.Via {
+		if !seen[via.Owner] {
+			seen[via.Owner] = true
+			add(route.String(), i.parentFindings(ctx, route, via, ignored))
 		}
 	}
-	return f
 }
 
 // parentFindings reports what the route's status says about one of its parents.
-func (i *inspection) parentFindings(ctx context.Context, route plan.Owner, via plan.Attachment) findings {
+func (i *inspection) parentFindings(ctx context.Context, route plan.Owner, via plan.Attachment, ignored []conditions.Type) findings {
 	o, err := i.route(ctx, route)
 	if err != nil {
 		return unreadable(route.String(), err)
 	}
 	_, status, _ := gateway.CommonRoute(o)
 	name := fmt.Sprintf("%s on %s", route, via.Owner)
-	// Another parentRef can select other listeners of the same parent.
 	var f findings
+	hasEntry := false
 	for _, entry := range status.Parents {
 		ref := entry.ParentRef
 		if entry.ControllerName != i.ControllerName || !refersTo(ref, via.Owner, o.GetNamespace()) ||
-			via.Listener != "" && ref.SectionName != nil && string(*ref.SectionName) != via.Listener {
-			continue
+			ref.SectionName != nil && string(*ref.SectionName) != via.Listener {
+			continue // for other listeners
 		}
-		found := object{
-			name: name, generation: o.GetGeneration(), conditions: entry.Conditions, minor: []conditions.Type{conditions.TypeResolvedRefs},
-		}.findings()
-		if f == nil || !found.has(Failed) {
-			f = found
-		}
+		hasEntry = true
+		f = append(f, object{
+			name: name, generation: o.GetGeneration(), conditions: entry.Conditions, ignored: ignored,
+			minor: []conditions.Type{conditions.TypeResolvedRefs},
+		}.findings()...)
 	}
-	if f == nil {
+	if !hasEntry {
 		f.add(Warning, "%s: the route's status has no entry of this controller for the parent.", name)
 		f.advise("Wait a few seconds. If it remains, check that the parentRef and the controller's name are correct.")
 	}

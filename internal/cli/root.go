@@ -19,7 +19,7 @@ import (
 const (
 	exitOK      = 0
 	exitFailure = 1
-	// exitUnexpectedCondition means that plan --strict found a problem.
+	// exitUnexpectedCondition means that plan --strict or check found a problem.
 	exitUnexpectedCondition = 2
 	// exitChanges means that plan --diff found that a push would change a tunnel.
 	exitChanges = 3
@@ -82,7 +82,7 @@ func rootCommand(name string, out io.Writer) *cobra.Command {
 	}
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(explainFlagError)
-	root.AddCommand(controllerCommand(), dnsCommand(program), planCommand(program), topCommand(program), versionCommand())
+	root.AddCommand(checkCommand(program), controllerCommand(), dnsCommand(program), planCommand(program), topCommand(program), versionCommand())
 	root.AddCommand(operationCommands(program)...)
 	root.SetOut(out) // the next call reads it
 	root.InitDefaultCompletionCmd()
@@ -99,7 +99,7 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errUnexpectedCondition):
+	case errors.Is(err, errUnexpectedCondition), errors.Is(err, errCheckFailed):
 		return exitUnexpectedCondition
 	case errors.Is(err, errChanges):
 		return exitChanges

@@ -82,3 +82,15 @@ func (p *Plan) NoGateway() string {
 	}
 	return p.noGatewayMessage(Style{}, nil)
 }
+
+// Hostnames returns the hostnames that the Gateways serve, without wildcards, sorted.
+func (p *Plan) Hostnames() []string {
+	var all []string
+	for i := range p.Gateways {
+		if table := p.Gateways[i].result.Table; table != nil {
+			all = append(all, servedHostnames(table)...)
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(hostname string) bool { return hostname == "" || hostname[0] == '*' })
+}

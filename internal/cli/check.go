@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/check"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+)
+
+// checkOptions are the flags for check.
+type checkOptions struct {
+	gateway             string
+	method              string
+	headers             []string
+	noRequest           bool
+	strict              bool
+	timeout             time.Duration
+	output              string
+	color               colorMode
+	kubeconfig          string
+	context             string
+	clusterDomain       string
+	controller          string
+	controllerNamespace string
+	cloudflare          config.Cloudflare
+	group               config.Group
+}
+
+// checkTimeout is the default for --timeout.
+const checkTimeout = time.Minute
+
+// checkPermissions are the permissions that the user's token needs for everything that check
+// reads at Cloudflare.
+const checkPermissions = "Zone: Read, DNS: Read and Zone Settings: Read"
+
+const checkHelp = `Finds out whether a hostname works, and if not, at which step and what to do. Each step is
+ok, warning, failed or unknown:
+
+  decision     which Gateway, listener, route and backend answer the request
+  objects      what the statuses in the cluster say: Gateway, listener, route, Tunnel,
+               connectors and Envoys, and whether the present configuration is in effect
+  backend      the Service, its ports and its endpoints
+  dns          what the name resolves to, and its record
+  certificate  the certificate of Cloudflare's edge, and the settings of the zone
+  access       whether the hostname requires a login with Cloudflare Access
+  request      what a request through the edge gets, and who answers it
+
+A URL without a scheme means https. check reads the cluster with your permissions, and
+DNS records with your API token, never with the controller's. Without a permission or a
+token, the result is unknown. check changes nothing.
+
+The request has no body and follows no redirect. check sends headers only to the hostname
+and only by https, and never prints them. --no-request sends no request. If a flag's
+description ends with a name in brackets, the environment variable with this name also
+sets the flag.
+
+Exit status:
+  0    no step failed
+  1    an error occurred
+  2    a step failed; with --strict also: a step has a warning or is unknown
+  130  Ctrl-C ended the command`
+
+var checkFormats = []string{"table", "json"}
+
+// checkCommand returns the command check. program is the program name in the examples.
+func checkCommand(program string) *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:   "check (HOSTNAME | URL)",
+		Short: "Find out whether a hostname works, and if not, at which step",
+		Long:  checkHelp,
+		Example: strings.ReplaceAll(`  PROGRAM check shop.example.com
+  PROGRAM check https://shop.example.com/cart --method POST
+  PROGRAM check shop.example.com --header "Authorization: Bearer $TOKEN"
+  PROGRAM check shop.example.com --no-request -o json`, "PROGRAM", program),
+		Args:              oneTarget,
+		ValidArgsFunction: o.completeTargets,
+		RunE:              o.run,
+	}
+	o.addFlags(cmd.Flags())
+	registerCompletion(cmd, "output", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return contextNames(o.kubeconfig)
+	})
+	registerCompletion(cmd, "gateway", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		other := operationOptions{kubeconfig: o.kubeconfig, context: o.context, controller: o.controller, controllerNamespace: o.controllerNamespace}
+		return other.completeGateway(cmd, nil, "")
+	})
+	return cmd
+}
+
+func (o *checkOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.gateway, "gateway", "", "consider only the Gateway `namespace/name`")
+	f.StringVar(&o.method, "method", "", "`method` of the request (default GET)")
+	f.StringArrayVar(&o.headers, "header", nil, "header of the request, as `NAME:VALUE`; may be repeated")
+	f.BoolVar(&o.noRequest, "no-request", false, "send no request through Cloudflare's edge")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 2 also if a step has a warning or is unknown")
+	f.DurationVar(&o.timeout, "timeout", checkTimeout, "maximum `duration` of all steps, such as 90s")
+	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(checkFormats, " or "))
+	f.StringVar((*string)(&o.color), "color", "auto", "`mode` of colors in text: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
+	f.StringVar(&o.context, "context", "", contextUsage)
+	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
+	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
+	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and of its Tunnels")
+	o.group = o.cloudflare.DNSFlags(checkPermissions)
+	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	f.AddFlagSet(o.group.Flags)
+}
+
+// oneTarget requires one argument.
+func oneTarget(cmd *cobra.Command, arguments []string) error {
+	if len(arguments) == 1 {
+		return nil
+	}
+	return withHelp(cmd, fmt.Errorf("check requires one hostname or URL, got %d arguments", len(arguments)), "")
+}
+
+// validate returns all errors in the arguments and flags, and the request that they describe.
+// It reads the API token from the environment.
+func (o *checkOptions) validate(target string, isSet func(flag string) bool) (check.Request, error) {
+	r := check.Request{Method: strings.ToUpper(o.method), NoRequest: o.noRequest}
+	var err, headerErr error
+	if r.URL, err = check.ParseTarget(target); err != nil {
+		err = fmt.Errorf("check %q: %w", target, err)
+	}
+	r.Header, headerErr = parseHeaders(o.headers)
+	if headerErr == nil && err == nil && r.URL.Scheme == "http" && len(r.Header) > 0 {
+		headerErr = errors.New("--header requires https, because http would disclose the header; use https://" + r.URL.Host)
+	}
+	tokenErr := errors.Join(config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
+	return r, errors.Join(err, headerErr, o.validateFlags(isSet), tokenErr)
+}
+
+// validateFlags returns all errors in the flags that do not describe the request.
+func (o *checkOptions) validateFlags(isSet func(flag string) bool) error {
+	var errs []error
+	check := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
+		}
+	}
+	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
+	check("controller-name", config.CheckControllerName(o.controller))
+	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	check("color", o.color.check())
+	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"gateway", o.gateway}, {"method", o.method}} {
+		if isSet(f.flag) && f.value == "" {
+			check(f.flag, errEmptyValue)
+		}
+	}
+	if namespace, name, _ := strings.Cut(o.gateway, "/"); o.gateway != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
+		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
+	}
+	if !slices.Contains(checkFormats, o.output) {
+		check("output", fmt.Errorf("must be one of %s, got %q", strings.Join(checkFormats, ", "), o.output))
+	}
+	if o.timeout <= 0 {
+		check("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
+	}
+	if o.output == "json" && isSet("color") {
+		errs = append(errs, errors.New("--color has no effect with --output json"))
+	}
+	return errors.Join(errs...)
+}
+
+// parseHeaders parses the values of --header. An error does not contain a header's value,
+// which can be secret.
+func parseHeaders(texts []string) (http.Header, error) {
+	headers := http.Header{}
+	var errs []error
+	for n, text := range texts {
+		name, value, ok := strings.Cut(text, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case !ok || !httpguts.ValidHeaderFieldName(name):
+			errs = append(errs, fmt.Errorf("--header must be of the form NAME:VALUE; number %d is not", n+1))
+		case !httpguts.ValidHeaderFieldValue(value):
+			errs = append(errs, fmt.Errorf("--header %s has a value with characters that a header cannot contain", name))
+		case strings.EqualFold(name, "Host"):
+			errs = append(errs, errors.New("--header Host is not supported; name the hostname in the argument"))
+		default:
+			headers.Add(name, value)
+		}
+	}
+	return headers, errors.Join(errs...)
+}
