@@ -1,7 +1,96 @@
 package check
 
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
+)
+
 // accessStep checks whether the host requires a token of Cloudflare Access, and what an
 // anonymous request gets.
 func accessStep(e Expectation, v visits) Step {
-	return newStep(StepAccess, findings{{Result: Unknown, Message: "not checked"}})
+	var f findings
+	protected, open := 0, 0
+	for _, g := range e.Gateways {
+		if g.Protected {
+			protected++
+		} else {
+			open++
+		}
+	}
+	switch {
+	case protected == 0 && open == 0:
+		f.add(Unknown, "Not checked, because no Gateway serves the hostname.")
+	case protected > 0 && open > 0:
+		f.add(Unknown, "Some of the Gateways require a token of Cloudflare Access and others do not. The record decides which one gets the request.")
+	case protected > 0:
+		f.protected(v.anonymous)
+	default:
+		f.open(v.anonymous)
+	}
+	return newStep(StepAccess, f)
+}
+
+// open reports about a host that requires no token.
+func (f *findings) open(anonymous *probe.Answer) {
+	if anonymous != nil && anonymous.Responder == probe.Access {
+		f.add(Warning, "The Gateway requires no token of Cloudflare Access, but an Access application at Cloudflare covers the hostname. %s", anonymous.Meaning)
+		f.advise("Remove the application, or let the Gateway require its token too (TunnelConfiguration, listenerConfigurations): without that, requests that do not pass the application are not checked.")
+		return
+	}
+	f.add(OK, "Open: no token of Cloudflare Access is required.")
+}
+
+// protected reports about a host that requires a token. anonymous is nil if no request was
+// sent.
+func (f *findings) protected(anonymous *probe.Answer) {
+	f.add(OK, "Protected: requests need a token of Cloudflare Access.")
+	switch {
+	case anonymous == nil:
+	case anonymous.Responder == probe.Access:
+		f.add(OK, "A request without a token is stopped at the edge, with status %d. %s", anonymous.Status, anonymous.Meaning)
+	case anonymous.Responder == "":
+		f.add(Unknown, "What a request without a token gets is not known, because it had no answer.")
+	case anonymous.Responder == probe.Unknown:
+		f.add(Failed, "A server that is not Cloudflare's answers a request without a token, with status %d.", anonymous.Status)
+		f.advise("The hostname does not lead to the Gateway; see the step dns.")
+	case anonymous.Responder == probe.Edge && anonymous.Code != "cache":
+		f.add(Unknown, "What a request without a token gets is not known: %s", anonymous.Meaning)
+	case refuses(anonymous):
+		f.add(Failed, "A request without a token is refused with status %d behind the edge: no Access application asks visitors to log in.", anonymous.Status)
+		f.advise("Create an Access application for the hostname, with the audience that the Gateway demands.")
+	default:
+		f.add(Failed, "A request without a token is answered with status %d by %s, although the Gateway requires a token.", anonymous.Status, nameOfResponder(*anonymous))
+		f.advise("Treat the hostname as public. Check in the step objects whether the configuration is in effect, and in the step dns where the record leads.")
+	}
+}
+
+// refuses reports whether cloudflared or Envoy refuses a request without a token. cloudflared
+// answers it with a status alone, so that it cannot be told from a backend.
+func refuses(a *probe.Answer) bool {
+	byConnector := a.Responder == probe.Backend && a.Bare || a.Responder == probe.Envoy
+	return a.Status == http.StatusForbidden && byConnector || a.Responder == probe.Cloudflared
+}
+
+// nameOfResponder names who answered.
+func nameOfResponder(a probe.Answer) string {
+	switch a.Responder {
+	case probe.Edge:
+		if a.Code == "cache" {
+			return "Cloudflare's cache"
+		}
+		return "Cloudflare's edge"
+	case probe.Cloudflared:
+		return "cloudflared"
+	case probe.Envoy:
+		return "Envoy"
+	case probe.Backend:
+		return "the backend"
+	case probe.Access:
+		return "Cloudflare Access"
+	case probe.Unknown:
+		return "a server that is not Cloudflare's"
+	}
+	return fmt.Sprintf("%q", string(a.Responder))
 }

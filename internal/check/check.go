@@ -6,6 +6,8 @@ package check
 import (
 	"net/http"
 	"net/url"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 )
 
 // Result is the result of a step.
@@ -40,6 +42,8 @@ type Step struct {
 	Result Result `json:"result"`
 	// Findings are what the step found, in the order in which a reader needs them.
 	Findings []Finding `json:"findings"`
+	// Answer is the answer to the request, in the step "request" only.
+	Answer *probe.Answer `json:"answer,omitempty"`
 }
 
 // Finding is one fact about the request.
@@ -80,6 +84,8 @@ type ServingGateway struct {
 	// without one.
 	ManagesDNS, ObservesDNS bool
 	DNSMessage              string
+	// DNSResult is the result of the verdict.
+	DNSResult Result
 	// UsesEnvoy reports whether Envoy routes the requests.
 	UsesEnvoy bool
 	// Protected reports whether the request needs a token of Cloudflare Access.

@@ -2,27 +2,119 @@ package check
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
-
-// zoneView is the host's zone, as the caller's API token sees it.
-type zoneView struct {
-	// dns is nil without a token.
-	dns  provider.DNS
-	zone provider.Zone
-	// err is why the zone is not known, although there is a token.
-	err error
-}
-
-// findZone finds the host's zone with the caller's API token. d is nil without a token.
-func findZone(ctx context.Context, d provider.DNS, host string) zoneView {
-	return zoneView{dns: d}
-}
 
 // dnsStep checks what the host resolves to, and its record. It returns the expectation with
 // only the Gateway that the record leads to, if that is known.
 func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expectation) (Step, Expectation) {
-	return newStep(StepDNS, findings{{Result: Unknown, Message: "not checked"}}), e
+	var f findings
+	host := r.URL.Hostname()
+	names := probe.Resolve(ctx, n, host)
+	f.resolution(host, names, e)
+	verdicts := f.verdicts(e)
+	switch {
+	case z.api != nil && z.err != nil:
+		message, advice := unread(z.err, "Zone: Read")
+		f.add(Unknown, "The record of %s is not checked: %s", host, message)
+		f.adviseIf(advice)
+	case z.api != nil:
+		e = f.record(ctx, z, host, len(names.Addresses) > 0, e)
+	case !verdicts:
+		f.add(Unknown, "The record of %s is not checked: there is no API token of yours.", host)
+		f.advise("Set CLOUDFLARE_API_TOKEN to your own token with the permissions %s. The controller's token is never used.", Permissions)
+	}
+	return newStep(StepDNS, f), e
+}
+
+// resolution reports what the system's resolver answers. For a proxied record these are
+// Cloudflare's addresses, whatever the record leads to.
+func (f *findings) resolution(host string, names probe.Names, e Expectation) {
+	switch names.Failure {
+	case probe.NoFailure:
+		f.addresses(host, names, e)
+	case probe.NoSuchHost:
+		f.add(Failed, "%s does not resolve: DNS has no address for it.", host)
+		f.advise("%s A resolver can remember for some minutes that a name did not exist.", e.createRecord(host))
+	case probe.Timeout, probe.Refused, probe.Handshake, probe.Untrusted, probe.Other:
+		f.add(Unknown, "%s cannot be resolved here: %s.", host, names.Err)
+		f.advise("Check the resolver of this machine.")
+	}
+}
+
+// addresses reports the addresses.
+func (f *findings) addresses(host string, names probe.Names, e Expectation) {
+	outside := names.Outside()
+	switch {
+	case slices.ContainsFunc(names.Addresses, probe.IsTunnel), isTunnelName(names.Canonical):
+		f.add(Failed, "%s resolves to the tunnel's own name, which leads nowhere: the record is not proxied.", host)
+		f.advise("Switch the proxy of the record on.")
+	case len(outside) == 0:
+		f.add(OK, "%s resolves to %s, which Cloudflare serves.", host, list(names.Addresses))
+	case slices.ContainsFunc(outside, isPrivate):
+		f.add(Warning, "%s resolves to %s here, a private address: the resolver of this machine answers otherwise than the public DNS, or the record leads there.", host, list(outside))
+		f.advise("%s", e.createRecord(host))
+	default:
+		f.add(Warning, "%s resolves to %s, which is not in Cloudflare's published ranges.", host, list(outside))
+		f.advise("%s If the zone has addresses of its own, ignore this.", e.createRecord(host))
+	}
+}
+
+// verdicts reports what the controller says about the record, and whether it says something.
+func (f *findings) verdicts(e Expectation) bool {
+	found := false
+	for _, g := range e.Gateways {
+		if g.DNSMessage == "" {
+			continue
+		}
+		found = true
+		result := g.DNSResult
+		if result == "" {
+			result = Unknown
+		}
+		f.add(result, "Gateway %s/%s: %s", g.Namespace, g.Name, g.DNSMessage)
+	}
+	return found
+}
+
+// createRecord says which record the host needs.
+func (e Expectation) createRecord(host string) string {
+	if len(e.Gateways) == 1 && e.Gateways[0].ManagesDNS {
+		return "The controller creates the record; see its verdict."
+	}
+	target := "<tunnel ID>.cfargotunnel.com"
+	if len(e.Gateways) == 1 && e.Gateways[0].Address != "" {
+		target = e.Gateways[0].Address
+	}
+	return fmt.Sprintf("%s needs a proxied CNAME record with the target %s, in a zone of the tunnel's account.", host, target)
+}
+
+// tunnelDomain is the domain of the tunnels' names.
+const tunnelDomain = ".cfargotunnel.com"
+
+func isTunnelName(name string) bool { return strings.HasSuffix(name, tunnelDomain) }
+
+// isPrivate reports whether an address is not reachable from the internet.
+func isPrivate(a netip.Addr) bool {
+	return a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified()
+}
+
+// maxListed is how many items a message lists.
+const maxListed = 4
+
+// list returns the items for a message.
+func list[T any](items []T) string {
+	texts := []string{}
+	for _, item := range items[:min(len(items), maxListed)] {
+		texts = append(texts, fmt.Sprint(item))
+	}
+	if more := len(items) - maxListed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
 }

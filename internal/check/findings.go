@@ -53,3 +53,10 @@ func (f *findings) advise(format string, args ...any) {
 func (f findings) has(r Result) bool {
 	return slices.ContainsFunc(f, func(one Finding) bool { return one.Result == r })
 }
+
+// adviseIf adds what to do to the last finding, unless there is nothing to do.
+func (f *findings) adviseIf(advice string) {
+	if advice != "" {
+		f.advise("%s", advice)
+	}
+}

@@ -1,26 +1,192 @@
 package check
 
 import (
-	"context"
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 )
 
-// visits are the requests that were sent through the edge.
-type visits struct {
-	// anonymous is the answer to a request without the caller's headers, and answer is the
-	// answer to the caller's request. They are nil if no request was sent.
-	anonymous, answer *probe.Answer
-}
-
-// visit sends the caller's request, and before it one without the caller's headers if there
-// are some. It sends nothing with r.NoRequest.
-func visit(ctx context.Context, n probe.Network, r Request, e Expectation) visits {
-	return visits{}
-}
-
 // requestStep reports the answer to the caller's request, and compares it with the
 // expectation.
 func requestStep(r Request, e Expectation, v visits) Step {
-	return newStep(StepRequest, findings{{Result: Unknown, Message: "not checked"}})
+	var f findings
+	if v.answer == nil {
+		f.add(OK, "No request was sent, because of --no-request.")
+		return newStep(StepRequest, f)
+	}
+	a := *v.answer
+	if a.Responder == "" {
+		f.unanswered(r, a)
+	} else {
+		a = e.attribute(a)
+		f.answered(r, e, a)
+		f.compare(r, e, a)
+	}
+	step := newStep(StepRequest, f)
+	step.Answer = &a
+	return step
+}
+
+// unanswered reports a request without an answer.
+func (f *findings) unanswered(r Request, a probe.Answer) {
+	host := r.URL.Hostname()
+	switch a.Failure {
+	case probe.NoSuchHost:
+		f.add(Failed, "The request could not be sent, because %s does not resolve.", host)
+	case probe.Untrusted, probe.Handshake:
+		f.add(Failed, "The request was not sent, because the certificate is not valid or missing.")
+		f.advise("See the step certificate.")
+	case probe.Timeout:
+		f.add(Failed, "No answer from %s within %s.", host, a.Duration.Round(time.Second))
+		f.advise("Cloudflare itself answers after 100 seconds at the latest. Check the network of this machine, then the backend.")
+	case probe.NoFailure, probe.Refused, probe.Other:
+		f.add(Failed, "The request failed: %s.", a.Err)
+	}
+}
+
+// attribute returns the answer with the responder that the expectation tells apart: a rule of
+// the tunnel's configuration and a connector without one answer with a status alone, which
+// looks like a backend's answer.
+func (e Expectation) attribute(a probe.Answer) probe.Answer {
+	if a.Responder != probe.Backend || !a.Bare || len(e.Gateways) != 1 || e.Gateways[0].UsesEnvoy {
+		return a
+	}
+	g := e.Gateways[0]
+	switch {
+	case a.Status == http.StatusServiceUnavailable && g.Status == 0:
+		a.Responder, a.Code = probe.Cloudflared, "no_configuration"
+		a.Meaning = "cloudflared has no configuration, or the backend answered 503 without a body."
+		a.Advice = "See the step objects for the configuration, and the connectors' logs."
+	case a.Status == g.Status:
+		a.Responder, a.Code = probe.Cloudflared, "rule"
+		a.Meaning = "A rule of the tunnel's configuration answers by itself."
+	case a.Status == http.StatusForbidden && g.Protected:
+		a.Responder, a.Code = probe.Cloudflared, "access"
+		a.Meaning = "cloudflared refuses the request: it has no valid token of Cloudflare Access."
+		a.Advice = "See the step access."
+	}
+	return a
+}
+
+// maxLocation is how much of a Location is printed. Login pages have long ones.
+const maxLocation = 200
+
+// answered reports the answer.
+func (f *findings) answered(r Request, e Expectation, a probe.Answer) {
+	method := cmp.Or(strings.ToUpper(r.Method), http.MethodGet)
+	if r.isGRPC(e) {
+		method = "gRPC without a message"
+	}
+	text := fmt.Sprintf("%s: status %d after %s, answered by %s.", method, a.Status, a.Duration.Round(time.Millisecond), nameOfResponder(a))
+	if a.Ray != "" {
+		text += " CF-Ray " + a.Ray + "."
+	}
+	if a.Code != "" && a.Responder == probe.Envoy {
+		text += " Proxy-Status error " + a.Code + "."
+	}
+	if a.GRPCStatus != "" {
+		text += " grpc-status " + a.GRPCStatus + "."
+	}
+	if a.Location != "" {
+		text += " Location, not followed: " + shortened(a.Location, maxLocation)
+	}
+	f.add(OK, "%s", text)
+}
+
+func shortened(text string, limit int) string {
+	if letters := []rune(text); len(letters) > limit {
+		return string(letters[:limit]) + "…"
+	}
+	return text
+}
+
+// compare compares the answer with the expectation.
+func (f *findings) compare(r Request, e Expectation, a probe.Answer) {
+	switch a.Responder {
+	case probe.Backend:
+		f.backend(r, e, a)
+	case probe.Envoy, probe.Cloudflared:
+		f.dataPlane(e, a)
+	case probe.Access:
+		f.login(e, a)
+	case probe.Edge:
+		f.edge(a)
+	case probe.Unknown:
+		f.add(Failed, "%s", a.Meaning)
+		f.adviseIf(a.Advice)
+	}
+}
+
+// edge reports an answer of Cloudflare's edge.
+func (f *findings) edge(a probe.Answer) {
+	result := Failed
+	if a.Status < http.StatusBadRequest {
+		result = Warning // a redirect to https, and the cache
+	}
+	text := a.Meaning
+	if isNumber(a.Code) {
+		text = "Cloudflare error " + a.Code + ": " + text
+	}
+	f.add(result, "%s", text)
+	f.adviseIf(a.Advice)
+}
+
+func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
+// dataPlane reports an answer of Envoy or cloudflared, which is expected if the routing table
+// answers by itself.
+func (f *findings) dataPlane(e Expectation, a probe.Answer) {
+	expected := len(e.Gateways) == 1 && e.Gateways[0].Status == a.Status
+	switch {
+	case expected:
+		f.add(OK, "%s The routes say so too.", cmp.Or(a.Meaning, "The answer needs no backend."))
+		return
+	case a.Code == "502" && len(e.Gateways) == 1 && e.Gateways[0].UsesEnvoy:
+		f.add(Failed, "cloudflared did not reach the Envoy in its pod, or the backend itself answered 502, whose page Cloudflare replaces.")
+		f.advise("Look at the logs of the connectors' pods, of both containers.")
+		return
+	case a.Status < http.StatusBadRequest:
+		f.add(OK, "%s", cmp.Or(a.Meaning, "The answer needs no backend."))
+		return
+	}
+	f.add(Failed, "%s", a.Meaning)
+	f.adviseIf(a.Advice)
+}
+
+// login reports an answer of Cloudflare Access.
+func (f *findings) login(e Expectation, a probe.Answer) {
+	result := Warning
+	for _, g := range e.Gateways {
+		if g.Protected {
+			result = OK
+		}
+	}
+	f.add(result, "%s The request did not reach the backend.", a.Meaning)
+	f.adviseIf(a.Advice)
+}
+
+// backend reports the answer of a backend.
+func (f *findings) backend(r Request, e Expectation, a probe.Answer) {
+	if len(e.Gateways) == 0 {
+		f.add(Warning, "No Gateway of this cluster serves the hostname, so something else answered.")
+		f.advise("See the step dns: where does the record lead?")
+		return
+	}
+	if g := e.Gateways[0]; len(e.Gateways) == 1 && g.Status != 0 {
+		f.add(Warning, "By the routes, the Gateway answers with status %d itself, and not with a backend.", g.Status)
+		f.advise("The configuration in effect may be another one (see the step objects), or the hostname leads elsewhere (see the step dns).")
+		return
+	}
+	switch {
+	case r.isGRPC(e) && a.GRPCStatus == "":
+		f.add(Failed, "The answer is none of gRPC: it has no grpc-status.")
+		f.advise("Check that the backend's port speaks gRPC, and what answers on the way.")
+	case a.Status >= http.StatusInternalServerError:
+		f.add(Warning, "The request reached the backend, which failed.")
+		f.advise("Look at the backend's logs.")
+	}
 }
