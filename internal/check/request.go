@@ -23,8 +23,10 @@ func requestStep(r Request, e Expectation, v visits) Step {
 		f.unanswered(r, a)
 	} else {
 		a = e.attribute(a)
-		f.answered(r, e, a)
-		f.compare(r, e, a)
+		var compared findings
+		compared.compare(r, e, a)
+		f.add(newStep("", compared).Result, "%s", r.describe(e, a))
+		f = append(f, compared...)
 	}
 	step := newStep(StepRequest, f)
 	step.Answer = &a
@@ -75,8 +77,8 @@ func (e Expectation) attribute(a probe.Answer) probe.Answer {
 // maxLocation is how much of a Location is printed. Login pages have long ones.
 const maxLocation = 200
 
-// answered reports the answer.
-func (f *findings) answered(r Request, e Expectation, a probe.Answer) {
+// describe says who answered, and how.
+func (r Request) describe(e Expectation, a probe.Answer) string {
 	method := cmp.Or(strings.ToUpper(r.Method), http.MethodGet)
 	if r.isGRPC(e) {
 		method = "gRPC without a message"
@@ -94,7 +96,7 @@ func (f *findings) answered(r Request, e Expectation, a probe.Answer) {
 	if a.Location != "" {
 		text += " Location, not followed: " + shortened(a.Location, maxLocation)
 	}
-	f.add(OK, "%s", text)
+	return text
 }
 
 func shortened(text string, limit int) string {
