@@ -2,10 +2,10 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -17,7 +17,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // Checker checks requests against one cluster.
@@ -32,8 +31,8 @@ type Checker struct {
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace contains the connectors.
 	ControllerNamespace string
-	// DNS reads zones with the user's API token; nil without a token.
-	DNS provider.DNS
+	// Zones reads zones with the user's API token; nil without a token.
+	Zones Zones
 	// Network is how a visitor reaches the host. The zero value is the system's network.
 	Network probe.Network
 	// Progress is called before each step. The returned function is called after it.
@@ -67,7 +66,7 @@ func (c *Checker) Run(ctx context.Context, r Request) *Report {
 // outside runs the steps outside the cluster.
 func (c *Checker) outside(ctx context.Context, r Request, e Expectation) []Step {
 	done := c.show("reading DNS")
-	zone := findZone(ctx, c.DNS, r.URL.Hostname())
+	zone := findZone(ctx, c.Zones, r.URL.Hostname())
 	inDNS, e := dnsStep(ctx, c.Network, zone, r, e)
 	done()
 	done = c.show("checking the certificate of Cloudflare's edge")
@@ -117,7 +116,7 @@ func (i *inspection) eachGateway(inspect func(*plan.Receiver) findings) findings
 
 // expectation returns what the steps outside the cluster compare with what they find.
 func (i *inspection) expectation(ctx context.Context) Expectation {
-	e := Expectation{}
+	e := Expectation{Incomplete: len(i.Source.Gaps) > 0}
 	for n := range i.receivers {
 		r := &i.receivers[n]
 		s := ServingGateway{
@@ -134,32 +133,32 @@ func (i *inspection) expectation(ctx context.Context) Expectation {
 		if r.Entry != nil {
 			s.GRPC = r.Entry.Source.Route.Kind == gateway.KindGRPCRoute
 		}
-		s.Address, s.DNSMessage = i.published(ctx, r)
+		i.addStatus(ctx, r, &s)
 		e.Gateways = append(e.Gateways, s)
 	}
 	return e
 }
 
-// published returns the tunnel's address in the Gateway's status, and what the statuses say
-// about the host's DNS record.
-func (i *inspection) published(ctx context.Context, r *plan.Receiver) (address, verdict string) {
+// addStatus adds the tunnel's address in the Gateway's status, and what the statuses say about
+// the host's DNS record.
+func (i *inspection) addStatus(ctx context.Context, r *plan.Receiver, s *ServingGateway) {
 	object, err := i.gateway(ctx, r)
 	if err != nil {
-		return "", ""
+		return
 	}
 	if len(object.Status.Addresses) > 0 {
-		address = object.Status.Addresses[0].Value
-	}
-	if r.DNSMode == v1alpha1.DNSOff {
-		return address, ""
+		s.Address = object.Status.Addresses[0].Value
 	}
 	c := conditions.TypeDNSReady.Find(object.Status.Conditions)
 	switch {
-	case c == nil:
-	case conditions.ReasonPublished.Is(c), strings.Contains(c.Message, i.request.Hostname()):
-		verdict = fmt.Sprintf("%s: %s", c.Reason, c.Message)
+	case r.DNSMode == v1alpha1.DNSOff || c == nil:
+	case c.Status == metav1.ConditionTrue:
+		s.DNSResult, s.DNSMessage = OK, describe(c)
+	case strings.Contains(c.Message, i.request.Hostname()): // at most ten hostnames
+		s.DNSResult, s.DNSMessage = Failed, describe(c)
+	default:
+		s.DNSResult = Unknown
 	}
-	return address, verdict
 }
 
 // gateway reads the Gateway with its status in the cluster.

@@ -57,13 +57,9 @@ func (i *inspection) detached() findings {
 // decided reports what one Gateway does with the request.
 func (i *inspection) decided(r *plan.Receiver) findings {
 	var f findings
-	switch {
-	case r.Rejected != nil:
+	if r.Rejected != nil {
 		f.add(Failed, "%s is not accepted: %s: %s", gatewayOf(r), r.Rejected.Reason, r.Rejected.Message)
 		return f
-	case len(r.MissedHostnames) > 0:
-		f.add(Failed, "The host does not match %s: cloudflared compares hosts exactly, with letter case and a dot at the end.", strings.Join(r.MissedHostnames, ", "))
-		f.advise("Use %s.", i.request.Hostname())
 	}
 	if f = append(f, receivingListeners(r)...); f.has(Failed) {
 		return f

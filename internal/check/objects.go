@@ -48,7 +48,7 @@ func (i *inspection) objectFindings(ctx context.Context, r *plan.Receiver) findi
 	}
 	if len(good) > 0 {
 		var first findings
-		first.add(OK, "%s: the conditions are as expected.", strings.Join(good, ", "))
+		first.add(OK, "The conditions are as expected: %s.", strings.Join(good, ", "))
 		f = append(first, f...)
 	}
 	return append(f, i.tunnelFindings(ctx, r)...)

@@ -117,7 +117,6 @@ var decisions = []situation{
 	{name: "no route for the path", replacements: []string{"{type: PathPrefix, value: /}", "{type: PathPrefix, value: /shop}"}, want: [3]check.Result{failed, ok, unknown}},
 	{name: "a route with a missing parent", replacements: []string{"{kind: ListenerSet, name: shop, sectionName: web}", "{kind: ListenerSet, name: shopp}"}, want: [3]check.Result{failed, ok, unknown}},
 	{name: "a route that its listener does not allow", replacements: []string{"{kind: ListenerSet, name: shop, sectionName: web}", "{kind: ListenerSet, name: shop, sectionName: wbe}"}, want: [3]check.Result{failed, ok, unknown}},
-	{name: "the host in another form", target: "https://SHOP.example.com/", want: [3]check.Result{failed, ok, unknown}},
 	{name: "a Gateway that is not accepted", replacements: []string{"spec:\n  gatewayClassName", "spec:\n  addresses: [{value: 192.0.2.1}]\n  gatewayClassName"}, want: [3]check.Result{failed, failed, unknown}},
 	{name: "some requests get an error", target: "shop.example.com/unresolved", replacements: withEnvoy, want: [3]check.Result{ok, warning, failed}},
 	{name: "an older route matches the same path", replacements: append([]string{"{type: Exact, value: /moved}", "{type: PathPrefix, value: /}"}, withEnvoy...), want: [3]check.Result{ok, warning, ok}},

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/check"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 )
 
 // checkOptions are the flags for check.
@@ -38,10 +38,6 @@ type checkOptions struct {
 
 // checkTimeout is the default for --timeout.
 const checkTimeout = time.Minute
-
-// checkPermissions are the permissions that the user's token needs for everything that check
-// reads at Cloudflare.
-const checkPermissions = "Zone: Read, DNS: Read and Zone Settings: Read"
 
 const checkHelp = `Finds out whether a hostname works, and if not, at which step and what to do. Each step is
 ok, warning, failed or unknown:
@@ -114,7 +110,7 @@ func (o *checkOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and of its Tunnels")
-	o.group = o.cloudflare.DNSFlags(checkPermissions)
+	o.group = o.cloudflare.DNSFlags(check.Permissions)
 	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
 	f.AddFlagSet(o.group.Flags)
 }
@@ -131,16 +127,16 @@ func oneTarget(cmd *cobra.Command, arguments []string) error {
 // It reads the API token from the environment.
 func (o *checkOptions) validate(target string, isSet func(flag string) bool) (check.Request, error) {
 	r := check.Request{Method: strings.ToUpper(o.method), NoRequest: o.noRequest}
-	var err, headerErr error
+	var err, requestErr error
 	if r.URL, err = check.ParseTarget(target); err != nil {
 		err = fmt.Errorf("check %q: %w", target, err)
 	}
-	r.Header, headerErr = parseHeaders(o.headers)
-	if headerErr == nil && err == nil && r.URL.Scheme == "http" && len(r.Header) > 0 {
-		headerErr = errors.New("--header requires https, because http would disclose the header; use https://" + r.URL.Host)
+	r.Header, requestErr = parseHeaders(o.headers)
+	if err == nil && requestErr == nil {
+		requestErr = probe.Request{URL: r.URL, Method: r.Method, Header: r.Header}.Validate()
 	}
 	tokenErr := errors.Join(config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
-	return r, errors.Join(err, headerErr, o.validateFlags(isSet), tokenErr)
+	return r, errors.Join(err, requestErr, o.validateFlags(isSet), tokenErr)
 }
 
 // validateFlags returns all errors in the flags that do not describe the request.
@@ -182,17 +178,11 @@ func parseHeaders(texts []string) (http.Header, error) {
 	var errs []error
 	for n, text := range texts {
 		name, value, ok := strings.Cut(text, ":")
-		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		switch {
-		case !ok || !httpguts.ValidHeaderFieldName(name):
+		if name = strings.TrimSpace(name); !ok || name == "" {
 			errs = append(errs, fmt.Errorf("--header must be of the form NAME:VALUE; number %d is not", n+1))
-		case !httpguts.ValidHeaderFieldValue(value):
-			errs = append(errs, fmt.Errorf("--header %s has a value with characters that a header cannot contain", name))
-		case strings.EqualFold(name, "Host"):
-			errs = append(errs, errors.New("--header Host is not supported; name the hostname in the argument"))
-		default:
-			headers.Add(name, value)
+			continue
 		}
+		headers.Add(name, strings.TrimSpace(value))
 	}
 	return headers, errors.Join(errs...)
 }

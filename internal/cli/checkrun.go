@@ -113,7 +113,7 @@ func (o *checkOptions) checker(ctx context.Context, s surroundings, line *progre
 	}
 	if o.cloudflare.APIToken != "" {
 		var accounts cloudflare.Client
-		c.DNS, err = accounts.OpenDNS(cloudflare.Options{APIToken: string(o.cloudflare.APIToken), BaseURL: o.cloudflare.BaseURL}, "")
+		c.Zones, err = accounts.OpenDNS(cloudflare.Options{APIToken: string(o.cloudflare.APIToken), BaseURL: o.cloudflare.BaseURL}, "")
 	}
 	return c, err
 }
@@ -125,9 +125,13 @@ func (o *checkOptions) readSource(ctx context.Context, live client.Reader, step 
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	source, err := state.FromCluster(ctx, state.Cluster{
-		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, Progress: step,
-	}, &manifest.Set{})
+	cluster := state.Cluster{
+		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, Progress: step, PermitGaps: true,
+	}
+	if namespace, _, err := clientConfig(o.kubeconfig, o.context).Namespace(); err == nil {
+		cluster.Namespaces = []string{namespace}
+	}
+	source, err := state.FromCluster(ctx, cluster, &manifest.Set{})
 	if err != nil {
 		return nil, err
 	}
