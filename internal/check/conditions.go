@@ -37,13 +37,16 @@ type object struct {
 	minor, ignored []conditions.Type
 }
 
+// adviceUnprocessed is for an object that no controller has processed.
+const adviceUnprocessed = "Check that the controller runs, and that it watches the namespace."
+
 // findings reports the conditions that do not have their expected status. After a failure,
 // it omits the others, which usually follow from it. It returns nothing if all have it.
 func (o object) findings() findings {
 	var f findings
 	if !slices.ContainsFunc(checkedConditions, func(t conditions.Type) bool { return t.Find(o.conditions) != nil }) {
 		f.add(Failed, "%s has no conditions: no controller has processed it.", o.name)
-		f.advise("Check that the controller runs, and that it watches the namespace.")
+		f.advise(adviceUnprocessed)
 		return f
 	}
 	for _, t := range checkedConditions {
@@ -58,6 +61,9 @@ func (o object) findings() findings {
 		}
 		if c.Status != t.Expected() {
 			f.add(o.severity(t, c), "%s: %s is %s: %s", o.name, t, c.Status, describe(c))
+			if c.Status == metav1.ConditionUnknown {
+				f.advise(adviceUnprocessed)
+			}
 		}
 		if f.has(Failed) {
 			return f

@@ -91,6 +91,11 @@ func (o *checkOptions) execute(cmd *cobra.Command, s surroundings, r check.Reque
 	if err := o.print(cmd.OutOrStdout(), report); err != nil {
 		return err
 	}
+	return o.verdict(report)
+}
+
+// verdict returns the error that determines the exit status after the report was printed.
+func (o *checkOptions) verdict(report *check.Report) error {
 	if report.Result == check.Failed || o.strict && report.Result != check.OK {
 		return errCheckFailed
 	}
