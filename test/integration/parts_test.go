@@ -33,7 +33,7 @@ var (
 	// records marks specs about DNS records.
 	records = Label("dns")
 	// withEnvoy and envoyRollouts mark specs that run Envoys, which share the xDS server's
-	// port and the node of their process. envoyRollouts marks specs that take long.
+	// port and the node of their process. envoyRollouts marks a part of them that takes about as long.
 	withEnvoy     = Label("envoy")
 	envoyRollouts = Label("envoy-rollouts")
 	// users marks specs about guides and commands.
