@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
@@ -22,25 +19,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// serviceCIDR is the range for ClusterIPs. On Linux, its addresses belong to the machine,
-// so that the backends can listen on them, and Envoy can connect to them.
-const serviceCIDR = "127.97.0.0/16"
-
 // bed is everything that runs on this machine: a control plane, the controller, a node
 // with the connectors, and the backends.
 type bed struct {
 	*place
 	prefix  string // the cluster ID of the run
 	kube    client.Client
-	dir     string // for temporary files
-	log     string // path of the controller's log
+	dir     string            // for temporary files
+	log     string            // path of the controller's log
+	pods    map[string][]*pod // by Service
 	servers []func() error
 }
 
 // startBed starts everything but the controller's objects. The caller stops the bed, also
 // after an error.
 func startBed(ctx context.Context, p *place, o options, prefix string) (*bed, error) {
-	b := &bed{place: p, prefix: prefix, log: logPath(o, prefix)}
+	b := &bed{place: p, prefix: prefix, log: logPath(o, prefix), pods: map[string][]*pod{}}
 	dir, err := os.MkdirTemp("", "tunnel-gateway-e2e-")
 	if err != nil {
 		return b, err
@@ -51,7 +45,7 @@ func startBed(ctx context.Context, p *place, o options, prefix string) (*bed, er
 	if err != nil {
 		return b, err
 	}
-	control, err := cluster.Start(ctx, cluster.Options{Progress: o.progress, ServiceCIDR: serviceCIDR})
+	control, err := cluster.Start(ctx, cluster.Options{Progress: o.progress})
 	if err != nil {
 		return b, err
 	}
@@ -117,22 +111,6 @@ func (b *bed) stop() error {
 	}
 	b.servers = nil
 	return errors.Join(errs...)
-}
-
-// serveBackend listens on the Service's address.
-func (b *bed) serveBackend(service *corev1.Service) error {
-	address := net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen for Service %s, which is possible on Linux alone: %w", service.Name, err)
-	}
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: newBackend(service.Name), Protocols: protocols, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }() // until it is closed
-	b.servers = append(b.servers, server.Close)
-	return nil
 }
 
 // freeAddress returns an address on which nothing listens.

@@ -40,7 +40,7 @@ func (b *bed) hosts() []string { return []string{b.host(webHost), b.host(plainHo
 // gatewayKey is the Gateway's name.
 func (b *bed) gatewayKey() client.ObjectKey { return client.ObjectKey{Namespace: b.prefix, Name: name} }
 
-// createObjects creates the objects, and serves the Services.
+// createObjects creates the objects, and starts the pods of the Services.
 func (b *bed) createObjects(ctx context.Context) error {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -62,20 +62,19 @@ func (b *bed) createObjects(ctx context.Context) error {
 		if err := b.kube.Create(ctx, object); err != nil {
 			return fmt.Errorf("create %s: %w", object.GetName(), err)
 		}
-		if service, ok := object.(*corev1.Service); ok {
-			if err := b.serveBackend(service); err != nil {
-				return err
-			}
+	}
+	for _, service := range []string{stable, stable, canary} {
+		if err := b.startPod(ctx, service); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// settings returns the settings of the class. Envoy connects to ClusterIPs, because the
-// machine has no pod network. At Cloudflare there is one connector, because all connectors
-// on this machine have the same ports.
+// settings returns the settings of the class. At Cloudflare there is one connector, because
+// all connectors on this machine have the same ports.
 func (b *bed) settings() v1alpha1.TunnelConfigurationSpec {
-	connector := &v1alpha1.Connector{Replicas: new(int32(1)), Envoy: &v1alpha1.EnvoyProxy{Backends: new(v1alpha1.BackendsService)}}
+	connector := &v1alpha1.Connector{Replicas: new(int32(1))}
 	if b.simulator != nil { // which notices at once that connectors change
 		connector.Replicas, connector.ReadyDelay, connector.GracePeriod = new(int32(2)), new(v1alpha1.Delay("0s")), new(v1alpha1.Duration("3s"))
 	}

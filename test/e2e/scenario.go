@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -46,7 +48,8 @@ var steps = []step{
 	{"events", "record", (*scenario).receiveEvents},
 	{"upload", "record", (*scenario).uploadFile},
 	{"route", "https", (*scenario).changeRoute},
-	{"rollout", "https", (*scenario).rollOut},
+	{"rollout", "https", (*scenario).rollOutBackend},
+	{"connectors", "https", (*scenario).rollOutConnectors},
 	{"access", "", (*scenario).skipAccess},
 	{"removal", "tunnel", (*scenario).removeGateway},
 }
@@ -83,6 +86,7 @@ func (s *scenario) run(ctx context.Context) []result {
 			r.detail = ended.Error()
 		case !succeeded[step.needs]:
 			r.detail = "the step " + step.needs + " has failed"
+		case os.Getenv("ONLY") != "" && !strings.Contains(os.Getenv("ONLY"), step.name):
 		default:
 			r = s.runStep(ctx, step)
 			ended = s.end(ctx, step.name)

@@ -22,20 +22,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/load"
 )
 
-// loadConnections is the number of WebSockets, and of streams, during a change.
+// loadConnections is the number of WebSockets, and of streams, in a load.
 const loadConnections = 2
 
-// underLoad calls change while visitors send requests. It fails if a request does, and
-// returns what happened.
-func (s *scenario) underLoad(ctx context.Context, change func() error) (load.Result, error) {
+// underLoad calls change while visitors send requests and keep WebSockets and streams open.
+// It fails if a request does, and returns what happened.
+func (s *scenario) underLoad(ctx context.Context, connections int, change func() error) (load.Result, error) {
 	host := s.host(webHost)
 	l := load.Start(load.Options{
-		Address: host + ":443", Host: host, Connections: loadConnections, TLS: s.visitors.tls(host), Dial: s.visitors.dial,
+		Address: host + ":443", Host: host, Connections: connections, TLS: s.visitors.tls(host), Dial: s.visitors.dial,
 	})
 	defer l.Stop()
 	err := s.await(ctx, "the WebSockets and streams of the load", func(context.Context) error {
-		if _, open := l.InFlight(); open < 2*loadConnections {
-			return fmt.Errorf("%d of %d are open", open, 2*loadConnections)
+		if _, open := l.InFlight(); open < 2*connections {
+			return fmt.Errorf("%d of %d are open", open, 2*connections)
 		}
 		return nil
 	})
@@ -75,7 +75,7 @@ func (s *scenario) changeRoute(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var took time.Duration
-	r, err := s.underLoad(ctx, func() (err error) {
+	r, err := s.underLoad(ctx, loadConnections, func() (err error) {
 		took, err = s.setBackend(ctx, canary)
 		return err
 	})
@@ -126,13 +126,31 @@ func (s *scenario) setBackend(ctx context.Context, backend gatewayv1.ObjectName)
 	return time.Since(start), err
 }
 
-// rollOut replaces all connectors.
-func (s *scenario) rollOut(ctx context.Context) (string, error) {
+// rollOutBackend replaces the pods of a backend one after the other. Their WebSockets and
+// streams would end, so the load has none.
+func (s *scenario) rollOutBackend(ctx context.Context) (string, error) {
+	previous := slices.Clone(s.pods[stable])
+	r, err := s.underLoad(ctx, 0, func() error {
+		for _, old := range previous {
+			if err := s.startPod(ctx, stable); err != nil {
+				return err
+			}
+			if err := s.stopPod(ctx, stable, old); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return fmt.Sprintf("%d pods replaced; %s", len(previous), r), err
+}
+
+// rollOutConnectors replaces all connectors.
+func (s *scenario) rollOutConnectors(ctx context.Context) (string, error) {
 	previous, err := s.connectors(ctx)
 	if err != nil {
 		return "", err
 	}
-	r, err := s.underLoad(ctx, func() error {
+	r, err := s.underLoad(ctx, loadConnections, func() error {
 		configuration := &v1alpha1.TunnelConfiguration{}
 		configuration.Namespace, configuration.Name = cluster.ControllerNamespace, name
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"connector":{"podAnnotations":{"example.com/rollout":"1"}}}}`))
