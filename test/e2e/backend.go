@@ -78,7 +78,8 @@ func handleEcho(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(echo{r.Header.Get("X-Forwarded-Proto"), r.Proto, slices.Sorted(maps.Keys(r.Header))})
 }
 
-// handleEvents sends the number of server-sent events in the query, one per interval.
+// handleEvents sends the number of server-sent events in the query, one per interval. Each
+// contains its number and the time, in nanoseconds since 1970.
 func handleEvents(w http.ResponseWriter, r *http.Request) {
 	count, err := strconv.Atoi(r.FormValue("count"))
 	if err != nil {
@@ -94,7 +95,7 @@ func handleEvents(w http.ResponseWriter, r *http.Request) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for i := range count {
-		_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
+		_, _ = fmt.Fprintf(w, "data: %d %d\n\n", i, time.Now().UnixNano())
 		if http.NewResponseController(w).Flush() != nil {
 			return
 		}

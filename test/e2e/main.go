@@ -32,6 +32,7 @@ import (
 type options struct {
 	simulator, yes bool
 	clean          string
+	steps          string
 	events         time.Duration
 	upload         int64 // in MB
 	controller     string
@@ -39,8 +40,7 @@ type options struct {
 	rbac           string
 	logs           string
 	progress       io.Writer
-	// after is called after each step; see [scenario].
-	after func(step string) error
+	hooks          hooks
 }
 
 // cleanTimeout limits the removal at the end.
@@ -51,6 +51,7 @@ func main() {
 	flag.BoolVar(&o.simulator, "simulator", false, "run against the simulator")
 	flag.BoolVar(&o.yes, "yes", false, "create the tunnel and the records without asking")
 	flag.StringVar(&o.clean, "clean", "", "remove what the run with the `prefix` has left, and exit")
+	flag.StringVar(&o.steps, "steps", "", "the `names` of the steps to run, separated by commas, in addition to those that they need (default: all)")
 	flag.DurationVar(&o.events, "events", 2*time.Minute, "the `duration` of the server-sent events")
 	flag.Int64Var(&o.upload, "upload", 100, "the size of the upload in `MB`; the Free plan's limit is 100")
 	flag.StringVar(&o.controller, "controller", "bin/tunnel-gateway", "path of the controller `binary`")
@@ -70,6 +71,8 @@ const (
 	statusError  = 1
 	statusFailed = 2 // a step failed
 	statusLeft   = 3 // something is left at Cloudflare
+	// statusInterrupted is the status of a program that Ctrl-C has ended.
+	statusInterrupted = 130
 )
 
 // command runs the scenario or the removal, and returns the exit status.
@@ -85,6 +88,10 @@ func command(ctx context.Context, o options, in io.Reader, out io.Writer) int {
 func start(ctx context.Context, o options, in io.Reader, out io.Writer) (status int, err error) {
 	if o.events < time.Second || o.upload < 1 {
 		return statusError, fmt.Errorf("-events must be at least 1s and -upload at least 1, got %s and %d", o.events, o.upload)
+	}
+	selected, err := selectSteps(o.steps)
+	if err != nil {
+		return statusError, err
 	}
 	if o.programs, err = filepath.Abs(o.programs); err != nil {
 		return statusError, err
@@ -111,12 +118,13 @@ func start(ctx context.Context, o options, in io.Reader, out io.Writer) (status 
 	if !confirm(o, p, prefix, in, out) {
 		return statusError, errors.New("nothing was created")
 	}
-	return runAndRemove(ctx, &scenario{cloud: c, events: o.events, upload: o.upload * megabyte, after: o.after}, p, o, prefix, out), nil
+	s := &scenario{cloud: c, events: o.events, upload: o.upload * megabyte, steps: selected, hooks: o.hooks}
+	return runAndRemove(ctx, s, p, o, prefix, out), nil
 }
 
 func newPlace(ctx context.Context, o options, dir string) (*place, error) {
 	if o.simulator {
-		return newSimulator(filepath.Join(o.programs, "connector"))
+		return newSimulator(filepath.Join(o.programs, "connector"), o.hooks.visitors)
 	}
 	return newCloudflare(ctx, dir)
 }
@@ -159,9 +167,7 @@ func runAndRemove(ctx context.Context, s *scenario, p *place, o options, prefix 
 	failed := 0
 	if err == nil {
 		failed = printResults(out, s.run(ctx))
-		if !o.simulator {
-			printDifferences(out, compare(expected(), s.seen))
-		}
+		printDifferences(out, compare(expected(), s.seen))
 	} else {
 		fmt.Fprintln(out, "e2e: start the programs:", err)
 	}
@@ -175,6 +181,8 @@ func runAndRemove(ctx context.Context, s *scenario, p *place, o options, prefix 
 		return statusLeft
 	case err != nil:
 		return statusError
+	case ctx.Err() != nil:
+		return statusInterrupted
 	case failed > 0:
 		return statusFailed
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/cert"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/pods"
@@ -28,8 +29,9 @@ type place struct {
 	visitors *visitors
 	// connector replaces the cloudflared image.
 	connector node.Image
-	// simulator is nil at Cloudflare.
+	// simulator and zones are nil at Cloudflare.
 	simulator *simulator.Server
+	zones     *zones.Database
 	// node runs the connectors. The simulator connects to their pods.
 	node  *node.Node
 	stops []func() error
@@ -63,12 +65,27 @@ func newCloudflare(ctx context.Context, dir string) (*place, error) {
 	if program == "" {
 		return nil, errors.New("CLOUDFLARED is not set; download cloudflared from https://github.com/cloudflare/cloudflared/releases and set CLOUDFLARED to its path")
 	}
+	if err := checkPorts(); err != nil {
+		return nil, err
+	}
 	if p.connector, err = pods.Cloudflared(dir, program); err != nil {
 		return nil, err
 	}
 	resolver, err := nameservers(ctx, p.zone)
 	p.visitors = &visitors{resolver: resolver}
 	return p, err
+}
+
+// checkPorts returns an error if another program uses a port to which cloudflared connects.
+func checkPorts() error {
+	for _, port := range []int{envoy.PortOpen, envoy.PortProtected} {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return fmt.Errorf("listen on a port that Envoy needs: %w", err)
+		}
+		_ = listener.Close() // it has accepted nothing
+	}
+	return nil
 }
 
 func accountFromEnvironment() account {
@@ -89,14 +106,15 @@ func (a account) check() error {
 	return nil
 }
 
-// newSimulator starts the simulator. program is the path of the stand-in for cloudflared.
-func newSimulator(program string) (*place, error) {
+// newSimulator starts the simulator. program is the path of the stand-in for cloudflared, and
+// wrap, which may be nil, replaces the handler for visitors.
+func newSimulator(program string, wrap func(http.Handler) http.Handler) (*place, error) {
 	p := &place{account: account{id: "0123456789abcdef0123456789abcdef", token: "simulated", zone: "example.com"}}
-	database := zones.New(zones.Options{})
-	database.Add(zones.Zone{Name: p.zone, Account: p.id, CertificatePacks: []zones.CertificatePack{
+	p.zones = zones.New(zones.Options{})
+	p.zones.Add(zones.Zone{Name: p.zone, Account: p.id, CertificatePacks: []zones.CertificatePack{
 		{ID: "universal", Type: "universal", Hosts: []string{p.zone, "*." + p.zone}, Status: "active"},
 	}})
-	p.simulator = simulator.New(simulator.Options{AccountID: p.id, Token: p.token, Zones: database, DialConnector: p.dialConnector})
+	p.simulator = simulator.New(simulator.Options{AccountID: p.id, Token: p.token, Zones: p.zones, DialConnector: p.dialConnector})
 	p.stops = append(p.stops, func() error {
 		p.simulator.Close()
 		return nil
@@ -110,11 +128,15 @@ func newSimulator(program string) (*place, error) {
 		return p, err
 	}
 	p.api, p.connector = "http://"+api+"/client/v4", pods.StandIn(program, "http://"+connectors)
-	return p, p.serveVisitors()
+	handler := p.simulator.Visitors()
+	if wrap != nil {
+		handler = wrap(handler)
+	}
+	return p, p.serveVisitors(handler)
 }
 
 // serveVisitors serves visitors with and without TLS, as the edge does.
-func (p *place) serveVisitors() error {
+func (p *place) serveVisitors(handler http.Handler) error {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("*."+p.zone, nil, nil)
 	if err != nil {
 		return err
@@ -125,10 +147,10 @@ func (p *place) serveVisitors() error {
 	}
 	p.visitors = &visitors{roots: x509.NewCertPool(), addresses: map[string]string{}}
 	p.visitors.roots.AppendCertsFromPEM(certificate)
-	if p.visitors.addresses["80"], err = p.serve(p.simulator.Visitors(), nil); err != nil {
+	if p.visitors.addresses["80"], err = p.serve(handler, nil); err != nil {
 		return err
 	}
-	p.visitors.addresses["443"], err = p.serve(p.simulator.Visitors(), &tls.Config{
+	p.visitors.addresses["443"], err = p.serve(handler, &tls.Config{
 		Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
 	})
 	return err
@@ -159,11 +181,11 @@ func (p *place) dialConnector(ctx context.Context, connector, _, address string)
 
 // images returns the programs that replace the images in connector pods. xds is the
 // controller's address, and dir the directory for temporary files.
-func (p *place) images(programs, dir, envoy, xds string, authorities []byte) (map[string]node.Image, error) {
+func (p *place) images(programs, dir, envoyPath, xds string, authorities []byte) (map[string]node.Image, error) {
 	file := filepath.Join(dir, "ca.pem") // no backend has TLS
 	if err := os.WriteFile(file, authorities, 0o600); err != nil {
 		return nil, err
 	}
-	sidecar := pods.Sidecar{Program: filepath.Join(programs, "envoy"), Envoy: envoy, XDS: xds, Authorities: file, FixedPorts: p.simulator == nil}
+	sidecar := pods.Sidecar{Program: filepath.Join(programs, "envoy"), Envoy: envoyPath, XDS: xds, Authorities: file, FixedPorts: p.simulator == nil}
 	return map[string]node.Image{pods.ConnectorImage: p.connector, pods.EnvoyImage: sidecar.Image()}, nil
 }

@@ -29,7 +29,7 @@ func printResults(w io.Writer, results []result) (failed int) {
 // printDifferences prints a row for each difference from the simulator.
 func printDifferences(w io.Writer, differences []difference) {
 	if len(differences) == 0 {
-		fmt.Fprintln(w, "\nCloudflare does not differ from the simulator.")
+		fmt.Fprintln(w, "\nNothing differs from the simulator.")
 		return
 	}
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)

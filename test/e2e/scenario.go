@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,9 +20,8 @@ type scenario struct {
 	cloud  *cloud
 	events time.Duration
 	upload int64 // in bytes
-	// after is called after each step. If it fails, the scenario ends. It is nil outside
-	// tests.
-	after func(step string) error
+	steps  []step
+	hooks  hooks
 
 	step   string // the running step
 	seen   observations
@@ -76,20 +76,21 @@ func (e skippedError) Error() string { return string(e) }
 // it are skipped.
 func (s *scenario) run(ctx context.Context) []result {
 	s.seen = observations{}
-	results := make([]result, 0, len(steps))
+	results := make([]result, 0, len(s.steps))
 	succeeded := map[string]bool{"": true}
 	var ended error
-	for _, step := range steps {
+	for _, step := range s.steps {
 		r := result{step: step.name, result: resultSkipped}
 		switch {
 		case ended != nil:
 			r.detail = ended.Error()
 		case !succeeded[step.needs]:
 			r.detail = "the step " + step.needs + " has failed"
-		case os.Getenv("ONLY") != "" && !strings.Contains(os.Getenv("ONLY"), step.name):
 		default:
 			r = s.runStep(ctx, step)
-			ended = s.end(ctx, step.name)
+			if ended = s.end(ctx, step.name); ended != nil && r.result == resultOK {
+				r.result, r.detail = resultFailed, ended.Error()
+			}
 		}
 		succeeded[step.name] = r.result == resultOK
 		results = append(results, r)
@@ -102,10 +103,38 @@ func (s *scenario) end(ctx context.Context, step string) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	if s.after != nil {
-		return s.after(step)
+	if s.hooks.after != nil {
+		return s.hooks.after(s, step)
 	}
 	return nil
+}
+
+// hooks are how tests change a run. They are nil outside tests.
+type hooks struct {
+	// visitors replaces the simulator's handler for visitors.
+	visitors func(http.Handler) http.Handler
+	// after is called after each step. If it fails, the scenario ends.
+	after func(s *scenario, step string) error
+}
+
+// selectSteps returns the steps with the names, separated by commas, and those that they
+// need. Without a name, it returns all.
+func selectSteps(names string) ([]step, error) {
+	if names == "" {
+		return steps, nil
+	}
+	selected := map[string]bool{}
+	for _, name := range strings.Split(names, ",") {
+		for name != "" {
+			i := slices.IndexFunc(steps, func(s step) bool { return s.name == name })
+			if i < 0 {
+				return nil, fmt.Errorf("-steps: there is no step %q", name)
+			}
+			selected[name] = true
+			name = steps[i].needs
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !selected[s.name] }), nil
 }
 
 func (s *scenario) runStep(ctx context.Context, step step) result {
@@ -137,13 +166,26 @@ func (s *scenario) await(ctx context.Context, what string, condition func(ctx co
 		if err := condition(ctx); ctx.Err() == nil || err == nil { // at the end of the wait, each condition fails
 			last = err
 		}
+		var permanent permanentError
+		if errors.As(last, &permanent) {
+			return false, last
+		}
 		return last == nil, nil
 	})
+	var permanent permanentError
+	if errors.As(err, &permanent) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: not within %s: %w", what, s.patience(), last)
 	}
 	return nil
 }
+
+// permanentError ends a wait: another attempt fails, too.
+type permanentError struct{ error }
+
+func (e permanentError) Unwrap() error { return e.error }
 
 // skipAccess says why Access is left out.
 func (*scenario) skipAccess(context.Context) (string, error) {

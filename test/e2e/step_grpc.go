@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -30,10 +30,14 @@ func (s *scenario) callGRPC(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer conn.Close() //nolint:errcheck // all calls have ended
-	if err := s.await(ctx, "a gRPC call", func(ctx context.Context) error { return exchange(ctx, conn, callMethod, 1) }); err != nil {
-		if strings.Contains(err.Error(), "403") {
-			err = fmt.Errorf("%w; turn gRPC on in the Network settings of the zone", err)
+	err = s.await(ctx, "a gRPC call", func(ctx context.Context) error {
+		err := exchange(ctx, conn, callMethod, 1)
+		if status.Code(err) == codes.PermissionDenied { // from status 403; see "HTTP to gRPC Status Code Mapping" of gRPC
+			err = permanentError{fmt.Errorf("%w; turn gRPC on in the Network settings of the zone", err)}
 		}
+		return err
+	})
+	if err != nil {
 		s.observe("call", "failed")
 		return "", err
 	}
