@@ -38,9 +38,8 @@ type cloud struct {
 	zoneID  provider.ZoneID
 }
 
-// openCloud returns the cloud for the account. It returns an error that says what to
-// change if the token cannot read the account's tunnels and the zone.
-func openCloud(ctx context.Context, a account) (*cloud, error) {
+// newCloud returns a cloud without a zone. It sends no request.
+func newCloud(a account) (*cloud, error) {
 	o := cloudflare.Options{AccountID: a.id, APIToken: a.token, BaseURL: a.api}
 	client := &cloudflare.Client{}
 	tunnels, err := client.Open(o)
@@ -48,14 +47,20 @@ func openCloud(ctx context.Context, a account) (*cloud, error) {
 		return nil, err
 	}
 	dns, err := client.OpenDNS(o, "")
+	return &cloud{account: a, tunnels: tunnels, dns: dns}, err
+}
+
+// openCloud returns the cloud for the account. It returns an error that says what to
+// change if the token cannot read the account's tunnels and the zone.
+func openCloud(ctx context.Context, a account) (*cloud, error) {
+	c, err := newCloud(a)
 	if err != nil {
 		return nil, err
 	}
-	c := &cloud{account: a, tunnels: tunnels, dns: dns}
 	if _, err := c.list(ctx); err != nil {
 		return nil, fmt.Errorf("list the tunnels of account %s: %w; the token needs the permission Cloudflare Tunnel: Edit for the account", a.id, err)
 	}
-	found, err := retry(ctx, func(ctx context.Context) ([]provider.Zone, error) { return dns.Zones(ctx, a.zone, "") })
+	found, err := retry(ctx, func(ctx context.Context) ([]provider.Zone, error) { return c.dns.Zones(ctx, a.zone, "") })
 	if err != nil {
 		return nil, fmt.Errorf("look up the zone %s: %w; the token needs the permissions Zone: Read and DNS: Edit for the zone", a.zone, err)
 	}
