@@ -30,6 +30,9 @@ const (
 // errUnexpectedCondition results in exitUnexpectedCondition.
 var errUnexpectedCondition = errors.New("a condition does not have its expected status, or a Gateway has a warning")
 
+// errNotExpressed results in exitUnexpectedCondition.
+var errNotExpressed = errors.New("the objects do not express the whole configuration")
+
 // errInterrupted results in exitInterrupted. It replaces the error from a command that a
 // signal ended.
 var errInterrupted = errors.New("interrupted")
@@ -82,7 +85,7 @@ func rootCommand(name string, out io.Writer) *cobra.Command {
 	}
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(explainFlagError)
-	root.AddCommand(checkCommand(program), controllerCommand(), dnsCommand(program), planCommand(program), topCommand(program), versionCommand())
+	root.AddCommand(checkCommand(program), controllerCommand(), convertCommand(program), dnsCommand(program), planCommand(program), topCommand(program), versionCommand())
 	root.AddCommand(operationCommands(program)...)
 	root.SetOut(out) // the next call reads it
 	root.InitDefaultCompletionCmd()
@@ -99,7 +102,7 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errUnexpectedCondition), errors.Is(err, errCheckFailed):
+	case errors.Is(err, errUnexpectedCondition), errors.Is(err, errCheckFailed), errors.Is(err, errNotExpressed):
 		return exitUnexpectedCondition
 	case errors.Is(err, errChanges):
 		return exitChanges

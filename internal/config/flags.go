@@ -50,6 +50,16 @@ func (c *Cloudflare) DNSFlags(permissions string) Group {
 	return Group{"Cloudflare", f}
 }
 
+// ReadFlags returns the flags of a command that reads a tunnel with the user's API token.
+func (c *Cloudflare) ReadFlags() Group {
+	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
+	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "`ID` of the account that the tunnel belongs to")
+	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
+		"your API `token`, with the permission Cloudflare Tunnel: Read; prefer the environment variable, because other users on the machine can see flags")
+	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", baseURLUsage)
+	return Group{"Cloudflare", f}
+}
+
 // baseURLUsage describes --cloudflare-base-url.
 const baseURLUsage = "Cloudflare API `URL` including the version, for a proxy or a simulator (default the public API)"
 

@@ -82,6 +82,15 @@ func (e expressions) translate(expression string) (enclosed string, size int, er
 	return "", 0, fmt.Errorf("invalid RE2 expression %q", expression)
 }
 
+// ExpressionProblem returns why the controller does not serve a match with the regular
+// expression, whichever the data plane and the other matches are, or "".
+func ExpressionProblem(expression string) string {
+	if _, _, err := (expressions{}).translate(expression); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // problem returns why the data plane does not support the expression, or nil.
 func (e expressions) problem(expression string) error {
 	if e.unsupported == nil {

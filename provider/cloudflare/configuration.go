@@ -51,8 +51,28 @@ func (p *Provider) Configuration(
 func (p *Provider) read(
 	ctx context.Context, id provider.TunnelID,
 ) (provider.Configuration, provider.Version, error) {
-	if err := checkID(id); err != nil {
+	encoded, version, err := p.readRaw(ctx, id)
+	if err != nil {
 		return provider.Configuration{}, 0, err
+	}
+	c, err := decode(encoded)
+	return c, version, err
+}
+
+// RawConfiguration returns the tunnel's configuration as the API returns it, with the
+// fields that [provider.OriginRequest] does not have. It is empty or null for a tunnel that
+// was never configured. The errors are those of [Provider.Configuration].
+func (p *Provider) RawConfiguration(ctx context.Context, id provider.TunnelID) (encoded json.RawMessage, err error) {
+	err = run(ctx, fmt.Sprintf("read the configuration of tunnel %q", id), func(ctx context.Context) error {
+		encoded, _, err = p.readRaw(ctx, id)
+		return err
+	})
+	return encoded, err
+}
+
+func (p *Provider) readRaw(ctx context.Context, id provider.TunnelID) (json.RawMessage, provider.Version, error) {
+	if err := checkID(id); err != nil {
+		return nil, 0, err
 	}
 	var params zero_trust.TunnelCloudflaredConfigurationGetParams
 	params.AccountID.Value = p.accountID
@@ -66,10 +86,9 @@ func (p *Provider) read(
 		err = response.check()
 	}
 	if err != nil {
-		return provider.Configuration{}, 0, err
+		return nil, 0, err
 	}
-	c, err := decode(response.Result.Config)
-	return c, response.Result.Version, err
+	return response.Result.Config, response.Result.Version, nil
 }
 
 // Configure is documented at [provider.Provider].

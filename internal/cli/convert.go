@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+)
+
+// convertOptions are the flags for convert.
+type convertOptions struct {
+	path                string
+	tunnel              string
+	gateway             string
+	gatewayClass        string
+	namespace           string
+	listenerSets        bool
+	dataPlane           string
+	clusterDomain       string
+	controller          string
+	controllerNamespace string
+	compare             bool
+	strict              bool
+	cloudflare          config.Cloudflare
+	group               config.Group
+}
+
+const convertHelp = `Converts a configuration of cloudflared, from a file or from a remotely managed tunnel,
+into a Gateway, ListenerSets, HTTPRoutes, GRPCRoutes and a TunnelConfiguration. convert
+prints them as commented YAML, and changes nothing.
+
+cloudflared uses the first rule that matches. Therefore, each hostname gets routes with all
+the rules that its requests can reach, in the same order. convert prints what the objects
+cannot express to standard error, with the line in the configuration and the way out.
+Requests for such a rule get the status 500, and never reach the rule after it.
+
+With --compare, convert prints each rule and what it becomes, and the requests that would
+get another answer. It derives requests from the hostnames and paths of the rules, finds the
+answers as cloudflared does, and compares them with the answers of the converted objects.
+The comparison assumes that the Services exist, with the appProtocol that the notes ask for.
+
+The permission Cloudflare Tunnel: Read is sufficient for --from-tunnel. If a flag's
+description ends with a name in brackets, the environment variable with this name also sets
+the flag.
+
+Exit status:
+  0    success
+  1    an error occurred, or cloudflared would reject the configuration
+  2    --strict: the objects do not express everything
+  130  Ctrl-C ended the command`
+
+// convertCommand returns the command convert. program is the program name in the examples.
+func convertCommand(program string) *cobra.Command {
+	var o convertOptions
+	cmd := &cobra.Command{
+		Use:   "convert (-f FILE | --from-tunnel ID)",
+		Short: "Convert a configuration of cloudflared into a Gateway and routes",
+		Long:  convertHelp,
+		Example: strings.ReplaceAll(`  PROGRAM convert -f config.yml >converted.yaml
+  PROGRAM convert -f config.yml --compare
+  PROGRAM convert -f config.yml --gateway infra/shared --namespace shop
+  PROGRAM convert --from-tunnel 95a940ff-8450-4ced-9450-bcb55e97e7d5 --strict
+  PROGRAM convert -f config.yml | PROGRAM plan -f - --context production`, "PROGRAM", program),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.addFlags(cmd.Flags())
+	registerCompletion(cmd, "data-plane", cobra.FixedCompletions(dataPlanes, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
+	return cmd
+}
+
+var dataPlanes = []string{string(v1alpha1.DataPlaneIngressRules), string(v1alpha1.DataPlaneEnvoy)}
+
+func (o *convertOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVarP(&o.path, "filename", "f", "", "configuration `file` of cloudflared, or - for standard input")
+	f.StringVar(&o.tunnel, "from-tunnel", "", "`ID` of a remotely managed tunnel; convert reads its configuration at Cloudflare")
+	f.StringVar(&o.gateway, "gateway", "infra/converted", "`namespace/name` of the converted Gateway")
+	f.StringVar(&o.gatewayClass, "gateway-class", "", "`name` of an existing GatewayClass for the Gateway (default "+config.DefaultClassName+", or a new class for settings that a Gateway may not set)")
+	f.StringVar(&o.namespace, "namespace", "", "`namespace` in which cloudflared runs, for Services that the configuration names without one")
+	f.BoolVar(&o.listenerSets, "listener-sets", true, "put the listeners into ListenerSets, in the namespaces of the Services; otherwise, the Gateway has all listeners")
+	f.StringVar(&o.dataPlane, "data-plane", dataPlanes[0], "`data plane` of the Gateway: "+strings.Join(dataPlanes, " or "))
+	f.BoolVar(&o.compare, "compare", false, "compare the configuration with the converted objects instead of printing them")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if the objects do not express everything")
+	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
+	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
+	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller")
+	o.group = o.cloudflare.ReadFlags()
+	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	f.AddFlagSet(o.group.Flags)
+}

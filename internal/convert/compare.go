@@ -1,0 +1,269 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Comparison compares a configuration with the objects that it became.
+type Comparison struct {
+	// Requests is how many requests were compared.
+	Requests int
+	// Differences are the requests with another answer.
+	Differences []Difference
+	// Problems are statuses of the objects that are not as they should be.
+	Problems []string
+}
+
+// Difference is a request with another answer.
+type Difference struct {
+	Request Request
+	// Rule is the index of the rule that answers before.
+	Rule          int
+	Before, After string
+	// Noted reports whether a note says that the rule's requests get another answer.
+	Noted bool
+}
+
+// Unexpected returns the differences that no note explains.
+func (c *Comparison) Unexpected() []Difference {
+	var unexpected []Difference
+	for _, d := range c.Differences {
+		if !d.Noted {
+			unexpected = append(unexpected, d)
+		}
+	}
+	return unexpected
+}
+
+// Compare returns the requests that the objects answer differently than cloudflared with
+// the configuration. It makes the decisions of the controller for the objects, and assumes
+// that their Services exist.
+func Compare(ctx context.Context, input *Configuration, o Options, requests []Request) (*Comparison, error) {
+	result := Convert(input, o)
+	matcher, err := NewMatcher(input.Rules)
+	if err != nil {
+		return nil, err
+	}
+	after, err := newAnswers(ctx, result, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Comparison{Requests: len(requests), Problems: after.problems}
+	for _, request := range requests {
+		rule := matcher.Match(request.Host, request.Path)
+		before, now := input.answer(&input.Rules[rule], o), after.answer(request)
+		if before != now {
+			c.Differences = append(c.Differences, Difference{request, rule, before, now, result.Rules[rule].Changed})
+		}
+	}
+	return c, nil
+}
+
+// answer describes how cloudflared answers for a rule: the status, or the backend with its
+// settings.
+func (c *Configuration) answer(r *Rule, o Options) string {
+	b, problem, _ := o.backendOf(c, r)
+	if strings.HasPrefix(r.Service, "http_status:") || problem != "" {
+		return r.Service
+	}
+	var access *provider.Access
+	if a := r.Access; a != nil && a.Required {
+		access = &provider.Access{Required: true, TeamName: a.TeamName, AUDTag: slices.Compact(slices.Sorted(slices.Values(a.AUDTag)))}
+	}
+	settings := c.effective(r)
+	if o.DataPlane == v1alpha1.DataPlaneEnvoy {
+		return describeBackend(b.tls, o.fullName(&b), fmt.Sprint(b.port)) + describeAccess(access)
+	}
+	return describeBackend(b.tls, o.fullName(&b), fmt.Sprint(b.port)) + describeSettings(b.tls, b.host, settings) + describeAccess(access)
+}
+
+func describeBackend(tls bool, name, port string) string {
+	if tls {
+		return "https://" + name + ":" + port
+	}
+	return "http://" + name + ":" + port
+}
+
+func describeAccess(access *provider.Access) string {
+	if access == nil || !access.Required {
+		return ""
+	}
+	return fmt.Sprintf(" access=%s/%s", access.TeamName, strings.Join(access.AUDTag, ","))
+}
+
+// describeSettings returns a text for the settings that matter for a backend. Equal texts
+// mean that cloudflared does the same. host is the name in the URL.
+func describeSettings(tls bool, host string, s Settings) string {
+	s = maps.Clone(s)
+	delete(s, "bastionMode")
+	if s.isTrue("matchSNItoHost") {
+		delete(s, "http2Origin")
+	}
+	serverName := s.text("originServerName")
+	delete(s, "originServerName")
+	if tls && serverName == "" && !s.isTrue("matchSNItoHost") && !s.isTrue("noTLSVerify") {
+		serverName = host
+	}
+	text := ""
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if value := s.value(key); value != (Settings{}).value(key) {
+			text += fmt.Sprintf(" %s=%v", key, value)
+		}
+	}
+	if serverName != "" {
+		text += " originServerName=" + serverName
+	}
+	return text
+}
+
+// answers are the answers of the converted objects.
+type answers struct {
+	matcher       *Matcher
+	configuration *provider.Configuration
+	plan          *plan.Plan
+	plane         v1alpha1.DataPlane
+	problems      []string
+}
+
+// newAnswers decides as the controller does about the objects, with Services for their
+// backends.
+func newAnswers(ctx context.Context, r *Result, o Options) (*answers, error) {
+	objects := services(r)
+	for _, d := range r.Documents {
+		objects = append(objects, d.Object)
+	}
+	var text strings.Builder
+	for _, object := range objects {
+		encoded, err := (&Document{Object: object}).encode()
+		if err != nil {
+			return nil, err
+		}
+		text.WriteString("---\n" + string(encoded))
+	}
+	source, err := state.FromFiles([]string{"-"}, manifest.Options{Stdin: strings.NewReader(text.String())}, gatewayv1.GatewayController(o.ControllerName), o.className())
+	if err != nil {
+		return nil, fmt.Errorf("read the converted objects: %w", err)
+	}
+	p, err := plan.Build(ctx, source, plan.Options{Options: gateway.Options{
+		ControllerName: gatewayv1.GatewayController(o.ControllerName), ControllerNamespace: o.ControllerNamespace, ClusterDomain: o.ClusterDomain,
+	}}, time.Unix(0, 0))
+	if err != nil {
+		return nil, fmt.Errorf("decide about the converted objects: %w", err)
+	}
+	return answersOf(p)
+}
+
+// className returns the class of the Gateway, unless it has its own.
+func (o Options) className() string {
+	if o.GatewayClass != "" {
+		return o.GatewayClass
+	}
+	return o.DefaultClass
+}
+
+// answersOf returns the answers of the only Gateway in the plan.
+func answersOf(p *plan.Plan) (*answers, error) {
+	if len(p.Gateways) != 1 || p.Gateways[0].Config == nil {
+		return nil, fmt.Errorf("the controller does not accept the converted Gateway")
+	}
+	a := &answers{plan: p, configuration: p.Gateways[0].Config, plane: p.Gateways[0].DataPlane, problems: p.Problems()}
+	rules := make([]Rule, len(a.configuration.Ingress))
+	for i, r := range a.configuration.Ingress {
+		rules[i] = Rule{Index: i, Hostname: r.Hostname, Path: r.Path, Service: r.Service}
+	}
+	var err error
+	a.matcher, err = NewMatcher(rules)
+	return a, err
+}
+
+// answer describes the answer to a request, like [Configuration.answer].
+func (a *answers) answer(r Request) string {
+	if a.plane == v1alpha1.DataPlaneEnvoy {
+		return a.explained(r)
+	}
+	rule := a.configuration.Ingress[a.matcher.Match(r.Host, r.Path)]
+	if strings.HasPrefix(rule.Service, "http_status:") {
+		return rule.Service
+	}
+	u, err := url.Parse(rule.Service)
+	if err != nil {
+		return rule.Service
+	}
+	settings := decoded(a.configuration.OriginRequest)
+	maps.Copy(settings, decoded(rule.OriginRequest))
+	tls := u.Scheme == "https"
+	return describeBackend(tls, u.Hostname(), u.Port()) + describeSettings(tls, u.Hostname(), settings) + describeAccess(rule.OriginRequest.Access)
+}
+
+// explained describes the answer of Envoy, without settings.
+func (a *answers) explained(r Request) string {
+	explanation := a.plan.Explain(routing.Request{Host: r.Host, Path: r.Path, EscapedPath: escapePath(r.Path)})
+	if len(explanation.Traces) == 0 || explanation.Traces[0].Answer == nil {
+		return "http_status:404"
+	}
+	answer := explanation.Traces[0].Answer
+	if len(answer.Backends) == 0 {
+		return fmt.Sprintf("http_status:%d", answer.Status)
+	}
+	return answer.Backends[0].Backend + describeAccess(answer.Access)
+}
+
+// decoded returns the settings that cloudflared gets.
+func decoded(o provider.OriginRequest) Settings {
+	o.Access = nil
+	text, _ := json.Marshal(o) // strings, integers and booleans always marshal
+	fields, settings := map[string]any{}, Settings{}
+	_ = json.Unmarshal(text, &fields)
+	for name, value := range fields {
+		if number, ok := value.(float64); ok {
+			value = int64(number)
+		}
+		settings[name] = Setting{Value: value}
+	}
+	return settings
+}
+
+// services returns the Services that the routes refer to, with the appProtocol that the
+// notes ask for.
+func services(r *Result) []client.Object {
+	byName := map[string]*corev1.Service{}
+	for _, b := range r.backends {
+		key := b.namespace + "/" + b.name
+		if byName[key] == nil {
+			byName[key] = &corev1.Service{}
+			byName[key].Name, byName[key].Namespace = b.name, b.namespace
+		}
+		port := corev1.ServicePort{Name: fmt.Sprintf("p%d", b.port), Port: b.port}
+		if b.tls {
+			port.AppProtocol = ptr.To("https")
+		}
+		if !slices.ContainsFunc(byName[key].Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == b.port }) {
+			byName[key].Spec.Ports = append(byName[key].Spec.Ports, port)
+		}
+	}
+	var objects []client.Object
+	for _, key := range slices.Sorted(maps.Keys(byName)) {
+		objects = append(objects, byName[key])
+	}
+	return objects
+}

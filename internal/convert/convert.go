@@ -1,0 +1,156 @@
+// Package convert translates a configuration of cloudflared into objects of the Gateway
+// API and a TunnelConfiguration that answer the same requests with the same backends.
+//
+// cloudflared uses the first rule that matches, while routes are ordered by how specific
+// they are. Therefore, every hostname gets a listener and routes with all the rules that
+// its requests can reach, in cloudflared's order, also the rules of wider hostnames.
+// What the objects cannot express becomes a [Note]; its requests get an error and never
+// fall through to another rule.
+package convert
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// Options configure the objects.
+type Options struct {
+	// GatewayNamespace and GatewayName name the Gateway.
+	GatewayNamespace, GatewayName string
+	// GatewayClass is the class of the Gateway. If it is empty, Convert uses
+	// DefaultClass, or adds a class of its own for settings that only a class can have.
+	GatewayClass string
+	// DefaultClass is the class that the chart installs.
+	DefaultClass string
+	// ControllerName and ControllerNamespace identify the controller.
+	ControllerName, ControllerNamespace string
+	// Namespace is the namespace of Services that the configuration names without one;
+	// empty if it is not known.
+	Namespace string
+	// ClusterDomain is the DNS domain of the cluster.
+	ClusterDomain string
+	// ListenerSets puts listeners into ListenerSets beside the routes. Otherwise, the
+	// Gateway has all listeners.
+	ListenerSets bool
+	// DataPlane is the data plane of the Gateway.
+	DataPlane v1alpha1.DataPlane
+}
+
+// Result is a converted configuration.
+type Result struct {
+	// Documents are the objects, in the order in which they can be applied.
+	Documents []Document
+	// Notes are in the order of the input.
+	Notes []Note
+	// Rules says for each rule of the configuration, in its order, what it became.
+	Rules []ConvertedRule
+
+	backends []backend
+}
+
+// ConvertedRule is what a rule became.
+type ConvertedRule struct {
+	Rule *Rule
+	// Targets name the rules of routes, for example "HTTPRoute store/web rule 0".
+	Targets []string
+	// Changed reports whether a note says that requests for the rule get another answer.
+	Changed bool
+}
+
+// Differs reports whether the objects do not express everything.
+func (r *Result) Differs() bool {
+	return slices.ContainsFunc(r.Notes, func(n Note) bool { return n.Kind == NoteDifferent })
+}
+
+// converter converts one configuration.
+type converter struct {
+	Options
+	input  *Configuration
+	notes  []Note
+	routes []ConvertedRule
+	// destinations say where the requests of each rule go, by its index.
+	destinations []destination
+	documents    []Document
+	listeners    []listener
+	entries      []v1alpha1.ListenerConfiguration
+	class        v1alpha1.TunnelConfigurationSpec
+	names        map[string]bool
+	policies     map[string]bool
+	// protocols say for each used port of a Service whether it uses TLS.
+	protocols map[backend]bool
+}
+
+// Convert converts the configuration. The result depends on nothing else than the
+// arguments.
+func Convert(input *Configuration, o Options) *Result {
+	c := &converter{Options: o, input: input, names: map[string]bool{}, policies: map[string]bool{}, protocols: map[backend]bool{}}
+	c.notes = slices.Clone(input.notes)
+	for i := range input.Rules {
+		c.routes = append(c.routes, ConvertedRule{Rule: &input.Rules[i]})
+	}
+	c.convertConnector()
+	c.findDestinations()
+	groups := c.serve(c.groups())
+	for _, g := range groups {
+		c.addGroup(g)
+	}
+	c.addClass()
+	c.addGateway()
+	c.reportUnreached()
+	c.sortNotes()
+	slices.SortStableFunc(c.documents, func(a, b Document) int { return cmp.Compare(a.rank, b.rank) })
+	result := &Result{Documents: c.documents, Notes: c.notes, Rules: c.routes}
+	for i := range c.destinations {
+		if b := c.destinations[i].backend; b != nil {
+			result.backends = append(result.backends, *b)
+		}
+	}
+	return result
+}
+
+// sortNotes orders the notes like the input, and removes repeated ones.
+func (c *converter) sortNotes() {
+	slices.SortStableFunc(c.notes, func(a, b Note) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Key, b.Key), strings.Compare(a.Text, b.Text))
+	})
+	c.notes = slices.Compact(c.notes)
+}
+
+// reportUnreached reports the rules that get no request because an earlier rule matches
+// all of them.
+func (c *converter) reportUnreached() {
+	for i := range c.routes {
+		r, d := c.routes[i].Rule, c.destinations[i]
+		switch {
+		case len(c.routes[i].Targets) > 0 || !d.reachable || d.noted:
+		case d.status == 404:
+			c.note(NoteInfo, r, "service", "requests that match no rule get 404 anyway, so nothing is left of this rule", "")
+		default:
+			c.note(NoteInfo, r, "", "no request reaches this rule, because earlier rules match first; nothing is left of it", "")
+		}
+	}
+}
+
+// isEveryHost reports whether cloudflared's hostname matches every host.
+func isEveryHost(hostname string) bool { return hostname == "" || hostname == "*" }
+
+// groups returns the rules by the most specific hostname of a request, the widest
+// hostname first, so that a group knows whether a wider one is served.
+func (c *converter) groups() []*group {
+	hostnames := map[string]bool{}
+	for i := range c.destinations {
+		if c.destinations[i].reachable {
+			hostnames[c.destinations[i].hostname] = true
+		}
+	}
+	groups := make([]*group, 0, len(hostnames))
+	for hostname := range hostnames {
+		groups = append(groups, c.newGroup(hostname))
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return -routing.CompareGroups(a.hostname, b.hostname) })
+	return groups
+}

@@ -1,0 +1,174 @@
+package convert
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Configuration is a configuration of cloudflared.
+type Configuration struct {
+	// Name names the input in messages.
+	Name string
+	// Rules are the ingress rules; the first one that matches a request answers it.
+	Rules []Rule
+	// Origin are the settings for all rules.
+	Origin Settings
+	// Connector are the top-level keys with an equivalent, by name.
+	Connector map[string]Value
+
+	remote bool
+	notes  []Note
+	errs   []error
+}
+
+// Rule is an ingress rule.
+type Rule struct {
+	// Index counts from 0. Line is 0 for a remote configuration.
+	Index, Line             int
+	Hostname, Path, Service string
+	// Own are the settings in the rule's own originRequest.
+	Own Settings
+	// Access is the access block in the rule, or nil.
+	Access *Access
+
+	lines map[string]int
+}
+
+// Value is a scalar with its line.
+type Value struct {
+	Text string
+	Line int
+}
+
+// Access is the access block of a rule. cloudflared enforces it only there.
+type Access struct {
+	Required    bool     `yaml:"required"`
+	TeamName    string   `yaml:"teamName"`
+	AUDTag      []string `yaml:"audTag"`
+	Environment string   `yaml:"environment"`
+}
+
+// Parse parses a configuration file. It returns an error with a line for everything that
+// cloudflared rejects, because it would reject the whole file.
+func Parse(name string, text []byte) (*Configuration, error) { return parse(name, text, false) }
+
+// ParseRemote parses a configuration as the Cloudflare API returns it, with durations in
+// seconds.
+func ParseRemote(name string, text []byte) (*Configuration, error) { return parse(name, text, true) }
+
+func parse(name string, text []byte, remote bool) (*Configuration, error) {
+	c := &Configuration{Name: name, Origin: Settings{}, Connector: map[string]Value{}, remote: remote}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var root yaml.Node
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: the configuration is empty", name)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c.readTop(root.Content[0])
+	var next yaml.Node
+	if err := decoder.Decode(&next); err == nil {
+		c.add(NoteDifferent, next.Line, "---", "cloudflared reads only the first YAML document, and so does convert", "")
+	}
+	c.check()
+	if len(c.errs) > 0 {
+		return nil, errors.Join(c.errs...)
+	}
+	return c, nil
+}
+
+// line returns the line for a note, or 0 if the input has no lines that a user knows.
+func (c *Configuration) line(line int) int {
+	if c.remote {
+		return 0
+	}
+	return line
+}
+
+func (c *Configuration) add(kind NoteKind, line int, key, text, wayOut string) {
+	c.notes = append(c.notes, Note{kind, c.line(line), key, text, wayOut})
+}
+
+// fail adds an error about something that cloudflared rejects.
+func (c *Configuration) fail(line int, key, format string, args ...any) {
+	place := Note{Line: c.line(line)}.Place(c.Name)
+	c.errs = append(c.errs, fmt.Errorf("%s: %s: %s", place, key, fmt.Sprintf(format, args...)))
+}
+
+// entry is a key of a mapping with its value.
+type entry struct {
+	key   string
+	line  int
+	value *yaml.Node
+}
+
+// resolve returns the node that an alias stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// isNull reports whether a value is null or missing.
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// entries returns the keys of a mapping, and those of the mappings that it merges.
+func (c *Configuration) entries(n *yaml.Node, path string) []entry {
+	n = resolve(n)
+	if isNull(n) {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		c.fail(n.Line, path, "must be a mapping")
+		return nil
+	}
+	var own, merged []entry
+	names := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		if key.Tag == "!!merge" {
+			merged = append(merged, c.merged(value, path)...)
+			continue
+		}
+		if names[key.Value] {
+			c.fail(key.Line, path, "the key %q is there twice", key.Value)
+		}
+		names[key.Value] = true
+		own = append(own, entry{key.Value, key.Line, value})
+	}
+	for _, e := range merged {
+		if !names[e.key] {
+			names[e.key] = true
+			own = append(own, e)
+		}
+	}
+	return own
+}
+
+// merged returns the keys of the mapping, or the list of mappings, after "<<".
+func (c *Configuration) merged(n *yaml.Node, path string) []entry {
+	if n.Kind != yaml.SequenceNode {
+		return c.entries(n, path)
+	}
+	var all []entry
+	for _, item := range n.Content {
+		all = append(all, c.entries(item, path)...)
+	}
+	return all
+}
+
+// text returns a scalar, as cloudflared decodes it into a string.
+func (c *Configuration) text(e entry, path string) string {
+	switch {
+	case isNull(e.value):
+		return ""
+	case e.value.Kind != yaml.ScalarNode:
+		c.fail(e.line, path, "must be a string")
+	}
+	return e.value.Value
+}

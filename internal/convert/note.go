@@ -1,0 +1,63 @@
+package convert
+
+import "fmt"
+
+// NoteKind says what a note is about.
+type NoteKind string
+
+const (
+	// NoteDifferent means that requests are answered differently, or that a setting has
+	// no equivalent.
+	NoteDifferent NoteKind = "different"
+	// NoteStep means that the user has to do something.
+	NoteStep NoteKind = "step"
+	// NoteInfo means that nothing is lost.
+	NoteInfo NoteKind = "info"
+)
+
+// Note is about a part of the configuration that no object expresses as it is.
+type Note struct {
+	Kind NoteKind `json:"kind"`
+	// Line is the line in the file, from 1; 0 for a remote configuration.
+	Line int `json:"line,omitempty"`
+	// Key is the path of the key, for example ingress[2].service.
+	Key string `json:"key"`
+	// Text says what is the matter.
+	Text string `json:"text"`
+	// WayOut says what to do; empty if there is nothing to do.
+	WayOut string `json:"wayOut,omitempty"`
+}
+
+// String returns the key, the text and the way out.
+func (n Note) String() string {
+	text := n.Key + ": " + n.Text
+	if n.WayOut != "" {
+		text += "; " + n.WayOut
+	}
+	return text
+}
+
+// Place returns the name of the input with the line, for example config.yml:12.
+func (n Note) Place(input string) string {
+	if n.Line == 0 {
+		return input
+	}
+	return fmt.Sprintf("%s:%d", input, n.Line)
+}
+
+// note adds a note about a rule, or one of its keys. A note about a difference marks the
+// rule as changed.
+func (c *converter) note(kind NoteKind, r *Rule, key, text, wayOut string) {
+	path, line := fmt.Sprintf("ingress[%d]", r.Index), r.Line
+	if key != "" {
+		path += "." + key
+		if at, ok := r.lines[key]; ok {
+			line = at
+		}
+	}
+	c.notes = append(c.notes, Note{kind, c.input.line(line), path, text, wayOut})
+	c.destinations[r.Index].noted = true
+	if kind == NoteDifferent {
+		c.routes[r.Index].Changed = true
+	}
+}
