@@ -23,7 +23,6 @@ func (o *planOptions) checkCombination(isSet func(flag string) bool) error {
 	refuse("header", o.why == "", describesRequest)
 	refuse("why", o.diff.enabled, "must not be set together with --diff")
 	refuse("output", o.printsEnvoy() && (o.why != "" || o.diff.enabled), o.output+" must not be set together with --why or --diff")
-	refuse("namespace", len(o.paths) == 0, "requires --filename: it sets the namespace of objects in manifests, and plan reads all namespaces of a cluster")
 	refuse("recursive", !slices.ContainsFunc(o.paths, mayBeDirectory), "requires a directory in --filename")
 	for _, flag := range []string{"color", "wide"} {
 		refuse(flag, o.output != "table", "has no effect with --output "+o.output)

@@ -124,7 +124,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&o.recursive, "recursive", "R", false, "also read the subdirectories of the directories in --filename")
 	f.BoolVar(&o.experimentalCRDs, "experimental-crds", false, "accept the route fields, such as retry, that only the Gateway API CRDs of the experimental channel have; by default, plan uses the channel of the cluster that it reads, or the standard channel")
 	f.BoolVar(&o.assumeSecrets, "assume-secrets", false, "treat Secrets that do not exist as valid certificates, and print their names; useful for manifests whose certificates cert-manager issues later")
-	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
+	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace, and the namespace to read in a cluster if you may not read all (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&o.context, "context", "", contextUsage)
 	f.StringVar(&o.gateway, "gateway", "", "show only the Gateway `namespace/name`")
@@ -243,6 +243,7 @@ func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*stat
 			return nil, fmt.Errorf("read the context's namespace: %w", err)
 		}
 	}
+	cluster.PermitGaps, cluster.Namespaces = true, []string{manifests.Namespace}
 	done := line.Step("checking the cluster's CRDs")
 	experimental, crdErr := controller.CheckCRDs(cmd.Context(), cluster.Live)
 	done()
@@ -261,7 +262,7 @@ func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*stat
 		return nil, err
 	}
 	source.ExperimentalRoutes = manifests.Experimental
-	return source, nil
+	return source, o.checkGaps(source)
 }
 
 // readInterruptibly calls read, which reads manifests, and returns its result or the
@@ -359,6 +360,9 @@ func warnSource(w io.Writer, source *state.Source) {
 	}
 	if len(source.SkippedDirectories) > 0 {
 		terminal.Printf(w, "skipped subdirectories: %s; --recursive reads them\n", strings.Join(source.SkippedDirectories, ", "))
+	}
+	if gaps := source.DescribeGaps(); gaps != "" {
+		warn(w, "%s", gaps)
 	}
 	for _, secret := range source.Certificates.Forbidden() {
 		warn(w, "no permission to get Secret %s, so its certificate is not validated", secret)

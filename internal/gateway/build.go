@@ -91,6 +91,9 @@ type Snapshot struct {
 	// OrphanedTunnels counts the Tunnels in the same namespace whose Gateway does not
 	// exist or is not managed by this controller.
 	OrphanedTunnels int
+	// Conflicts are the conflicts with listeners that the snapshot lacks, by owner and
+	// listener. It is nil in the controller, which reads all listeners.
+	Conflicts map[Owner]map[gatewayv1.SectionName]*Problem
 }
 
 // Options are the controller options that affect decisions.
@@ -244,6 +247,7 @@ func (d *decision) decideListeners() {
 	d.listeners, d.Sets = mergeListeners(d.snapshot)
 	d.permitted.rejectListeners(d.Sets)
 	d.limiter.limitListeners(d.Sets)
+	rejectConflicts(d.Sets, d.snapshot.Conflicts)
 	d.Listeners = orderByPrecedence(d.listeners, d.Sets)
 
 	resolveConflicts(d.listeners, d.Sets, d.limiter)

@@ -21,6 +21,17 @@ func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	}
 }
 
+// rejectConflicts rejects the listeners with known conflicts.
+func rejectConflicts(sets []*Set, known map[Owner]map[gatewayv1.SectionName]*Problem) {
+	for _, set := range sets {
+		for _, l := range set.Listeners {
+			if l.Rejected == nil {
+				l.Rejected = known[l.Owner][l.Spec.Name]
+			}
+		}
+	}
+}
+
 // addOwner resolves the conflicts between the listeners of one owner, and adds the
 // listeners that claim their port and hostname.
 func (c *claimIndex) addOwner(listeners []*Listener) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
@@ -35,6 +36,9 @@ func (p *Plan) ReadEndpoints(ctx context.Context, source *state.Source, request 
 	if err != nil {
 		return err
 	}
+	maps.DeleteFunc(found, func(from envoy.EndpointSource, _ []*discoveryv1.EndpointSlice) bool {
+		return source.Unlisted(kinds.EndpointSlice, from.Namespace)
+	})
 	if !source.Live {
 		maps.DeleteFunc(found, func(_ envoy.EndpointSource, all []*discoveryv1.EndpointSlice) bool { return len(all) == 0 })
 	}

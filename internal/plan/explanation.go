@@ -22,8 +22,16 @@ type Explanation struct {
 	Traces  []Trace         `json:"traces"`
 	// Detached are the routes that would serve the host if all their parents existed.
 	Detached []DetachedRoute `json:"detached"`
+	// Unknown says what the explanation does not know, because the user may not read it.
+	// Each text continues "It is not known".
+	Unknown []string `json:"unknown,omitempty"`
+	// Reported are the statuses in the cluster of objects that can be for the host, and
+	// about whose Gateway no decision is possible.
+	Reported []ReportedStatus `json:"reported,omitempty"`
 
 	terminating []types.NamespacedName
+	// incomplete reports whether objects that were not read can serve the host.
+	incomplete bool
 }
 
 // Trace describes how one Gateway processes a request.
@@ -84,6 +92,9 @@ type Answer struct {
 	// BypassThrough are wider hostnames: through their rules, requests for the host in
 	// another form reach a backend without a token.
 	BypassThrough []string `json:"bypassThrough,omitempty"`
+	// Incomplete reports whether no entry matches, but an object that was not read can
+	// answer the request.
+	Incomplete bool `json:"incomplete,omitempty"`
 	// Via are the listeners to which the entry's route attaches.
 	Via []Attachment `json:"via"`
 }
@@ -138,7 +149,8 @@ type OtherRoute struct {
 
 // Explain explains which routing table entry answers a request.
 func (p *Plan) Explain(request routing.Request) *Explanation {
-	e := &Explanation{Request: request, Traces: []Trace{}, terminating: p.terminating}
+	e := &Explanation{Request: request, Traces: []Trace{}, terminating: p.terminating, incomplete: p.isIncomplete()}
+	namespaces := map[string]bool{} // of the backends
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
 		capabilities := p.dataPlanes[g.DataPlane]
@@ -148,13 +160,19 @@ func (p *Plan) Explain(request routing.Request) *Explanation {
 			continue
 		}
 		t := g.trace(found, capabilities)
+		for _, b := range backendsOf(found.Answer) {
+			namespaces[b.Backend.Service.Namespace] = true
+		}
 		if t.Answer != nil {
 			p.addEndpoints(g, found.Answer, t.Answer)
+			t.Answer.Incomplete = e.incomplete && t.Answer.Entry == nil
 			t.refuse(g.refusal(request, err))
 		}
 		e.Traces = append(e.Traces, t)
 	}
 	e.Detached = p.detachedRoutes(request.Hostname(), e.Traces)
+	e.Unknown = p.undecided.unknown(len(e.Traces) > 0, func(namespace string) bool { return namespaces[namespace] })
+	e.Reported = p.reportedFor(request.Hostname())
 	return e
 }
 

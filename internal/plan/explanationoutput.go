@@ -15,7 +15,7 @@ func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 	out := newColumns(w, style)
 	switch n := len(e.Traces); n {
 	case 0:
-		terminal.Printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
+		e.writeUntraced(out)
 	case 1:
 	default:
 		terminal.Printf(out, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.\n\n", n, e.Request.Hostname())
@@ -28,7 +28,21 @@ func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 	}
 	e.writeDetached(out, style)
 	writeTerminating(out, e.terminating)
+	writeReported(out, e.Reported)
+	writeUnknown(out, e.Unknown)
 	return out.Flush()
+}
+
+// writeUntraced explains why there is no trace.
+func (e *Explanation) writeUntraced(out io.Writer) {
+	switch {
+	case len(e.Reported) > 0:
+		terminal.Printf(out, "%s: no decision is possible\n", e.Request)
+	case e.incomplete:
+		terminal.Printf(out, "%s: no listener that you may read has this hostname"+problemMark+"\n", e.Request)
+	default:
+		terminal.Printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
+	}
 }
 
 // writeDetached prints a limited number of routes, because objects from many teams can
@@ -130,6 +144,9 @@ func (t *Trace) writeAnswer(out io.Writer, style Style) {
 	a := t.Answer
 	switch {
 	case a == nil:
+		return
+	case a.Incomplete:
+		terminal.Printf(out, "No route that you may read matches the request. Without other objects, it is answered with status %d."+problemMark+"\n", a.Status)
 		return
 	case a.Entry == nil:
 		terminal.Printf(out, "Answered with status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, t.unmatched()))

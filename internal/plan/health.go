@@ -13,9 +13,13 @@ import (
 // names a hostname that another listener claims, no object has a mistake, and, after
 // [Plan.CompareZones], no hostname has a conflicting record or conflicting settings, no
 // zone or no edge certificate. It does not consider rules that no request reaches. It
-// returns false if the plan has no Gateway, because this results in no conditions.
+// returns false if the plan has no Gateway and no reported status, because this results in
+// no conditions. A status in the cluster must be about the present version of its object.
 func (p *Plan) Healthy() bool {
-	if len(p.Gateways) == 0 || len(p.Mistakes) > 0 {
+	if len(p.Gateways)+len(p.Reported) == 0 || len(p.Mistakes) > 0 {
+		return false
+	}
+	if slices.ContainsFunc(p.Reported, func(r ReportedStatus) bool { return !r.Healthy() }) {
 		return false
 	}
 	for i := range p.Gateways {

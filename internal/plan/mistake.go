@@ -29,16 +29,17 @@ func (p *Plan) findMistakes(ctx context.Context, source *state.Source, controlle
 	if p.classes, mistakes, err = listClasses(ctx, source, controller); err != nil {
 		return err
 	}
-	p.Mistakes, p.detached = findObjectMistakes(source)
+	p.Mistakes, p.detached = findObjectMistakes(source, p.undecided)
 	p.Mistakes = append(p.Mistakes, mistakes...)
 	return nil
 }
 
 // findObjectMistakes returns the mistakes in single objects and the routes with a missing
 // parent, which it sorts.
-func findObjectMistakes(source *state.Source) ([]Mistake, []DetachedRoute) {
+func findObjectMistakes(source *state.Source, u *undecided) ([]Mistake, []DetachedRoute) {
 	mistakes, detached := []Mistake{}, []DetachedRoute(nil)
 	parents := newParents(source)
+	parents.undecided = u
 	for _, object := range source.Objects {
 		owner := Owner{Kind: state.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 		problems := parents.problems(object)

@@ -36,6 +36,8 @@ type parents struct {
 	// live reports whether a cluster was read. Otherwise, a cluster may contain the
 	// missing parents.
 	live bool
+	// undecided finds the parents that the user may not read.
+	undecided *undecided
 }
 
 func newParents(source *state.Source) *parents {
@@ -148,7 +150,7 @@ func (p *parents) existenceProblem(parent gateway.Owner) string {
 		}
 		parent = g
 	}
-	if p.exists[parent] {
+	if p.exists[parent] || p.undecided.gap(parent) != nil {
 		return ""
 	}
 	if p.missing[parent] == "" {

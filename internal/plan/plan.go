@@ -38,7 +38,14 @@ type Plan struct {
 	Mistakes []Mistake `json:"mistakes"`
 	// Zones are what [Plan.CompareZones] found; nil if no zone was compared.
 	Zones []Zone `json:"zones,omitempty"`
+	// Unknown says what the plan does not know, because the user may not read it. Each text
+	// continues "It is not known".
+	Unknown []string `json:"unknown,omitempty"`
+	// Reported are the statuses in the cluster of objects about whose Gateway no decision is
+	// possible.
+	Reported []ReportedStatus `json:"reported,omitempty"`
 
+	undecided *undecided
 	// unserved explains, for each existing Gateway that the controller does not serve,
 	// why.
 	unserved map[types.NamespacedName]string
@@ -183,7 +190,8 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
 		CABundles: state.DirectCABundles{Reader: source},
 	}
-	statuses, err := newStatuses(ctx, source, o.Options)
+	undecided := newUndecided(source, o.ControllerName)
+	statuses, err := newStatuses(ctx, source, o.Options, undecided)
 	if err != nil {
 		return nil, err
 	}
@@ -191,24 +199,27 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, dataPlanes: o.DataPlanes}
+	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, dataPlanes: o.DataPlanes, undecided: undecided}
 	if err := plan.findMistakes(ctx, source, o.ControllerName); err != nil {
 		return nil, err
 	}
-	hostnames := gateway.NewHostnames()
+	hostnames, conflicts := gateway.NewHostnames(), source.ReportedConflicts()
 	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
+		if undecided.gap(key) != nil {
+			continue
+		}
 		loaded, err := loader.Load(ctx, key)
 		if err != nil {
 			return nil, err
 		}
 		if reason := unservedReason(loaded); reason != "" {
 			plan.addUnserved(loaded, key, reason)
-			if !loaded.ClassMissing {
+			if !loaded.ClassMissing && len(source.Gaps) == 0 {
 				statuses.addAttached(decision.Withdraw(key, loaded.Snapshot, loaded.Managed))
 			}
 			continue
 		}
-		loaded.Snapshot.Now = now
+		loaded.Snapshot.Now, loaded.Snapshot.Conflicts = now, conflicts
 		g := newGateway(loaded, tunnels, o.Options)
 		hostnames.Set(key.NamespacedName, g.result.Hostnames())
 		plan.Gateways = append(plan.Gateways, g)
@@ -225,6 +236,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	plan.sortMistakes()
 	plan.Statuses = statuses.sorted()
 	plan.records = plan.newRecordGateways()
+	plan.Reported, plan.Unknown = undecided.reportedStatuses(), undecided.unknown(len(plan.Gateways) > 0, everywhere)
 	return plan, nil
 }
 

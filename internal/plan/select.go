@@ -9,6 +9,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // Select removes all other Gateways from the plan. It keeps the complete statuses of
@@ -19,9 +20,15 @@ import (
 // the others.
 func (p *Plan) Select(name types.NamespacedName) error {
 	i := slices.IndexFunc(p.Gateways, func(g Gateway) bool { return g.Namespace == name.Namespace && g.Name == name.Name })
+	reported := slices.DeleteFunc(slices.Clone(p.Reported), func(r ReportedStatus) bool { return r.gateway != name })
+	if i < 0 && len(reported) > 0 {
+		p.selectReported(reported)
+		return nil
+	}
 	if i < 0 {
 		return p.notPlannedError(name)
 	}
+	p.Reported = nil
 	p.terminating, p.selected = nil, true
 	p.restrict(p.Gateways[i:i+1], nil)
 	return nil
@@ -29,10 +36,10 @@ func (p *Plan) Select(name types.NamespacedName) error {
 
 // For returns the part of the plan on which the answer to the request depends: the Gateways
 // with a listener for its host, with their statuses and mistakes, and the mistakes in routes
-// that would serve the host. If no Gateway has such a listener, it returns the whole plan.
+// that would serve the host, or whose Gateway the user may not read. If no Gateway has such a listener, it returns the whole plan.
 func (p *Plan) For(request routing.Request) *Plan {
 	explanation := p.Explain(request)
-	if len(explanation.Traces) == 0 {
+	if len(explanation.Traces)+len(explanation.Reported) == 0 {
 		return p
 	}
 	var gateways []Gateway
@@ -47,7 +54,11 @@ func (p *Plan) For(request routing.Request) *Plan {
 		detached[route.Route] = true
 	}
 	part := *p
+	for i := range explanation.Reported {
+		detached[explanation.Reported[i].Object] = true
+	}
 	part.restrict(gateways, detached)
+	part.Reported = explanation.Reported
 	return &part
 }
 
@@ -64,10 +75,23 @@ func (p *Plan) restrict(gateways []Gateway, others map[Owner]bool) {
 	p.Gateways = gateways
 }
 
+// selectReported removes everything but the statuses of objects of one Gateway, about which
+// no decision is possible.
+func (p *Plan) selectReported(reported []ReportedStatus) {
+	objects := map[Owner]bool{}
+	for i := range reported {
+		objects[reported[i].Object] = true
+	}
+	p.terminating, p.selected, p.Reported = nil, true, reported
+	p.restrict([]Gateway{}, objects)
+}
+
 // notPlannedError returns the error about a Gateway that the plan does not contain.
 func (p *Plan) notPlannedError(name types.NamespacedName) error {
 	reason, exists := p.unserved[name]
-	if !exists {
+	if undecided := p.undecided.reason(state.GatewayKey(name.Namespace, name.Name)); undecided != "" {
+		reason = undecided
+	} else if !exists {
 		reason = "not found"
 	}
 	if strings.HasSuffix(reason, "?") { // a suggestion is more helpful than the list of Gateways

@@ -36,8 +36,8 @@ const (
 )
 
 // newStatuses copies the source's objects that have a status, and sets the statuses of
-// the GatewayClasses.
-func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (*statuses, error) {
+// the GatewayClasses whose settings the user may read.
+func newStatuses(ctx context.Context, source *state.Source, o gateway.Options, u *undecided) (*statuses, error) {
 	s := &statuses{options: o, objects: map[gateway.Owner]client.Object{}, reported: map[gateway.Owner]bool{}}
 	for _, object := range source.Objects {
 		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
@@ -60,7 +60,7 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (
 		s.objects[id] = object.DeepCopyObject().(client.Object)
 	}
 	for id, object := range s.objects {
-		if class, ok := object.(*gatewayv1.GatewayClass); ok {
+		if class, ok := object.(*gatewayv1.GatewayClass); ok && u.gapOfClass(class) == nil {
 			if err := s.setClassStatus(ctx, source, id, class); err != nil {
 				return nil, err
 			}

@@ -15,7 +15,7 @@ import (
 // WriteTable prints the plan as text.
 func (p *Plan) WriteTable(w io.Writer, style Style) error {
 	out := newColumns(w, style)
-	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
+	if len(p.Gateways) == 0 && len(p.terminating) == 0 && len(p.Reported) == 0 {
 		terminal.Printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style, p.Mistakes))
 	}
 	for i := range p.Gateways {
@@ -25,6 +25,8 @@ func (p *Plan) WriteTable(w io.Writer, style Style) error {
 		p.Gateways[i].write(out, style)
 	}
 	writeTerminating(out, p.terminating)
+	writeReported(out, p.Reported)
+	writeUnknown(out, p.Unknown)
 	if err := out.Flush(); err != nil {
 		return err
 	}

@@ -12,13 +12,22 @@ import (
 // Unserved returns the warning that no route on a Gateway in the plan answers the
 // request, with a similar hostname if there is one. It returns "" if a route answers.
 func (p *Plan) Unserved(request routing.Request) string {
-	traces := p.Explain(request).Traces
+	e := p.Explain(request)
+	traces := e.Traces
 	if slices.ContainsFunc(traces, func(t Trace) bool { return t.Answer != nil && t.Answer.Entry != nil }) {
+		return ""
+	}
+	if e.isReported() {
 		return ""
 	}
 	hostname := request.Hostname()
 	message := hostname + " is not served"
-	if len(traces) > 0 {
+	switch {
+	case len(e.Reported) > 0:
+		return fmt.Sprintf("no current status confirms that a route serves %s", request)
+	case p.isIncomplete():
+		message = fmt.Sprintf("no object that you may read serves %s", request)
+	case len(traces) > 0:
 		message = fmt.Sprintf("no route answers %s", request)
 	}
 	if slices.ContainsFunc(traces, func(t Trace) bool { return len(t.MissedHostnames) > 0 }) {

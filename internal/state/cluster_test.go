@@ -234,7 +234,7 @@ func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
 		t.Fatal("FromCluster returned no error")
 	}
 	for _, want := range []string{
-		`user "jane" cannot list httproutes.gateway.networking.k8s.io, services. To permit it: kubectl create clusterrolebinding tunnel-gateway-viewer-jane --clusterrole=tunnel-gateway-viewer --user=jane`,
+		`user "jane" cannot list httproutes, services in all namespaces. To permit it: kubectl create clusterrolebinding tunnel-gateway-viewer-jane --clusterrole=tunnel-gateway-viewer --user=jane`,
 		"the CRD listenersets.gateway.networking.k8s.io is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -43,10 +43,8 @@ func (r *reading) follow(ctx context.Context, manifests []client.Object) error {
 				return err
 			}
 		}
-		for _, namespace := range targetNamespaces(object) {
-			if err := r.listTargets(ctx, namespace); err != nil {
-				return err
-			}
+		if err := r.listTargets(ctx, object); err != nil {
+			return err
 		}
 	}
 	r.objects = append(r.objects, r.assumedTargets(manifests)...)
@@ -95,7 +93,7 @@ func (r *reading) references(object client.Object) []reference {
 			refs = append(refs, reference{kinds.Gateway, parent.NamespacedName})
 		}
 	case *gatewayv1.Gateway:
-		refs = r.referencesOfGateway(o)
+		return r.referencesOfGateway(o) // only the namespaces of attached objects matter
 	case *gatewayv1.GatewayClass:
 		if name, ok := settings.ClassParameters(o); ok && o.Spec.ControllerName == r.ControllerName {
 			refs = append(refs, reference{kinds.TunnelConfiguration, name})
@@ -179,19 +177,32 @@ func (r *reading) get(ctx context.Context, ref reference) error {
 	return nil
 }
 
-// listTargets lists the kinds that permit and change references to the namespace.
-func (r *reading) listTargets(ctx context.Context, namespace string) error {
-	for _, kind := range []kinds.Kind{kinds.ReferenceGrant, kinds.BackendTLSPolicy, kinds.ServiceImport} {
-		key := objectKey{kind.GVK().Kind, types.NamespacedName{Namespace: namespace}}
-		if r.isRead(kind, namespace) || r.visited[key] || slices.Contains(r.namespaces, namespace) {
-			continue
+// listTargets lists the kinds that permit and change the object's references to other
+// namespaces.
+func (r *reading) listTargets(ctx context.Context, object client.Object) error {
+	for _, namespace := range targetNamespaces(object) {
+		for _, kind := range []kinds.Kind{kinds.ReferenceGrant, kinds.BackendTLSPolicy} {
+			if err := r.listTarget(ctx, kind, namespace); err != nil {
+				return err
+			}
 		}
-		r.visited[key] = true
-		if err := r.tryNamespace(ctx, kind, namespace); err != nil {
+	}
+	for _, name := range BackendImports(object) {
+		if err := r.listTarget(ctx, kinds.ServiceImport, name.Namespace); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// listTarget lists a kind in a namespace, once.
+func (r *reading) listTarget(ctx context.Context, kind kinds.Kind, namespace string) error {
+	key := objectKey{kind.GVK().Kind, types.NamespacedName{Namespace: namespace}}
+	if r.isRead(kind, namespace) || r.visited[key] || slices.Contains(r.namespaces, namespace) {
+		return nil
+	}
+	r.visited[key] = true
+	return r.tryNamespace(ctx, kind, namespace)
 }
 
 // assumedTargets returns Services and ReferenceGrants for references to namespaces that

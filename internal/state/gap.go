@@ -75,7 +75,7 @@ func (s *Source) DescribeGaps() string {
 	}
 	read := ""
 	if len(s.Namespaces) > 0 {
-		read = fmt.Sprintf(", so only %s was read", describeNamespaces(s.Namespaces))
+		read = ". Only objects in " + describeNamespaces(s.Namespaces) + " and objects that they refer to were read"
 	}
 	return fmt.Sprintf("%s cannot %s%s. %s", s.User, describeGaps(s.Gaps), read, grantCommand(s.User, s.controllerNamespace))
 }
@@ -90,29 +90,38 @@ func describeNamespaces(names []string) string {
 // describeGaps joins the requests. It leaves out the requests for a part of a list that it
 // names.
 func describeGaps(gaps []Gap) string {
-	var lists, others []string
+	var all, some, single []string
 	for _, g := range gaps {
+		resource, _, _ := strings.Cut(g.Resource, ".")
 		switch {
-		case g.Verb == "list" && g.Namespace == "":
-			lists = append(lists, g.Resource)
 		case g.Name != "":
-			others = append(others, g.String())
-		case !slices.ContainsFunc(gaps, func(all Gap) bool { return all.Verb == "list" && all.Kind == g.Kind && all.Namespace == "" }):
-			lists = append(lists, g.Resource+" in namespace "+g.Namespace)
+			single = append(single, strings.TrimSpace(g.Kind+" "+strings.TrimPrefix(g.Namespace+"/"+g.Name, "/")))
+		case g.Namespace == "":
+			all = append(all, resource)
+		case !slices.ContainsFunc(gaps, func(o Gap) bool { return o.Verb == "list" && o.Kind == g.Kind && o.Namespace == "" }):
+			some = append(some, resource+" in namespace "+g.Namespace)
 		}
 	}
-	text := "list " + strings.Join(lists, ", ")
-	if len(lists) == 0 {
-		text = ""
+	var parts []string
+	if len(all) > 0 {
+		parts = append(parts, "list "+strings.Join(all, ", ")+" in all namespaces")
 	}
+	if len(some) > 0 {
+		parts = append(parts, "list "+strings.Join(some, ", "))
+	}
+	if len(single) > 0 {
+		parts = append(parts, "get "+limited(single))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// limited joins the names, at most five of them.
+func limited(names []string) string {
 	const limit = 5
-	if n := len(others) - limit; n > 0 {
-		others = append(others[:limit], fmt.Sprintf("%d more", n))
+	if n := len(names) - limit; n > 0 {
+		names = append(slices.Clone(names[:limit]), fmt.Sprintf("%d more", n))
 	}
-	if len(others) > 0 && text != "" {
-		text += ", or "
-	}
-	return text + strings.Join(others, ", ")
+	return strings.Join(names, ", ")
 }
 
 // serviceAccountUser matches the user name of a ServiceAccount.

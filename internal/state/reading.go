@@ -19,6 +19,8 @@ type reading struct {
 	Cluster
 	objects       []client.Object
 	servesImports bool
+	// noImports reports whether the cluster serves no ServiceImports.
+	noImports bool
 	// namespaces are the namespaces to list if the user may not list all.
 	namespaces []string
 	gaps       []Gap
@@ -62,6 +64,7 @@ func (c Cluster) read(ctx context.Context, set *manifest.Set) (*reading, error) 
 			return nil, err
 		}
 	}
+	r.dropImports()
 	if len(r.gaps) > 0 && (!c.PermitGaps || !r.permitted) {
 		errs = append(errs, &permissionError{r.refusal(), r.errs})
 	}
@@ -69,6 +72,15 @@ func (c Cluster) read(ctx context.Context, set *manifest.Set) (*reading, error) 
 		return r, err
 	}
 	return r, r.follow(ctx, set.Objects)
+}
+
+// dropImports removes the gaps for ServiceImports if the cluster has none.
+func (r *reading) dropImports() {
+	if r.noImports {
+		kind := kinds.ServiceImport.GVK().Kind
+		delete(r.denied, kind)
+		r.gaps = slices.DeleteFunc(r.gaps, func(g Gap) bool { return g.Kind == kind })
+	}
 }
 
 // knownNamespaces returns the namespaces that the user works in, and those of the
@@ -120,7 +132,7 @@ func (r *reading) readNamespace(ctx context.Context, kind kinds.Kind, namespace 
 	if kind.IsOptional() {
 		var served bool
 		found, served, err = r.listImports(ctx, namespace)
-		r.servesImports = r.servesImports || served
+		r.servesImports, r.noImports = r.servesImports || served, err == nil && !served
 	} else {
 		found, err = r.listIn(ctx, kind, namespace)
 	}
@@ -198,4 +210,9 @@ func (s *Source) Incomplete(of ...kinds.Kind) bool {
 	return slices.ContainsFunc(s.Gaps, func(g Gap) bool {
 		return g.Verb == "list" && slices.ContainsFunc(of, func(k kinds.Kind) bool { return k.GVK().Kind == g.Kind })
 	})
+}
+
+// Unlisted reports whether the user may not list the kind in the namespace.
+func (s *Source) Unlisted(kind kinds.Kind, namespace string) bool {
+	return slices.Contains(s.Gaps, newGap("list", kind, types.NamespacedName{Namespace: namespace}))
 }
