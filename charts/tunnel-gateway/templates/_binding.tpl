@@ -9,6 +9,16 @@ No other part of the name contains a dot.
 {{- end -}}
 
 {{/*
+The name of a ClusterRole for users: tunnel-gateway-viewer, for example. The commands plan
+and check print it. If other releases can have the role, the name ends with a dot and the
+namespace of the release. Parameters: a dict with root and name.
+*/}}
+{{- define "tunnel-gateway.userRole" -}}
+{{- $fullname := include "tunnel-gateway.fullname" .root -}}
+{{ $fullname }}-{{ .name }}{{ if ne $fullname .root.Release.Namespace }}.{{ .root.Release.Namespace }}{{ end }}
+{{- end -}}
+
+{{/*
 A role and its binding to the ServiceAccount of the controller. Parameters: a dict
 with root, name, rules and, for a Role, namespace.
 */}}

@@ -88,6 +88,45 @@ list
 {{- end -}}
 {{- end -}}
 
+{{/* What plan and check read. Users can read Secrets only with another role. */}}
+{{- define "tunnel-gateway.viewerRules" -}}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses, gateways, listenersets, httproutes, grpcroutes, referencegrants, backendtlspolicies]
+  verbs: [get, list, watch]
+# The controller ignores these kinds. plan reports their objects.
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [tcproutes, tlsroutes, udproutes]
+  verbs: [get, list, watch]
+- apiGroups: [gateway.networking.x-k8s.io]
+  resources: [xbackendtrafficpolicies, xlistenersets]
+  verbs: [get, list, watch]
+- apiGroups: [tunnelgateway.dev]
+  resources: [tunnelconfigurations, tunnels]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [namespaces, services, configmaps]
+  verbs: [get, list, watch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [get, list, watch]
+- apiGroups: [multicluster.x-k8s.io]
+  resources: [serviceimports]
+  verbs: [get, list, watch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{/* The Gateway of a team, and its settings. */}}
+{{- define "tunnel-gateway.teamRules" -}}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses, gateways]
+  verbs: [get]
+- apiGroups: [tunnelgateway.dev]
+  resources: [tunnelconfigurations, tunnels]
+  verbs: [get]
+{{- end -}}
+
 {{/* The list of namespaces in which the controller checks certificates, as JSON. */}}
 {{- define "tunnel-gateway.certificateNamespaces" -}}
 {{- if .Values.certificates.validate -}}
