@@ -83,7 +83,7 @@ func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config
 	if err := kube.Create(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
-	user, err := createViewer(ctx, kube, namespace.Name, "customresourcedefinitions")
+	user, err := createViewer(ctx, kube, "customresourcedefinitions")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func newAdoption(ctx context.Context) *adoption {
 // docs/commands.md, and returns a kubeconfig for the user.
 func (a *adoption) administrator(ctx context.Context) string {
 	GinkgoHelper()
-	user, err := createViewer(ctx, kube, a.controllerNamespace, "")
+	user, err := createViewer(ctx, kube, "")
 	Expect(err).NotTo(HaveOccurred())
 	role, err := createUserWith(ctx, kube, "commands.md", "tunnel-gateway-adopt", a.controllerNamespace, "")
 	Expect(err).NotTo(HaveOccurred())

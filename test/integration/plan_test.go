@@ -65,15 +65,15 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		got := env.plan("--kubeconfig", path)
 		Expect(got.status).To(Equal(1))
 		Expect(got.stdout).To(BeEmpty())
-		for _, kind := range []string{"httproutes.gateway.networking.k8s.io", "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev", "namespaces", "services"} {
+		for _, kind := range []string{"httproutes", "tunnelconfigurations", "tunnels in namespace " + env.controllerNamespace, "namespaces", "services"} {
 			Expect(got.stderr).To(ContainSubstring(kind))
 		}
-		Expect(got.stderr).To(HavePrefix(`tunnel-gateway: user "jane" cannot list: `))
+		Expect(got.stderr).To(HavePrefix(`tunnel-gateway: user "jane" cannot list gatewayclasses, `))
 		Expect(strings.Count(got.stderr, "\n")).To(Equal(1))
 	})
 
 	It("assumes that an unreadable certificate is valid", func(ctx SpecContext) {
-		user, err := createViewer(ctx, kube, env.controllerNamespace, "")
+		user, err := createViewer(ctx, kube, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
@@ -264,14 +264,24 @@ func impersonate(kubeconfig, user, path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// createViewer grants the roles in docs/plan.md to a new user, for a controller in the
-// namespace, and returns the user's name. If omitted is not empty, the roles do not
-// include the rule about this resource.
-func createViewer(ctx context.Context, c client.Client, namespace, omitted string) (string, error) {
-	return createUser(ctx, c, "plan.md", namespace, omitted)
+// createViewer grants the chart's role for users of plan to a new user and returns the
+// user's name. If omitted is not empty, the role does not include the rule about this
+// resource.
+func createViewer(ctx context.Context, c client.Client, omitted string) (string, error) {
+	text, err := os.ReadFile("../../config/rbac/clusterrole.yaml")
+	if err != nil {
+		return "", err
+	}
+	roles, err := decodeManifests(bytes.NewReader(text))
+	if err != nil {
+		return "", err
+	}
+	roles = slices.DeleteFunc(roles, func(role *unstructured.Unstructured) bool { return role.GetName() != viewerRole })
+	return grantRoles(ctx, c, roles, "", omitted)
 }
 
-// createUser grants the first roles on a page to a new user; see createViewer.
+// createUser grants the first roles on a page to a new user, for a controller in the
+// namespace; see createViewer.
 func createUser(ctx context.Context, c client.Client, page, namespace, omitted string) (string, error) {
 	return createUserWith(ctx, c, page, "", namespace, omitted)
 }
@@ -292,6 +302,11 @@ func createUserWith(ctx context.Context, c client.Client, page, role, namespace,
 	if err != nil {
 		return "", err
 	}
+	return grantRoles(ctx, c, roles, namespace, omitted)
+}
+
+// grantRoles creates the roles and binds them to a new user; see createViewer.
+func grantRoles(ctx context.Context, c client.Client, roles []*unstructured.Unstructured, namespace, omitted string) (string, error) {
 	user := uniqueName("viewer")
 	var errs []error
 	for _, role := range roles {
