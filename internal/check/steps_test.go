@@ -168,7 +168,7 @@ var tunnels = []situation{
 	{name: "a pause", change: changeTunnel(func(o *v1alpha1.Tunnel) {
 		o.Spec.Paused, o.Status.PausedSince, o.Status.Configuration.Hash = true, &metav1.Time{Time: now}, "before"
 	}), want: [3]check.Result{ok, warning, ok}},
-	{name: "a change of the data plane", change: func(c *cluster) {
+	{name: "a data plane change", change: func(c *cluster) {
 		each(c, func(o *v1alpha1.Tunnel) {
 			o.Status.DataPlaneChange = &v1alpha1.DataPlaneChange{Phase: v1alpha1.DataPlaneAddingEnvoy}
 		})

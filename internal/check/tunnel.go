@@ -89,7 +89,7 @@ func configuration(r *plan.Receiver) findings {
 	return f
 }
 
-// dataPlane reports a change of the data plane.
+// dataPlane reports a data plane change.
 func dataPlane(t *v1alpha1.Tunnel) findings {
 	c := conditions.TypeTunnelDataPlaneApplied.Find(t.Status.Conditions)
 	if c == nil || c.Status == metav1.ConditionTrue {
