@@ -65,7 +65,7 @@ func (d *dataPath) serve(w http.ResponseWriter, r *http.Request, carrier func() 
 	if target.carried {
 		connector := carrier()
 		if connector == nil {
-			answerNoTunnel(w)
+			errNoTunnel.ServeHTTP(w, r)
 			return
 		}
 		defer connector.requests.Done()
@@ -111,8 +111,12 @@ func newTarget(r rule, dial dialer) (target, error) {
 		Rewrite:   r.rewrite,
 		Transport: t.pool,
 		ErrorLog:  log.New(io.Discard, "", 0), // the client receives a broken answer
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "unable to reach the origin: "+err.Error(), http.StatusBadGateway)
+		// cloudflared answers with a status alone, and the edge makes a page of it (see
+		// WriteErrorResponse in connection/http2.go). The header is the simulator's, so that
+		// a test sees why.
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			w.Header().Set("Simulator-Error", err.Error())
+			edgeError(http.StatusBadGateway).ServeHTTP(w, r)
 		},
 	}
 	return t, nil
@@ -180,7 +184,3 @@ func unsupportedHandler(service string) http.Handler {
 		http.Error(w, "the simulator does not support the service "+service, http.StatusBadGateway)
 	})
 }
-
-// answerNoTunnel responds as Cloudflare does for a hostname whose tunnel does not exist
-// or has no connection.
-func answerNoTunnel(w http.ResponseWriter) { http.Error(w, "error code: 1033", statusNoTunnel) }

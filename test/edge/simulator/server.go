@@ -3,7 +3,7 @@
 // by the stored configuration, as cloudflared does. The records in [Options.Zones] decide
 // which tunnel serves a hostname.
 //
-// There is no login for Cloudflare Access. A visitor sends the team and the audience that
+// There is no login for Cloudflare Access, only the redirect to it. A visitor sends the team and the audience that
 // it is logged in to in the header Cf-Access-Token, as "<team>/<audience>". The simulator
 // invents this header. A rule that requires Access returns 403 unless the header names
 // its teamName and one of its audTag values.
@@ -95,6 +95,8 @@ type Server struct {
 	serving sync.WaitGroup
 	ctx     context.Context // canceled when the server is closed
 	cancel  context.CancelFunc
+	// authority signs the edge's certificates.
+	authority func() edgeAuthority
 
 	mu        sync.Mutex
 	token     string
@@ -104,6 +106,9 @@ type Server struct {
 	requests  []*Request
 	listeners []*http.Server
 	closed    bool
+
+	visitorFaults []*VisitorFault
+	logins        map[string]string // the teams of hostnames that Access protects
 }
 
 // New returns a server without tunnels. The caller closes it if it serves
@@ -121,7 +126,7 @@ func New(o Options) *Server {
 	if o.PendingReconnect == 0 {
 		o.PendingReconnect = defaultPendingReconnect
 	}
-	s := &Server{options: o, token: o.Token}
+	s := &Server{options: o, token: o.Token, authority: sync.OnceValue(newEdgeAuthority)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.api = s.routes()
 	return s
@@ -140,7 +145,7 @@ func (s *Server) Tunnel(id string) http.Handler {
 		t := s.find(id)
 		if t == nil || t.deleted() {
 			s.mu.Unlock()
-			answerNoTunnel(w)
+			errNoTunnel.ServeHTTP(w, r)
 			return
 		}
 		path := t.dataPath

@@ -54,6 +54,8 @@ type Zone struct {
 	// CertificatePacks are the zone's edge certificates. Nil selects the Universal
 	// certificate for the apex and one level below it.
 	CertificatePacks []CertificatePack
+	// NoGRPC switches gRPC off. The API does not have this setting.
+	NoGRPC bool
 	// Settings are the values of settings that differ from those of a new zone, by name.
 	Settings map[string]string
 }
@@ -76,6 +78,8 @@ type CertificatePack struct {
 	Type   string   `json:"type"`   // for example "universal" or "advanced"
 	Hosts  []string `json:"hosts"`  // can contain wildcards for one level
 	Status string   `json:"status"` // for example "active" or "pending_validation"
+	// Expires is when the certificates expire. Zero means in 90 days.
+	Expires time.Time `json:"-"`
 }
 
 func (z Zone) withDefaults() Zone {
