@@ -111,12 +111,10 @@ func newTarget(r rule, dial dialer) (target, error) {
 		Rewrite:   r.rewrite,
 		Transport: t.pool,
 		ErrorLog:  log.New(io.Discard, "", 0), // the client receives a broken answer
-		// cloudflared answers with a status alone, and the edge makes a page of it (see
-		// WriteErrorResponse in connection/http2.go). The header is the simulator's, so that
-		// a test sees why.
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			w.Header().Set("Simulator-Error", err.Error())
-			edgeError(http.StatusBadGateway).ServeHTTP(w, r)
+		// cloudflared answers with a status alone (see WriteErrorResponse in
+		// connection/http2.go), and the edge replaces the text by its page.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "unable to reach the origin: "+err.Error(), http.StatusBadGateway)
 		},
 	}
 	return t, nil

@@ -105,7 +105,7 @@ func TestDataPathServesTheStoredConfiguration(t *testing.T) {
 		{"a.test:8080", "//x/../y", 200, "HTTP/1.1 a.test:8080 //x/../y fwd="},
 		{"a.test", "/a%20b", 418, ""},
 		{"host.test", "/", 200, "HTTP/1.1 inner / fwd=host.test"},
-		{"down.test", "/", 502, "error code: 502"},
+		{"down.test", "/", 502, "unable to reach the origin: no origin at nowhere:80\n"},
 		{"ssh.test", "/", 502, "the simulator does not support the service ssh://app.team.svc:8080\n"},
 		{"access.test", "/", 403, ""},
 		{"other.test", "/", 404, ""},

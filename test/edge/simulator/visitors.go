@@ -95,7 +95,9 @@ func (s *Server) route(a zones.Answer) http.Handler {
 	}
 	id, ok := strings.CutSuffix(a.Target, tunnelDomain)
 	if !ok {
-		return elsewhere("the simulator only has origins in tunnels; the records lead elsewhere")
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "the simulator only has origins in tunnels; the records lead elsewhere", http.StatusNotImplemented)
+		})
 	}
 	if !s.hasTunnel(a.Steps[0].Zone.Account, id) {
 		// Cloudflare resolves a tunnel's name only for records in the tunnel's account.

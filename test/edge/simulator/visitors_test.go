@@ -79,7 +79,7 @@ func TestVisitorsReachTheTunnelOfTheirRecord(t *testing.T) {
 		"two.example.org":          {530, "error code: 1016"}, // a tunnel in another account
 		"cross.example.com":        {403, "error code: 1014"},
 		"example.gov":              {409, "error code: 1001"},
-		"outside.example.com":      {502, "the simulator only has origins in tunnels; the records lead elsewhere"},
+		"outside.example.com":      {501, "the simulator only has origins in tunnels; the records lead elsewhere"},
 		"gray.example.com":         {502, "visitors do not reach Cloudflare: the record is not proxied, and " + one + " has no public address"},
 		"gray-outside.example.com": {502, "visitors do not reach Cloudflare: the record is not proxied"},
 		"x.sub.example.com":        {502, "visitors do not reach Cloudflare: NS records delegate the name"},
