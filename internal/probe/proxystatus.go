@@ -19,19 +19,19 @@ func proxyError(values []string) (code string, ok bool) {
 	}
 	for _, member := range list {
 		item, isItem := member.(httpsfv.Item)
-		if !isItem || text(item.Value) != proxyName {
+		if !isItem || name(item.Value) != proxyName {
 			continue
 		}
 		if value, hasError := item.Params.Get("error"); hasError {
-			return text(value), true
+			return name(value), true
 		}
 		return "", true
 	}
 	return "", false
 }
 
-// text returns the text of a token or a string: RFC 9209 permits both for a proxy's name.
-func text(value any) string {
+// name returns the text of a token or a string: RFC 9209 permits both for a proxy's name.
+func name(value any) string {
 	switch v := value.(type) {
 	case httpsfv.Token:
 		return string(v)
