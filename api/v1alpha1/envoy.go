@@ -66,7 +66,26 @@ type EnvoyProxy struct {
 	//
 	// +optional
 	Tracing *Tracing `json:"tracing,omitempty"`
+
+	// ProxyStatus determines whether Envoy's own responses, such as errors and redirects,
+	// carry the header "Proxy-Status: tunnel-gateway; error=<type>" (RFC 9209). Envoy then
+	// removes this header from backends' responses. Default: Enabled.
+	//
+	// +optional
+	ProxyStatus *ProxyStatus `json:"proxyStatus,omitempty"`
 }
+
+// ProxyStatus determines whether Envoy's own responses carry the header Proxy-Status.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type ProxyStatus string
+
+const (
+	// ProxyStatusEnabled adds the header. It is the default.
+	ProxyStatusEnabled ProxyStatus = "Enabled"
+	// ProxyStatusDisabled adds nothing, and lets the backends' headers pass.
+	ProxyStatusDisabled ProxyStatus = "Disabled"
+)
 
 // OutlierDetection determines whether pods that do not accept connections are left out.
 //

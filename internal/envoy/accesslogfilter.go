@@ -5,6 +5,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	limitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/process_ratelimit/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -32,11 +33,16 @@ func sampled(percent int32) *accesslogv3.AccessLogFilter {
 }
 
 func serverError() *accesslogv3.AccessLogFilter {
+	return withStatus(accesslogv3.ComparisonFilter_GE, 500)
+}
+
+// withStatus matches responses whose status compares to a status in this way.
+func withStatus(op accesslogv3.ComparisonFilter_Op, status uint32) *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_StatusCodeFilter{StatusCodeFilter: &accesslogv3.StatusCodeFilter{
 		Comparison: &accesslogv3.ComparisonFilter{
-			Op: accesslogv3.ComparisonFilter_GE,
+			Op: op,
 			Value: &corev3.RuntimeUInt32{
-				DefaultValue: 500, RuntimeKey: "tunnelgateway.access_log.status", // required; no layer sets it
+				DefaultValue: status, RuntimeKey: "tunnelgateway.status", // required; no layer sets it
 			},
 		},
 	}}}
@@ -48,18 +54,26 @@ func serverError() *accesslogv3.AccessLogFilter {
 var FailureFlags = []string{"UH", "UF", "UO", "NC", "LR", "UR", "UC", "UT", "URX", "UMSDR", "UPE", "SI", "DT", "OM", "NFCF"}
 
 // failed matches requests with one of the FailureFlags.
-func failed() *accesslogv3.AccessLogFilter {
+func failed() *accesslogv3.AccessLogFilter { return withFlags(FailureFlags...) }
+
+// withFlags matches requests with one of Envoy's response flags.
+func withFlags(flags ...string) *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
-		ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: FailureFlags},
+		ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: flags},
 	}}
 }
 
 // lineLimit matches as many requests as the token bucket permits. It comes last, because
 // it takes a token from the bucket.
 func lineLimit() *accesslogv3.AccessLogFilter {
-	limit := &limitv3.ProcessRateLimitFilter{DynamicConfig: &limitv3.DynamicTokenBucket{ResourceName: LimitAccessLog, ConfigSource: adsSource()}}
+	return extensionFilter("envoy.access_loggers.extension_filters.process_ratelimit", &limitv3.ProcessRateLimitFilter{
+		DynamicConfig: &limitv3.DynamicTokenBucket{ResourceName: LimitAccessLog, ConfigSource: adsSource()},
+	})
+}
+
+func extensionFilter(name string, config proto.Message) *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ExtensionFilter{ExtensionFilter: &accesslogv3.ExtensionFilter{
-		Name: "envoy.access_loggers.extension_filters.process_ratelimit", ConfigType: &accesslogv3.ExtensionFilter_TypedConfig{TypedConfig: pack(limit)},
+		Name: name, ConfigType: &accesslogv3.ExtensionFilter_TypedConfig{TypedConfig: pack(config)},
 	}}}
 }
 

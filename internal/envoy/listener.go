@@ -120,6 +120,7 @@ func trafficListener(name string, port uint32, telemetry routing.Telemetry, m *h
 	addRouteMetrics(m, telemetry)
 	addAccessLog(m, telemetry.AccessLog)
 	setTracing(m, telemetry.Tracing)
+	addProxyStatus(m, telemetry)
 	listener := newListener(name, "127.0.0.1", port, m)
 	listener.Metadata = listenerMetadata(telemetry)
 	return listener

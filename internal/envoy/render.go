@@ -70,7 +70,8 @@ func RenderTransition(t *routing.Table, transition Transition, last *Resources) 
 		default:
 		}
 	}
-	resources.Open, resources.Protected = routeConfiguration(ListenerOpen, open), routeConfiguration(ListenerProtected, protected)
+	resources.Open = routeConfiguration(ListenerOpen, open, t.Telemetry)
+	resources.Protected = routeConfiguration(ListenerProtected, protected, t.Telemetry)
 	r.clusters.addTo(resources)
 	if tracing := t.Telemetry.Tracing; tracing != nil {
 		resources.Clusters = append(resources.Clusters, collectorCluster(tracing))
@@ -81,13 +82,14 @@ func RenderTransition(t *routing.Table, transition Transition, last *Resources) 
 	return resources
 }
 
-func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
+func routeConfiguration(name string, hosts []*routev3.VirtualHost, telemetry routing.Telemetry) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name:                     name,
 		VirtualHosts:             hosts,
 		IgnorePortInHostMatching: true,
 		RequestHeadersToRemove:   []string{"x-envoy-external-address", "x-envoy-internal"}, // added by Envoy itself
-		ValidateClusters:         boolValue(false),                                         // unresolved backends have no cluster
+		ResponseHeadersToRemove:  removedFromResponses(telemetry),
+		ValidateClusters:         boolValue(false), // unresolved backends have no cluster
 	}
 }
 

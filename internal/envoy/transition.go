@@ -154,7 +154,7 @@ func (r *Resources) Close(names []string) *Resources {
 			closed.closed[hostnameOf(host)] = true
 		}
 	}
-	closed.Open = routeConfiguration(ListenerOpen, hosts)
+	closed.Open = routeConfiguration(ListenerOpen, hosts, r.Telemetry)
 	return &closed
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -15,7 +16,12 @@ type Telemetry struct {
 	Metrics   *v1alpha1.EnvoyMetrics `json:"metrics,omitempty"`
 	AccessLog *v1alpha1.AccessLog    `json:"accessLog,omitempty"`
 	Tracing   *v1alpha1.Tracing      `json:"tracing,omitempty"`
+	// ProxyStatus is empty for the default.
+	ProxyStatus v1alpha1.ProxyStatus `json:"proxyStatus,omitempty"`
 }
+
+// SendsProxyStatus reports whether Envoy marks its own responses with the header Proxy-Status.
+func (t Telemetry) SendsProxyStatus() bool { return t.ProxyStatus != v1alpha1.ProxyStatusDisabled }
 
 // CountsRoutes reports whether the data plane counts the requests of each route.
 func (t Telemetry) CountsRoutes() bool {
@@ -33,7 +39,7 @@ func NewTelemetry(p *v1alpha1.EnvoyProxy) Telemetry {
 	if p == nil {
 		return Telemetry{}
 	}
-	return Telemetry{Metrics: p.Metrics, AccessLog: p.AccessLog, Tracing: p.Tracing}
+	return Telemetry{Metrics: p.Metrics, AccessLog: p.AccessLog, Tracing: p.Tracing, ProxyStatus: ptr.Deref(p.ProxyStatus, "")}
 }
 
 // BackendName identifies a backend of a rule in metrics. It is empty for requests without a

@@ -69,7 +69,7 @@ func startBackends(objects []client.Object, dir string) (*backends, error) {
 			continue
 		}
 		b := &backend{name: service.Name, arrived: make(chan struct{}, 10_000)}
-		if p := ptr.Deref(service.Spec.Ports[0].AppProtocol, ""); p == "https" || p == "kubernetes.io/wss" {
+		if p := ptr.Deref(service.Spec.Ports[0].AppProtocol, ""); b.name != "plaintext" && (p == "https" || p == "kubernetes.io/wss") {
 			b.tls = authorities.serverConfig(b.name, p == "https")
 		}
 		all.byName[b.name] = b
@@ -196,6 +196,10 @@ func (b *backend) serveConn(conn net.Conn) {
 	protocol := ""
 	if b.name == "silent" {
 		_, _ = io.Copy(io.Discard, conn)
+		return
+	}
+	if b.name == "plaintext" {
+		_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 		return
 	}
 	if b.tls != nil {

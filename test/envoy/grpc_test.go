@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -35,6 +36,9 @@ func serveGRPC(b *backend, l net.Listener) {
 		called, _ := grpc.MethodFromServerStream(stream)
 		method := called[strings.LastIndex(called, "/")+1:]
 		received, _ := metadata.FromIncomingContext(stream.Context())
+		if values := received["forge"]; len(values) > 0 {
+			stream.SetTrailer(metadata.Pairs(envoy.HeaderProxyStatus, values[0]))
+		}
 		if method == "TrailersOnly" {
 			stream.SetTrailer(metadata.Pairs("reason", "refused"))
 			return status.Error(codes.PermissionDenied, "refused 100%")
