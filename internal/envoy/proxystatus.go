@@ -33,8 +33,8 @@ func addProxyStatus(m *hcmv3.HttpConnectionManager, telemetry routing.Telemetry)
 	m.HttpFilters = append([]*hcmv3.HttpFilter{removeProxyStatusTrailer()}, m.HttpFilters...)
 }
 
-// removedFromResponses returns the headers that Envoy removes from responses, except from
-// those that have them from [addProxyStatus].
+// removedFromResponses returns the headers that Envoy removes from responses before
+// [addProxyStatus] has an effect.
 func removedFromResponses(telemetry routing.Telemetry) []string {
 	if !telemetry.SendsProxyStatus() {
 		return nil
