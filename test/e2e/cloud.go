@@ -16,8 +16,16 @@ import (
 // name must never select what is removed.
 var prefixPattern = regexp.MustCompile(`^e2e-[0-9a-f]{8}$`)
 
+// checkPrefix returns an error unless the text is the prefix of a run.
+func checkPrefix(prefix string) error {
+	if !prefixPattern.MatchString(prefix) {
+		return fmt.Errorf("the prefix of a run is e2e- and eight hexadecimal digits, got %q", prefix)
+	}
+	return nil
+}
+
 // retryDelay is the time between two attempts to remove a tunnel.
-const retryDelay = 2 * time.Second
+const retryDelay = time.Second
 
 // account is the account and the zone at Cloudflare that a run uses.
 type account struct {
@@ -34,33 +42,30 @@ type account struct {
 type cloud struct {
 	account
 	tunnels provider.Provider
-	dns     provider.DNS
 	zoneID  provider.ZoneID
 }
 
-// newCloud returns a cloud without a zone. It sends no request.
-func newCloud(a account) (*cloud, error) {
-	o := cloudflare.Options{AccountID: a.id, APIToken: a.token, BaseURL: a.api}
-	client := &cloudflare.Client{}
-	tunnels, err := client.Open(o)
-	if err != nil {
-		return nil, err
-	}
-	dns, err := client.OpenDNS(o, "")
-	return &cloud{account: a, tunnels: tunnels, dns: dns}, err
+// options returns the options for a client of the API.
+func (a account) options() cloudflare.Options {
+	return cloudflare.Options{AccountID: a.id, APIToken: a.token, BaseURL: a.api}
 }
+
+// dns returns a client with an API request budget of its own. A run sends few requests about
+// records, and one budget would delay each by more than a second.
+func (a account) dns() (provider.DNS, error) { return (&cloudflare.Client{}).OpenDNS(a.options(), "") }
 
 // openCloud returns the cloud for the account. It returns an error that says what to
 // change if the token cannot read the account's tunnels and the zone.
 func openCloud(ctx context.Context, a account) (*cloud, error) {
-	c, err := newCloud(a)
+	tunnels, err := (&cloudflare.Client{}).Open(a.options())
 	if err != nil {
 		return nil, err
 	}
+	c := &cloud{account: a, tunnels: tunnels}
 	if _, err := c.list(ctx); err != nil {
 		return nil, fmt.Errorf("list the tunnels of account %s: %w; the token needs the permission Cloudflare Tunnel: Edit for the account", a.id, err)
 	}
-	found, err := retry(ctx, func(ctx context.Context) ([]provider.Zone, error) { return c.dns.Zones(ctx, a.zone, "") })
+	found, err := c.zones(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look up the zone %s: %w; the token needs the permissions Zone: Read and DNS: Edit for the zone", a.zone, err)
 	}
@@ -101,8 +106,8 @@ func (r remains) names() []string {
 // the tunnels whose names begin with it, and the records whose names begin with it and
 // whose comments name it as the installation (see package internal/dns).
 func (c *cloud) find(ctx context.Context, prefix string) (r remains, err error) {
-	if !prefixPattern.MatchString(prefix) {
-		return r, fmt.Errorf("the prefix of a run is e2e- and eight hexadecimal digits, got %q", prefix)
+	if err := checkPrefix(prefix); err != nil {
+		return r, err
 	}
 	tunnels, err := c.list(ctx)
 	if err != nil {
@@ -168,8 +173,7 @@ func (c *cloud) removeOnce(ctx context.Context, r remains) error {
 			batch.Deletes = append(batch.Deletes, record.ID)
 		}
 		r.records = r.records[n:]
-		_, err := retry(ctx, func(ctx context.Context) ([]provider.Record, error) { return c.dns.Apply(ctx, c.zoneID, batch) })
-		if err != nil {
+		if err := c.apply(ctx, batch); err != nil {
 			errs = append(errs, fmt.Errorf("delete %d records: %w", n, err))
 		}
 	}

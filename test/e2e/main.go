@@ -204,7 +204,7 @@ func removeAll(ctx context.Context, c *cloud, prefix string, out io.Writer) (isL
 
 // clean removes what an earlier run has left.
 func (a account) clean(ctx context.Context, prefix string, out io.Writer) (status int, err error) {
-	if err := a.check(); err != nil {
+	if err := errors.Join(checkPrefix(prefix), a.check()); err != nil {
 		return statusError, err
 	}
 	c, err := openCloud(ctx, a)

@@ -158,7 +158,7 @@ func (s *scenario) runStep(ctx context.Context, step step) result {
 // returned.
 func (s *scenario) await(ctx context.Context, what string, condition func(ctx context.Context) error) error {
 	last := errors.New("it was not checked")
-	interval := time.Second
+	interval := 3 * time.Second // Cloudflare allows four requests per second
 	if s.simulator != nil {
 		interval = 50 * time.Millisecond
 	}

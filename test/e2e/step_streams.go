@@ -12,7 +12,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/net/websocket"
@@ -137,7 +136,7 @@ func (s *scenario) uploadFile(ctx context.Context) (string, error) {
 	s.observe("status", fmt.Sprint(response.StatusCode))
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil || response.StatusCode != http.StatusOK {
-		return "", errors.Join(err, fmt.Errorf("status %d: %.200s", response.StatusCode, strings.TrimSpace(string(body))))
+		return "", errors.Join(err, errors.New(answer{status: response.StatusCode, body: string(body)}.String()))
 	}
 	var got upload
 	if err := json.Unmarshal(body, &got); err != nil {
