@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // reader collects the objects and errors in manifests.
@@ -25,6 +26,7 @@ type reader struct {
 	options            Options
 	entries            []*entry
 	skipped            map[schema.GroupKind]int
+	unread             []*unstructured.Unstructured
 	firstPlaces        map[objectID]Place
 	skippedDirectories []string
 	warnings           Errors
@@ -144,11 +146,7 @@ func (r *reader) readObject(place Place, content map[string]any) {
 	}
 	load, known := r.loader(gvk.GroupKind())
 	if !known {
-		if warning := unknownKind(gvk); warning != nil {
-			r.warn(place, warning)
-		} else {
-			r.skipped[gvk.GroupKind()]++
-		}
+		r.skip(place, gvk, content)
 		return
 	}
 	k, err := load()
@@ -169,6 +167,22 @@ func (r *reader) readObject(place Place, content map[string]any) {
 		r.firstPlaces[id] = place
 	}
 	r.entries = append(r.entries, e)
+}
+
+// skip records an object whose kind is not supported.
+func (r *reader) skip(place Place, gvk schema.GroupVersionKind, content map[string]any) {
+	if warning := unknownKind(gvk); warning != nil {
+		r.warn(place, warning)
+		return
+	}
+	r.skipped[gvk.GroupKind()]++
+	if gvk.Group != gatewayv1.GroupName && gvk.Group != ExperimentalGroup {
+		return
+	}
+	object := &unstructured.Unstructured{Object: content}
+	if err := r.completeMetadata(object, kind{namespaced: true}); err == nil {
+		r.unread = append(r.unread, object)
+	}
 }
 
 // validateAll validates the objects in parallel, because the CRDs' CEL rules take most

@@ -53,6 +53,7 @@ func Connect(c *rest.Config) (client.WithWatch, error) {
 			mapper.AddSpecific(gvk, resource, resource, scope)
 		}
 	}
+	addUnreadKinds(mapper)
 	live, err := client.NewWithWatch(c, client.Options{Scheme: manifest.Scheme(), Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
@@ -79,7 +80,9 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	}
 	source.unchanged, source.live, source.controller, source.servesImports = unchanged, c.Live, c.ControllerName, r.servesImports
 	source.recordGaps(r)
-	return source, nil
+	unread, err := r.listUnread(ctx)
+	source.Unsupported = newUnread(unread, set.Unread)
+	return source, err
 }
 
 // newClusterSource returns a source with the objects. It reads Secrets, ConfigMaps and
