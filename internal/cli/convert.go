@@ -24,6 +24,7 @@ type convertOptions struct {
 	controllerNamespace string
 	compare             bool
 	strict              bool
+	color               colorMode
 	cloudflare          config.Cloudflare
 	group               config.Group
 }
@@ -69,6 +70,7 @@ func convertCommand(program string) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.addFlags(cmd.Flags())
+	registerCompletion(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(cmd, "data-plane", cobra.FixedCompletions(dataPlanes, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
 	return cmd
@@ -86,6 +88,7 @@ func (o *convertOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.dataPlane, "data-plane", dataPlanes[0], "`data plane` of the Gateway: "+strings.Join(dataPlanes, " or "))
 	f.BoolVar(&o.compare, "compare", false, "compare the configuration with the converted objects instead of printing them")
 	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if the objects do not express everything")
+	f.StringVar((*string)(&o.color), "color", "auto", "`mode` of colors in --compare: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller")

@@ -40,17 +40,37 @@ func (o *convertOptions) execute(cmd *cobra.Command) error {
 	}
 	result := convert.Convert(input, o.options())
 	var out bytes.Buffer
-	if err := result.WriteYAML(&out, input.Name); err != nil {
+	differs := result.Differs()
+	if o.compare {
+		comparison, err := convert.Compare(cmd.Context(), input, result, o.options(), input.Requests())
+		if err != nil {
+			return fmt.Errorf("compare: %w", err)
+		}
+		differs = differs || len(comparison.Differences)+len(comparison.Problems) > 0
+		err = comparison.WriteTable(&out, convert.Style{Color: o.color.enabled(cmd.OutOrStdout()), Width: terminalWidth(cmd.OutOrStdout())})
+		if err != nil {
+			return fmt.Errorf("print the comparison: %w", err)
+		}
+	} else if err := result.WriteYAML(&out, input.Name); err != nil {
 		return fmt.Errorf("print the objects: %w", err)
 	}
 	printNotes(cmd.ErrOrStderr(), input.Name, result.Notes)
-	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
-		return fmt.Errorf("print the objects: %w", err)
+	if err := o.print(cmd.OutOrStdout(), &out); err != nil {
+		return fmt.Errorf("print the output: %w", err)
 	}
-	if o.strict && result.Differs() {
+	if o.strict && differs {
 		return errNotExpressed
 	}
 	return nil
+}
+
+// print prints the output, with colors if --color enables them.
+func (o *convertOptions) print(stdout io.Writer, out *bytes.Buffer) error {
+	if o.compare && o.color.enabled(stdout) {
+		stdout = withColors(stdout)
+	}
+	_, err := out.WriteTo(stdout)
+	return err
 }
 
 // check returns all errors in the flags, and reads the environment.
@@ -76,6 +96,10 @@ func (o *convertOptions) check(cmd *cobra.Command) error {
 	}
 	if !slices.Contains(dataPlanes, o.dataPlane) {
 		check("data-plane", fmt.Errorf("must be one of %s, got %q", strings.Join(dataPlanes, ", "), o.dataPlane))
+	}
+	check("color", o.color.check())
+	if !o.compare && cmd.Flags().Changed("color") {
+		errs = append(errs, errors.New("--color has an effect only with --compare"))
 	}
 	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
 	check("controller-name", config.CheckControllerName(o.controller))

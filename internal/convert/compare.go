@@ -32,6 +32,9 @@ type Comparison struct {
 	Differences []Difference
 	// Problems are statuses of the objects that are not as they should be.
 	Problems []string
+
+	input  *Configuration
+	result *Result
 }
 
 // Difference is a request with another answer.
@@ -55,11 +58,10 @@ func (c *Comparison) Unexpected() []Difference {
 	return unexpected
 }
 
-// Compare returns the requests that the objects answer differently than cloudflared with
-// the configuration. It makes the decisions of the controller for the objects, and assumes
+// Compare returns the requests that the converted objects answer differently than
+// cloudflared with the configuration. It makes the decisions of the controller for the objects, and assumes
 // that their Services exist.
-func Compare(ctx context.Context, input *Configuration, o Options, requests []Request) (*Comparison, error) {
-	result := Convert(input, o)
+func Compare(ctx context.Context, input *Configuration, result *Result, o Options, requests []Request) (*Comparison, error) {
 	matcher, err := NewMatcher(input.Rules)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func Compare(ctx context.Context, input *Configuration, o Options, requests []Re
 	if err != nil {
 		return nil, err
 	}
-	c := &Comparison{Requests: len(requests), Problems: after.problems}
+	c := &Comparison{Requests: len(requests), Problems: after.problems, input: input, result: result}
 	for _, request := range requests {
 		rule := matcher.Match(request.Host, request.Path)
 		before, now := input.answer(&input.Rules[rule], o), after.answer(request)
@@ -118,6 +120,9 @@ func describeSettings(tls bool, host string, s Settings) string {
 	delete(s, "bastionMode")
 	if s.isTrue("matchSNItoHost") {
 		delete(s, "http2Origin")
+	}
+	if !tls || s.isTrue("noTLSVerify") {
+		delete(s, "caPool")
 	}
 	serverName := s.text("originServerName")
 	delete(s, "originServerName")
@@ -184,7 +189,7 @@ func (o Options) className() string {
 // answersOf returns the answers of the only Gateway in the plan.
 func answersOf(p *plan.Plan) (*answers, error) {
 	if len(p.Gateways) != 1 || p.Gateways[0].Config == nil {
-		return nil, fmt.Errorf("the controller does not accept the converted Gateway")
+		return nil, fmt.Errorf("the controller does not accept the converted Gateway: %s", strings.Join(p.Problems(), "; "))
 	}
 	a := &answers{plan: p, configuration: p.Gateways[0].Config, plane: p.Gateways[0].DataPlane, problems: p.Problems()}
 	rules := make([]Rule, len(a.configuration.Ingress))

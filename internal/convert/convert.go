@@ -93,6 +93,7 @@ func Convert(input *Configuration, o Options) *Result {
 		c.routes = append(c.routes, ConvertedRule{Rule: &input.Rules[i]})
 	}
 	c.convertConnector()
+	c.noteOrigin()
 	c.findDestinations()
 	groups := c.serve(c.groups())
 	for _, g := range groups {

@@ -36,7 +36,7 @@ func listenerHostname(hostname string) (canonical, problem string) {
 	case canonical != strings.ToLower(canonical):
 		return "", "cloudflared compares letters with their case, and browsers send hosts in lower case, so no request matches"
 	case len(check(canonical)) > 0:
-		return "", "is not a valid hostname of a listener"
+		return "", "cannot be the hostname of a listener, so its requests reach the rules for wider hostnames"
 	case hostnames.Problem(canonical) != "":
 		return "", hostnames.Problem(canonical) + ", which listeners do not support"
 	}

@@ -128,17 +128,19 @@ func (c *converter) addGateway() {
 		}}
 	}
 	d := Document{Object: g, rank: rankGateway}
-	if c.ListenerSets {
+	if c.ListenerSets && len(c.listeners) > 0 {
 		g.Spec.AllowedListeners = &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{
 			From: ptr.To(gatewayv1.NamespacesFromSelector), Selector: selector(slices.Sorted(maps.Keys(namespaces))),
 		}}
-		g.Spec.Listeners = []gatewayv1.Listener{placeholder()}
-		d.Comment = append(d.Comment, "The Gateway API requires a listener of the Gateway itself. It serves nothing; remove it once the Gateway has another one.")
 		c.addSets()
 	} else {
 		for _, l := range c.listeners {
 			g.Spec.Listeners = append(g.Spec.Listeners, l.ofGateway())
 		}
+	}
+	if len(g.Spec.Listeners) == 0 {
+		g.Spec.Listeners = []gatewayv1.Listener{placeholder()}
+		d.Comment = append(d.Comment, "The Gateway API requires a listener of the Gateway itself. No route attaches to this one.")
 	}
 	if !c.ListenerSets && len(c.listeners) > maxListenersPerOwner {
 		c.notes = append(c.notes, Note{NoteDifferent, 0, "ingress", fmt.Sprintf("the Gateway has %d listeners, and the Gateway API permits %d", len(c.listeners), maxListenersPerOwner), "convert with ListenerSets"})

@@ -1,6 +1,11 @@
 package convert
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
+)
 
 // NoteKind says what a note is about.
 type NoteKind string
@@ -28,13 +33,13 @@ type Note struct {
 	WayOut string `json:"wayOut,omitempty"`
 }
 
-// String returns the key, the text and the way out.
+// String returns the key, the text and the way out in one line.
 func (n Note) String() string {
 	text := n.Key + ": " + n.Text
 	if n.WayOut != "" {
 		text += "; " + n.WayOut
 	}
-	return text
+	return terminal.Escape(text)
 }
 
 // Place returns the name of the input with the line, for example config.yml:12.
@@ -53,6 +58,9 @@ func (c *converter) note(kind NoteKind, r *Rule, key, text, wayOut string) {
 		path += "." + key
 		if at, ok := r.lines[key]; ok {
 			line = at
+		}
+		if setting, ok := r.Own[strings.TrimPrefix(key, "originRequest.")]; ok {
+			line = setting.Line
 		}
 	}
 	c.notes = append(c.notes, Note{kind, c.input.line(line), path, text, wayOut})

@@ -203,8 +203,34 @@ func (c *converter) origin() Settings {
 	if origin.isTrue("matchSNItoHost") {
 		delete(origin, "http2Origin")
 	}
+	maps.DeleteFunc(origin, func(name string, setting Setting) bool { return !c.supports(name, setting) })
 	return origin
 }
+
+// connectorKeysOnly are the settings that only connectors have, and not Envoy.
+var connectorKeysOnly = []string{"keepAliveConnections", "noHappyEyeballs", "matchSNItoHost", "disableChunkedEncoding", "proxyType"}
+
+// supports reports whether the data plane has the setting.
+func (c *converter) supports(name string, setting Setting) bool {
+	isDefault := name != "keepAliveConnections" && setting.Value == (Settings{}).value(name)
+	return c.DataPlane != v1alpha1.DataPlaneEnvoy || isDefault || !slices.Contains(connectorKeysOnly, name)
+}
+
+const envoyLacks = "Envoy, which connects to the backends, has no such setting"
+
+// noteOrigin notes the settings for all rules that are lost.
+func (c *converter) noteOrigin() {
+	for name, setting := range c.input.Origin {
+		switch {
+		case !c.supports(name, setting):
+			c.addTop(NoteDifferent, "originRequest."+name, Value{Line: setting.Line}, envoyLacks, "")
+		case name == "http2Origin" && setting.Value == true && c.input.Origin.isTrue("matchSNItoHost"):
+			c.addTop(NoteInfo, "originRequest."+name, Value{Line: setting.Line}, noHTTP2, "")
+		}
+	}
+}
+
+const noHTTP2 = "has no effect in cloudflared together with matchSNItoHost"
 
 // settingFor reports whether a listener can have a rule's setting, and notes what it
 // cannot have.
@@ -212,8 +238,12 @@ func (c *converter) settingFor(name string, effective Settings, r *Rule) bool {
 	switch {
 	case name == "bastionMode" || name == "caPool":
 		return false
+	case !c.supports(name, r.Own[name]):
+		c.note(NoteDifferent, r, "originRequest."+name, envoyLacks, "")
+		return false
 	case name == "http2Origin" && effective.isTrue("http2Origin") && effective.isTrue("matchSNItoHost"):
-		return false // cloudflared ignores http2Origin then
+		c.note(NoteInfo, r, "originRequest."+name, noHTTP2, "")
+		return false
 	case r.Own[name].Value == "" && c.origin().text(name) != "":
 		c.note(NoteDifferent, r, "originRequest."+name, "an empty value cannot replace the value for all rules", "move the value from the top level to the rules that need it")
 		return false

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -100,7 +101,7 @@ func (d *Document) encode() ([]byte, error) {
 	if err := encoder.Encode(root); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	return terminal.EscapeYAML(out.Bytes()), nil
 }
 
 // node returns the value as YAML with apiVersion, kind and metadata first.
@@ -123,6 +124,9 @@ var firstKeys = []string{"apiVersion", "kind", "metadata", "name", "protocolPort
 // block removes the style of JSON, and orders the keys as people write them.
 func block(n *yaml.Node) {
 	n.Style = 0
+	if strings.ContainsFunc(n.Value, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		n.Style = yaml.DoubleQuotedStyle // only such scalars can escape characters
+	}
 	if n.Kind == yaml.MappingNode {
 		pairs := slices.Collect(slices.Chunk(n.Content, 2))
 		slices.SortStableFunc(pairs, func(a, b []*yaml.Node) int { return cmp.Compare(keyRank(a[0].Value), keyRank(b[0].Value)) })

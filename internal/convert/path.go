@@ -163,7 +163,10 @@ func wholePath(expression string) string {
 	if bare := escapes.ReplaceAllString(rest, ""); strings.Contains(bare, ".") || strings.Contains(bare, "(?-") || scopedFlag.MatchString(bare) {
 		anything, flag = "(?s:.*)", "" // the flag would change the meaning of the rest
 	}
-	if start && end {
+	switch {
+	case start && end && rest == "":
+		return "^$" // an empty value would be a match for every path
+	case start && end:
 		return rest
 	}
 	var whole strings.Builder

@@ -159,8 +159,12 @@ func (o Options) serviceName(host string) (name, namespace string, found bool) {
 // backendSettings returns the settings for a rule with a Service.
 func (c *converter) backendSettings(r *Rule, b *backend) Settings {
 	settings, effective := c.own(r), c.input.effective(r)
-	if effective.text("caPool") != "" && b.tls && !effective.isTrue("noTLSVerify") {
+	switch pool := effective.text("caPool"); {
+	case pool == "":
+	case b.tls && !effective.isTrue("noTLSVerify"):
 		c.addPolicy(r, b, effective)
+	default:
+		c.note(NoteInfo, r, "originRequest.caPool", fmt.Sprintf("the file %q has no effect, because cloudflared verifies no certificate of this backend", pool), "")
 	}
 	// The connector checks the certificate for the name in the URL, which becomes the
 	// Service's full name.

@@ -65,9 +65,6 @@ func (c *converter) addConfiguration() bool {
 	if reflect.ValueOf(configuration.Spec).IsZero() {
 		return false
 	}
-	if origin := c.input.Origin; origin.isTrue("matchSNItoHost") && origin.isTrue("http2Origin") {
-		c.notes = append(c.notes, Note{NoteInfo, c.input.line(origin["http2Origin"].Line), "originRequest.http2Origin", "has no effect in cloudflared together with matchSNItoHost", ""})
-	}
 	c.documents = append(c.documents, Document{Object: configuration, rank: rankConfiguration, Comment: []string{"The settings in originRequest and access."}})
 	return true
 }

@@ -56,6 +56,9 @@ func hostsFor(hostname string) []string {
 	if suffix, ok := strings.CutPrefix(hostname, "*."); ok {
 		return []string{"x." + suffix, "x.y." + suffix, suffix}
 	}
+	if strings.Contains(hostname, "*") {
+		return nil // no request has such a host
+	}
 	return []string{hostname, "x." + hostname}
 }
 
