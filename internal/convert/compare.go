@@ -86,7 +86,7 @@ func Compare(ctx context.Context, input *Configuration, result *Result, o Option
 func (c *Configuration) answer(r *Rule, o Options) string {
 	b, problem, _ := o.backendOf(c, r)
 	if strings.HasPrefix(r.Service, "http_status:") || problem != "" {
-		return r.Service
+		return redacted(r.Service)
 	}
 	var access *provider.Access
 	if a := r.Access; a != nil && a.Required {

@@ -24,7 +24,7 @@ func (c *Comparison) WriteTable(w io.Writer, s Style) error {
 	for _, r := range c.result.Rules {
 		rule := r.Rule
 		terminal.Printf(columns, "  %d\t%s\t%s\t%s\t%s\t%s"+terminal.MarkRow(r.Changed)+"\n", rule.Index, lineText(c.input.line(rule.Line)),
-			cmp.Or(rule.Hostname, "*"), cmp.Or(rule.Path, "*"), rule.Service, cmp.Or(strings.Join(r.Targets, ", "), "-"))
+			cmp.Or(rule.Hostname, "*"), cmp.Or(rule.Path, "*"), redacted(rule.Service), cmp.Or(strings.Join(r.Targets, ", "), "-"))
 	}
 	fmt.Fprintln(columns)
 	if shown := c.shown(); len(shown) > 0 {

@@ -82,12 +82,14 @@ type converter struct {
 	policies     map[string]bool
 	// protocols say for each used port of a Service whether it uses TLS.
 	protocols map[backend]bool
+	// closed are the hostnames for which each rule answers 500, by the rule's index.
+	closed map[int][]string
 }
 
 // Convert converts the configuration. The result depends on nothing else than the
 // arguments.
 func Convert(input *Configuration, o Options) *Result {
-	c := &converter{Options: o, input: input, names: map[string]bool{}, policies: map[string]bool{}, protocols: map[backend]bool{}}
+	c := &converter{Options: o, input: input, names: map[string]bool{}, policies: map[string]bool{}, protocols: map[backend]bool{}, closed: map[int][]string{}}
 	c.notes = slices.Clone(input.notes)
 	for i := range input.Rules {
 		c.routes = append(c.routes, ConvertedRule{Rule: &input.Rules[i]})
@@ -96,6 +98,7 @@ func Convert(input *Configuration, o Options) *Result {
 	c.noteOrigin()
 	c.findDestinations()
 	groups := c.serve(c.groups())
+	c.noteClosed()
 	for _, g := range groups {
 		c.addGroup(g)
 	}
@@ -115,10 +118,13 @@ func Convert(input *Configuration, o Options) *Result {
 
 // sortNotes orders the notes like the input, and removes repeated ones.
 func (c *converter) sortNotes() {
-	slices.SortStableFunc(c.notes, func(a, b Note) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Key, b.Key), strings.Compare(a.Text, b.Text))
+	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Key, b.Key)) })
+	seen := map[Note]bool{}
+	c.notes = slices.DeleteFunc(c.notes, func(n Note) bool {
+		repeated := seen[n]
+		seen[n] = true
+		return repeated
 	})
-	c.notes = slices.Compact(c.notes)
 }
 
 // reportUnreached reports the rules that get no request because an earlier rule matches

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -119,7 +120,7 @@ func (c *converter) serve(groups []*group) []*group {
 		isCovered := slices.ContainsFunc(served, func(wide *group) bool { return routing.Covers(wide.hostname, g.hostname) })
 		c.setMatches(g)
 		if len(g.served()) > 0 || isCovered {
-			c.noteStatuses(g)
+			c.closeStatuses(g)
 			served = append(served, g)
 			continue
 		}
@@ -139,19 +140,29 @@ func (c *converter) noteOmitted(g *group) {
 	}
 }
 
-// noteStatuses notes the statuses that change.
-func (c *converter) noteStatuses(g *group) {
+// closeStatuses records the hostnames for which the rules without a backend answer 500.
+func (c *converter) closeStatuses(g *group) {
 	for _, e := range g.entries {
-		d := c.destinations[e.rule.Index]
-		if e.answer == answerBackend || d.status == 500 {
+		if d := c.destinations[e.rule.Index]; e.answer != answerBackend && d.status != 500 {
+			c.closed[e.rule.Index] = append(c.closed[e.rule.Index], g.name())
+		}
+	}
+}
+
+// noteClosed notes the rules that answer 500.
+func (c *converter) noteClosed() {
+	for i := range c.input.Rules {
+		names := c.closed[i]
+		if len(names) == 0 {
 			continue
 		}
-		text, wayOut := fmt.Sprintf("requests for %s get 500", g.name()), ""
-		if d.status != 0 {
-			text += ", because a route cannot answer with " + strconv.Itoa(d.status)
+		slices.Reverse(names) // the most specific hostname first
+		text, wayOut := fmt.Sprintf("requests for %s get 500", strings.Join(names, ", ")), ""
+		if status := c.destinations[i].status; status != 0 {
+			text += ", because a route cannot answer with " + strconv.Itoa(status)
 			wayOut = "route to a Service that answers with the status"
 		}
-		c.note(NoteDifferent, e.rule, "service", text, wayOut)
+		c.note(NoteDifferent, &c.input.Rules[i], "service", text, wayOut)
 	}
 }
 

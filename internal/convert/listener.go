@@ -20,7 +20,7 @@ import (
 // ports of its own.
 const (
 	firstPort            = 443
-	furtherPort          = 8443
+	furtherPort          = 8442
 	furtherPortAnyHost   = 20443
 	maxListenersPerOwner = 64
 )

@@ -3,6 +3,7 @@ package convert
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -38,10 +39,8 @@ func (c *converter) addGroup(g *group) {
 		c.addRoute(g, r, namespace, name, names[r.settings.key()])
 	}
 	if c.dependsOnRouteOrder(runs) {
-		for _, r := range runs {
-			c.note(NoteStep, r.entries[0].rule, "path", fmt.Sprintf("the rules for %s are in %d routes, because a route has at most %d rules and one set of settings; expressions of an older route come first", g.name(), len(runs), maxRules),
-				"create the routes in the order of their names")
-		}
+		c.note(NoteStep, runs[0].entries[0].rule, "path", fmt.Sprintf("the rules for %s are in %d routes, because a route has at most %d rules and one set of settings; of their expressions, the ones in the older route come first", g.name(), len(runs), maxRules),
+			"create the routes in the order of their names")
 	}
 }
 
@@ -104,6 +103,9 @@ func (c *converter) addRoute(g *group, r run, namespace, name, listener string) 
 	route := &gatewayv1.HTTPRoute{}
 	route.Name, route.Namespace = name, namespace
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{c.parentRef(namespace, listener)}
+	if r.settings.isTrue("http2Origin") {
+		c.note(NoteInfo, r.entries[0].rule, "originRequest.http2Origin", "if the backend serves gRPC, set protocol http2 in spec.connector, because QUIC loses trailers", "")
+	}
 	d := Document{Object: route, rank: rankRoute, Rules: map[int][]string{}}
 	for i, e := range r.entries {
 		rule := gatewayv1.HTTPRouteRule{}
@@ -194,7 +196,7 @@ func (c *converter) ruleComment(e *groupEntry) []string {
 		text += fmt.Sprintf(" (line %d)", line)
 	}
 	text += ":"
-	for _, part := range []struct{ name, value string }{{"hostname", r.Hostname}, {"path", r.Path}, {"service", r.Service}} {
+	for _, part := range []struct{ name, value string }{{"hostname", r.Hostname}, {"path", r.Path}, {"service", redacted(r.Service)}} {
 		if part.value != "" {
 			text += fmt.Sprintf(" %s %q", part.name, part.value)
 		}
@@ -204,6 +206,14 @@ func (c *converter) ruleComment(e *groupEntry) []string {
 		lines = append(lines, "It has no backend, so its requests get the status 500 and reach no other rule.")
 	}
 	return lines
+}
+
+// redacted returns a service without a password.
+func redacted(service string) string {
+	if u, err := url.Parse(service); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return service
 }
 
 // listenerName returns a name for a hostname.
