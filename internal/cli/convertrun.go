@@ -181,6 +181,6 @@ func printNotes(w io.Writer, input string, notes []convert.Note) {
 		terminal.Printf(w, "%s: %s: %s\n", n.Place(input), n.Kind, n.String())
 	}
 	if len(notes) > 0 {
-		terminal.Printf(w, "%d different, %d steps, %d for information\n", counts[convert.NoteDifferent], counts[convert.NoteStep], counts[convert.NoteInfo])
+		terminal.Printf(w, "different: %d, steps: %d, information: %d\n", counts[convert.NoteDifferent], counts[convert.NoteStep], counts[convert.NoteInfo])
 	}
 }
