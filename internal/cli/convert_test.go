@@ -40,6 +40,10 @@ func TestConvertComparesRequests(t *testing.T) {
 		t.Fatalf("convert exited with status %d: %s", got.status, got.stderr)
 	}
 	wantGolden(t, filepath.Join("testdata", "convert.golden.txt"), got.stdout)
+	guide, err := os.ReadFile("../../docs/guides/migration-from-cloudflared.md")
+	if err != nil || !strings.Contains(string(guide), got.stdout) {
+		t.Errorf("the guide does not show the comparison: %v", err)
+	}
 	if strict := run(t, "", "convert", "-f", cloudflaredSample, "--compare", "--strict"); strict.status != 2 || strict.stdout != got.stdout {
 		t.Errorf("with --strict, convert exited with status %d, want 2, and the same output", strict.status)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The syntax of a TunnelConfiguration's access block.
+// The syntax in a TunnelConfiguration's access block.
 var (
 	teamSyntax = regexp.MustCompile(`^[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?$`)
 	tagSyntax  = regexp.MustCompile(`^[0-9A-Za-z_-]{1,128}$`)
@@ -36,14 +36,14 @@ func (c *converter) access(r *Rule, d *destination) *Access {
 	valid := teamSyntax.MatchString(a.TeamName) && len(a.AUDTag) > 0 && len(a.AUDTag) <= maxTags &&
 		!slices.ContainsFunc(a.AUDTag, func(tag string) bool { return !tagSyntax.MatchString(tag) })
 	if !valid {
-		c.note(NoteDifferent, r, "originRequest.access", "a TunnelConfiguration needs a valid teamName and 1 to 16 audTags, so the rule answers 500", "complete the block, and convert again")
+		c.note(NoteDifferent, r, "originRequest.access", "a TunnelConfiguration needs a valid teamName and 1 to 16 audTags, so the rule returns 500", "complete the block, and convert again")
 		d.backend = nil
 		return nil
 	}
 	return a
 }
 
-// block returns the access block in the form of the API.
+// block returns the access block in the API's form.
 func (a *Access) block() *v1alpha1.Access {
 	if a == nil {
 		return &v1alpha1.Access{Required: false}
@@ -55,7 +55,7 @@ func (a *Access) block() *v1alpha1.Access {
 	return block
 }
 
-// groupAccess returns the one access block for the hostname of a group. Rules that require
+// groupAccess returns the one access block for a group's hostname. Rules that require
 // another token lose their backend, and rules that require none require it now.
 func (c *converter) groupAccess(g *group) *Access {
 	var chosen *Access

@@ -59,8 +59,8 @@ func (c *Comparison) Unexpected() []Difference {
 }
 
 // Compare returns the requests that the converted objects answer differently than
-// cloudflared with the configuration. It makes the decisions of the controller for the objects, and assumes
-// that their Services exist.
+// cloudflared with the configuration. It makes the controller's decisions, and assumes that
+// the Services exist.
 func Compare(ctx context.Context, input *Configuration, result *Result, o Options, requests []Request) (*Comparison, error) {
 	matcher, err := NewMatcher(input.Rules)
 	if err != nil {
@@ -141,7 +141,7 @@ func describeSettings(tls bool, host string, s Settings) string {
 	return text
 }
 
-// answers are the answers of the converted objects.
+// answers has what the converted objects answer.
 type answers struct {
 	matcher       *Matcher
 	configuration *provider.Configuration
@@ -178,7 +178,7 @@ func newAnswers(ctx context.Context, r *Result, o Options) (*answers, error) {
 	return answersOf(p)
 }
 
-// className returns the class of the Gateway, unless it has its own.
+// className returns the Gateway's class, unless it has its own.
 func (o Options) className() string {
 	if o.GatewayClass != "" {
 		return o.GatewayClass
@@ -186,7 +186,7 @@ func (o Options) className() string {
 	return o.DefaultClass
 }
 
-// answersOf returns the answers of the only Gateway in the plan.
+// answersOf returns what the plan's only Gateway answers.
 func answersOf(p *plan.Plan) (*answers, error) {
 	if len(p.Gateways) != 1 || p.Gateways[0].Config == nil {
 		return nil, fmt.Errorf("the controller does not accept the converted Gateway: %s", strings.Join(p.Problems(), "; "))
@@ -220,7 +220,7 @@ func (a *answers) answer(r Request) string {
 	return describeBackend(tls, u.Hostname(), u.Port()) + describeSettings(tls, u.Hostname(), settings) + describeAccess(rule.OriginRequest.Access)
 }
 
-// explained describes the answer of Envoy, without settings.
+// explained describes Envoy's answer, without settings.
 func (a *answers) explained(r Request) string {
 	explanation := a.plan.Explain(routing.Request{Host: r.Host, Path: r.Path, EscapedPath: escapePath(r.Path)})
 	if len(explanation.Traces) == 0 || explanation.Traces[0].Answer == nil {

@@ -1,9 +1,9 @@
-// Package convert translates a configuration of cloudflared into objects of the Gateway
-// API and a TunnelConfiguration that answer the same requests with the same backends.
+// Package convert translates a cloudflared configuration into Gateway API objects and a
+// TunnelConfiguration that answer the same requests with the same backends.
 //
 // cloudflared uses the first rule that matches, while routes are ordered by how specific
 // they are. Therefore, every hostname gets a listener and routes with all the rules that
-// its requests can reach, in cloudflared's order, also the rules of wider hostnames.
+// its requests can reach, in cloudflared's order, also the rules for wider hostnames.
 // What the objects cannot express becomes a [Note]; its requests get an error and never
 // fall through to another rule.
 package convert
@@ -21,22 +21,22 @@ import (
 type Options struct {
 	// GatewayNamespace and GatewayName name the Gateway.
 	GatewayNamespace, GatewayName string
-	// GatewayClass is the class of the Gateway. If it is empty, Convert uses
-	// DefaultClass, or adds a class of its own for settings that only a class can have.
+	// GatewayClass is the Gateway's class. If it is empty, Convert uses DefaultClass, or
+	// adds a class for settings that only a class can have.
 	GatewayClass string
 	// DefaultClass is the class that the chart installs.
 	DefaultClass string
 	// ControllerName and ControllerNamespace identify the controller.
 	ControllerName, ControllerNamespace string
-	// Namespace is the namespace of Services that the configuration names without one;
-	// empty if it is not known.
+	// Namespace is for Services that the configuration names without one; empty if it is
+	// not known.
 	Namespace string
-	// ClusterDomain is the DNS domain of the cluster.
+	// ClusterDomain is the cluster's DNS domain.
 	ClusterDomain string
 	// ListenerSets puts listeners into ListenerSets beside the routes. Otherwise, the
 	// Gateway has all listeners.
 	ListenerSets bool
-	// DataPlane is the data plane of the Gateway.
+	// DataPlane is the Gateway's data plane.
 	DataPlane v1alpha1.DataPlane
 }
 
@@ -44,9 +44,9 @@ type Options struct {
 type Result struct {
 	// Documents are the objects, in the order in which they can be applied.
 	Documents []Document
-	// Notes are in the order of the input.
+	// Notes are in the input's order.
 	Notes []Note
-	// Rules says for each rule of the configuration, in its order, what it became.
+	// Rules says for each rule, in the input's order, what it became.
 	Rules []ConvertedRule
 
 	backends []backend
@@ -55,7 +55,7 @@ type Result struct {
 // ConvertedRule is what a rule became.
 type ConvertedRule struct {
 	Rule *Rule
-	// Targets name the rules of routes, for example "HTTPRoute store/web rule 0".
+	// Targets name the rules in routes, for example "HTTPRoute store/web rule 0".
 	Targets []string
 	// Changed reports whether a note says that requests for the rule get another answer.
 	Changed bool
@@ -72,7 +72,7 @@ type converter struct {
 	input  *Configuration
 	notes  []Note
 	routes []ConvertedRule
-	// destinations say where the requests of each rule go, by its index.
+	// destinations say where each rule's requests go, by its index.
 	destinations []destination
 	documents    []Document
 	listeners    []listener
@@ -80,9 +80,9 @@ type converter struct {
 	class        v1alpha1.TunnelConfigurationSpec
 	names        map[string]bool
 	policies     map[string]bool
-	// protocols say for each used port of a Service whether it uses TLS.
+	// protocols say for each used Service port whether it uses TLS.
 	protocols map[backend]bool
-	// closed are the hostnames for which each rule answers 500, by the rule's index.
+	// closed are the hostnames for which each rule returns 500, by the rule's index.
 	closed map[int][]string
 }
 
@@ -145,7 +145,7 @@ func (c *converter) reportUnreached() {
 // isEveryHost reports whether cloudflared's hostname matches every host.
 func isEveryHost(hostname string) bool { return hostname == "" || hostname == "*" }
 
-// groups returns the rules by the most specific hostname of a request, the widest
+// groups returns the rules by a request's most specific hostname, the widest
 // hostname first, so that a group knows whether a wider one is served.
 func (c *converter) groups() []*group {
 	hostnames := map[string]bool{}

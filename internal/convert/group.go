@@ -31,13 +31,13 @@ type answer int8
 const (
 	// answerBackend forwards the request.
 	answerBackend answer = iota
-	// answerClosed is the status 500 of a rule without a backend.
+	// answerClosed is the status 500, which a rule without a backend returns.
 	answerClosed
 	// answerNotFound is the status 404, which requests get that no rule matches.
 	answerNotFound
 )
 
-// match is the path match of a rule in a route. The zero value matches every path.
+// match is a rule's path match in a route. The zero value matches every path.
 type match struct {
 	kind  routing.PathKind
 	value string
@@ -65,7 +65,7 @@ func (g *group) served() []*groupEntry {
 	return served
 }
 
-// newGroup returns the group of a hostname.
+// newGroup returns a hostname's group.
 func (c *converter) newGroup(hostname string) *group {
 	g := &group{hostname: hostname}
 	for i := range c.destinations {
@@ -84,7 +84,7 @@ func (c *converter) newGroup(hostname string) *group {
 	return g
 }
 
-// shadows reports whether an earlier rule of the group surely answers all requests for a
+// shadows reports whether an earlier rule in the group surely answers all requests for a
 // destination.
 func (g *group) shadows(c *converter, d *destination) bool {
 	return slices.ContainsFunc(g.entries, func(e *groupEntry) bool {
@@ -134,13 +134,13 @@ func (c *converter) serve(groups []*group) []*group {
 func (c *converter) noteOmitted(g *group) {
 	for _, e := range g.entries {
 		if d := c.destinations[e.rule.Index]; d.hostname == g.hostname {
-			c.note(NoteDifferent, e.rule, "", fmt.Sprintf("%s gets no listener, because none of its rules has a Service; the new tunnel answers 404", g.name()),
+			c.note(NoteDifferent, e.rule, "", fmt.Sprintf("%s gets no listener, because none of its rules has a Service; the new tunnel returns 404", g.name()),
 				"leave its DNS record on the old tunnel")
 		}
 	}
 }
 
-// closeStatuses records the hostnames for which the rules without a backend answer 500.
+// closeStatuses records the hostnames for which rules without a backend return 500.
 func (c *converter) closeStatuses(g *group) {
 	for _, e := range g.entries {
 		if d := c.destinations[e.rule.Index]; e.answer != answerBackend && d.status != 500 {
@@ -149,7 +149,7 @@ func (c *converter) closeStatuses(g *group) {
 	}
 }
 
-// noteClosed notes the rules that answer 500.
+// noteClosed notes the rules that return 500.
 func (c *converter) noteClosed() {
 	for i := range c.input.Rules {
 		names := c.closed[i]
@@ -159,14 +159,14 @@ func (c *converter) noteClosed() {
 		slices.Reverse(names) // the most specific hostname first
 		text, wayOut := fmt.Sprintf("requests for %s get 500", strings.Join(names, ", ")), ""
 		if status := c.destinations[i].status; status != 0 {
-			text += ", because a route cannot answer with " + strconv.Itoa(status)
-			wayOut = "route to a Service that answers with the status"
+			text += ", because a route cannot return " + strconv.Itoa(status)
+			wayOut = "route to a Service that returns the status"
 		}
 		c.note(NoteDifferent, &c.input.Rules[i], "service", text, wayOut)
 	}
 }
 
-// setMatches sets the path matches so that the order of routes is the order of the rules.
+// setMatches sets the path matches so that routes have the rules' order.
 // Exact matches come first, which is right because no earlier rule matches their path.
 // Expressions keep their order. Prefixes come last, so a prefix before an expression
 // becomes an expression.

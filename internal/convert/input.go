@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Configuration is a configuration of cloudflared.
+// Configuration is a cloudflared configuration.
 type Configuration struct {
 	// Name names the input in messages.
 	Name string
@@ -32,7 +32,7 @@ type Rule struct {
 	Hostname, Path, Service string
 	// Own are the settings in the rule's own originRequest.
 	Own Settings
-	// Access is the access block in the rule, or nil.
+	// Access is the rule's access block, or nil.
 	Access *Access
 
 	lines map[string]int
@@ -44,7 +44,7 @@ type Value struct {
 	Line int
 }
 
-// Access is the access block of a rule. cloudflared enforces it only there.
+// Access is a rule's access block. cloudflared enforces it only there.
 type Access struct {
 	Required    bool     `yaml:"required"`
 	TeamName    string   `yaml:"teamName"`
@@ -99,7 +99,7 @@ func (c *Configuration) fail(line int, key, format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s: %s: %s", place, key, fmt.Sprintf(format, args...)))
 }
 
-// entry is a key of a mapping with its value.
+// entry is a mapping's key with its value.
 type entry struct {
 	key   string
 	line  int
@@ -117,7 +117,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 // isNull reports whether a value is null or missing.
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// entries returns the keys of a mapping, and those of the mappings that it merges.
+// entries returns a mapping's keys, and the keys that it merges from other mappings.
 func (c *Configuration) entries(n *yaml.Node, path string) []entry {
 	n = resolve(n)
 	if isNull(n) {
@@ -150,7 +150,7 @@ func (c *Configuration) entries(n *yaml.Node, path string) []entry {
 	return own
 }
 
-// merged returns the keys of the mapping, or the list of mappings, after "<<".
+// merged returns the keys in the mapping, or the list, after "<<".
 func (c *Configuration) merged(n *yaml.Node, path string) []entry {
 	if n.Kind != yaml.SequenceNode {
 		return c.entries(n, path)

@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The ports of listeners. A tunnel serves a hostname on all ports at once, so the port only
+// The listeners' ports. A tunnel serves a hostname on all ports at once, so the port only
 // tells listeners with different settings apart. A TunnelConfiguration's entry without a
 // hostname applies to listeners with every hostname, so the listener without a hostname has
 // ports of its own.
@@ -31,7 +31,7 @@ type listener struct {
 	port                      int32
 }
 
-// addListeners adds a listener for each of the settings that a group's routes have. It
+// addListeners adds a listener for each different settings in a group's routes. It
 // returns their names by the settings' keys.
 func (c *converter) addListeners(g *group, namespace, base string, runs []run) map[string]string {
 	names := map[string]string{}
@@ -61,8 +61,8 @@ func (c *converter) addListeners(g *group, namespace, base string, runs []run) m
 	return names
 }
 
-// addAccess adds the access block of a hostname. A hostname without one gets a block that
-// requires no token, if the block of a wider hostname would apply to it.
+// addAccess adds a hostname's access block. A hostname without one gets a block that
+// requires no token, if the block for a wider hostname would apply to it.
 func (c *converter) addAccess(g *group, access *Access) {
 	if access != nil || len(g.served()) > 0 && c.hasAccess() {
 		c.entries = append(c.entries, v1alpha1.ListenerConfiguration{ProtocolPort: v1alpha1.EveryPort, Hostname: g.hostname, Access: access.block()})
@@ -91,7 +91,7 @@ func (c *converter) parentRef(namespace, listener string) gatewayv1.ParentRefere
 	return ref
 }
 
-// setIndex returns which ListenerSet of a namespace has the listener, from 0.
+// setIndex returns which ListenerSet in the namespace has the listener, from 0.
 func (c *converter) setIndex(namespace, name string) int {
 	before := 0
 	for _, l := range c.listeners {
@@ -105,7 +105,7 @@ func (c *converter) setIndex(namespace, name string) int {
 	return before / maxListenersPerOwner
 }
 
-// setName returns the name of a namespace's ListenerSet.
+// setName returns the name for a namespace's ListenerSet.
 func (c *converter) setName(index int) string {
 	if index == 0 {
 		return c.GatewayName
@@ -174,7 +174,7 @@ func (l listener) ofGateway() gatewayv1.Listener {
 	return listener
 }
 
-// addSets adds the ListenerSets of all namespaces.
+// addSets adds the ListenerSets in all namespaces.
 func (c *converter) addSets() {
 	sets := map[string]*gatewayv1.ListenerSet{}
 	for _, l := range c.listeners {

@@ -16,11 +16,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Settings are the keys of an originRequest that an [v1alpha1.OriginRequest] has too, by
-// name. Durations are in seconds.
+// Settings are the originRequest keys that an [v1alpha1.OriginRequest] has too, by name. Durations are in seconds.
 type Settings map[string]Setting
 
-// Setting is a value of type bool, int64 or string.
+// Setting is a bool, an int64 or a string.
 type Setting struct {
 	Value any
 	Line  int
@@ -33,7 +32,7 @@ func (s Settings) text(name string) string {
 	return text
 }
 
-// originKind is the type of a key.
+// originKind is a key's type.
 type originKind int8
 
 const (
@@ -56,7 +55,7 @@ var defaults = map[string]any{
 	"connectTimeout": int64(30), "tlsTimeout": int64(10), "tcpKeepAlive": int64(30), "keepAliveTimeout": int64(90), "keepAliveConnections": int64(100),
 }
 
-// value returns the value of a key, or cloudflared's default.
+// value returns a key's value, or cloudflared's default.
 func (s Settings) value(name string) any {
 	if setting, ok := s[name]; ok {
 		return setting.Value
@@ -118,7 +117,7 @@ func (c *Configuration) readSetting(e entry, kind originKind, key string, into S
 }
 
 // decode decodes a value as cloudflared does: a duration is a text such as 30s in a file,
-// and a number of seconds in a remote configuration.
+// and whole seconds in a remote configuration.
 func (c *Configuration) decode(e entry, kind originKind) (any, error) {
 	var err error
 	switch kind {
@@ -183,8 +182,8 @@ func unsupportedValue(name string, kind originKind, value any) string {
 	return ""
 }
 
-// own returns the settings of a rule that differ from the ones for all rules, without
-// what has no effect in cloudflared.
+// own returns a rule's settings that differ from the ones for all rules, without what has
+// no effect in cloudflared.
 func (c *converter) own(r *Rule) Settings {
 	effective, own := c.input.effective(r), Settings{}
 	for name, setting := range r.Own {
@@ -251,7 +250,7 @@ func (c *converter) settingFor(name string, effective Settings, r *Rule) bool {
 	return true
 }
 
-// originRequest returns the settings in the form of the API.
+// originRequest returns the settings in the API's form.
 func (s Settings) originRequest() *v1alpha1.OriginRequest {
 	if len(s) == 0 {
 		return nil

@@ -14,16 +14,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// maxRules is the limit for the rules of a route in the Gateway API.
+// maxRules is the Gateway API's limit for the rules in a route.
 const maxRules = 16
 
-// run is a part of a group's rules that one route has.
+// run has consecutive rules in a group, for one route.
 type run struct {
 	settings Settings
 	entries  []*groupEntry
 }
 
-// addGroup adds the listeners and routes of a group.
+// addGroup adds a group's listeners and routes.
 func (c *converter) addGroup(g *group) {
 	access := c.groupAccess(g)
 	namespace := c.namespaceOf(g)
@@ -44,8 +44,8 @@ func (c *converter) addGroup(g *group) {
 	}
 }
 
-// namespaceOf returns the namespace for the listeners and the routes of a group: that of
-// the Service for the requests that match no path, otherwise of the last rule.
+// namespaceOf returns the namespace for a group's listeners and routes: where the last
+// rule's Service is.
 func (c *converter) namespaceOf(g *group) string {
 	served := g.served()
 	if len(served) == 0 {
@@ -54,7 +54,7 @@ func (c *converter) namespaceOf(g *group) string {
 	return c.destinations[served[len(served)-1].rule.Index].backend.namespace
 }
 
-// runs divides the rules of a group into routes. Settings belong to listeners, so rules
+// runs divides a group's rules into routes. Settings belong to listeners, so rules
 // with other settings need a route and a listener of their own. Rules without a backend
 // need no settings.
 func (c *converter) runs(g *group) []run {
@@ -74,7 +74,7 @@ func (c *converter) runs(g *group) []run {
 	return runs
 }
 
-// defaultSettings returns the settings for rules of the group that have no backend.
+// defaultSettings returns the settings for rules without a backend.
 func (c *converter) defaultSettings(g *group) Settings {
 	if served := g.served(); len(served) > 0 {
 		return c.destinations[served[0].rule.Index].settings
@@ -82,8 +82,8 @@ func (c *converter) defaultSettings(g *group) Settings {
 	return Settings{}
 }
 
-// dependsOnRouteOrder reports whether several routes have expressions, whose order is the
-// order of their routes.
+// dependsOnRouteOrder reports whether several routes have expressions, so that the routes'
+// order decides.
 func (c *converter) dependsOnRouteOrder(runs []run) bool {
 	routes := 0
 	for _, r := range runs {
@@ -94,7 +94,7 @@ func (c *converter) dependsOnRouteOrder(runs []run) bool {
 	return routes > 1
 }
 
-// addRoute adds the route of a run.
+// addRoute adds the route for a run.
 func (c *converter) addRoute(g *group, r run, namespace, name, listener string) {
 	if c.isGRPC(g) {
 		c.addGRPCRoute(g, r.entries[0], namespace, name, listener)
@@ -158,8 +158,7 @@ func (c *converter) addGRPCRoute(g *group, e *groupEntry, namespace, name, liste
 	c.documents = append(c.documents, Document{Object: route, rank: rankRoute, Rules: map[int][]string{0: c.ruleComment(e)}})
 }
 
-// backendRef refers to the Service of a rule, and adds the grant that another namespace
-// needs.
+// backendRef refers to a rule's Service, and adds the grant that another namespace needs.
 func (c *converter) backendRef(r *Rule, from, kind string) gatewayv1.BackendRef {
 	b := c.destinations[r.Index].backend
 	var ref gatewayv1.BackendRef

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// className returns the GatewayClass of the Gateway.
+// className returns the Gateway's GatewayClass.
 func (c *converter) className() string {
 	switch {
 	case c.GatewayClass != "":
@@ -25,7 +25,7 @@ func (c *converter) className() string {
 	}
 }
 
-// ownsClass reports whether the Gateway needs a class of its own.
+// ownsClass reports whether the Gateway needs its own class.
 func (c *converter) ownsClass() bool { return !reflect.ValueOf(c.class).IsZero() }
 
 // addClass adds a GatewayClass for the settings that only a class may have.
@@ -74,7 +74,7 @@ func (c *converter) addConfiguration() bool {
 func (c *converter) addPolicy(r *Rule, b *backend, effective Settings) {
 	key, pool := "originRequest.caPool", effective.text("caPool")
 	if c.DataPlane != v1alpha1.DataPlaneEnvoy {
-		c.note(NoteDifferent, r, key, fmt.Sprintf("the connectors do not have the file %q, so they verify the backend with the system's certificate authorities and answer 502", pool),
+		c.note(NoteDifferent, r, key, fmt.Sprintf("the connectors do not have the file %q, so they verify the backend with the system's certificate authorities and return 502", pool),
 			"convert with --data-plane Envoy, which writes a BackendTLSPolicy")
 		return
 	}
