@@ -16,6 +16,11 @@ const RotateTokenAnnotation = "tunnelgateway.dev/rotate-token"
 // precedence.
 const DataPlaneAnnotation = "tunnelgateway.dev/data-plane"
 
+// AllowDeletionAnnotation on a Gateway confirms that it may be deleted although
+// ListenerSets are attached, when its value is "true". Only the chart's admission policy
+// reads it.
+const AllowDeletionAnnotation = "tunnelgateway.dev/allow-deletion"
+
 // PausedAnnotation on a Gateway stops all changes at Cloudflare when its value is
 // "true". The controller ignores all other annotations on tenants' objects.
 const PausedAnnotation = "tunnelgateway.dev/paused"

@@ -27,6 +27,7 @@ type annotation struct {
 }
 
 var annotations = []annotation{
+	{v1alpha1.AllowDeletionAnnotation, gateway.KindGateway, trueOrFalse},
 	{v1alpha1.DataPlaneAnnotation, kindGatewayClass, validDataPlane},
 	{v1alpha1.PausedAnnotation, gateway.KindGateway, trueOrFalse},
 	{v1alpha1.RotateTokenAnnotation, "Tunnel", notEmpty},

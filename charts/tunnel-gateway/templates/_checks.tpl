@@ -46,7 +46,7 @@
 {{- $spec := default dict .Values.tunnelConfiguration.spec -}}
 {{- with .Values.gatewayClass -}}
 {{- if and (or .dataPlane .images.cloudflared .images.envoy) (not .create) -}}
-{{- fail "gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create: set it to true, or set the fields in your own TunnelConfiguration" -}}
+{{- fail "gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create: set it to true, or set the annotation tunnelgateway.dev/data-plane of your own GatewayClass, and the images in your own TunnelConfiguration" -}}
 {{- end -}}
 {{- if and .dataPlane (dig "dataPlane" "" $spec) -}}
 {{- fail "gatewayClass.dataPlane and tunnelConfiguration.spec.dataPlane are mutually exclusive: remove one of them" -}}

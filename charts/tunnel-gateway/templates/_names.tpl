@@ -64,17 +64,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* Not empty if the chart creates a TunnelConfiguration. */}}
 {{- define "tunnel-gateway.hasConfiguration" -}}
 {{- with .Values.gatewayClass -}}
-{{- if or $.Values.tunnelConfiguration.create .dataPlane .images.cloudflared .images.envoy -}}true{{- end -}}
+{{- if or $.Values.tunnelConfiguration.create .images.cloudflared .images.envoy -}}true{{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The spec of the TunnelConfiguration, with the settings in gatewayClass. */}}
+{{/* The spec of the TunnelConfiguration, with the images in gatewayClass. */}}
 {{- define "tunnel-gateway.configurationSpec" -}}
 {{- $spec := deepCopy (default dict .Values.tunnelConfiguration.spec) -}}
 {{- with .Values.gatewayClass -}}
-{{- if .dataPlane -}}
-{{- $spec = merge $spec (dict "dataPlane" .dataPlane) -}}
-{{- end -}}
 {{- if .images.cloudflared -}}
 {{- $spec = merge $spec (dict "connector" (dict "image" .images.cloudflared)) -}}
 {{- end -}}

@@ -37,8 +37,8 @@ func codeBlocks(text, language string) []string {
 }
 
 // placeholders replaces the placeholders on the pages with values.
-var placeholders = strings.NewReplacer("<your registry>", "registry.example.com", "<account>", "account", "<cluster ID>", "west",
-	"…/tunnel-gateway", "registry.example.com/tunnel-gateway", "accountID=…", "accountID=account", "clusterID=…", "clusterID=west", " … ", " ")
+var placeholders = strings.NewReplacer("<your registry>", "registry.example.com", "<account>", account, "<cluster ID>", "west",
+	"…/tunnel-gateway", "registry.example.com/tunnel-gateway", "accountID=…", "accountID="+account, "clusterID=…", "clusterID=west", " … ", " ")
 
 // TestDocumentedHelmCommandsRender renders the chart with the arguments on the pages.
 func TestDocumentedHelmCommandsRender(t *testing.T) {
@@ -126,7 +126,7 @@ func TestDocumentedOverlayBuilds(t *testing.T) {
 	}
 	all := objects(t, string(out))
 	for flag, want := range map[string]string{
-		"cloudflare-account-id": "account", "cloudflare-api-token-secret": "tunnel-gateway/cloudflare", "cluster-id": "west",
+		"cloudflare-account-id": account, "cloudflare-api-token-secret": "tunnel-gateway/cloudflare", "cluster-id": "west",
 	} {
 		if got := controllerFlag(t, all, flag); got != want {
 			t.Errorf("--%s is %q, want %q", flag, got, want)

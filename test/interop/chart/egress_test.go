@@ -10,7 +10,7 @@ import (
 
 // TestEgressAllowsWhatTheValuesName checks the ports that the NetworkPolicy allows.
 func TestEgressAllowsWhatTheValuesName(t *testing.T) {
-	const account = "cloudflare.accountID=account,cloudflare.existingSecret=cloudflare,cloudflare.baseURL="
+	const values = "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL="
 	for name, test := range map[string]struct {
 		set  string
 		want []string // sorted ports
@@ -18,12 +18,12 @@ func TestEgressAllowsWhatTheValuesName(t *testing.T) {
 		"by default":                                  {"", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
 		"the port of the API server":                  {"networkPolicy.apiServerPort=16443", []string{"TCP 16443", "TCP 443", "TCP 53", "UDP 53"}},
 		"an API server on the port of Cloudflare":     {"networkPolicy.apiServerPort=443", []string{"TCP 443", "TCP 53", "UDP 53"}},
-		"an API URL with a port":                      {account + "https://api.example.com:8443/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 8443", "UDP 53"}},
-		"an API URL without TLS":                      {account + "http://api.example.com/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 80", "UDP 53"}},
-		"an API URL with a colon in its path":         {account + "https://api.example.com/v4:99", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"an API URL without a path":                   {account + "http://api.example.com:6443", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"an API URL with an IPv6 address":             {account + "http://[fd00::7]:81/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 81", "UDP 53"}},
-		"an API URL with an IPv6 address and no port": {account + "https://[fd00::7]/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"an API URL with a port":                      {values + "https://api.example.com:8443/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 8443", "UDP 53"}},
+		"an API URL without TLS":                      {values + "http://api.example.com/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 80", "UDP 53"}},
+		"an API URL with a colon in its path":         {values + "https://api.example.com/v4:99", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"an API URL without a path":                   {values + "http://api.example.com:6443", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"an API URL with an IPv6 address":             {values + "http://[fd00::7]:81/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 81", "UDP 53"}},
+		"an API URL with an IPv6 address and no port": {values + "https://[fd00::7]/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
 		"the port of the DNS pods":                    {"networkPolicy.dnsPorts={53,5353}", []string{"TCP 443", "TCP 53", "TCP 5353", "TCP 6443", "UDP 53", "UDP 5353"}},
 		"an extra rule for a proxy":                   {"networkPolicy.extraEgress[0].ports[0].port=3128", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53", "any 3128"}},
 		"a trace collector":                           {"tracing.endpoint=http://collector:4317", []string{"TCP 4317", "TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},

@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	account  = "account"
+	account  = "0123456789abcdef0123456789abcdef"
 	apiToken = "api-token"
 	// timeout is long enough for a busy machine.
 	timeout = 2 * time.Minute

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
@@ -46,8 +47,8 @@ var shopGateway = &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "s
 	}},
 }}
 
-// TestEnvoyServesTheChartsGatewayClass installs the chart, creates a Gateway, and
-// changes the data plane in the GatewayClass settings as docs/data-planes.md describes.
+// TestEnvoyServesTheChartsGatewayClass installs the chart with Envoy in a cluster without
+// its CRDs, creates a Gateway, and removes the data plane from the values later.
 // The Deployments' pods run as processes: two controllers with their ServiceAccount's
 // permissions, and connectors with the real Envoy. The Envoys find the leader through the
 // name in their configuration.
@@ -63,14 +64,12 @@ func TestEnvoyServesTheChartsGatewayClass(t *testing.T) {
 	}})
 	e.create(t, newNamespace(namespace), tokenSecret(namespace), newNamespace(shopGateway.Namespace))
 
-	values := "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + e.apiURL + ",controller.clusterID=chart"
+	values := "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + e.apiURL + ",controller.clusterID=chart,gatewayClass.dataPlane=Envoy"
 	e.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", values)
 	pods = e.startNode(t)
 	e.listenShop(t)
 	e.create(t, shopGateway.DeepCopy(), shopRoute())
 	eventually(t, "the Gateway to be programmed", e.checkProgrammed(t, shopGateway.DeepCopy()))
-
-	e.helm(t, "upgrade", release, chartDir, "--namespace", namespace, "--reset-then-reuse-values", "--set", "gatewayClass.dataPlane=Envoy")
 	eventually(t, "the Envoys to have the routes", e.checkDataPlaneReady(t))
 	for header, want := range map[string]string{"x-canary: always": "shop", "x-canary: never": "404"} {
 		eventually(t, "the answer with "+header, func() error {
@@ -81,6 +80,15 @@ func TestEnvoyServesTheChartsGatewayClass(t *testing.T) {
 		})
 	}
 	e.checkEnvoysMayConnect(t)
+
+	e.helm(t, "upgrade", release, chartDir, "--namespace", namespace, "--reset-then-reuse-values", "--set", "gatewayClass.dataPlane=")
+	eventually(t, "ingress rules to serve the Gateway", func() error {
+		tunnel := get(t, e, tunnelObject(namespace, shopGateway)).Status
+		if tunnel.DataPlane != v1alpha1.DataPlaneIngressRules || tunnel.DataPlaneChange != nil {
+			return fmt.Errorf("the data plane is %s, the change %v", tunnel.DataPlane, tunnel.DataPlaneChange)
+		}
+		return nil
+	})
 }
 
 // startNode starts a node that runs the pods for the release and its connectors.

@@ -83,7 +83,11 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"a Gateway of the policy with a quote":                           {[]string{"hostnamePolicy.gateways[0].namespace=a'b", "hostnamePolicy.gateways[0].name=shared"}, []string{"/hostnamePolicy/gateways/0"}},
 		"an argument that is not a flag":                                 {[]string{"controller.extraArgs={workers=8}"}, []string{"/controller/extraArgs/0"}},
 		"a token without an account":                                     {[]string{"cloudflare.existingSecret=cloudflare"}, []string{"cloudflare.accountID is missing"}},
-		"an account without a token":                                     {[]string{"cloudflare.accountID=account"}, []string{"cloudflare.existingSecret is missing"}},
+		"an account without a token":                                     {[]string{"cloudflare.accountID=" + account}, []string{"cloudflare.existingSecret is missing"}},
+		"an account's name instead of its ID":                            {[]string{"cloudflare.accountID=example"}, []string{"/cloudflare/accountID"}},
+		"an account ID in upper case":                                    {[]string{"cloudflare.accountID=0123456789ABCDEF0123456789ABCDEF"}, []string{"/cloudflare/accountID"}},
+		"an account ID that lacks a digit":                               {[]string{"cloudflare.accountID=" + account[1:]}, []string{"/cloudflare/accountID"}},
+		"an unknown policy":                                              {[]string{"policies.protectGateway=true"}, []string{"/policies", "protectGateway"}},
 		"a TunnelConfiguration without a GatewayClass":                   {[]string{"tunnelConfiguration.create=true", "gatewayClass.create=false"}, []string{"tunnelConfiguration.create requires gatewayClass.create"}},
 		"a data plane without a GatewayClass":                            {[]string{"gatewayClass.create=false,gatewayClass.dataPlane=Envoy"}, []string{"gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create"}},
 		"an image without a GatewayClass":                                {[]string{"gatewayClass.create=false,gatewayClass.images.envoy=a"}, []string{"gatewayClass.dataPlane and gatewayClass.images require gatewayClass.create"}},
@@ -129,7 +133,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"a label that the chart sets":                                    {[]string{`metrics.dashboard.labels.helm\.sh/chart=x`}, []string{"/metrics/dashboard/labels/helm.sh~1chart"}},
 		"an annotation that the chart sets":                              {[]string{`podAnnotations.kubectl\.kubernetes\.io/default-container=x`}, []string{"/podAnnotations/kubectl.kubernetes.io~1default-container"}},
 		"an environment variable that is a number":                       {[]string{"controller.extraEnv[0].name=A,controller.extraEnv[0].value=1"}, []string{"/controller/extraEnv/0/value"}},
-		"a token in a Secret and in a variable":                          {[]string{"cloudflare.accountID=a,cloudflare.existingSecret=b,controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN"}, []string{"CLOUDFLARE_API_TOKEN in controller.extraEnv"}},
+		"a token in a Secret and in a variable":                          {[]string{"cloudflare.accountID=" + account + ",cloudflare.existingSecret=b,controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN"}, []string{"CLOUDFLARE_API_TOKEN in controller.extraEnv"}},
 		"a custom Lease name":                                            {[]string{"controller.extraArgs={--leader-election-id=x}"}, []string{"--leader-election-id=x", "controller.extraArgs"}},
 		"no leader election":                                             {[]string{"controller.extraArgs={--leader-election=false}"}, []string{"--leader-election=false", "controller.extraArgs"}},
 		"no leader election, by a variable":                              {[]string{"controller.extraEnv[0].name=TUNNEL_GATEWAY_LEADER_ELECTION"}, []string{"TUNNEL_GATEWAY_LEADER_ELECTION", "controller.extraEnv"}},
@@ -160,10 +164,10 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 // variables.
 func TestAccountAndTokenCanComeFromTheEnvironment(t *testing.T) {
 	for _, set := range []string{
-		"cloudflare.accountID=a,cloudflare.existingSecret=b",
+		"cloudflare.accountID=" + account + ",cloudflare.existingSecret=b",
 		"controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID,controller.extraEnv[1].name=CLOUDFLARE_API_TOKEN",
 		"cloudflare.existingSecret=b,controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID",
-		"cloudflare.accountID=a,controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN",
+		"cloudflare.accountID=" + account + ",controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN",
 	} {
 		if out, err := helm(t, "template", release, chartDir, "--namespace", namespace, "--set", set); err != nil {
 			t.Errorf("%s: %s", set, out)
@@ -171,11 +175,28 @@ func TestAccountAndTokenCanComeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTheClassCreateItsTunnelConfiguration renders each value below
+// TestTheDataPlaneNeedsNoCRDOfThisProject renders what the first installation with Envoy
+// contains. Helm, Argo CD and Flux cannot apply a kind whose CRD does not exist yet.
+func TestTheDataPlaneNeedsNoCRDOfThisProject(t *testing.T) {
+	all := objects(t, render(t, "--set", "gatewayClass.dataPlane=Envoy"))
+	for _, o := range all {
+		if version, _ := o["apiVersion"].(string); strings.HasPrefix(version, "tunnelgateway.dev/") {
+			t.Errorf("the chart renders %s", o.id())
+		}
+	}
+	class := onlyObject(t, all, "GatewayClass")
+	if got := childMap(childMap(class, "metadata"), "annotations")["tunnelgateway.dev/data-plane"]; got != "Envoy" {
+		t.Errorf("the annotation of the GatewayClass is %v, want Envoy", got)
+	}
+	if ref := childMap(childMap(class, "spec"), "parametersRef"); ref != nil {
+		t.Errorf("the GatewayClass refers to %v", ref)
+	}
+}
+
+// TestImagesOfTheClassCreateItsTunnelConfiguration renders each value below
 // gatewayClass that becomes a TunnelConfiguration field.
-func TestSettingsOfTheClassCreateItsTunnelConfiguration(t *testing.T) {
+func TestImagesOfTheClassCreateItsTunnelConfiguration(t *testing.T) {
 	for set, want := range map[string]map[string]any{
-		"gatewayClass.dataPlane=Envoy":      {"dataPlane": "Envoy"},
 		"gatewayClass.images.cloudflared=a": {"connector": map[string]any{"image": "a"}},
 		"gatewayClass.images.envoy=b":       {"connector": map[string]any{"envoy": map[string]any{"image": "b"}}},
 		"gatewayClass.images.envoy=b,tunnelConfiguration.spec.connector.envoy.concurrency=4": {

@@ -25,7 +25,8 @@ import (
 )
 
 // policyCluster is a cluster with the chart's admission policies: hostnames for Gateway
-// infra/shared, and weights in the namespaces with the label in [ingressRulesLabels].
+// infra/shared, weights in the namespaces with the label in [ingressRulesLabels], and the
+// deletion of Gateways.
 type policyCluster struct {
 	*cluster.Cluster
 	kube client.Client
@@ -50,7 +51,7 @@ func newPolicyCluster(t *testing.T) *policyCluster {
 	}
 	mustHelm(t, "install", release, chartDir, "--namespace", namespace, "--create-namespace", "--kubeconfig", kubeconfig,
 		"--set", "hostnamePolicy.enabled=true,hostnamePolicy.gateways[0].namespace=infra,hostnamePolicy.gateways[0].name=shared",
-		"--set", weightPolicyValues)
+		"--set", weightPolicyValues+",policies.protectGateways=true")
 	return c
 }
 
@@ -106,6 +107,8 @@ func (c *policyCluster) waitForPolicies(t *testing.T) {
 func TestAdmissionPolicies(t *testing.T) {
 	c := newPolicyCluster(t)
 	c.waitForPolicies(t)
+	t.Run("the policy of Gateways rejects deletions without an annotation", c.protectsGateways)
+	t.Run("the policy of Gateways protects the Gateways of a deleted namespace", c.protectsGatewaysOfDeletedNamespaces)
 	t.Run("the policy of weights rejects routes that split requests", c.rejectsSeveralWeights)
 	t.Run("the policy decides like the controller", c.decidesLikeTheController)
 	t.Run("the policy checks only changes of the spec, for the listed Gateways", c.checksSpecsOfListedGateways)

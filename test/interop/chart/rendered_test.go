@@ -57,7 +57,7 @@ func controllerFlag(t *testing.T, all []object, flag string) string {
 func TestNumbersInNamesStayStrings(t *testing.T) {
 	all := renderRelease(t, "123", "456",
 		"--set-string", "gatewayClass.name=7,priorityClassName=1,serviceAccount.name=8,controller.clusterID=9,tunnelConfiguration.name=10",
-		"--set-string", "cloudflare.accountID=11,cloudflare.existingSecret=12,controller.clusterDomain=14,controller.namespaces={456,a}",
+		"--set-string", "cloudflare.accountID=12345678901234567890123456789012,cloudflare.existingSecret=12,controller.clusterDomain=14,controller.namespaces={456,a}",
 		"--set", "controller.name=example.com/a:,tunnelConfiguration.create=true",
 		"--set", "podLabels.team=on,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
 	for _, o := range all {
@@ -128,7 +128,7 @@ func TestEveryReleaseNameMakesValidObjectNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := renderRelease(t, test.release, namespace, "--set", test.set,
-				"--set", "controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
+				"--set", "controller.namespaces={team-a},cloudflare.accountID="+account+",cloudflare.existingSecret=cloudflare",
 				"--set", "metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
 			if got := onlyObject(t, all, "Deployment").metadata()["name"]; got != test.want {
 				t.Errorf("the name of the Deployment is %v, want %s", got, test.want)
@@ -239,7 +239,7 @@ func TestSecretsAreReadOnlyWhereCertificatesAreChecked(t *testing.T) {
 func TestReleasesInTwoNamespacesShareNoObject(t *testing.T) {
 	for name, set := range map[string]string{
 		"releases for all namespaces":                      "crds.install=false",
-		"releases for the same namespace":                  "crds.install=false,controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
+		"releases for the same namespace":                  "crds.install=false,controller.namespaces={team-a},cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare",
 		"releases that check certificates in the same one": "crds.install=false,certificates.namespaces={team-a,tunnel}",
 		"releases for each other's namespaces":             "crds.install=false,controller.namespaces={tunnel,gateway}",
 	} {
