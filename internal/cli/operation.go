@@ -62,8 +62,8 @@ Gateway is Programmed for its generation, the connectors have rolled out, and no
 plane change is in progress. wait changes nothing. It shows the phase of a data plane
 change and what the change waits for.
 
-wait reads the data plane in the GatewayClass's TunnelConfiguration, so it also
-waits until the controller has processed a change to that field. For other settings,
+wait reads the data plane in the GatewayClass and its TunnelConfiguration, so it also
+waits until the controller has processed a change of the data plane. For other settings,
 use reconcile. The command ends when a user must act, for example because the routes
 exceed the limits of ingress rules.
 

@@ -9,7 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
@@ -30,8 +32,8 @@ var _ = Describe("the commands wait and plan", envoyRollouts, func() {
 		}
 		change := func(to v1alpha1.DataPlane) {
 			GinkgoHelper()
-			update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
-				c.Spec.DataPlane, c.Spec.Connector.GracePeriod = ptr.To(to), ptr.To(v1alpha1.Duration("1s"))
+			update(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: env.className}}, func(class *gatewayv1.GatewayClass) {
+				metav1.SetMetaDataAnnotation(&class.ObjectMeta, v1alpha1.DataPlaneAnnotation, string(to))
 			})
 		}
 		served := func(by string, session *gexec.Session) {
@@ -50,8 +52,11 @@ var _ = Describe("the commands wait and plan", envoyRollouts, func() {
 		Eventually(func() string { return env.tunnelObject(g).Status.Connectors.Summary }).Should(Equal("2/2"))
 		served("Envoy", wait())
 
-		By("waiting immediately after a change of the settings")
-		change(v1alpha1.DataPlaneIngressRules)
+		By("waiting immediately after the settings leave the data plane to the annotation of the GatewayClass")
+		change(v1alpha1.DataPlaneIngressRules) // has no effect yet
+		update(env.classSettings("envoy", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.DataPlane, c.Spec.Connector.GracePeriod = nil, ptr.To(v1alpha1.Duration("1s"))
+		})
 		start := time.Now()
 		served("ingress rules", wait())
 		AddReportEntry(fmt.Sprintf("measured: ingress rules serve the Gateway %s after the settings changed", time.Since(start)))
