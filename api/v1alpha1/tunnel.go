@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Hostnames",type=integer,JSONPath=`.status.hostnames`,description="The number of hostnames that the tunnel serves"
 // +kubebuilder:printcolumn:name="Connectors",type=string,JSONPath=`.status.connectors.summary`,description="Ready and desired connectors"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="The phase of the tunnel's lifecycle"
+// +kubebuilder:printcolumn:name="Paused",type=date,JSONPath=`.status.pausedSince`,description="How long the Gateway has been paused; empty if it is not paused"
 // +kubebuilder:printcolumn:name="Data Plane",type=string,priority=1,JSONPath=`.status.dataPlane`,description="The data plane that serves the Gateway"
 // +kubebuilder:printcolumn:name="Change",type=string,priority=1,JSONPath=`.status.dataPlaneChange.phase`,description="Data plane change phase"
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the Ready condition"

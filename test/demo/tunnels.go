@@ -45,7 +45,9 @@ func printCell(out *tabwriter.Writer, i int, value any) {
 	if i > 0 {
 		fmt.Fprint(out, "\t")
 	}
-	fmt.Fprint(out, value)
+	if value != nil {
+		fmt.Fprint(out, value)
+	}
 }
 
 // getTable reads the list at the path as a table.

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,9 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -25,6 +30,36 @@ func (env *environment) operate(arguments ...string) *gexec.Session {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(session.Kill)
 	return session
+}
+
+// printedColumns returns what kubectl prints by default about the Gateway's Tunnel, by
+// column. The API server renders the columns.
+func (env *environment) printedColumns(ctx context.Context, g *gatewayv1.Gateway) (map[string]any, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/apis", &v1alpha1.GroupVersion, scheme.Codecs.WithoutConversion()
+	api, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	content, err := api.Get().Namespace(env.controllerNamespace).Resource("tunnels").Name(env.tunnelObject(g).Name).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var table metav1.Table
+	if err := json.Unmarshal(content, &table); err != nil {
+		return nil, err
+	}
+	columns := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		if column.Priority == 0 {
+			columns[column.Name] = table.Rows[0].Cells[i]
+		}
+	}
+	return columns, nil
 }
 
 var _ = Describe("commands that wait", users, func() {
@@ -62,7 +97,9 @@ var _ = Describe("commands that wait", users, func() {
 		Expect(env.tunnelObject(g).Status.Reconciled).NotTo(BeEmpty())
 
 		By("pausing")
+		Expect(env.printedColumns(ctx, g)).To(HaveKeyWithValue("Paused", BeNil()))
 		succeeds("pause", "paused")
+		Eventually(env.printedColumns).WithArguments(ctx, g).Should(HaveKeyWithValue("Paused", MatchRegexp("^[0-9]+[ms]")))
 		Expect(env.tunnelObject(g).Spec.Paused).To(BeTrue())
 		succeeds("pause", "is already paused")
 		succeeds("reconcile", "reconciled: the configuration is in effect, and the Gateway is paused")
