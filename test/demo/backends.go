@@ -2,22 +2,38 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // backends are HTTP servers that replace the pods in the samples. Each Service has one
-// server, which starts with the first connection to the Service.
+// server for connectors, which starts with the first connection to the Service, and one on
+// each of its own addresses for Envoys.
 type backends struct {
-	mu      sync.Mutex
-	servers map[string]*httptest.Server
+	mu        sync.Mutex
+	servers   map[string]*httptest.Server // by Service
+	listening map[string]listeningBackend // by address
 }
 
-func newBackends() *backends { return &backends{servers: map[string]*httptest.Server{}} }
+// listeningBackend is a server on the address of a Service.
+type listeningBackend struct {
+	service string
+	server  *httptest.Server
+}
+
+func newBackends() *backends {
+	return &backends{servers: map[string]*httptest.Server{}, listening: map[string]listeningBackend{}}
+}
 
 // dial connects to a Service's backend. address contains the Service's DNS name in the
 // cluster.
@@ -45,20 +61,72 @@ func (b *backends) server(service string) *httptest.Server {
 	return server
 }
 
-// listen starts a Service's backend on the Service's own address.
-func (b *backends) listen(service, address string) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen for Service %s: %w", service, err)
-	}
+// listen makes the backends of exactly these Services listen. services has the Services by
+// address.
+func (b *backends) listen(services map[string]string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for address, backend := range b.listening {
+		if services[address] != backend.service {
+			backend.server.Close()
+			delete(b.listening, address)
+		}
+	}
+	var errs []error
+	for address, service := range services {
+		if b.listening[address].server != nil {
+			continue
+		}
+		server, err := serve(service, address)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("listen for Service %s: %w", service, err))
+			continue
+		}
+		b.listening[address] = listeningBackend{service, server}
+	}
+	return errors.Join(errs...)
+}
+
+// serve starts a Service's backend on the address.
+func serve(service, address string) (*httptest.Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
 	server := httptest.NewUnstartedServer(answer(service))
 	server.Listener.Close() //nolint:errcheck,gosec // it has accepted nothing
 	server.Listener = listener
 	server.Start()
-	b.servers[service] = server
-	return nil
+	return server, nil
+}
+
+// follow makes the backends of all Services listen on their own addresses, which Envoys
+// connect to, until the context is canceled.
+func (b *backends) follow(ctx context.Context, kube client.Client) {
+	repeat(ctx, 200*time.Millisecond, func(ctx context.Context) error {
+		var services corev1.ServiceList
+		if err := kube.List(ctx, &services); err != nil {
+			return err
+		}
+		return b.listen(addressesOf(services.Items))
+	})
+}
+
+// addressesOf returns the Services by address. It leaves out the API server's Service, and
+// Services without an address.
+func addressesOf(services []corev1.Service) map[string]string {
+	all := map[string]string{}
+	for _, service := range services {
+		if service.Spec.ClusterIP == "" || service.Spec.ClusterIP == corev1.ClusterIPNone || service.Labels["component"] == "apiserver" {
+			continue
+		}
+		for _, port := range service.Spec.Ports {
+			if port.Protocol == corev1.ProtocolTCP {
+				all[net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port.Port)))] = service.Name + "." + service.Namespace
+			}
+		}
+	}
+	return all
 }
 
 // answer returns a handler that responds with the Service name.
@@ -74,5 +142,8 @@ func (b *backends) close() {
 	defer b.mu.Unlock()
 	for _, server := range b.servers {
 		server.Close()
+	}
+	for _, backend := range b.listening {
+		backend.server.Close()
 	}
 }

@@ -99,7 +99,8 @@ func (d *demo) startControlPlane(ctx context.Context) (err error) {
 	return err
 }
 
-// startNode starts the node and the replacement for the Kubernetes controllers.
+// startNode starts the node, the replacement for the Kubernetes controllers, and the
+// backends.
 func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
 	images, err := d.nodeImages(connectors, xds)
 	if err != nil {
@@ -109,18 +110,26 @@ func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
 		return err
 	}
 	d.stops = append(d.stops, d.node.Stop)
-	pods, stop := context.WithCancel(ctx)
+	d.background(ctx, (&workloads{kube: d.client, namespace: cluster.ControllerNamespace}).run)
+	if d.envoy != "" {
+		d.background(ctx, func(ctx context.Context) { d.backends.follow(ctx, d.client) })
+	}
+	return nil
+}
+
+// background runs the function until the demo stops.
+func (d *demo) background(ctx context.Context, do func(context.Context)) {
+	running, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		(&deployments{kube: d.client, namespace: cluster.ControllerNamespace}).run(pods)
+		do(running)
 	}()
 	d.stops = append(d.stops, func() error {
-		stop()
+		cancel()
 		<-done
 		return nil
 	})
-	return nil
 }
 
 // startEdge starts the simulator. It serves the hostnames that have a record in the zone, the

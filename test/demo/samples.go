@@ -39,8 +39,10 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 }
 
 // withDemoSettings returns the objects with settings by which the controller manages the
-// records in the demo's zone, and by which connectors become ready at once, because the
-// simulated edge has no lag. A class without settings gets its own. All settings are in the
+// records in the demo's zone, by which connectors become ready at once, because the
+// simulated edge has no lag, and by which Envoys connect to ClusterIPs: the machine has no
+// pod network, and the API server accepts no loopback address in an EndpointSlice. A class
+// without settings gets its own. All settings are in the
 // controller's namespace, because DNS settings have no effect elsewhere.
 func withDemoSettings(objects []client.Object) []client.Object {
 	var changed []client.Object
@@ -69,6 +71,10 @@ func addDemoSettings(c *v1alpha1.TunnelConfiguration) {
 		c.Spec.Connector = &v1alpha1.Connector{}
 	}
 	c.Spec.Connector.ReadyDelay = new(v1alpha1.Delay("0s"))
+	if c.Spec.Connector.Envoy == nil {
+		c.Spec.Connector.Envoy = &v1alpha1.EnvoyProxy{}
+	}
+	c.Spec.Connector.Envoy.Backends = new(v1alpha1.BackendsService)
 }
 
 // waitUntilProgrammed waits until every Gateway is programmed, its connectors are ready, its

@@ -4,23 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
 // The objects in the Envoy samples.
@@ -36,27 +28,11 @@ const (
 	splitFailure = 1e-6
 )
 
-// applyEnvoySamples applies the Envoy samples, listens for their backends, and waits
-// until Envoy serves them.
+// applyEnvoySamples applies the Envoy samples, and waits until Envoy serves them.
 func (d *demo) applyEnvoySamples(ctx context.Context) error {
 	printStep("applying the samples of the data plane Envoy from %s", d.envoySamples)
 	if err := apply(ctx, d.client, d.envoySamples); err != nil {
 		return err
-	}
-	if err := d.useClusterIPs(ctx); err != nil {
-		return err
-	}
-	var services corev1.ServiceList
-	if err := d.client.List(ctx, &services, client.InNamespace(splitNamespace)); err != nil {
-		return err
-	}
-	for _, service := range services.Items {
-		for _, port := range service.Spec.Ports {
-			address := net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port.Port)))
-			if err := d.backends.listen(service.Name+"."+service.Namespace, address); err != nil {
-				return err
-			}
-		}
 	}
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		status, _, err := get(ctx, d.address()+"/", envoyHostname)
@@ -64,17 +40,6 @@ func (d *demo) applyEnvoySamples(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("wait until Envoy serves %s: %w", envoyHostname, err)
-	}
-	return nil
-}
-
-// useClusterIPs makes Envoy connect to ClusterIPs. The machine has no pod network, and the
-// API server accepts no loopback address in an EndpointSlice.
-func (d *demo) useClusterIPs(ctx context.Context) error {
-	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: "envoy"}}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"connector":{"envoy":{"backends":"Service"}}}}`))
-	if err := d.client.Patch(ctx, settings, patch); err != nil {
-		return fmt.Errorf("set the addresses of the backends: %w", err)
 	}
 	return nil
 }
