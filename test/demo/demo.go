@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
@@ -110,7 +111,14 @@ func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
 		return err
 	}
 	d.stops = append(d.stops, d.node.Stop)
+	api, err := discovery.NewDiscoveryClientForConfig(d.control.Config)
+	if err != nil {
+		return err
+	}
 	d.background(ctx, (&workloads{kube: d.client, namespace: cluster.ControllerNamespace}).run)
+	d.background(ctx, func(ctx context.Context) {
+		repeat(ctx, time.Second, (&namespaces{kube: d.client, discovery: api}).removeDeleted)
+	})
 	if d.envoy != "" {
 		d.background(ctx, func(ctx context.Context) { d.backends.follow(ctx, d.client) })
 	}

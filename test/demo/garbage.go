@@ -38,7 +38,7 @@ var ownerKinds = []schema.GroupVersionKind{
 func (w *workloads) collectGarbage(ctx context.Context) error {
 	var owned []metav1.PartialObjectMetadata
 	for _, kind := range ownedKinds() {
-		found, err := w.metadata(ctx, kind)
+		found, err := listMetadata(ctx, w.kube, kind, w.namespace)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (w *workloads) collectGarbage(ctx context.Context) error {
 	}
 	owners := map[types.UID]bool{}
 	for _, kind := range ownerKinds {
-		found, err := w.metadata(ctx, kind)
+		found, err := listMetadata(ctx, w.kube, kind, w.namespace)
 		if err != nil {
 			return err
 		}
@@ -75,11 +75,11 @@ func isOrphan(object metav1.Object, owners map[types.UID]bool) bool {
 	})
 }
 
-// metadata lists the objects of a kind in the namespace.
-func (w *workloads) metadata(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+// listMetadata lists the objects of a kind in a namespace.
+func listMetadata(ctx context.Context, kube client.Client, kind schema.GroupVersionKind, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := w.kube.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+	if err := kube.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the objects of kind %s: %w", kind.Kind, err)
 	}
 	for i := range list.Items {

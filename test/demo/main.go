@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
 type options struct {
@@ -135,20 +137,22 @@ The tunnels are served on %[1]s until you press Ctrl-C. Try in another terminal:
 	if d.envoy != "" {
 		fmt.Printf(`  curl -H 'Host: %[2]s' -H 'x-canary: always' %[1]s
   kubectl edit httproute -n shop shop           # change the weights
+  kubectl annotate gatewayclass cloudflare-tunnel tunnelgateway.dev/data-plane=Envoy && bin/tunnel-gateway wait platform/shared
 `, d.address(), envoyHostname)
 	}
-	fmt.Printf(`  export CLOUDFLARE_BASE_URL=%[1]s CLOUDFLARE_ACCOUNT_ID=%[2]s CLOUDFLARE_API_TOKEN=%[3]s
+	fmt.Printf(`  bin/tunnel-gateway rotate-token platform/shared
+  export CLOUDFLARE_BASE_URL=%[1]s CLOUDFLARE_ACCOUNT_ID=%[2]s CLOUDFLARE_API_TOKEN=%[3]s
   bin/tunnel-gateway plan --diff                # show what the next push would change
   curl $CLOUDFLARE_BASE_URL/zones/%[5]s/dns_records -H "Authorization: Bearer $CLOUDFLARE_API_TOKEN"
 
 The last command shows the zone's records. A new hostname below %[6]s is reachable when it has a route. In namespaces
 without the annotation tunnelgateway.dev/hostnames, no hostname is permitted.
 
-The controllers of Kubernetes do not run: a deleted namespace stays Terminating, and the pods of a changed
-Deployment stay.
+The demo has no kube-controller-manager. It replaces the pods of changed Deployments only in namespace %[7]s. In
+other namespaces, a backend answers for each Service without pods.
 
 The controller's log is in %[4]s.
-`, d.api, accountID, apiToken, d.log(), d.zone.id, zoneName)
+`, d.api, accountID, apiToken, d.log(), d.zone.id, zoneName, cluster.ControllerNamespace)
 }
 
 func (d *demo) address() string { return "http://127.0.0.1:" + d.port }

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// workloads replaces the Kubernetes controllers in the controller's namespace: it rolls
-// out the Pods of Deployments, and deletes objects whose owner is gone. The demo has no
+// workloads replaces Kubernetes controllers in the controller's namespace: it rolls out
+// the Pods of Deployments, and deletes objects whose owner is gone. The demo has no
 // kube-controller-manager, because most machines would have to build it.
 type workloads struct {
 	kube      client.Client
