@@ -116,11 +116,11 @@ func TestPluginPrintsItsCommand(t *testing.T) {
 			arguments []string
 			want      []string
 		}{
-			"help":                   {[]string{"--help"}, []string{"\n  kubectl tunnel_gateway [command]\n", `"kubectl tunnel_gateway [command] --help"`}},
-			"help of plan":           {[]string{"plan", "--help"}, []string{"\n  kubectl tunnel_gateway plan [flags]\n", "\n  kubectl tunnel_gateway plan -f gateway.yaml", "| kubectl tunnel_gateway plan -f -"}},
-			"help of controller":     {[]string{"controller", "--help"}, []string{"\n  kubectl tunnel_gateway controller [flags]\n"}},
-			"error":                  {[]string{"plan"}, []string{"kubectl tunnel_gateway: "}},
-			"unknown command":        {[]string{"serve"}, []string{`kubectl tunnel_gateway: unknown command "serve" for "kubectl tunnel_gateway"`}},
+			"help":                   {[]string{"--help"}, []string{"\n  kubectl tunnel-gateway [command]\n", `"kubectl tunnel-gateway [command] --help"`}},
+			"help of plan":           {[]string{"plan", "--help"}, []string{"\n  kubectl tunnel-gateway plan [flags]\n", "\n  kubectl tunnel-gateway plan -f gateway.yaml", "| kubectl tunnel-gateway plan -f -"}},
+			"help of controller":     {[]string{"controller", "--help"}, []string{"\n  kubectl tunnel-gateway controller [flags]\n"}},
+			"error":                  {[]string{"plan"}, []string{"kubectl tunnel-gateway: "}},
+			"unknown command":        {[]string{"serve"}, []string{`kubectl tunnel-gateway: unknown command "serve" for "kubectl tunnel-gateway"`}},
 			"completion for kubectl": {[]string{"__complete", "plan", "--output", "j"}, []string{"envoy-routes\n:4\n"}},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -131,10 +131,23 @@ func TestPluginPrintsItsCommand(t *testing.T) {
 						t.Errorf("the output does not contain %q:\n%s", want, out.String())
 					}
 				}
-				if strings.Contains(out.String(), "tunnel-gateway plan") || strings.Contains(out.String(), "kubectl-tunnel_gateway") {
+				others := strings.ReplaceAll(out.String(), "kubectl tunnel-gateway", "")
+				if strings.Contains(others, "tunnel-gateway plan") || strings.Contains(others, "tunnel_gateway") {
 					t.Errorf("the output contains another name of the program:\n%s", out.String())
 				}
 			})
+		}
+	}
+}
+
+// kubectl runs another file of the plugin to complete a command line.
+func TestPluginCompletesUnderTheNameOfItsLink(t *testing.T) {
+	withoutCluster(t)
+	for _, file := range []string{"/usr/local/bin/kubectl_complete-tunnel_gateway", "kubectl_complete-tunnel_gateway.exe"} {
+		var out, problems bytes.Buffer
+		status := cli.Run(t.Context(), []string{file, "pla"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems})
+		if want := "plan\t"; status != 0 || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%s: status %d, output %q, want %q; %s", file, status, out.String(), want, problems.String())
 		}
 	}
 }

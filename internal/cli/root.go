@@ -50,6 +50,7 @@ type Streams struct {
 // beginning with the program name.
 func Run(ctx context.Context, args []string, s Streams) int {
 	s.Out, s.Err = output{stream: s.Out}, output{stream: s.Err}
+	args = completionForKubectl(args)
 	root := rootCommand(filepath.Base(args[0]), s.Out)
 	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) {
 		unquoteUsages(root)
@@ -113,11 +114,22 @@ func exitStatus(err error) int {
 	}
 }
 
+// completionForKubectl returns the arguments that complete a command line if the program's
+// file name is the one by which kubectl asks a plugin to do so. The file can be a link.
+func completionForKubectl(args []string) []string {
+	plugin, ok := strings.CutPrefix(filepath.Base(args[0]), "kubectl_complete-")
+	if !ok {
+		return args
+	}
+	return append([]string{"kubectl-" + plugin, cobra.ShellCompRequestCmd}, args[1:]...)
+}
+
 // displayName returns the command that users type to run the program: its file
-// name, or "kubectl NAME" for a kubectl plugin.
+// name, or "kubectl NAME" for a kubectl plugin. In the name of a plugin's file, an
+// underscore stands for a hyphen.
 func displayName(name string) string {
 	if plugin, ok := strings.CutPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-"); ok {
-		return "kubectl " + plugin
+		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
 	}
 	return name
 }

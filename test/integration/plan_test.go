@@ -88,7 +88,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(os.Symlink(binary, plugin)).To(Succeed())
 		got := runCommandAs(plugin, "plan", "--kubeconfig", kubeconfig, "--controller-name", env.controllerName, "--gateway", "a/b")
 		Expect(got.status).To(Equal(1))
-		Expect(got.stderr).To(HavePrefix("kubectl tunnel_gateway: Gateway a/b: not found"))
+		Expect(got.stderr).To(HavePrefix("kubectl tunnel-gateway: Gateway a/b: not found"))
 	})
 
 	It("predicts the result of a change", func(ctx SpecContext) {
