@@ -28,7 +28,7 @@ func listClasses(ctx context.Context, source *state.Source, controller gatewayv1
 		case class.Spec.ControllerName == controller:
 			names = append(names, class.Name)
 		case suggest.Closest(string(class.Spec.ControllerName), []string{string(controller)}) != "":
-			mistakes = append(mistakes, Mistake{Owner{Kind: "GatewayClass", Name: class.Name}, fmt.Sprintf(
+			mistakes = append(mistakes, Mistake{Object: Owner{Kind: "GatewayClass", Name: class.Name}, Message: fmt.Sprintf(
 				"spec.controllerName is %s, but plan uses %s. Correct it, or set --controller-name.", class.Spec.ControllerName, controller)})
 		}
 	}
@@ -47,7 +47,7 @@ func (p *Plan) addClassMistake(g *gatewayv1.Gateway, reason string) string {
 		return reason
 	}
 	reason = suggest.DidYouMean(reason, closest)
-	p.Mistakes = append(p.Mistakes, Mistake{Owner{gateway.KindGateway, g.Namespace, g.Name}, reason})
+	p.Mistakes = append(p.Mistakes, Mistake{Object: Owner{gateway.KindGateway, g.Namespace, g.Name}, Message: reason})
 	return reason
 }
 

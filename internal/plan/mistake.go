@@ -20,6 +20,10 @@ import (
 type Mistake struct {
 	Object  Owner  `json:"object"`
 	Message string `json:"message"`
+
+	// gateways are the Gateways that the mistake concerns, besides those on which the
+	// object's status depends.
+	gateways []gateway.Owner
 }
 
 // findMistakes finds the mistakes in the source's objects and the routes with a missing
@@ -29,17 +33,17 @@ func (p *Plan) findMistakes(ctx context.Context, source *state.Source, controlle
 	if p.classes, mistakes, err = listClasses(ctx, source, controller); err != nil {
 		return err
 	}
-	p.Mistakes, p.detached = findObjectMistakes(source, p.undecided)
-	p.Mistakes = append(p.Mistakes, mistakes...)
+	parents := newParents(source, p.classes)
+	parents.undecided = p.undecided
+	p.Mistakes, p.detached = findObjectMistakes(source, parents)
+	p.Mistakes = append(append(p.Mistakes, mistakes...), parents.unreadMistakes(source)...)
 	return nil
 }
 
 // findObjectMistakes returns the mistakes in single objects and the routes with a missing
 // parent, which it sorts.
-func findObjectMistakes(source *state.Source, u *undecided) ([]Mistake, []DetachedRoute) {
+func findObjectMistakes(source *state.Source, parents *parents) ([]Mistake, []DetachedRoute) {
 	mistakes, detached := []Mistake{}, []DetachedRoute(nil)
-	parents := newParents(source)
-	parents.undecided = u
 	for _, object := range source.Objects {
 		owner := Owner{Kind: state.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 		problems := parents.problems(object)
@@ -47,7 +51,7 @@ func findObjectMistakes(source *state.Source, u *undecided) ([]Mistake, []Detach
 			detached = append(detached, newDetachedRoute(owner, object, problems)...)
 		}
 		for _, message := range append(problems, annotationProblems(owner.Kind, object)...) {
-			mistakes = append(mistakes, Mistake{owner, message})
+			mistakes = append(mistakes, Mistake{Object: owner, Message: message})
 		}
 	}
 	slices.SortStableFunc(detached, func(a, b DetachedRoute) int { return compareOwners(a.Route, b.Route) })
@@ -79,10 +83,13 @@ func (p *Plan) WriteMistakes(w io.Writer, prefix string, style Style) {
 	}
 }
 
-// concerns reports whether the object is the Gateway, its GatewayClass, its Tunnel, an object
-// whose status depends on the Gateway, or the namespace of such an object.
-func (g *Gateway) concerns(object Owner) bool {
-	switch object.Kind {
+// concerns reports whether the mistake concerns the Gateway, its GatewayClass, its Tunnel, an
+// object whose status depends on the Gateway, or the namespace of such an object.
+func (g *Gateway) concerns(m *Mistake) bool {
+	if slices.Contains(m.gateways, state.GatewayKey(g.Namespace, g.Name)) {
+		return true
+	}
+	switch object := m.Object; object.Kind {
 	case "Namespace":
 		return g.namespaces()[object.Name]
 	case "Tunnel":

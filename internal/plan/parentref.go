@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -25,10 +27,14 @@ const maxSuggestions = 100
 // parents are a source's Gateways and ListenerSets, managed by this controller or not.
 type parents struct {
 	exists map[gateway.Owner]bool
+	// managed are this controller's Gateways.
+	managed map[gateway.Owner]bool
 	// gatewayOf maps each ListenerSet to its Gateway. A ListenerSet with a mistake in
 	// its parentRef has the empty Gateway, and a ListenerSet whose parent belongs to
 	// another implementation has none.
 	gatewayOf map[gateway.Owner]gateway.Owner
+	// experimental maps each XListenerSet to its Gateway.
+	experimental map[types.NamespacedName]gateway.Owner
 	// all are the Gateways and ListenerSets, sorted.
 	all []gateway.Owner
 	// missing describes the parents that do not exist, by parent.
@@ -40,14 +46,19 @@ type parents struct {
 	undecided *undecided
 }
 
-func newParents(source *state.Source) *parents {
+// newParents returns the parents in the source. classes are this controller's
+// GatewayClasses.
+func newParents(source *state.Source, classes []string) *parents {
 	p := &parents{
-		exists: map[gateway.Owner]bool{}, gatewayOf: map[gateway.Owner]gateway.Owner{}, missing: map[gateway.Owner]string{}, live: source.Live,
+		exists: map[gateway.Owner]bool{}, managed: map[gateway.Owner]bool{}, gatewayOf: map[gateway.Owner]gateway.Owner{},
+		experimental: map[types.NamespacedName]gateway.Owner{}, missing: map[gateway.Owner]string{}, live: source.Live,
 	}
 	for _, object := range source.Objects {
 		switch o := object.(type) {
 		case *gatewayv1.Gateway:
-			p.add(state.GatewayKey(o.Namespace, o.Name))
+			key := state.GatewayKey(o.Namespace, o.Name)
+			p.add(key)
+			p.managed[key] = slices.Contains(classes, string(o.Spec.GatewayClassName))
 		case *gatewayv1.ListenerSet:
 			set := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(o)}
 			p.add(set)
@@ -56,6 +67,12 @@ func newParents(source *state.Source) *parents {
 			} else if kindProblem("", parentOfSet(o), gateway.KindGateway) != "" {
 				p.gatewayOf[set] = gateway.Owner{}
 			}
+		}
+	}
+	for i := range source.Unsupported {
+		u := &source.Unsupported[i]
+		if u.Kind == xListenerSet && len(u.Parents) == 1 {
+			p.experimental[types.NamespacedName{Namespace: u.Namespace, Name: u.Name}], _ = gateway.OwnerOf(u.Parents[0], u.Namespace)
 		}
 	}
 	slices.SortFunc(p.all, func(a, b gateway.Owner) int { return compareOwners(newOwner(a), newOwner(b)) })
@@ -103,7 +120,7 @@ func parentOfSet(set *gatewayv1.ListenerSet) gatewayv1.ParentReference {
 // refProblem describes the problem with a parentRef in the object's field, or returns
 // "". kinds are the kinds that the parent can have.
 func (p *parents) refProblem(field, namespace string, ref gatewayv1.ParentReference, kinds ...string) string {
-	problem := kindProblem(field, ref, kinds...)
+	problem := cmp.Or(kindProblem(field, ref, kinds...), p.experimentalParentProblem(field, namespace, ref))
 	if owner, ok := gateway.OwnerOf(ref, namespace); ok && problem == "" {
 		problem = p.existenceProblem(owner)
 	}

@@ -66,7 +66,7 @@ func (p *Plan) For(request routing.Request) *Plan {
 // them, and the mistakes in objects that are neither theirs nor among the others.
 func (p *Plan) restrict(gateways []Gateway, others map[Owner]bool) {
 	p.Mistakes = slices.DeleteFunc(slices.Clone(p.Mistakes), func(m Mistake) bool {
-		return !others[m.Object] && !slices.ContainsFunc(gateways, func(g Gateway) bool { return g.concerns(m.Object) })
+		return !others[m.Object] && !slices.ContainsFunc(gateways, func(g Gateway) bool { return g.concerns(&m) })
 	})
 	p.Statuses = slices.DeleteFunc(slices.Clone(p.Statuses), func(s Status) bool {
 		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}

@@ -85,7 +85,7 @@ func (r *reading) references(object client.Object) []reference {
 			}
 			refs = append(refs, reference{kind, parent.NamespacedName})
 		}
-		for _, name := range backendServices(object) {
+		for _, name := range BackendServices(object) {
 			refs = append(refs, reference{kinds.Service, name})
 		}
 	case *gatewayv1.ListenerSet:
@@ -128,7 +128,7 @@ func targetNamespaces(object client.Object) []string {
 	var targets []types.NamespacedName
 	switch o := object.(type) {
 	case *gatewayv1.HTTPRoute, *gatewayv1.GRPCRoute:
-		targets = append(backendServices(object), BackendImports(object)...)
+		targets = append(BackendServices(object), BackendImports(object)...)
 	case *gatewayv1.ListenerSet:
 		targets = gateway.SecretsOfListenerSet(o)
 	case *gatewayv1.Gateway:

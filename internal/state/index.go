@@ -98,7 +98,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},
 			Index{route, IndexStatusParent, func(o client.Object) []string { return distinct(RouteStatusParents(o, controller)) }},
-			Index{route, IndexBackend, func(o client.Object) []string { return distinct(backendServices(o)) }},
+			Index{route, IndexBackend, func(o client.Object) []string { return distinct(BackendServices(o)) }},
 			Index{route, IndexImportBackend, func(o client.Object) []string { return distinct(BackendImports(o)) }},
 		)
 	}

@@ -112,8 +112,8 @@ func mirrorOfGRPC(f gatewayv1.GRPCRouteFilter) *gatewayv1.HTTPRequestMirrorFilte
 	return f.RequestMirror
 }
 
-// backendServices returns the names of the Services that a route's rules refer to.
-func backendServices(route client.Object) []types.NamespacedName {
+// BackendServices returns the names of the Services that a route's rules refer to.
+func BackendServices(route client.Object) []types.NamespacedName {
 	return backendsOf(route, "", "Service")
 }
 
@@ -149,7 +149,7 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot, admitted []
 		addTargets(set.Namespace, gateway.SecretsOfListenerSet(set))
 	}
 	for _, route := range admitted {
-		addTargets(route.GetNamespace(), backendServices(route))
+		addTargets(route.GetNamespace(), BackendServices(route))
 		addTargets(route.GetNamespace(), BackendImports(route))
 	}
 	for namespace := range targets {
@@ -188,7 +188,7 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted 
 	s.Services = map[types.NamespacedName]*corev1.Service{}
 	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	for _, route := range admitted {
-		for _, name := range backendServices(route) {
+		for _, name := range BackendServices(route) {
 			if _, ok := s.Services[name]; ok {
 				continue
 			}
