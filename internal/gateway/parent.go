@@ -46,6 +46,10 @@ func OwnerOf(ref gatewayv1.ParentReference, namespace string) (Owner, bool) {
 		(kind == KindGateway || kind == KindListenerSet)
 }
 
+// ParentRefs returns the number of the route's parentRefs. Those to other objects than the
+// Gateway and its ListenerSets have no entry in Parents.
+func (r *Route) ParentRefs() int { return len(r.parentRefs) }
+
 // attachRoutes attaches the routes, the oldest first, to the listeners that admit
 // them. It ignores parentRefs to other objects.
 func attachRoutes(routes []*Route, p parents) {

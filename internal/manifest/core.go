@@ -58,7 +58,9 @@ func decodeStrict(u *unstructured.Unstructured, object client.Object) []error {
 	if err != nil {
 		return []error{err}
 	}
-	return fieldErrors(unknown, func(path string) string { return describeUnknown(newTypeFields(reflect.TypeOf(object)), path) })
+	return fieldErrors(unknown, func(path string) string {
+		return describeUnknown(newTypeFields(reflect.TypeOf(object)), u.Object, path)
+	})
 }
 
 // decodeKnown decodes the fields of u that decisions read, and ignores the others: they

@@ -115,7 +115,7 @@ func (r *customResource) decode(u *unstructured.Unstructured) (client.Object, []
 	}
 	var errs field.ErrorList
 	for _, path := range unknown {
-		errs = append(errs, field.Forbidden(field.NewPath(path), unknownDetail(r.gvk.Kind, r.definition, path)))
+		errs = append(errs, field.Forbidden(field.NewPath(path), unknownDetail(r.gvk.Kind, r.definition, u.Object, path)))
 	}
 	if errs = append(errs, r.validate(u, meta)...); len(errs) > 0 {
 		return nil, toErrors(errs)

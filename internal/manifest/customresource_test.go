@@ -67,11 +67,12 @@ func TestInvalidCustomResourcesAreRejected(t *testing.T) {
 			[]string{app + `spec.rules[0].matches[0].path.type: Unsupported value: "Glob": supported values: "Exact", "PathPrefix", "RegularExpression"`},
 		},
 		"unknown fields, sorted": {
-			gateway("{name: a, port: 80, protocol: HTTP, hostName: a.example}, {name: b, prot: TCP, port: 81, protocol: HTTP}") + "colour: blue\n",
+			gateway("{name: a, port: 80, protocol: HTTP, hostName: a.example}, {name: b, prot: HTTP, port: 81}") + "colour: blue\n",
 			[]string{
 				shared + "colour: Forbidden: unknown field",
 				shared + "spec.listeners[0].hostName: Forbidden: unknown field; did you mean hostname?",
 				shared + "spec.listeners[1].prot: Forbidden: unknown field; did you mean protocol?",
+				shared + "spec.listeners[1].protocol: Required value",
 			},
 		},
 		"unknown field in metadata": {

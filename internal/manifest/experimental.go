@@ -12,12 +12,12 @@ import (
 const experimentalField = "only the CRDs of the Gateway API's experimental channel have this field; if they are installed, use --experimental-crds"
 
 // unknownDetail returns the detail in the error about a field that the kind with the
-// definition does not have.
-func unknownDetail(kind string, definition *apiextensionsv1.JSONSchemaProps, path string) string {
+// definition does not have. content is the object.
+func unknownDetail(kind string, definition *apiextensionsv1.JSONSchemaProps, content map[string]any, path string) string {
 	if schema, ok := experimentalSchemas()[kind]; ok && hasField(schema, path) {
 		return experimentalField
 	}
-	return describeUnknown(schemaFields{definition}, path)
+	return describeUnknown(schemaFields{definition}, content, path)
 }
 
 // experimentalSchemas returns the route schemas in the experimental channel, by kind.

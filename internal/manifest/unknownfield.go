@@ -1,9 +1,11 @@
 package manifest
 
 import (
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,14 +27,17 @@ type definition interface {
 	// child returns the part in the field, or in the items of its list; nil if there is no
 	// such field.
 	child(name string) definition
+	// hasDefault reports whether the field has a default, so that an object has it even if
+	// its manifest does not.
+	hasDefault(name string) bool
 	// isList reports whether the part is in a list.
 	isList() bool
 }
 
 // describeUnknown returns the detail in the error about an unknown field, with the field
-// that the user probably meant. path is the field's path, for example
+// that the user probably meant. path is the field's path in the content, for example
 // spec.rules[1].backend.
-func describeUnknown(object definition, path string) string {
+func describeUnknown(object definition, content map[string]any, path string) string {
 	steps := strings.Split(index.ReplaceAllString(path, ""), ".")
 	parent, name := object, steps[len(steps)-1]
 	for _, step := range steps[:len(steps)-1] {
@@ -40,7 +45,9 @@ func describeUnknown(object definition, path string) string {
 			return unknownField
 		}
 	}
-	meant := suggest.Field(name, parent.names())
+	present := fieldsBeside(content, path)
+	isSet := func(field string) bool { return slices.Contains(present, field) && !parent.hasDefault(field) }
+	meant := suggest.Field(name, slices.DeleteFunc(parent.names(), isSet))
 	if meant == "" {
 		skipped := []string{"status"} // users do not write it
 		if len(steps) > 1 {
@@ -49,6 +56,26 @@ func describeUnknown(object definition, path string) string {
 		meant = findField(object, name, skipped)
 	}
 	return suggest.DidYouMean(unknownField, meant)
+}
+
+// fieldsBeside returns the fields in the same part of the content as the field.
+func fieldsBeside(content any, path string) []string {
+	steps := strings.Split(path, ".")
+	for _, step := range steps[:len(steps)-1] {
+		name, _, _ := strings.Cut(step, "[")
+		part, _ := content.(map[string]any)
+		content = part[name]
+		for _, text := range index.FindAllString(step, -1) {
+			items, _ := content.([]any)
+			i, err := strconv.Atoi(text[1 : len(text)-1])
+			if err != nil || i >= len(items) {
+				return nil
+			}
+			content = items[i]
+		}
+	}
+	part, _ := content.(map[string]any)
+	return slices.Collect(maps.Keys(part))
 }
 
 // index matches the index of a list's item in a field's path.
@@ -125,6 +152,8 @@ func (s schemaFields) child(name string) definition {
 	}
 }
 
+func (s schemaFields) hasDefault(name string) bool { return s.Properties[name].Default != nil }
+
 func (schemaFields) isList() bool { return false }
 
 // schemaItems are the fields of a list's items.
@@ -176,5 +205,7 @@ func (t typeFields) child(name string) definition {
 	}
 	return nil
 }
+
+func (typeFields) hasDefault(string) bool { return false }
 
 func (t typeFields) isList() bool { return t.list }

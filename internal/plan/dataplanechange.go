@@ -70,7 +70,7 @@ func (c *DataPlaneChange) setRoutes(g *Gateway, s *statuses) {
 		all := map[gateway.Owner][]string{}
 		for _, route := range r.Routes {
 			var out bytes.Buffer
-			writeRouteProblems(terminal.NewLines(&out, false), route)
+			g.writeRouteProblems(terminal.NewLines(&out, false), route)
 			id := gateway.Owner{Kind: route.Kind, NamespacedName: route.NamespacedName}
 			all[id] = slices.Collect(strings.Lines(out.String()))
 		}

@@ -95,6 +95,8 @@ type Answer struct {
 	// Incomplete reports whether no entry matches, but an object that was not read can
 	// answer the request.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Hints suggest what backendRefs to missing Services or ports probably mean.
+	Hints []string `json:"hints,omitempty"`
 	// Via are the listeners to which the entry's route attaches.
 	Via []Attachment `json:"via"`
 }
@@ -166,6 +168,7 @@ func (p *Plan) Explain(request routing.Request) *Explanation {
 		if t.Answer != nil {
 			p.addEndpoints(g, found.Answer, t.Answer)
 			t.Answer.Incomplete = e.incomplete && t.Answer.Entry == nil
+			t.Answer.Hints = g.services.ofEntry(found.Answer, g.result)
 			t.refuse(g.refusal(request, err))
 		}
 		e.Traces = append(e.Traces, t)

@@ -169,7 +169,7 @@ func (t *Trace) writeAnswer(out io.Writer, style Style) {
 		}
 	}
 	if a.Failure != "" {
-		terminal.Printf(out, "  %s"+problemMark+"\n", a.Failure)
+		terminal.Printf(out, "  %s"+problemMark+"\n", withHints(a.Failure, a.Hints))
 	}
 	if a.Access != nil {
 		terminal.Printf(out, "  requires a token of Cloudflare Access: team %s, AUD tag %s\n", a.Access.TeamName, strings.Join(a.Access.AUDTag, " or "))

@@ -10,7 +10,7 @@ import (
 
 // Healthy reports whether every condition that the controller sets has its expected
 // status, no Gateway has a warning or a data plane change that cannot begin, no route
-// names a hostname that another listener claims, no object has a mistake, and, after
+// names a hostname that another listener claims or that no listener has, no object has a mistake, and, after
 // [Plan.CompareZones], no hostname has a conflicting record or conflicting settings, no
 // zone or no edge certificate. It does not consider rules that no request reaches. It
 // returns false if the plan has no Gateway and no reported status, because this results in
@@ -24,7 +24,7 @@ func (p *Plan) Healthy() bool {
 	}
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
-		if len(g.Warnings) > 0 || len(g.result.ClaimedHostnames) > 0 || g.DataPlaneChange != nil && g.DataPlaneChange.Reason != "" {
+		if len(g.Warnings) > 0 || len(g.result.ClaimedHostnames)+len(g.unservedHostnames) > 0 || g.DataPlaneChange != nil && g.DataPlaneChange.Reason != "" {
 			return false
 		}
 		if slices.ContainsFunc(g.Records, func(r Record) bool { return !r.isHealthy() }) {

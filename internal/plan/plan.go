@@ -112,15 +112,18 @@ type Gateway struct {
 	// compared.
 	Records []Record `json:"records,omitempty"`
 
-	created         time.Time
-	decision        *decision.Decision
-	result          *gateway.Result // for the data plane in effect
-	class           *gatewayv1.GatewayClass
-	facts           tunnel.Facts
-	outcome         tunnel.Outcome
-	reportedOutcome gateway.Outcome
-	sharedHostnames string                 // message about hostnames that other Gateways serve too
-	reported        map[gateway.Owner]bool // objects whose statuses depend on the Gateway
+	created           time.Time
+	decision          *decision.Decision
+	result            *gateway.Result // for the data plane in effect
+	class             *gatewayv1.GatewayClass
+	facts             tunnel.Facts
+	outcome           tunnel.Outcome
+	reportedOutcome   gateway.Outcome
+	services          *services
+	hostnames         map[gateway.Owner][]string // by the listeners' owner, after hostnamesOf
+	unservedHostnames []unservedHostname
+	sharedHostnames   string                 // message about hostnames that other Gateways serve too
+	reported          map[gateway.Owner]bool // objects whose statuses depend on the Gateway
 }
 
 // Listener is a row in the hostname table. Listeners from ListenerSets that are not
@@ -203,7 +206,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	if err := plan.findMistakes(ctx, source, o.ControllerName); err != nil {
 		return nil, err
 	}
-	hostnames, conflicts := gateway.NewHostnames(), source.ReportedConflicts()
+	hostnames, services, conflicts := gateway.NewHostnames(), newServices(source.Objects), source.ReportedConflicts()
 	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
 		if undecided.gap(key) != nil {
 			continue
@@ -221,6 +224,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		}
 		loaded.Snapshot.Now, loaded.Snapshot.Conflicts = now, conflicts
 		g := newGateway(loaded, tunnels, o.Options)
+		g.services = services
 		hostnames.Set(key.NamespacedName, g.result.Hostnames())
 		plan.Gateways = append(plan.Gateways, g)
 	}
@@ -233,6 +237,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 			c.setRoutes(g, statuses)
 		}
 	}
+	plan.findUnservedHostnames()
 	plan.sortMistakes()
 	plan.Statuses = statuses.sorted()
 	plan.records = plan.newRecordGateways()

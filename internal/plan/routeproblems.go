@@ -12,17 +12,17 @@ import (
 )
 
 // writeRouteProblems prints each of a route's problems once, with all parents that have
-// it.
-func writeRouteProblems(out io.Writer, route *gateway.Route) {
+// it, and with suggestions.
+func (g *Gateway) writeRouteProblems(out io.Writer, route *gateway.Route) {
 	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
-	for _, problem := range parentProblems(route) {
+	for _, problem := range g.parentProblems(route) {
 		terminal.Printf(out, "%s on %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
 	}
 	for _, text := range droppedRules(route) {
 		terminal.Printf(out, "%s: %s"+problemMark+"\n", name, text)
 	}
 	if route.Unresolved != nil {
-		terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, route.Unresolved.Message)
+		terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, withHints(route.Unresolved.Message, g.services.ofRoute(route)))
 	}
 }
 
@@ -57,10 +57,10 @@ type parentProblem struct {
 
 // parentProblems returns a route's problems on its parents, in the order of the parents
 // and without repetition.
-func parentProblems(route *gateway.Route) []parentProblem {
+func (g *Gateway) parentProblems(route *gateway.Route) []parentProblem {
 	var problems []parentProblem
 	for _, parent := range route.Parents {
-		for _, text := range describeParentProblems(route, &parent) {
+		for _, text := range g.describeParentProblems(route, &parent) {
 			i := slices.IndexFunc(problems, func(p parentProblem) bool { return p.text == text })
 			if i < 0 {
 				i, problems = len(problems), append(problems, parentProblem{text: text})
@@ -74,10 +74,10 @@ func parentProblems(route *gateway.Route) []parentProblem {
 }
 
 // describeParentProblems describes a route's problems on one parent.
-func describeParentProblems(route *gateway.Route, parent *gateway.Parent) []string {
+func (g *Gateway) describeParentProblems(route *gateway.Route, parent *gateway.Parent) []string {
 	var texts []string
 	if parent.Rejected != nil {
-		texts = append(texts, fmt.Sprintf("%s: %s", parent.Rejected.Reason, parent.Rejected.Message))
+		texts = append(texts, fmt.Sprintf("%s: %s", parent.Rejected.Reason, withHints(parent.Rejected.Message, g.hostnameHints(route, parent))))
 	} else if leftOut := route.DescribeLeftOut(parent); leftOut != "" {
 		texts = append(texts, fmt.Sprintf("not under every hostname: %s.", leftOut))
 	}
@@ -88,7 +88,7 @@ func describeParentProblems(route *gateway.Route, parent *gateway.Parent) []stri
 }
 
 // RouteWarnings returns the warnings about routes that no condition reports: hostnames
-// that other listeners claim, and rules that no request reaches.
+// that other listeners claim or that no listener has, and rules that no request reaches.
 func (p *Plan) RouteWarnings(style Style) []string {
 	var warnings []string
 	for i := range p.Gateways {
@@ -102,6 +102,9 @@ func (g *Gateway) routeWarnings(style Style) []string {
 	for i := range g.result.ClaimedHostnames {
 		claimed := &g.result.ClaimedHostnames[i]
 		warnings = append(warnings, fmt.Sprintf("%s: %s: %s", ownerOf(claimed.Route), conditions.EventHostnameClaimed, claimed.Message()))
+	}
+	for _, unserved := range g.unservedHostnames {
+		warnings = append(warnings, unserved.String())
 	}
 	for _, unreachable := range unreachableRules(g.result) {
 		before := make([]string, len(unreachable.Before))

@@ -145,7 +145,7 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	}
 	g.writeListenerProblems(out)
 	for _, route := range g.result.Routes {
-		writeRouteProblems(out, route)
+		g.writeRouteProblems(out, route)
 	}
 	for _, problem := range g.result.PolicyProblems() {
 		terminal.Printf(out, "%s"+problemMark+"\n", problem)

@@ -39,26 +39,30 @@ func (p *Plan) Unserved(request routing.Request) string {
 // similarHostnames returns the hostnames on listeners and rules other than host. It
 // replaces a wildcard with the first label of host.
 func (p *Plan) similarHostnames(host string) []string {
+	var all []string
+	for i := range p.Gateways {
+		g := &p.Gateways[i]
+		for _, l := range g.Listeners {
+			all = append(all, l.Hostname)
+		}
+		if g.result.Table != nil {
+			all = append(all, servedHostnames(g.result.Table)...)
+		}
+	}
+	return otherHostnames(host, all)
+}
+
+// otherHostnames returns the hostnames other than host. It replaces a wildcard with the
+// first label of host.
+func otherHostnames(host string, hostnames []string) []string {
 	label, _, _ := strings.Cut(host, ".")
 	var all []string
-	add := func(hostname string) {
+	for _, hostname := range hostnames {
 		if rest, wildcard := strings.CutPrefix(hostname, "*"); wildcard {
 			hostname = label + rest
 		}
 		if hostname != "" && hostname != host {
 			all = append(all, hostname)
-		}
-	}
-	for i := range p.Gateways {
-		g := &p.Gateways[i]
-		for _, l := range g.Listeners {
-			add(l.Hostname)
-		}
-		if g.result.Table == nil {
-			continue
-		}
-		for _, hostname := range servedHostnames(g.result.Table) {
-			add(hostname)
 		}
 	}
 	return all

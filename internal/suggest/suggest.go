@@ -12,11 +12,29 @@ import (
 func Closest(word string, candidates []string) string {
 	closest, least := "", maxDistance(word)+1
 	for _, candidate := range candidates {
-		if distance := levenshtein.Distance(strings.ToLower(word), strings.ToLower(candidate), nil); distance < least {
-			closest, least = candidate, distance
+		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
+			closest, least = candidate, d
 		}
 	}
 	return closest
+}
+
+// distance returns the number of letters that differ. If two adjacent letters are swapped
+// and all others are equal, it is 1.
+func distance(a, b string) int {
+	if isSwapped(a, b) {
+		return 1
+	}
+	return levenshtein.Distance(a, b, nil)
+}
+
+// isSwapped reports whether the words differ only in the order of two adjacent letters.
+func isSwapped(a, b string) bool {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	return len(a) == len(b) && i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
 // Field returns the field that is the most similar to word, otherwise the only field that
@@ -40,8 +58,8 @@ func Field(word string, fields []string) string {
 // minPrefix is the number of letters that suffice to suggest a longer word.
 const minPrefix = 4
 
-// maxDistance returns the number of letters by which a suggestion may differ. Two
-// swapped letters count as two. In a short word, two other letters make another word.
+// maxDistance returns the number of letters by which a suggestion may differ. In a short
+// word, two other letters make another word.
 func maxDistance(word string) int {
 	switch n := len(word); {
 	case n <= 2:

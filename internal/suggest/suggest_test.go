@@ -25,7 +25,7 @@ func TestClosestFindsTheNameThatWasMeant(t *testing.T) {
 			t.Errorf("Closest(%q) = %q, want %q", word, got, want)
 		}
 	}
-	for word, want := range map[string]string{"pln": "plan", "on": "", "plans": "plan", "serve": ""} {
+	for word, want := range map[string]string{"pln": "plan", "paln": "plan", "ofs": "of", "plna": "plan", "nalp": "", "fo": "", "on": "", "plans": "plan", "serve": ""} {
 		if got := suggest.Closest(word, []string{"controller", "plan", "version", "of"}); got != want {
 			t.Errorf("Closest(%q) = %q, want %q", word, got, want)
 		}
