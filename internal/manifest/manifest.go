@@ -52,9 +52,9 @@ type Set struct {
 	// Objects are in the order of the manifests. A list's items are where the list is.
 	// Each object has a type from [Scheme], and its apiVersion and kind are set.
 	Objects []client.Object
-	// Unread are the objects of existing Gateway API kinds that are not supported. They are
+	// Unsupported are the objects of existing Gateway API kinds that are not supported. They are
 	// not validated.
-	Unread []*unstructured.Unstructured
+	Unsupported []*unstructured.Unstructured
 	// Skipped counts the objects whose kind is not supported, sorted by group and kind.
 	Skipped []Skipped
 	// SkippedDirectories are subdirectories that were not read.
@@ -174,7 +174,7 @@ func (r *reader) addContent(name, noun string, data []byte, err error) (empty er
 func (r *reader) result() (*Set, error) {
 	r.validateAll()
 	var errs Errors
-	set := &Set{SkippedDirectories: r.skippedDirectories, Warnings: r.warnings, Unread: r.unread}
+	set := &Set{SkippedDirectories: r.skippedDirectories, Warnings: r.warnings, Unsupported: r.unsupported}
 	for _, e := range r.entries {
 		for _, err := range e.errs {
 			errs = append(errs, &Error{Place: e.place, Object: e.name, Err: r.explainQuotes(e.place, err)})

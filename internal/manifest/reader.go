@@ -26,7 +26,7 @@ type reader struct {
 	options            Options
 	entries            []*entry
 	skipped            map[schema.GroupKind]int
-	unread             []*unstructured.Unstructured
+	unsupported        []*unstructured.Unstructured
 	firstPlaces        map[objectID]Place
 	skippedDirectories []string
 	warnings           Errors
@@ -181,7 +181,7 @@ func (r *reader) skip(place Place, gvk schema.GroupVersionKind, content map[stri
 	}
 	object := &unstructured.Unstructured{Object: content}
 	if err := r.completeMetadata(object, kind{namespaced: true}); err == nil {
-		r.unread = append(r.unread, object)
+		r.unsupported = append(r.unsupported, object)
 	}
 }
 

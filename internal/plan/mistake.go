@@ -36,7 +36,7 @@ func (p *Plan) findMistakes(ctx context.Context, source *state.Source, controlle
 	parents := newParents(source, p.classes)
 	parents.undecided = p.undecided
 	p.Mistakes, p.detached = findObjectMistakes(source, parents)
-	p.Mistakes = append(append(p.Mistakes, mistakes...), parents.unreadMistakes(source)...)
+	p.Mistakes = append(append(p.Mistakes, mistakes...), parents.unsupportedMistakes(source)...)
 	return nil
 }
 

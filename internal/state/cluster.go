@@ -53,7 +53,7 @@ func Connect(c *rest.Config) (client.WithWatch, error) {
 			mapper.AddSpecific(gvk, resource, resource, scope)
 		}
 	}
-	addUnreadKinds(mapper)
+	addUnsupportedKinds(mapper)
 	live, err := client.NewWithWatch(c, client.Options{Scheme: manifest.Scheme(), Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
@@ -80,8 +80,8 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	}
 	source.unchanged, source.live, source.controller, source.servesImports = unchanged, c.Live, c.ControllerName, r.servesImports
 	source.recordGaps(r)
-	unread, err := r.listUnread(ctx)
-	source.Unsupported = newUnread(unread, set.Unread)
+	unsupported, err := r.listUnsupported(ctx)
+	source.Unsupported = newUnsupported(unsupported, set.Unsupported)
 	return source, err
 }
 

@@ -43,20 +43,20 @@ type apiServer struct {
 	lists            []string
 	// importVersions are the versions of ServiceImports that the server serves.
 	importVersions []string
-	// unread are the objects of kinds that the controller does not read. The server
+	// unsupported are the objects of kinds that the controller does not read. The server
 	// serves the versions that they have.
-	unread []*unstructured.Unstructured
+	unsupported []*unstructured.Unstructured
 }
 
-// listUnread lists the objects of a kind that the controller does not read. It permits
+// listUnsupported lists the objects of a kind that the controller does not read. It permits
 // concurrent calls.
-func (s *apiServer) listUnread(page *unstructured.UnstructuredList) error {
+func (s *apiServer) listUnsupported(page *unstructured.UnstructuredList) error {
 	if s.fail != nil {
 		if err := s.fail(client.ObjectKey{}, page); err != nil {
 			return err
 		}
 	}
-	for _, object := range s.unread {
+	for _, object := range s.unsupported {
 		if object.GetAPIVersion() == page.GetAPIVersion() && object.GetKind()+"List" == page.GetKind() {
 			page.Items = append(page.Items, *object)
 		}
@@ -80,7 +80,7 @@ func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, object client
 func (s *apiServer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if page, ok := list.(*unstructured.UnstructuredList); ok {
 		if page.GroupVersionKind().Group != multicluster.GroupVersion.Group {
-			return s.listUnread(page)
+			return s.listUnsupported(page)
 		}
 		return s.listImports(ctx, page)
 	}

@@ -22,8 +22,8 @@ type Source struct {
 	Objects []client.Object
 	// Certificates inspects Secrets that it reads with the Reader.
 	Certificates *PermittedCertificates
-	// Unread are the objects of Gateway API kinds that the controller does not read.
-	Unsupported []Unread
+	// Unsupported are the objects of Gateway API kinds that the controller does not read.
+	Unsupported []Unsupported
 	// Skipped counts the manifests whose kinds are not supported.
 	Skipped []manifest.Skipped
 	// SkippedDirectories are subdirectories that were not read.
@@ -103,7 +103,7 @@ func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayC
 		return nil, err
 	}
 	source := newSource(memory, set.Objects, set)
-	source.Unsupported = newUnread(nil, set.Unread)
+	source.Unsupported = newUnsupported(nil, set.Unsupported)
 	source.ExperimentalRoutes = o.Experimental
 	return source, nil
 }

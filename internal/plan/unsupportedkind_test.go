@@ -10,9 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-// unreadManifests are objects of kinds that the controller does not read. Only some refer to
+// unsupportedManifests are objects of kinds that the controller does not read. Only some refer to
 // an object that it serves.
-const unreadManifests = `
+const unsupportedManifests = `
 apiVersion: gateway.networking.k8s.io/v1alpha2
 kind: TCPRoute
 metadata: {name: db, namespace: infra}
@@ -67,7 +67,7 @@ spec: {parentRefs: [{group: gateway.networking.x-k8s.io, kind: XListenerSet, nam
 `
 
 func TestObjectsThatAreNotReadAreMistakes(t *testing.T) {
-	p := planOf(t, shared, teams, unreadManifests)
+	p := planOf(t, shared, teams, unsupportedManifests)
 	want := `TCPRoute infra/db, TCPRoute infra/other-db: The controller does not read TCPRoutes, so they are not served on Gateway infra/shared. Tunnels serve only HTTPRoutes and GRPCRoutes.
 TLSRoute team/team: The controller does not read TLSRoutes, so they are not served on ListenerSet team/admitted. Tunnels serve only HTTPRoutes and GRPCRoutes.
 XBackendTrafficPolicy team/used: The controller does not read XBackendTrafficPolicies, so they have no effect on Service team/web.
@@ -86,7 +86,7 @@ XListenerSet team/old: The controller does not read XListenerSets, so their list
 
 func TestMistakesOfOtherGatewaysAreNotSelected(t *testing.T) {
 	other := strings.NewReplacer("name: shared", "name: second", "home.example.com", "second.example.com").Replace(shared)
-	p := planOf(t, shared, teams, unreadManifests, other)
+	p := planOf(t, shared, teams, unsupportedManifests, other)
 	if err := p.Select(types.NamespacedName{Namespace: "infra", Name: "second"}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ spec: {parentRefs: [{group: gateway.networking.x-k8s.io, kind: XListenerSet, nam
 `
 	const want = "HTTPRoute team/web: spec.parentRefs[0] refers to XListenerSet team/NAME, and the controller does not read XListenerSets; did you mean kind ListenerSet of gateway.networking.k8s.io/v1?\n"
 	for _, name := range []string{"old", "missing"} {
-		got := listed(t, planOf(t, shared, unreadManifests, strings.Replace(route, "NAME", name, 1)), plan.Style{})
+		got := listed(t, planOf(t, shared, unsupportedManifests, strings.Replace(route, "NAME", name, 1)), plan.Style{})
 		if want := strings.Replace(want, "NAME", name, 1); !strings.Contains(got, want) {
 			t.Errorf("the mistakes are\n%s\nwant %q", got, want)
 		}

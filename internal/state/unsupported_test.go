@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-const unreadManifests = `
+const unsupportedManifests = `
 apiVersion: gateway.networking.k8s.io/v1alpha2
 kind: TCPRoute
 metadata: {name: db, namespace: team}
@@ -34,18 +34,18 @@ spec: {targetRefs: [{group: "", kind: Service, name: web}]}
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: team}, spec: {targetRefs: [{name: web}]}}
 `
 
-// unreadObjects returns the objects in unreadManifests that the controller does not read.
-func unreadObjects(t *testing.T) []*unstructured.Unstructured {
+// unsupportedObjects returns the objects in unsupportedManifests that the controller does not read.
+func unsupportedObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	set, err := manifest.Parse("in.yaml", []byte(unreadManifests), manifest.Options{})
+	set, err := manifest.Parse("in.yaml", []byte(unsupportedManifests), manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set.Unread
+	return set.Unsupported
 }
 
 // describe returns each object with its references.
-func describe(all []state.Unread) []string {
+func describe(all []state.Unsupported) []string {
 	var lines []string
 	for _, u := range all {
 		line := u.Kind + " " + u.Namespace + "/" + u.Name
@@ -60,8 +60,8 @@ func describe(all []state.Unread) []string {
 	return lines
 }
 
-func TestObjectsOfUnreadKindsHaveTheirReferences(t *testing.T) {
-	source, err := state.FromFiles([]string{"-"}, manifest.Options{Stdin: strings.NewReader(unreadManifests)}, "a.example/b", "class")
+func TestObjectsOfUnsupportedKindsHaveTheirReferences(t *testing.T) {
+	source, err := state.FromFiles([]string{"-"}, manifest.Options{Stdin: strings.NewReader(unsupportedManifests)}, "a.example/b", "class")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,15 +76,15 @@ func TestObjectsOfUnreadKindsHaveTheirReferences(t *testing.T) {
 	}
 }
 
-func TestObjectsOfUnreadKindsAreReadFromTheCluster(t *testing.T) {
+func TestObjectsOfUnsupportedKindsAreReadFromTheCluster(t *testing.T) {
 	server := newAPIServer(t, clusterManifests)
-	server.unread = unreadObjects(t)
-	change := server.unread[0].DeepCopy()
+	server.unsupported = unsupportedObjects(t)
+	change := server.unsupported[0].DeepCopy()
 	if err := unstructured.SetNestedSlice(change.Object, nil, "spec", "parentRefs"); err != nil {
 		t.Fatal(err)
 	}
 	change.SetAPIVersion("gateway.networking.k8s.io/v1")
-	source, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{Unread: []*unstructured.Unstructured{change}})
+	source, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{Unsupported: []*unstructured.Unstructured{change}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestObjectsOfUnreadKindsAreReadFromTheCluster(t *testing.T) {
 	}
 }
 
-func TestOnlyMissingPermissionsForUnreadKindsAreTolerated(t *testing.T) {
+func TestOnlyMissingPermissionsForUnsupportedKindsAreTolerated(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	for _, test := range []struct{ refuse, want error }{{forbiddenError("tcproutes.gateway.networking.k8s.io", "", ""), nil}, {unreachable, unreachable}} {
 		server := newAPIServer(t, clusterManifests)

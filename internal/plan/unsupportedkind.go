@@ -21,22 +21,22 @@ const xListenerSet = "XListenerSet"
 // currentListenerSet names the kind that the controller reads.
 const currentListenerSet = "kind ListenerSet of gateway.networking.k8s.io/v1"
 
-// unreadMistakes returns the mistakes in objects of Gateway API kinds that the controller
+// unsupportedMistakes returns the mistakes in objects of Gateway API kinds that the controller
 // does not read, but that refer to objects that it serves.
-func (p *parents) unreadMistakes(source *state.Source) []Mistake {
+func (p *parents) unsupportedMistakes(source *state.Source) []Mistake {
 	used := p.usedServices(source.Objects)
 	var mistakes []Mistake
 	for i := range source.Unsupported {
 		u := &source.Unsupported[i]
 		if served, gateways := p.servedObjects(u, used); len(served) > 0 {
-			mistakes = append(mistakes, Mistake{Object: Owner{u.Kind, u.Namespace, u.Name}, Message: describeUnread(u, served), gateways: gateways})
+			mistakes = append(mistakes, Mistake{Object: Owner{u.Kind, u.Namespace, u.Name}, Message: describeUnsupported(u, served), gateways: gateways})
 		}
 	}
 	return mistakes
 }
 
-// describeUnread describes the effect of an object that refers to the served objects.
-func describeUnread(u *state.Unread, served []string) string {
+// describeUnsupported describes the effect of an object that refers to the served objects.
+func describeUnsupported(u *state.Unsupported, served []string) string {
 	notRead := fmt.Sprintf("The controller does not read %s, so ", pluralKind(u.Kind))
 	objects := strings.Join(served, ", ")
 	switch {
@@ -59,7 +59,7 @@ func pluralKind(kind string) string {
 
 // servedObjects returns the objects to which u refers and that the controller serves, and
 // their Gateways. used are the Services to which served routes refer.
-func (p *parents) servedObjects(u *state.Unread, used map[types.NamespacedName][]gateway.Owner) (served []string, gateways []gateway.Owner) {
+func (p *parents) servedObjects(u *state.Unsupported, used map[types.NamespacedName][]gateway.Owner) (served []string, gateways []gateway.Owner) {
 	for _, ref := range append(u.Parents[:len(u.Parents):len(u.Parents)], u.Targets...) {
 		owner, ok := gateway.OwnerOf(ref, u.Namespace)
 		if g := p.gatewayFor(owner); ok && p.managed[g] {

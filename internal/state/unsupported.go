@@ -18,17 +18,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// unreadKind is a kind of the Gateway API that can refer to a Gateway, a ListenerSet or a
+// unsupportedKind is a kind of the Gateway API that can refer to a Gateway, a ListenerSet or a
 // Service, and that the controller does not read.
-type unreadKind struct {
+type unsupportedKind struct {
 	group, kind, resource string
 	// versions are the versions in which clusters serve the kind, the newest first.
 	versions []string
 }
 
-// unreadKinds are the kinds in Gateway API v1.5 and v1.6, and XListenerSet, which v1.5
+// unsupportedKinds are the kinds in Gateway API v1.5 and v1.6, and XListenerSet, which v1.5
 // replaced with ListenerSet.
-var unreadKinds = []unreadKind{
+var unsupportedKinds = []unsupportedKind{
 	{gatewayv1.GroupName, "TCPRoute", "tcproutes", []string{"v1", "v1alpha2"}},
 	{gatewayv1.GroupName, "TLSRoute", "tlsroutes", []string{"v1", "v1alpha3", "v1alpha2"}},
 	{gatewayv1.GroupName, "UDPRoute", "udproutes", []string{"v1", "v1alpha2"}},
@@ -36,9 +36,9 @@ var unreadKinds = []unreadKind{
 	{manifest.ExperimentalGroup, "XListenerSet", "xlistenersets", []string{"v1alpha1"}},
 }
 
-// addUnreadKinds makes a client find the resources of the kinds.
-func addUnreadKinds(mapper *meta.DefaultRESTMapper) {
-	for _, k := range unreadKinds {
+// addUnsupportedKinds makes a client find the resources of the kinds.
+func addUnsupportedKinds(mapper *meta.DefaultRESTMapper) {
+	for _, k := range unsupportedKinds {
 		for _, version := range k.versions {
 			gv := schema.GroupVersion{Group: k.group, Version: version}
 			resource := gv.WithResource(k.resource)
@@ -47,25 +47,25 @@ func addUnreadKinds(mapper *meta.DefaultRESTMapper) {
 	}
 }
 
-// listUnread lists the objects of Gateway API kinds that the controller does not read. They
+// listUnsupported lists the objects of Gateway API kinds that the controller does not read. They
 // only serve to find mistakes, so it omits the kinds that the cluster does not serve and
 // those that the user cannot list. It returns other errors.
-func (r *reading) listUnread(ctx context.Context) ([]*unstructured.Unstructured, error) {
+func (r *reading) listUnsupported(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if r.Progress != nil {
 		defer r.Progress("reading other Gateway API objects from the cluster")()
 	}
-	found, errs := make([][]*unstructured.Unstructured, len(unreadKinds)), make([]error, len(unreadKinds))
+	found, errs := make([][]*unstructured.Unstructured, len(unsupportedKinds)), make([]error, len(unsupportedKinds))
 	var lists sync.WaitGroup
-	for i, k := range unreadKinds {
-		lists.Go(func() { found[i], errs[i] = r.listUnreadKind(ctx, k) })
+	for i, k := range unsupportedKinds {
+		lists.Go(func() { found[i], errs[i] = r.listUnsupportedKind(ctx, k) })
 	}
 	lists.Wait()
 	return slices.Concat(found...), errors.Join(errs...)
 }
 
-// listUnreadKind lists the objects of one kind in the newest version that the cluster
+// listUnsupportedKind lists the objects of one kind in the newest version that the cluster
 // serves: in all namespaces, or in those that the user works in.
-func (r *reading) listUnreadKind(ctx context.Context, k unreadKind) ([]*unstructured.Unstructured, error) {
+func (r *reading) listUnsupportedKind(ctx context.Context, k unsupportedKind) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	found, err := r.listNewest(ctx, k, metav1.NamespaceAll)
 	if !apierrors.IsForbidden(err) {
@@ -83,7 +83,7 @@ func (r *reading) listUnreadKind(ctx context.Context, k unreadKind) ([]*unstruct
 
 // listNewest lists the objects of a kind in a namespace, or in all, in the newest version
 // that the cluster serves.
-func (r *reading) listNewest(ctx context.Context, k unreadKind, namespace string) ([]*unstructured.Unstructured, error) {
+func (r *reading) listNewest(ctx context.Context, k unsupportedKind, namespace string) ([]*unstructured.Unstructured, error) {
 	for _, version := range k.versions {
 		objects, err := r.listPages(ctx, namespace, func() client.ObjectList {
 			page := &unstructured.UnstructuredList{}
@@ -106,17 +106,17 @@ func (r *reading) listNewest(ctx context.Context, k unreadKind, namespace string
 	return nil, nil
 }
 
-// Unread is an object of a Gateway API kind that the controller does not read.
-type Unread struct {
+// Unsupported is an object of a Gateway API kind that the controller does not read.
+type Unsupported struct {
 	schema.GroupKind
 	Namespace, Name string
 	// Parents are its parentRefs, and Targets its targetRefs.
 	Parents, Targets []gatewayv1.ParentReference
 }
 
-// newUnread returns the objects with their references. Objects in manifests replace
+// newUnsupported returns the objects with their references. Objects in manifests replace
 // those in the cluster.
-func newUnread(cluster, manifests []*unstructured.Unstructured) []Unread {
+func newUnsupported(cluster, manifests []*unstructured.Unstructured) []Unsupported {
 	type id struct {
 		schema.GroupKind
 		namespace, name string
@@ -129,10 +129,10 @@ func newUnread(cluster, manifests []*unstructured.Unstructured) []Unread {
 		}
 		objects[key] = object
 	}
-	all := make([]Unread, len(order))
+	all := make([]Unsupported, len(order))
 	for i, key := range order {
 		spec, _, _ := unstructured.NestedMap(objects[key].Object, "spec")
-		all[i] = Unread{
+		all[i] = Unsupported{
 			GroupKind: key.GroupKind, Namespace: key.namespace, Name: key.name,
 			Parents: references(spec, "parentRef", "parentRefs", gatewayv1.GroupName), Targets: references(spec, "targetRef", "targetRefs", ""),
 		}
