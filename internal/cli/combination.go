@@ -22,6 +22,7 @@ func (o *planOptions) checkCombination(isSet func(flag string) bool) error {
 	refuse("method", o.why == "", describesRequest)
 	refuse("header", o.why == "", describesRequest)
 	refuse("why", o.diff.enabled, "must not be set together with --diff")
+	refuse("data-plane", o.diff.enabled, "must not be set together with --diff: it shows a what-if, and --diff compares with what the controller would write")
 	refuse("output", o.printsEnvoy() && (o.why != "" || o.diff.enabled), o.output+" must not be set together with --why or --diff")
 	refuse("recursive", !slices.ContainsFunc(o.paths, mayBeDirectory), "requires a directory in --filename")
 	for _, flag := range []string{"color", "wide"} {

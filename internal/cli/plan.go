@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -24,7 +24,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 type planOptions struct {
@@ -35,6 +34,7 @@ type planOptions struct {
 	gateway             string
 	output              string
 	why                 string
+	dataPlane           string
 	method              string
 	headers             []string
 	strict              bool
@@ -69,6 +69,9 @@ With -o envoy, plan prints a configuration for "envoy -c FILE". With -o envoy-ro
 prints the resources that the Envoys beside the connectors get from the controller. Both
 formats require a Gateway with the data plane Envoy.
 
+With --data-plane, plan shows a what-if: every Gateway after a change to this data
+plane, and the routes whose status differs from the one without the flag.
+
 With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission
 Cloudflare Tunnel: Read is sufficient. If the GatewayClass sets dns.mode, plan also
@@ -102,6 +105,7 @@ func planCommand(program string) *cobra.Command {
   PROGRAM plan -f teams/ --context production
   PROGRAM plan -f teams/ --context production --diff
   PROGRAM plan --why shop.example.com/cart
+  PROGRAM plan --gateway platform/shared --data-plane Envoy
   PROGRAM plan -f gateway.yaml --gateway platform/shared -o envoy >envoy.json
   PROGRAM plan --why shop.example.com/cart --method POST --header x-version:2
   kustomize build . | PROGRAM plan -f - --strict`, "PROGRAM", program),
@@ -111,6 +115,7 @@ func planCommand(program string) *cobra.Command {
 	}
 	o.addFlags(cmd.Flags())
 	registerCompletion(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "data-plane", cobra.FixedCompletions(dataPlanes, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(cmd, "context", o.completeContexts)
 	registerCompletion(cmd, "gateway", o.completeGateways)
@@ -130,6 +135,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.gateway, "gateway", "", "show only the Gateway `namespace/name`")
 	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(planFormats, ", "))
 	f.StringVar(&o.why, "why", "", "explain what answers a `request` HOST[/PATH][?QUERY], and why, instead of printing the plan")
+	f.StringVar(&o.dataPlane, "data-plane", "", "show a what-if in which every Gateway has this `data plane`: "+strings.Join(dataPlanes, " or "))
 	f.StringVar(&o.method, "method", "", "`method` of the request of --why (default GET)")
 	f.StringArrayVar(&o.headers, "header", nil, "header of the request of --why, as `NAME:VALUE`; may be repeated")
 	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if plan finds a problem")
@@ -322,7 +328,7 @@ func (o *planOptions) options() plan.Options {
 		Options: gateway.Options{
 			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
 		},
-		ClusterID: o.clusterID, Account: o.diff.account(),
+		ClusterID: o.clusterID, DataPlane: v1alpha1.DataPlane(o.dataPlane), Account: o.diff.account(),
 	}
 }
 
@@ -348,54 +354,4 @@ func (o *planOptions) compareTables(ctx context.Context, result *plan.Plan, sour
 	}
 	result.CompareTables(before)
 	return nil
-}
-
-// warnSource prints which manifests and Secrets the plan does not consider.
-func warnSource(w io.Writer, source *state.Source) {
-	for _, warning := range source.Warnings {
-		warn(w, "%v", warning)
-	}
-	for _, skipped := range source.Skipped {
-		terminal.Printf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
-	}
-	if len(source.SkippedDirectories) > 0 {
-		terminal.Printf(w, "skipped subdirectories: %s; --recursive reads them\n", strings.Join(source.SkippedDirectories, ", "))
-	}
-	if gaps := source.DescribeGaps(); gaps != "" {
-		warn(w, "%s", gaps)
-	}
-	for _, secret := range source.Certificates.Forbidden() {
-		warn(w, "no permission to get Secret %s, so its certificate is not validated", secret)
-	}
-	for _, secret := range source.Certificates.Assumed() {
-		warn(w, "Secret %s not found; --assume-secrets treats it as a valid certificate", secret)
-	}
-}
-
-// warnPlan prints the remarks and problems that the table contains, but not the selected
-// output. judged is the part of the plan whose problems count. It reports whether no route
-// answers the request of --why.
-func (o *planOptions) warnPlan(w io.Writer, result, judged *plan.Plan) (unserved bool) {
-	if table := o.output == "table" && o.why == "" && !o.diff.enabled; !table {
-		judged.WriteMistakes(w, "warning: ", plan.Style{Wide: o.wide})
-	}
-	if o.output != "table" && o.why == "" {
-		for _, warning := range result.RouteWarnings(plan.Style{}) {
-			warn(w, "%s", warning)
-		}
-	}
-	if o.diff.enabled && o.output == "table" {
-		result.WriteProblems(w)
-	}
-	result.WriteEnvoyWarnings(w, plan.Style{Wide: o.wide})
-	result.WriteDNSWarnings(w)
-	if o.why == "" {
-		return false
-	}
-	request, _ := o.request() // execute has validated it
-	warning := result.Unserved(request)
-	if warning != "" {
-		warn(w, "%s", warning)
-	}
-	return warning != ""
 }

@@ -10,9 +10,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
 var errEmptyValue = errors.New("must not be empty")
+
+// checkDataPlane checks the value of --data-plane, unless it is empty.
+func checkDataPlane(value string) error {
+	if value == "" || slices.Contains(dataPlanes, value) {
+		return nil
+	}
+	return errors.New(suggest.DidYouMean(fmt.Sprintf("must be %s, got %q", strings.Join(dataPlanes, " or "), value), suggest.Closest(value, dataPlanes)))
+}
 
 // noManifests rejects arguments, which are usually manifest names.
 func noManifests(cmd *cobra.Command, arguments []string) error {
@@ -46,11 +55,12 @@ func (o *planOptions) validate(isSet func(flag string) bool) error {
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("cluster-id", config.CheckClusterID(o.clusterID))
 	check("color", o.color.check())
+	check("data-plane", checkDataPlane(o.dataPlane))
 	if slices.Contains(o.paths, "") {
 		check("filename", errEmptyValue)
 	}
 	for _, f := range []struct{ flag, value string }{
-		{"cluster-id", o.clusterID}, {"context", o.context}, {"gateway", o.gateway}, {"kubeconfig", o.kubeconfig},
+		{"cluster-id", o.clusterID}, {"context", o.context}, {"data-plane", o.dataPlane}, {"gateway", o.gateway}, {"kubeconfig", o.kubeconfig},
 		{"method", o.method}, {"namespace", o.namespace}, {"why", o.why},
 	} {
 		if isSet(f.flag) && f.value == "" {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -33,6 +32,8 @@ type DataPlaneChange struct {
 
 	// progress is what a recorded change waits for, according to the Tunnel.
 	progress string
+	// instead is the data plane without the what-if; empty if there is none.
+	instead v1alpha1.DataPlane
 }
 
 // RouteChange is a route whose status differs after the data plane has changed.
@@ -47,10 +48,17 @@ type RouteChange struct {
 // newDataPlaneChange returns the change to a Gateway's data plane, or nil.
 func newDataPlaneChange(g *Gateway) *DataPlaneChange {
 	f := g.facts
-	if g.other() == nil || f.Object == nil {
-		return nil
+	c := &DataPlaneChange{To: g.result.Settings.DataPlane(), Routes: []RouteChange{}}
+	if g.before != nil && g.before.DataPlane != g.result.DataPlane {
+		c.instead = g.before.DataPlane
 	}
-	c := &DataPlaneChange{To: g.result.Settings.DataPlane(), Recorded: f.Object.Status.DataPlaneChange, Routes: []RouteChange{}}
+	if g.other() == nil || f.Object == nil {
+		if c.instead == "" {
+			return nil
+		}
+		return c
+	}
+	c.Recorded = f.Object.Status.DataPlaneChange
 	if change := g.outcome.DataPlaneChange; change != nil && change.Reason.RequiresAction() {
 		c.Reason, c.Message = change.Reason.String(), change.Message
 	}
@@ -62,33 +70,46 @@ func newDataPlaneChange(g *Gateway) *DataPlaneChange {
 
 // setRoutes sets the routes whose status differs with the data plane in the settings.
 func (c *DataPlaneChange) setRoutes(g *Gateway, s *statuses) {
-	other := g.other().Result
-	if c.To != other.DataPlane {
-		return // the data plane in the settings is in effect
-	}
-	lines := func(r *gateway.Result) map[gateway.Owner][]string {
-		all := map[gateway.Owner][]string{}
-		for _, route := range r.Routes {
-			var out bytes.Buffer
-			g.writeRouteProblems(terminal.NewLines(&out, false), route)
-			id := gateway.Owner{Kind: route.Kind, NamespacedName: route.NamespacedName}
-			all[id] = slices.Collect(strings.Lines(out.String()))
+	var before, after map[gateway.Owner][]string
+	var changed map[gateway.Owner]gatewayv1.RouteStatus
+	if c.instead != "" {
+		before, after = g.routeProblemLines(g.before), g.routeProblemLines(g.result)
+		changed = s.changedRoutes(g.before.Report(g.reportedOutcome))
+		for id := range changed { // the statuses contain those of the what-if
+			changed[id] = s.routeStatus(id)
 		}
-		return all
+	} else {
+		other := g.other().Result
+		if c.To != other.DataPlane {
+			return // the data plane in the settings is in effect
+		}
+		before, after = g.routeProblemLines(g.result), g.routeProblemLines(other)
+		changed = s.changedRoutes(other.Report(g.reportedOutcome))
 	}
-	before, after := lines(g.result), lines(other)
-	for id, status := range s.changedRoutes(other.Report(g.reportedOutcome)) {
+	for id, status := range changed {
 		c.Routes = append(c.Routes, RouteChange{Route: newOwner(id), Status: status, before: before[id], after: after[id]})
 	}
-	slices.SortFunc(c.Routes, func(a, b RouteChange) int {
-		return cmp.Or(cmp.Compare(a.Route.Kind, b.Route.Kind), cmp.Compare(a.Route.Namespace, b.Route.Namespace), cmp.Compare(a.Route.Name, b.Route.Name))
-	})
+	slices.SortFunc(c.Routes, func(a, b RouteChange) int { return compareOwners(a.Route, b.Route) })
+}
+
+// routeProblemLines returns the lines about the problems of each route.
+func (g *Gateway) routeProblemLines(r *gateway.Result) map[gateway.Owner][]string {
+	all := map[gateway.Owner][]string{}
+	for _, route := range r.Routes {
+		var out bytes.Buffer
+		g.writeRouteProblems(terminal.NewLines(&out, false), route)
+		id := gateway.Owner{Kind: route.Kind, NamespacedName: route.NamespacedName}
+		all[id] = slices.Collect(strings.Lines(out.String()))
+	}
+	return all
 }
 
 // settingsText describes the change in the line about the settings. current is the data
 // plane in effect.
 func (c *DataPlaneChange) settingsText(current v1alpha1.DataPlane) string {
 	switch {
+	case c.instead != "":
+		return fmt.Sprintf("%s (instead of %s)", current, c.instead)
 	case c.Recorded != nil && c.Recorded.To == current:
 		return fmt.Sprintf("%s (phase %s)", current, c.Recorded.Phase)
 	case c.Recorded != nil:
@@ -117,7 +138,7 @@ func (g *Gateway) writeChange(out io.Writer, style Style) {
 	case c.progress != "":
 		g.writeRemark(out, fmt.Sprintf("The data plane changes to %s: %s", c.To, c.progress))
 	}
-	if c.To != g.DataPlane {
+	if c.To != g.DataPlane || c.instead != "" {
 		c.writeRoutes(out, style)
 	}
 }

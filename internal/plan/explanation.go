@@ -28,6 +28,8 @@ type Explanation struct {
 	// Reported are the statuses in the cluster of objects that can be for the host, and
 	// about whose Gateway no decision is possible.
 	Reported []ReportedStatus `json:"reported,omitempty"`
+	// WhatIf is nil if the explanation is for the source's settings.
+	WhatIf *WhatIf `json:"whatIf,omitempty"`
 
 	terminating []types.NamespacedName
 	// incomplete reports whether objects that were not read can serve the host.
@@ -151,7 +153,7 @@ type OtherRoute struct {
 
 // Explain explains which routing table entry answers a request.
 func (p *Plan) Explain(request routing.Request) *Explanation {
-	e := &Explanation{Request: request, Traces: []Trace{}, terminating: p.terminating, incomplete: p.isIncomplete()}
+	e := &Explanation{Request: request, WhatIf: p.WhatIf, Traces: []Trace{}, terminating: p.terminating, incomplete: p.isIncomplete()}
 	namespaces := map[string]bool{} // of the backends
 	for i := range p.Gateways {
 		g := &p.Gateways[i]

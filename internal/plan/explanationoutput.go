@@ -13,6 +13,9 @@ import (
 // WriteTable prints the explanation as text.
 func (e *Explanation) WriteTable(w io.Writer, style Style) error {
 	out := newColumns(w, style)
+	if e.WhatIf != nil {
+		terminal.Printf(out, "%s\n", e.WhatIf)
+	}
 	switch n := len(e.Traces); n {
 	case 0:
 		e.writeUntraced(out)

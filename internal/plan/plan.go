@@ -36,6 +36,8 @@ type Plan struct {
 	Statuses []Status  `json:"statuses"`
 	// Mistakes are the probable mistakes in objects that no status reports.
 	Mistakes []Mistake `json:"mistakes"`
+	// WhatIf is nil for a plan with the source's settings.
+	WhatIf *WhatIf `json:"whatIf,omitempty"`
 	// Zones are what [Plan.CompareZones] found; nil if no zone was compared.
 	Zones []Zone `json:"zones,omitempty"`
 	// Unknown says what the plan does not know, because the user may not read it. Each text
@@ -76,6 +78,9 @@ type Options struct {
 	// ClusterID is the prefix for tunnel names. If it is empty, the plan uses the ID in
 	// the controller's Tunnels, otherwise the controller's default.
 	ClusterID string
+	// DataPlane is the data plane of every Gateway in a what-if. If it is empty, the settings
+	// select the data planes.
+	DataPlane v1alpha1.DataPlane
 	// Account is the default account with its API token. If it is empty, the plan
 	// assumes that each Tunnel's account is the desired one.
 	Account credentials.Default
@@ -114,7 +119,8 @@ type Gateway struct {
 
 	created           time.Time
 	decision          *decision.Decision
-	result            *gateway.Result // for the data plane in effect
+	result            *gateway.Result // for the data plane in effect, or for that of a what-if
+	before            *gateway.Result // without the what-if; nil if there is none
 	class             *gatewayv1.GatewayClass
 	facts             tunnel.Facts
 	outcome           tunnel.Outcome
@@ -202,7 +208,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, dataPlanes: o.DataPlanes, undecided: undecided}
+	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, WhatIf: newWhatIf(o), dataPlanes: o.DataPlanes, undecided: undecided}
 	if err := plan.findMistakes(ctx, source, o.ControllerName); err != nil {
 		return nil, err
 	}
@@ -223,7 +229,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 			continue
 		}
 		loaded.Snapshot.Now, loaded.Snapshot.Conflicts = now, conflicts
-		g := newGateway(loaded, tunnels, o.Options)
+		g := newGateway(loaded, tunnels, o)
 		g.services = services
 		hostnames.Set(key.NamespacedName, g.result.Hostnames())
 		plan.Gateways = append(plan.Gateways, g)
@@ -270,11 +276,16 @@ func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController
 }
 
 // newGateway returns the plan's Gateway without its statuses.
-func newGateway(loaded *state.Loaded, t *tunnels, o gateway.Options) Gateway {
+func newGateway(loaded *state.Loaded, t *tunnels, o Options) Gateway {
 	object := t.tunnel(client.ObjectKeyFromObject(loaded.Gateway))
-	options := t.optionsFor(object, o)
-	d := decision.Decide(loaded.Snapshot, loaded.Tunnel, options)
-	plane := d.Plane(loaded.Tunnel)
+	options := t.optionsFor(object, o.Options)
+	snapshot, before := loaded.Snapshot, (*gateway.Result)(nil)
+	if o.DataPlane != "" {
+		before = decision.Decide(snapshot, loaded.Tunnel, options).Plane(loaded.Tunnel).Result
+		snapshot = selectDataPlane(snapshot, o.DataPlane)
+	}
+	d := decision.Decide(snapshot, loaded.Tunnel, options)
+	plane := shownPlane(d, loaded.Tunnel, o.DataPlane)
 	result := plane.Result
 	return Gateway{
 		Namespace: loaded.Gateway.Namespace, Name: loaded.Gateway.Name,
@@ -289,6 +300,7 @@ func newGateway(loaded *state.Loaded, t *tunnels, o gateway.Options) Gateway {
 		created:              loaded.Gateway.CreationTimestamp.Time,
 		decision:             d,
 		result:               result,
+		before:               before,
 		class:                loaded.Snapshot.Class,
 		facts:                t.facts(loaded.Gateway, object, d, options.Tunnel),
 	}

@@ -146,6 +146,12 @@ func (s *statuses) changedRoutes(report gateway.Report) map[gateway.Owner]gatewa
 	return changed
 }
 
+// routeStatus returns the reported status of the route.
+func (s *statuses) routeStatus(id gateway.Owner) gatewayv1.RouteStatus {
+	_, route, _ := gateway.CommonRoute(s.objects[id])
+	return *route
+}
+
 // sorted returns the reported statuses, sorted by kind, namespace and name.
 func (s *statuses) sorted() []Status {
 	all := make([]Status, 0, len(s.reported))

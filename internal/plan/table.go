@@ -15,6 +15,9 @@ import (
 // WriteTable prints the plan as text.
 func (p *Plan) WriteTable(w io.Writer, style Style) error {
 	out := newColumns(w, style)
+	if p.WhatIf != nil {
+		terminal.Printf(out, "%s\n", p.WhatIf)
+	}
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 && len(p.Reported) == 0 {
 		terminal.Printf(out, "%s"+problemMark+"\n", p.noGatewayMessage(style, p.Mistakes))
 	}
