@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,16 +113,19 @@ func (t policyTarget) String() string {
 }
 
 // PolicyProblems describes the BackendTLSPolicies that the Gateway's routes use and that are
-// not valid, with each reason.
+// not valid, with each reason. It omits a condition whose message is part of the message of
+// an earlier one.
 func (r *Result) PolicyProblems() []string {
 	var problems []string
 	for _, policy := range r.policies {
 		if policy.Ancestor == nil {
 			continue
 		}
+		messages := ""
 		for _, c := range policy.Ancestor.Conditions {
-			if c.Status == metav1.ConditionFalse {
+			if c.Status == metav1.ConditionFalse && !strings.Contains(messages, c.Message) {
 				problems = append(problems, fmt.Sprintf("%s %s: %s: %s", KindBackendTLSPolicy, policy.NamespacedName, c.Reason, c.Message))
+				messages += c.Message + "\n"
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func (g *Gateway) routeProblemLines(r *gateway.Result) map[gateway.Owner][]strin
 	all := map[gateway.Owner][]string{}
 	for _, route := range r.Routes {
 		var out bytes.Buffer
-		g.writeRouteProblems(terminal.NewLines(&out, false), route)
+		g.writeRouteProblems(terminal.NewLines(&out, false), []*gateway.Route{route}, Style{})
 		id := gateway.Owner{Kind: route.Kind, NamespacedName: route.NamespacedName}
 		all[id] = slices.Collect(strings.Lines(out.String()))
 	}

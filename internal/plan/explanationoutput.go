@@ -92,9 +92,21 @@ func (t *Trace) write(out *terminal.Columns, request routing.Request, style Styl
 		if i == 0 {
 			fmt.Fprintln(out, "Routes and matches that are not served:")
 		}
-		terminal.Printf(out, "  %s on %s: %s: %s"+problemMark+"\n", u.Route, u.Parent, u.Reason, u.Message)
+		terminal.Printf(out, "  %s on %s: %s: %s"+problemMark+"\n", u.Route, u.Parent, u.Reason, t.withoutRepetition(&u))
 	}
 	t.writeOthers(out, style)
+}
+
+// withoutRepetition returns the route's message without the cause, if the row of a listener
+// contains it.
+func (t *Trace) withoutRepetition(u *UnservedRoute) string {
+	for i := range t.Listeners {
+		l := &t.Listeners[i]
+		if rest, repeats := strings.CutSuffix(u.Message, ": "+l.Message); repeats && l.Owner == u.Parent {
+			return rest + " (see above)"
+		}
+	}
+	return u.Message
 }
 
 // writeOthers prints a limited number of routes, because a listener with a wildcard

@@ -8,22 +8,33 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// writeRouteProblems prints each of a route's problems once, with all parents that have
-// it, and with suggestions.
-func (g *Gateway) writeRouteProblems(out io.Writer, route *gateway.Route) {
-	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
+// writeRouteProblems prints each problem once, with all routes that have it.
+func (g *Gateway) writeRouteProblems(out io.Writer, routes []*gateway.Route, style Style) {
+	var lines problemLines
+	for _, route := range routes {
+		for _, problem := range g.routeProblems(route) {
+			lines.add(ownerOf(route).String(), problem)
+		}
+	}
+	lines.write(out, style)
+}
+
+// routeProblems returns a route's problems with suggestions, each with all parents that
+// have it. The texts follow the name of the route.
+func (g *Gateway) routeProblems(route *gateway.Route) []string {
+	var all []string
 	for _, problem := range g.parentProblems(route) {
-		terminal.Printf(out, "%s on %s: %s"+problemMark+"\n", name, strings.Join(problem.parents, ", "), problem.text)
+		all = append(all, fmt.Sprintf(" on %s: %s", strings.Join(problem.parents, ", "), problem.text))
 	}
 	for _, text := range droppedRules(route) {
-		terminal.Printf(out, "%s: %s"+problemMark+"\n", name, text)
+		all = append(all, ": "+text)
 	}
-	if route.Unresolved != nil {
-		terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", name, route.Unresolved.Reason, withHints(route.Unresolved.Message, g.services.ofRoute(route)))
+	if p := route.Unresolved; p != nil {
+		all = append(all, fmt.Sprintf(": %s: %s", p.Reason, withHints(p.Message, g.services.ofRoute(route))))
 	}
+	return all
 }
 
 // droppedRules describes the dropped rules of a route, unless the problem with a parent
@@ -76,7 +87,9 @@ func (g *Gateway) parentProblems(route *gateway.Route) []parentProblem {
 // describeParentProblems describes a route's problems on one parent.
 func (g *Gateway) describeParentProblems(route *gateway.Route, parent *gateway.Parent) []string {
 	var texts []string
-	if parent.Rejected != nil {
+	if g.hasNotAllowedSet(parent.Owner) {
+		texts = append(texts, fmt.Sprintf("%s: %s is not allowed.", parent.Rejected.Reason, parent.Owner))
+	} else if parent.Rejected != nil {
 		texts = append(texts, fmt.Sprintf("%s: %s", parent.Rejected.Reason, withHints(parent.Rejected.Message, g.hostnameHints(route, parent))))
 	} else if leftOut := route.DescribeLeftOut(parent); leftOut != "" {
 		texts = append(texts, fmt.Sprintf("not under every hostname: %s.", leftOut))
@@ -85,6 +98,12 @@ func (g *Gateway) describeParentProblems(route *gateway.Route, parent *gateway.P
 		texts = append(texts, fmt.Sprintf("%s: %s", conditions.ReasonRedirectLoop, loops))
 	}
 	return texts
+}
+
+// hasNotAllowedSet reports whether the owner is a ListenerSet that the Gateway does not
+// allow. The line about the ListenerSet describes the cause.
+func (g *Gateway) hasNotAllowedSet(owner gateway.Owner) bool {
+	return slices.ContainsFunc(g.result.Sets, func(set *gateway.Set) bool { return set.Owner == owner && set.NotAllowed != nil })
 }
 
 // RouteWarnings returns the warnings about routes that no condition reports: hostnames

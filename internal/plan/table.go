@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -39,9 +40,6 @@ func (p *Plan) WriteTable(w io.Writer, style Style) error {
 
 func (g *Gateway) write(out *terminal.Columns, style Style) {
 	notAllowed := 0
-	if problem := g.result.ClientCertificateProblem(); problem != nil {
-		g.writeProblem(out, problem.Reason.String()+": "+problem.Message)
-	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
 			notAllowed++
@@ -130,7 +128,7 @@ func teamOf(rule *ingress.Rule) string {
 func (p *Plan) WriteProblems(w io.Writer) {
 	out := terminal.NewLines(w, false)
 	for i := range p.Gateways {
-		p.Gateways[i].writeProblems(out, Style{})
+		p.Gateways[i].writeProblems(out, Style{Wide: true})
 		p.Gateways[i].writeChange(out, Style{})
 	}
 }
@@ -146,13 +144,9 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	if problem := g.result.ClientCertificateProblem(); problem != nil {
 		g.writeProblem(out, problem.Reason.String()+": "+problem.Message)
 	}
-	g.writeListenerProblems(out)
-	for _, route := range g.result.Routes {
-		g.writeRouteProblems(out, route)
-	}
-	for _, problem := range g.result.PolicyProblems() {
-		terminal.Printf(out, "%s"+problemMark+"\n", problem)
-	}
+	g.writeListenerProblems(out, style)
+	g.writeRouteProblems(out, g.result.Routes, style)
+	g.writePolicyProblems(out, style)
 	for _, warning := range g.routeWarnings(style) {
 		terminal.Printf(out, "%s"+problemMark+"\n", warning)
 	}
@@ -161,19 +155,30 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	}
 }
 
-func (g *Gateway) writeListenerProblems(out io.Writer) {
+func (g *Gateway) writeListenerProblems(out io.Writer, style Style) {
+	var lines problemLines
 	for _, set := range g.result.Sets {
-		if set.NotAllowed != nil {
-			terminal.Printf(out, "%s: %s: %s"+problemMark+"\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
+		if p := set.NotAllowed; p != nil {
+			lines.add(set.Owner.String(), fmt.Sprintf(": %s: %s", p.Reason, p.Message))
 		}
 	}
 	for _, l := range g.result.Listeners {
-		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
-			if problem != nil {
-				terminal.Printf(out, "%s listener %s: %s: %s"+problemMark+"\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
+		for _, p := range []*gateway.Problem{l.Rejected, l.Unresolved} {
+			if p != nil {
+				lines.add(fmt.Sprintf("%s listener %s", l.Owner, l.Spec.Name), fmt.Sprintf(": %s: %s", p.Reason, p.Message))
 			}
 		}
 	}
+	lines.write(out, style)
+}
+
+func (g *Gateway) writePolicyProblems(out io.Writer, style Style) {
+	var lines problemLines
+	for _, problem := range g.result.PolicyProblems() {
+		policy, text, _ := strings.Cut(problem, ": ")
+		lines.add(policy, ": "+text)
+	}
+	lines.write(out, style)
 }
 
 // writeProblem prints a line about a problem of the Gateway.
