@@ -30,8 +30,9 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 		for _, name := range []string{team, other} {
 			env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
-		env.create(env.gateway("shared", "home.example.com"), env.listenerSetIn(other, "first", "taken.example.com"))
-		Eventually(env.hostnames).WithArguments("shared").Should(ContainElement("taken.example.com"))
+		first := env.listenerSetIn(other, "first", "taken.example.com")
+		env.create(env.gateway("shared", "home.example.com"), first)
+		Eventually(listenerSetCondition(first, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
 		late := env.listenerSetIn(team, "web", "team.example.com")
 		late.Spec.Listeners = append(late.Spec.Listeners, gatewayv1.ListenerEntry{
 			Name: "taken", Hostname: ptr.To(gatewayv1.Hostname("taken.example.com")), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
@@ -60,7 +61,7 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 	}
 
 	It("needs at least one permission", func() {
-		user := uniqueName("nobody")
+		user := uniqueName("stranger")
 		got := planAs(user, "--why", "team.example.com")
 		Expect(got.status).To(Equal(1))
 		Expect(got.stdout).To(BeEmpty())
