@@ -61,7 +61,7 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 	}
 
 	It("needs at least one permission", func() {
-		user := uniqueName("stranger")
+		user := uniqueName("outsider")
 		got := planAs(user, "--why", "team.example.com")
 		Expect(got.status).To(Equal(1))
 		Expect(got.stdout).To(BeEmpty())
@@ -78,7 +78,7 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 			"team.example.com/: no decision is possible",
 			"Statuses in the cluster, where a decision is not possible:",
 			"  HTTPRoute " + team + "/web (team.example.com, taken.example.com) on ListenerSet " + team + "/web: Accepted=True, ResolvedRefs=True",
-			"  ListenerSet " + team + "/web listener web (team.example.com) on Gateway " + gateway + ": Accepted=True, Programmed=True, ResolvedRefs=True, Conflicted=False",
+			"  ListenerSet " + team + "/web listener web (team.example.com) on Gateway " + gateway + ": Accepted=True, Conflicted=False, ResolvedRefs=True, Programmed=True",
 			"Not known: whether Gateways, ListenerSets, HTTPRoutes and GRPCRoutes outside namespace " + team + " claim the same hostnames or answer the same requests",
 			"Not known: what Gateway " + gateway + ` does, because user "` + user + `" cannot get Gateway ` + gateway,
 			"",
