@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,39 @@ func addAssumedPort(s *corev1.Service, port *gatewayv1.PortNumber) {
 	if !exists {
 		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: *port, TargetPort: intstr.FromInt32(*port), Protocol: corev1.ProtocolTCP})
 	}
+}
+
+// assumedImports returns the ServiceImports in namespaces that the user may not read. They are
+// headless, because their addresses are not known.
+func (r *reading) assumedImports(manifests []client.Object) []client.Object {
+	imports := map[types.NamespacedName]*multicluster.ServiceImport{}
+	for _, object := range slices.Concat(r.objects, manifests) {
+		for _, ref := range backendRefs(object) {
+			name := types.NamespacedName{
+				Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(object.GetNamespace()))), Name: string(ref.Name),
+			}
+			isImport := ptr.Deref(ref.Group, "") == multicluster.GroupName && ptr.Deref(ref.Kind, "") == multicluster.KindServiceImport
+			if !isImport || ref.Port == nil || r.isRead(kinds.ServiceImport, name.Namespace) {
+				continue
+			}
+			if imports[name] == nil {
+				imports[name] = &multicluster.ServiceImport{
+					ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+					Spec:       multicluster.ServiceImportSpec{Type: multicluster.TypeHeadless},
+				}
+			}
+			port := multicluster.ServicePort{Port: *ref.Port, Protocol: corev1.ProtocolTCP}
+			if ports := &imports[name].Spec.Ports; !slices.Contains(*ports, port) {
+				*ports = append(*ports, port)
+			}
+		}
+	}
+	var assumed []client.Object
+	for _, name := range slices.SortedFunc(maps.Keys(imports), compareNames) {
+		assumed = append(assumed, imports[name])
+		r.servesImports = true
+	}
+	return assumed
 }
 
 // assumedGrants returns ReferenceGrants that permit the references to namespaces whose

@@ -227,7 +227,7 @@ func (r *reading) assumedTargets(manifests []client.Object) []client.Object {
 			addAssumedPort(services[key], ref.Port)
 		}
 	}
-	return append(assumed, r.assumedGrants(manifests)...)
+	return slices.Concat(assumed, r.assumedImports(manifests), r.assumedGrants(manifests))
 }
 
 // isGap reports whether the user may not get the object.

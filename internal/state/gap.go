@@ -64,7 +64,11 @@ func refusedUser(err error) string {
 
 // refusal is the message for a user who may not read enough.
 func (r *reading) refusal() string {
-	return fmt.Sprintf("%s cannot %s. %s", r.user, describeGaps(r.gaps), grantCommand(r.user, r.ControllerNamespace))
+	nothing := ""
+	if r.PermitGaps && !r.permitted && len(r.namespaces) > 0 {
+		nothing = ", and nothing in " + describeNamespaces(r.namespaces)
+	}
+	return fmt.Sprintf("%s cannot %s%s. %s", r.user, describeGaps(r.gaps), nothing, grantCommand(r.user, r.ControllerNamespace))
 }
 
 // DescribeGaps names what the user may not read, and the command that permits it, in one

@@ -132,7 +132,7 @@ func (r *reading) readNamespace(ctx context.Context, kind kinds.Kind, namespace 
 	if kind.IsOptional() {
 		var served bool
 		found, served, err = r.listImports(ctx, namespace)
-		r.servesImports, r.noImports = r.servesImports || served, err == nil && !served
+		r.servesImports, r.noImports = r.servesImports || served, r.noImports || err == nil && !served
 	} else {
 		found, err = r.listIn(ctx, kind, namespace)
 	}
