@@ -32,6 +32,9 @@ type Request struct {
 	Header http.Header
 	// NoRequest leaves the requests through the edge out.
 	NoRequest bool
+	// ConnectTo is the address to which the [probe.Network] connects instead of the host's
+	// addresses in DNS; empty if it uses DNS.
+	ConnectTo string
 }
 
 // Step is one thing that must work so that a request reaches its backend.

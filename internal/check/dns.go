@@ -15,8 +15,7 @@ import (
 func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expectation) (Step, Expectation) {
 	var f findings
 	host := r.URL.Hostname()
-	names := probe.Resolve(ctx, n, host)
-	f.resolution(host, names, e)
+	resolves := f.resolve(ctx, n, r, e)
 	verdicts := f.verdicts(e)
 	switch {
 	case z.api != nil && z.err != nil:
@@ -24,12 +23,24 @@ func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expe
 		f.add(Unknown, "The record of %s is not checked: %s", host, message)
 		f.adviseIf(advice)
 	case z.api != nil:
-		e = f.record(ctx, z, host, len(names.Addresses) > 0, e)
+		e = f.record(ctx, z, host, resolves, e)
 	case !verdicts:
 		f.add(Unknown, "The record of %s is not checked: there is no API token of yours.", host)
 		f.advise("Set CLOUDFLARE_API_TOKEN to your own token with the permissions %s. The controller's token is never used.", Permissions)
 	}
 	return newStep(StepDNS, f), e
+}
+
+// resolve reports what the host resolves to. It returns whether visits need no answer of DNS, or
+// get one.
+func (f *findings) resolve(ctx context.Context, n probe.Network, r Request, e Expectation) bool {
+	if r.ConnectTo != "" {
+		f.add(OK, "The check connects to %s, whatever %s resolves to.", r.ConnectTo, r.URL.Hostname())
+		return true
+	}
+	names := probe.Resolve(ctx, n, r.URL.Hostname())
+	f.resolution(r.URL.Hostname(), names, e)
+	return len(names.Addresses) > 0
 }
 
 // resolution reports what the system's resolver answers. For a proxied record these are

@@ -25,6 +25,8 @@ type checkOptions struct {
 	noRequest           bool
 	strict              bool
 	timeout             time.Duration
+	connectTo           string
+	caFile              string
 	output              string
 	color               colorMode
 	kubeconfig          string
@@ -103,6 +105,8 @@ func (o *checkOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noRequest, "no-request", false, "send no request through Cloudflare's edge")
 	f.BoolVar(&o.strict, "strict", false, "exit with status 2 also if a step has a warning or is unknown")
 	f.DurationVar(&o.timeout, "timeout", checkTimeout, "maximum `duration` of all steps, such as 90s")
+	f.StringVar(&o.connectTo, "connect-to", "", "connect to this `address`, IP or IP:PORT, instead of the hostname's addresses in DNS; for a record that does not exist yet, or a simulated edge")
+	f.StringVar(&o.caFile, "ca-file", "", "PEM `file` with the certificate authorities to trust instead of the system's, for a proxy that replaces certificates, or a simulated edge")
 	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(checkFormats, " or "))
 	f.StringVar((*string)(&o.color), "color", "auto", "`mode` of colors in text: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
@@ -126,7 +130,7 @@ func oneTarget(cmd *cobra.Command, arguments []string) error {
 // validate returns all errors in the arguments and flags, and the request that they describe.
 // It reads the API token from the environment.
 func (o *checkOptions) validate(target string, isSet func(flag string) bool) (check.Request, error) {
-	r := check.Request{Method: strings.ToUpper(o.method), NoRequest: o.noRequest}
+	r := check.Request{Method: strings.ToUpper(o.method), NoRequest: o.noRequest, ConnectTo: o.connectTo}
 	var err, requestErr error
 	if r.URL, err = check.ParseTarget(target); err != nil {
 		err = fmt.Errorf("check %q: %w", target, err)
@@ -151,13 +155,16 @@ func (o *checkOptions) validateFlags(isSet func(flag string) bool) error {
 	check("controller-name", config.CheckControllerName(o.controller))
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("color", o.color.check())
-	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"gateway", o.gateway}, {"method", o.method}} {
+	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"gateway", o.gateway}, {"method", o.method}, {"connect-to", o.connectTo}, {"ca-file", o.caFile}} {
 		if isSet(f.flag) && f.value == "" {
 			check(f.flag, errEmptyValue)
 		}
 	}
 	if namespace, name, _ := strings.Cut(o.gateway, "/"); o.gateway != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
 		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
+	}
+	if o.connectTo != "" && !isAddress(o.connectTo) {
+		check("connect-to", fmt.Errorf("must be an IP address, with or without a port, got %q", o.connectTo))
 	}
 	if !slices.Contains(checkFormats, o.output) {
 		check("output", fmt.Errorf("must be one of %s, got %q", strings.Join(checkFormats, ", "), o.output))

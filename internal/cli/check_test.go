@@ -3,10 +3,20 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +80,11 @@ func runCheckIn(t *testing.T, s surroundings, arguments ...string) result {
 		request, err := o.validate(arguments[0], cmd.Flags().Changed)
 		if err != nil {
 			return err
+		}
+		if o.connectTo != "" {
+			if s.network, err = o.network(); err != nil {
+				return err
+			}
 		}
 		return o.execute(cmd, s, request)
 	}}
@@ -143,6 +158,7 @@ func TestCheckRejectsArguments(t *testing.T) {
 		{[]string{"shop.example.com", "-o", "json", "--color", "always"}, "--color has no effect"},
 		{[]string{"shop.example.com", "--timeout", "0s"}, "--timeout must be greater than 0"},
 		{[]string{"shop.example.com", "--gateway", "shared"}, "--gateway must be of the form namespace/name"},
+		{[]string{"shop.example.com", "--connect-to", "edge.example.com"}, "--connect-to must be an IP address"},
 		{[]string{"shop.example.com", "--method", ""}, "--method must not be empty"},
 		{[]string{"shop.example.com", "--header", "s3cr3t"}, "--header must be of the form NAME:VALUE"},
 		{[]string{"http://shop.example.com", "--header", "Authorization: s3cr3t"}, "https"},
@@ -153,6 +169,50 @@ func TestCheckRejectsArguments(t *testing.T) {
 			t.Errorf("%q: error = %v, want one with %q", test.arguments, got.err, test.want)
 		}
 	}
+}
+
+func TestCheckConnectsToAnAddress(t *testing.T) {
+	certificate, authority := edgeCertificate(t)
+	edge := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Host", r.Host)
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	edge.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	edge.StartTLS()
+	defer edge.Close()
+	got := runCheck(t, "shop.example.com", "--connect-to", edge.Listener.Addr().String(), "--ca-file", authority)
+	for _, want := range []string{"\ndns          ok       The check connects to 127.0.0.1:", "\ncertificate  ok       The certificate for shop.example.com is", "status 418"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("the output does not contain %q:\n%s%v", want, got.stdout, got.err)
+		}
+	}
+	for _, file := range []string{"check_test.go", "none.pem"} {
+		if got := runCheck(t, "shop.example.com", "--connect-to", "127.0.0.1", "--ca-file", file); got.err == nil || !strings.HasPrefix(got.err.Error(), "--ca-file: ") {
+			t.Errorf("error = %v for --ca-file %s", got.err, file)
+		}
+	}
+}
+
+// edgeCertificate returns a certificate for shop.example.com, and a file with it.
+func edgeCertificate(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"shop.example.com"}, NotAfter: time.Now().Add(30 * 24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
 // slowReader answers only when the context ends.

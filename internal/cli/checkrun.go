@@ -44,7 +44,12 @@ func (o *checkOptions) run(cmd *cobra.Command, arguments []string) error {
 	if err != nil {
 		return err
 	}
+	network, err := o.network()
+	if err != nil {
+		return err
+	}
 	s, err := o.connect()
+	s.network = network
 	if err == nil {
 		err = o.execute(cmd, s, request)
 	}
@@ -54,7 +59,7 @@ func (o *checkOptions) run(cmd *cobra.Command, arguments []string) error {
 	return err
 }
 
-// connect returns clients for the cluster, and the system's network.
+// connect returns clients for the cluster.
 func (o *checkOptions) connect() (surroundings, error) {
 	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 0, 0)
 	if err != nil {
