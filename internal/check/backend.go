@@ -22,7 +22,7 @@ import (
 // ports and their endpoints.
 func (i *inspection) backendStep(ctx context.Context) Step {
 	if !slices.ContainsFunc(i.receivers, func(r plan.Receiver) bool { return r.Entry != nil }) {
-		return newStep(StepBackend, findings{{Result: Unknown, Message: "Not checked, because no route answers the request."}})
+		return newStep(StepBackend, findings{{Result: Unknown, Message: "Not checked, because no route is known to answer the request."}})
 	}
 	return newStep(StepBackend, i.eachGateway(func(r *plan.Receiver) findings { return i.backendFindings(ctx, r) }))
 }
@@ -97,6 +97,10 @@ func tlsFindings(r *plan.Receiver) findings {
 // serviceFindings reports on a Service and its port.
 func (i *inspection) serviceFindings(ctx context.Context, name types.NamespacedName, number gatewayv1.PortNumber) findings {
 	var f findings
+	if gap := i.Source.Unread("Service", name); gap != nil {
+		f.add(Unknown, "Service %s is not checked, because you may not %s.", name, gap)
+		return f
+	}
 	service := &corev1.Service{}
 	switch err := i.Source.Get(ctx, name, service); {
 	case apierrors.IsNotFound(err):

@@ -43,8 +43,9 @@ type Checker struct {
 // inspection is the check of one request.
 type inspection struct {
 	*Checker
-	request   routing.Request
-	receivers []plan.Receiver
+	request     routing.Request
+	explanation *plan.Explanation
+	receivers   []plan.Receiver
 }
 
 // Run checks the request. A step that finds out nothing does not prevent the others. The
@@ -52,7 +53,7 @@ type inspection struct {
 func (c *Checker) Run(ctx context.Context, r Request) *Report {
 	report := &Report{URL: r.URL.String(), Result: OK}
 	request := r.routing()
-	i := &inspection{Checker: c, request: request, receivers: c.Plan.Receivers(request)}
+	i := &inspection{Checker: c, request: request, explanation: c.Plan.Explain(request), receivers: c.Plan.Receivers(request)}
 	done := c.show("comparing the statuses in the cluster")
 	report.Steps = []Step{i.decisionStep(), i.objectsStep(ctx), i.backendStep(ctx)}
 	done()

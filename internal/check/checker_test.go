@@ -8,14 +8,19 @@ import (
 	"flag"
 	"net/netip"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -39,6 +44,9 @@ var now = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 type cluster struct {
 	objects []client.Object
 	pods    client.Reader
+	// permits reports whether the user may read objects of the kind; name is empty for a
+	// list. Nil permits everything.
+	permits func(kind, namespace, name string) bool
 }
 
 // newCluster returns the cluster with the objects in testdata/cluster.yaml after the
@@ -105,7 +113,8 @@ func (c *cluster) plan(t *testing.T) (*state.Source, *plan.Plan) {
 	t.Helper()
 	live := fake.NewClientBuilder().WithScheme(manifest.Scheme()).WithObjects(copies(c.objects)...).Build()
 	source, err := state.FromCluster(t.Context(), state.Cluster{
-		Live: live, ControllerName: config.DefaultControllerName, ControllerNamespace: controllerNamespace,
+		Live: interceptor.NewClient(live, c.permissions()), ControllerName: config.DefaultControllerName, ControllerNamespace: controllerNamespace,
+		PermitGaps: true, Namespaces: []string{"team"},
 	}, &manifest.Set{})
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +126,34 @@ func (c *cluster) plan(t *testing.T) (*state.Source, *plan.Plan) {
 		t.Fatal(err)
 	}
 	return source, p
+}
+
+// permissions refuses what the user may not read.
+func (c *cluster) permissions() interceptor.Funcs {
+	refusal := func(kind, namespace, name string) error {
+		if c.permits == nil || c.permits(kind, namespace, name) {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, name, errors.New(`User "jane" cannot read it`))
+	}
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, live client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := refusal(state.KindOf(o), key.Namespace, key.Name); err != nil {
+				return err
+			}
+			return live.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, live client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			kind := reflect.TypeOf(list).Elem().Name()
+			if u, ok := list.(*unstructured.UnstructuredList); ok {
+				kind = u.GetKind()
+			}
+			if err := refusal(strings.TrimSuffix(kind, "List"), (&client.ListOptions{}).ApplyOptions(opts).Namespace, ""); err != nil {
+				return err
+			}
+			return live.List(ctx, list, opts...)
+		},
+	}
 }
 
 func copies(objects []client.Object) []client.Object {

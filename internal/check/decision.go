@@ -17,7 +17,7 @@ const shownOthers = 3
 // controller decides from the objects. It is plan --why, shortened.
 func (i *inspection) decisionStep() Step {
 	if len(i.receivers) == 0 {
-		return newStep(StepDecision, i.unserved())
+		return newStep(StepDecision, slices.Concat(i.unserved(), i.reported(), i.detached(), i.notKnown()))
 	}
 	var all findings
 	if n := len(i.receivers); n > 1 {
@@ -25,26 +25,65 @@ func (i *inspection) decisionStep() Step {
 		all.advise("Remove the hostname from all Gateways except one, or select one with --gateway.")
 	}
 	all = append(all, i.eachGateway(i.decided)...)
-	return newStep(StepDecision, append(all, i.detached()...))
+	return newStep(StepDecision, slices.Concat(all, i.reported(), i.detached(), i.notKnown()))
 }
 
-// unserved explains that no Gateway has a listener for the host.
+// unserved explains that no Gateway has a listener for the host. Without permission to read
+// every object, this is not known.
 func (i *inspection) unserved() findings {
 	var f findings
-	if message := i.Plan.NoGateway(); message != "" {
+	switch message := i.Plan.NoGateway(); {
+	case len(i.explanation.Reported) > 0: // these say more
+	case len(i.explanation.Unknown) > 0:
+		f.add(Unknown, "No object that you may read serves the hostname: %s", withStop(i.Plan.Unserved(i.request)))
+	case message != "":
 		f.add(Failed, "%s", message)
 		f.advise("Set spec.gatewayClassName of a Gateway to a GatewayClass of this controller, or set --controller-name.")
-	} else {
+	default:
 		f.add(Failed, "No Gateway has a listener for the hostname: %s", withStop(i.Plan.Unserved(i.request)))
 		f.advise("Add a listener with the hostname to a Gateway or a ListenerSet, and attach a route to it.")
 	}
-	return append(f, i.detached()...)
+	return f
+}
+
+// reported reports the statuses in the cluster that replace the decision about a Gateway that
+// cannot be read. If the status of one route is as expected, problems of others are warnings.
+func (i *inspection) reported() findings {
+	var f findings
+	problem := Failed
+	for n := range i.explanation.Reported {
+		r := &i.explanation.Reported[n]
+		if isRoute := strings.HasSuffix(r.Object.Kind, "Route"); isRoute && r.Healthy() {
+			problem = Warning
+		}
+	}
+	for n := range i.explanation.Reported {
+		r := &i.explanation.Reported[n]
+		if r.Healthy() {
+			f.add(OK, "%s.", r)
+		} else {
+			f.add(problem, "%s", withStop(r.String()))
+		}
+	}
+	return f
+}
+
+// notKnown says what the decision does not know, and how to permit reading it.
+func (i *inspection) notKnown() findings {
+	var f findings
+	for _, text := range i.explanation.Unknown {
+		f.add(Unknown, "Not known: %s.", text)
+	}
+	if gaps := i.Source.DescribeGaps(); gaps != "" {
+		f.add(Unknown, "You may not read everything: %s", gaps)
+	}
+	return f
 }
 
 // detached reports the routes that would serve the host if their parents existed.
 func (i *inspection) detached() findings {
 	var f findings
-	for n, d := range i.Plan.Explain(i.request).Detached {
+	for n, d := range i.explanation.Detached {
 		if n == shownOthers {
 			f.add(Warning, "More routes have a parent that does not exist; plan --why lists them.")
 			break
@@ -106,6 +145,8 @@ func (i *inspection) answer(r *plan.Receiver) findings {
 	a := r.Answer
 	switch {
 	case a == nil:
+	case a.Incomplete:
+		f.add(Unknown, "No route that you may read answers %s.", i.request)
 	case a.Entry == nil:
 		f.add(Failed, "%s gets status %d: %s", i.request, a.Status, withStop(cmp.Or(a.Failure, "no route on this listener matches the request")))
 		f.advise("Attach a route that matches the request. To see all routes: kubectl tunnel-gateway plan --why %s", i.request)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -32,9 +33,9 @@ func (i *inspection) endpointFindings(ctx context.Context, service *corev1.Servi
 	if len(service.Spec.IPFamilies) > 0 {
 		b.Family = service.Spec.IPFamilies[0]
 	}
-	all, err := state.Endpoints(ctx, i.Source, client.ObjectKeyFromObject(service), false)
-	if err != nil {
-		return endpointsUnreadable(name, service.Namespace, err)
+	all, unreadable := i.endpoints(ctx, name, client.ObjectKeyFromObject(service), false)
+	if unreadable != nil {
+		return unreadable
 	}
 	found := envoy.AddressesOf(b, all)
 	f := describeEndpoints(name, found)
@@ -46,11 +47,17 @@ func (i *inspection) endpointFindings(ctx context.Context, service *corev1.Servi
 	return append(f, i.containerPorts(ctx, service, port)...)
 }
 
-func endpointsUnreadable(name, namespace string, err error) findings {
+// endpoints reads the EndpointSlices of a Service or ServiceImport, or reports why it cannot.
+func (i *inspection) endpoints(ctx context.Context, title string, name types.NamespacedName, isImport bool) ([]*discoveryv1.EndpointSlice, findings) {
 	var f findings
-	f.add(Unknown, "%s: the endpoints cannot be read: %v.", name, err)
-	f.advise("You need the permission to list endpointslices.discovery.k8s.io in namespace %s.", namespace)
-	return f
+	all, err := state.Endpoints(ctx, i.Source, name, isImport)
+	switch {
+	case err != nil:
+		f.add(Unknown, "%s: the endpoints cannot be read: %v.", title, err)
+	case i.Source.Unlisted(kinds.EndpointSlice, name.Namespace):
+		f.add(Unknown, "%s: the endpoints are not known, because you may not list endpointslices.discovery.k8s.io in namespace %s.", title, name.Namespace)
+	}
+	return all, f
 }
 
 // describeEndpoints counts the endpoints by state.
@@ -149,9 +156,9 @@ func (i *inspection) importFindings(ctx context.Context, r *plan.Receiver, name 
 		case b.Backend.IPs != "":
 			f.add(OK, "%s has the addresses %s.", title, strings.ReplaceAll(b.Backend.IPs, ",", ", "))
 		default:
-			all, err := state.Endpoints(ctx, i.Source, name, true)
-			if err != nil {
-				return endpointsUnreadable(title, name.Namespace, err)
+			all, unreadable := i.endpoints(ctx, title, name, true)
+			if unreadable != nil {
+				return unreadable
 			}
 			f = append(f, describeEndpoints(title, envoy.AddressesOf(b.Backend, all))...)
 		}

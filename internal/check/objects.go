@@ -21,7 +21,7 @@ import (
 // that receive the request, the route, the Tunnel, the connectors and the Envoys.
 func (i *inspection) objectsStep(ctx context.Context) Step {
 	if len(i.receivers) == 0 {
-		return newStep(StepObjects, findings{{Result: Unknown, Message: "Not checked, because no Gateway has a listener for the hostname."}})
+		return newStep(StepObjects, findings{{Result: Unknown, Message: "Not checked, because no Gateway is known to have a listener for the hostname."}})
 	}
 	return newStep(StepObjects, i.eachGateway(func(r *plan.Receiver) findings { return i.objectFindings(ctx, r) }))
 }

@@ -2,6 +2,8 @@ package check_test
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +77,7 @@ const (
 // user reads.
 func TestStepsInTheCluster(t *testing.T) {
 	var got bytes.Buffer
-	for _, all := range [][]situation{decisions, statuses, tunnels, backends} {
+	for _, all := range [][]situation{decisions, statuses, tunnels, backends, permissions} {
 		for _, s := range all {
 			c := newCluster(t, s.replacements...)
 			if s.change != nil {
@@ -200,6 +202,28 @@ var backends = []situation{
 	{name: "a target port that is none of the container ports", change: withPod(pod(3000, 9000)), want: [3]check.Result{ok, ok, warning}},
 	{name: "a target port that a container names", change: withPod(pod(3000, 8080)), want: [3]check.Result{ok, ok, ok}},
 	{name: "containers that name no port", change: withPod(pod()), want: [3]check.Result{ok, ok, ok}},
+}
+
+// forTeam permits reading everything in the namespace team, and some other objects.
+func forTeam(others ...string) func(*cluster) {
+	return func(c *cluster) {
+		c.permits = func(kind, namespace, name string) bool {
+			return namespace == "team" || slices.Contains(others, strings.TrimSpace(kind+" "+name))
+		}
+	}
+}
+
+var permissions = []situation{
+	{name: "permissions for one namespace", change: forTeam(), want: [3]check.Result{warning, unknown, unknown}},
+	{name: "permissions for one namespace, and a route that is not accepted", replacements: []string{"sectionName: web", "sectionName: wbe"}, change: forTeam(), want: [3]check.Result{failed, unknown, unknown}},
+	{name: "permissions for one namespace, another hostname", target: "other.example.net", change: forTeam(), want: [3]check.Result{unknown, unknown, unknown}},
+	{name: "permissions for one namespace and the Gateway", change: forTeam("Gateway shared", "GatewayClass cloudflare-tunnel", "TunnelConfiguration defaults", "Namespace team", "Namespace infra"), want: [3]check.Result{unknown, unknown, ok}},
+	{name: "permissions for no endpoints and no Service", change: func(c *cluster) {
+		c.permits = func(kind, _, _ string) bool { return kind != "EndpointSlice" && kind != "Service" }
+	}, want: [3]check.Result{unknown, unknown, unknown}},
+	{name: "permissions for no endpoints", change: func(c *cluster) {
+		c.permits = func(kind, _, _ string) bool { return kind != "EndpointSlice" }
+	}, want: [3]check.Result{unknown, unknown, unknown}},
 }
 
 func request(target string) routing.Request {

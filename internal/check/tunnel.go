@@ -6,22 +6,27 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // tunnelFindings reports on the tunnel, its configuration and its connectors.
 func (i *inspection) tunnelFindings(ctx context.Context, r *plan.Receiver) findings {
 	var f findings
-	if r.Tunnel == nil {
+	name := tunnel.ObjectName(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
+	if gap := i.Source.Unread("Tunnel", types.NamespacedName{Namespace: i.ControllerNamespace, Name: name}); gap != nil {
+		f.add(Unknown, "The Tunnel of %s is not checked, because you may not %s.", gatewayOf(r), gap)
+	} else if r.Tunnel == nil {
 		f.add(Failed, "%s has no Tunnel object: the controller has not created its tunnel.", gatewayOf(r))
 		f.advise("Read the Gateway's conditions, and check that --controller-namespace is the controller's namespace.")
 	} else {
 		f = append(f, phase(r.Tunnel)...)
 		f = append(f, pause(r.Tunnel)...)
-		f = append(f, configuration(r)...)
+		f = append(f, i.configuration(r)...)
 		f = append(f, dataPlane(r.Tunnel)...)
 	}
 	return append(f, i.connectors(ctx, r)...)
@@ -67,7 +72,7 @@ func pause(t *v1alpha1.Tunnel) findings {
 
 // configuration compares the configuration that the controller has written with the one
 // that follows from the objects.
-func configuration(r *plan.Receiver) findings {
+func (i *inspection) configuration(r *plan.Receiver) findings {
 	var f findings
 	t := r.Tunnel
 	applied := conditions.TypeTunnelConfigurationApplied.Find(t.Status.Conditions)
@@ -78,6 +83,8 @@ func configuration(r *plan.Receiver) findings {
 		f.add(Warning, "%s: the present configuration is not in effect: %s", nameOf(t), describe(applied))
 	case r.Hash == "":
 		f.add(Warning, "%s keeps its last configuration, because the Gateway is not accepted.", nameOf(t))
+	case len(i.Source.Gaps) > 0:
+		f.add(Unknown, "%s: whether the configuration in effect follows from the objects is not known, because you may not read all of them.", nameOf(t))
 	case written != r.Hash && t.Spec.Paused:
 		f.add(Warning, "%s: the configuration in effect is not the one that follows from the objects, because the Gateway is paused.", nameOf(t))
 	case written != r.Hash:
