@@ -19,6 +19,7 @@ import (
 
 // checkOptions are the flags for check.
 type checkOptions struct {
+	namespace           string
 	gateway             string
 	method              string
 	headers             []string
@@ -99,6 +100,7 @@ func checkCommand(program string) *cobra.Command {
 }
 
 func (o *checkOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` to read if you may not read all (default the namespace of the kubeconfig's context)")
 	f.StringVar(&o.gateway, "gateway", "", "consider only the Gateway `namespace/name`")
 	f.StringVar(&o.method, "method", "", "`method` of the request (default GET)")
 	f.StringArrayVar(&o.headers, "header", nil, "header of the request, as `NAME:VALUE`; may be repeated")
@@ -155,7 +157,10 @@ func (o *checkOptions) validateFlags(isSet func(flag string) bool) error {
 	check("controller-name", config.CheckControllerName(o.controller))
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("color", o.color.check())
-	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"gateway", o.gateway}, {"method", o.method}, {"connect-to", o.connectTo}, {"ca-file", o.caFile}} {
+	if o.namespace != "" {
+		check("namespace", config.CheckNamespace(o.namespace))
+	}
+	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"namespace", o.namespace}, {"gateway", o.gateway}, {"method", o.method}, {"connect-to", o.connectTo}, {"ca-file", o.caFile}} {
 		if isSet(f.flag) && f.value == "" {
 			check(f.flag, errEmptyValue)
 		}

@@ -138,8 +138,10 @@ func (o *checkOptions) readSource(ctx context.Context, live client.Reader, step 
 	cluster := state.Cluster{
 		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, Progress: step, PermitGaps: true,
 	}
-	if namespace, _, err := clientConfig(o.kubeconfig, o.context).Namespace(); err == nil {
-		cluster.Namespaces = []string{namespace}
+	cluster.Namespaces = []string{o.namespace}
+	if o.namespace == "" {
+		namespace, _, _ := clientConfig(o.kubeconfig, o.context).Namespace() // without one, no namespace is read
+		cluster.Namespaces[0] = namespace
 	}
 	source, err := state.FromCluster(ctx, cluster, &manifest.Set{})
 	if err != nil {

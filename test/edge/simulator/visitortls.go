@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -50,6 +51,11 @@ func (s *Server) VisitorCAs() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.authority().certificate)
 	return pool
+}
+
+// VisitorCAPEM returns the authority in [Server.VisitorCAs] as a file contains it.
+func (s *Server) VisitorCAPEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.authority().certificate.Raw})
 }
 
 // ListenVisitors serves [Server.Visitors] with TLS on l, over HTTP/1.1 and HTTP/2, until the
