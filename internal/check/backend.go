@@ -52,7 +52,7 @@ func (i *inspection) backendFindings(ctx context.Context, r *plan.Receiver) find
 	}
 	f = append(f, tlsFindings(r)...)
 	switch problem := r.Entry.Action.Problem; {
-	case problem != nil && !f.has(Failed):
+	case problem != nil && !f.haveFailed():
 		f.add(Failed, "%s rule %d has no backend that resolves: %s: %s", route, r.Entry.Source.Rule, problem.Reason, withStop(problem.Cause))
 	case len(f) == 0:
 		f.add(OK, "The rule answers the request itself, without a backend.")

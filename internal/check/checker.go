@@ -102,7 +102,7 @@ func (i *inspection) eachGateway(inspect func(*plan.Receiver) findings) findings
 	for n := range i.receivers {
 		byGateway[n] = inspect(&i.receivers[n])
 	}
-	oneWorks := slices.ContainsFunc(byGateway, func(f findings) bool { return !f.has(Failed) })
+	oneWorks := slices.ContainsFunc(byGateway, func(f findings) bool { return !f.haveFailed() })
 	var all findings
 	for _, f := range slices.Concat(byGateway...) {
 		if f.Result == Failed && oneWorks {

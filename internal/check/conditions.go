@@ -65,7 +65,7 @@ func (o object) findings() findings {
 				f.advise(adviceUnprocessed)
 			}
 		}
-		if f.has(Failed) {
+		if f.haveFailed() {
 			return f
 		}
 	}

@@ -100,7 +100,7 @@ func (i *inspection) decided(r *plan.Receiver) findings {
 		f.add(Failed, "%s is not accepted: %s: %s", gatewayOf(r), r.Rejected.Reason, r.Rejected.Message)
 		return f
 	}
-	if f = append(f, receivingListeners(r)...); f.has(Failed) {
+	if f = append(f, receivingListeners(r)...); f.haveFailed() {
 		return f
 	}
 	f = append(f, i.answer(r)...)

@@ -41,7 +41,7 @@ func (i *inspection) endpointFindings(ctx context.Context, service *corev1.Servi
 	f := describeEndpoints(name, found)
 	if len(found.Ready)+len(found.Terminating)+len(found.Unready) == 0 {
 		f = noEndpoints(name, service, port, all)
-	} else if f.has(Failed) {
+	} else if f.haveFailed() {
 		f.advise("Find out why the pods are not ready: %s", podsCommand(service))
 	}
 	return append(f, i.containerPorts(ctx, service, port)...)

@@ -49,9 +49,9 @@ func (f *findings) advise(format string, args ...any) {
 	(*f)[len(*f)-1].Advice = fmt.Sprintf(format, args...)
 }
 
-// has reports whether a finding has the result.
-func (f findings) has(r Result) bool {
-	return slices.ContainsFunc(f, func(one Finding) bool { return one.Result == r })
+// haveFailed reports whether a finding is a failure.
+func (f findings) haveFailed() bool {
+	return slices.ContainsFunc(f, func(one Finding) bool { return one.Result == Failed })
 }
 
 // adviseIf adds what to do to the last finding, unless there is nothing to do.

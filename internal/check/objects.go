@@ -38,7 +38,7 @@ func (i *inspection) objectFindings(ctx context.Context, r *plan.Receiver) findi
 		f = append(f, found...)
 	}
 	add(gatewayOf(r), i.gatewayFindings(ctx, r))
-	if !f.has(Failed) { // otherwise, the others only repeat it
+	if !f.haveFailed() { // otherwise, the others only repeat it
 		for n := range r.Listeners {
 			if l := &r.Listeners[n]; l.ReceivesRequest {
 				add(listenerName(l), i.listenerFindings(ctx, l))

@@ -157,22 +157,13 @@ func (o *checkOptions) validateFlags(isSet func(flag string) bool) error {
 	check("controller-name", config.CheckControllerName(o.controller))
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("color", o.color.check())
-	if o.namespace != "" {
-		check("namespace", config.CheckNamespace(o.namespace))
-	}
-	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"namespace", o.namespace}, {"gateway", o.gateway}, {"method", o.method}, {"connect-to", o.connectTo}, {"ca-file", o.caFile}} {
+	for _, f := range []struct{ flag, value string }{
+		{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"namespace", o.namespace}, {"gateway", o.gateway}, {"method", o.method},
+		{"connect-to", o.connectTo}, {"ca-file", o.caFile},
+	} {
 		if isSet(f.flag) && f.value == "" {
 			check(f.flag, errEmptyValue)
 		}
-	}
-	if namespace, name, _ := strings.Cut(o.gateway, "/"); o.gateway != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
-		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
-	}
-	if o.connectTo != "" && !isAddress(o.connectTo) {
-		check("connect-to", fmt.Errorf("must be an IP address, with or without a port, got %q", o.connectTo))
-	}
-	if !slices.Contains(checkFormats, o.output) {
-		check("output", fmt.Errorf("must be one of %s, got %q", strings.Join(checkFormats, ", "), o.output))
 	}
 	if o.timeout <= 0 {
 		check("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
@@ -180,7 +171,25 @@ func (o *checkOptions) validateFlags(isSet func(flag string) bool) error {
 	if o.output == "json" && isSet("color") {
 		errs = append(errs, errors.New("--color has no effect with --output json"))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.validateForms()...)...)
+}
+
+// validateForms returns the errors in flags whose values have a form.
+func (o *checkOptions) validateForms() []error {
+	var errs []error
+	if namespace, name, _ := strings.Cut(o.gateway, "/"); o.gateway != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
+		errs = append(errs, fmt.Errorf("--gateway must be of the form namespace/name, got %q", o.gateway))
+	}
+	if err := config.CheckNamespace(o.namespace); o.namespace != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--namespace %w", err))
+	}
+	if o.connectTo != "" && !isAddress(o.connectTo) {
+		errs = append(errs, fmt.Errorf("--connect-to must be an IP address, with or without a port, got %q", o.connectTo))
+	}
+	if !slices.Contains(checkFormats, o.output) {
+		errs = append(errs, fmt.Errorf("--output must be one of %s, got %q", strings.Join(checkFormats, ", "), o.output))
+	}
+	return errs
 }
 
 // parseHeaders parses the values of --header. An error does not contain a header's value,
