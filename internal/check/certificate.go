@@ -100,7 +100,7 @@ func (f *findings) settings(ctx context.Context, z zoneView, r Request) {
 	if z.api == nil || z.err != nil {
 		return
 	}
-	values, err := z.api.Settings(withReservation(ctx), z.zone.ID, settingSSL, settingHTTPS)
+	values, err := z.api.Settings(ctx, z.zone.ID, settingSSL, settingHTTPS)
 	if err != nil {
 		message, advice := unread(err, "Zone Settings: Read")
 		f.add(Unknown, "The settings of zone %s are not checked: %s", z.zone.Name, message)

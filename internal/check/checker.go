@@ -67,6 +67,7 @@ func (c *Checker) Run(ctx context.Context, r Request) *Report {
 // outside runs the steps outside the cluster.
 func (c *Checker) outside(ctx context.Context, r Request, e Expectation) []Step {
 	done := c.show("reading DNS")
+	ctx = withReservation(ctx)
 	zone := findZone(ctx, c.Zones, r.URL.Hostname())
 	inDNS, e := dnsStep(ctx, c.Network, zone, r, e)
 	done()

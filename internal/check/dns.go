@@ -64,7 +64,7 @@ func (f *findings) addresses(host string, names probe.Names, e Expectation) {
 	switch {
 	case slices.ContainsFunc(names.Addresses, probe.IsTunnel), isTunnelName(names.Canonical):
 		f.add(Failed, "%s resolves to the tunnel's own name, which leads nowhere: the record is not proxied.", host)
-		f.advise("Switch the proxy of the record on.")
+		f.adviseIf(switchProxyOn)
 	case len(outside) == 0:
 		f.add(OK, "%s resolves to %s, which Cloudflare serves.", host, list(names.Addresses))
 	case slices.ContainsFunc(outside, isPrivate):
@@ -104,6 +104,8 @@ func (e Expectation) createRecord(host string) string {
 	}
 	return fmt.Sprintf("%s needs a proxied CNAME record with the target %s, in a zone of the tunnel's account.", host, target)
 }
+
+const switchProxyOn = "Switch the proxy of the record on."
 
 // tunnelDomain is the domain of the tunnels' names.
 const tunnelDomain = ".cfargotunnel.com"

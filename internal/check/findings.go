@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The names of the steps, in the order in which they run.
@@ -54,9 +55,10 @@ func (f findings) haveFailed() bool {
 	return slices.ContainsFunc(f, func(one Finding) bool { return one.Result == Failed })
 }
 
-// adviseIf adds what to do to the last finding, unless there is nothing to do.
+// adviseIf adds what to do to the last finding, unless there is nothing to do or an earlier
+// finding says so.
 func (f *findings) adviseIf(advice string) {
-	if advice != "" {
+	if !slices.ContainsFunc(*f, func(one Finding) bool { return advice != "" && strings.Contains(one.Advice, advice) }) {
 		f.advise("%s", advice)
 	}
 }

@@ -39,13 +39,12 @@ func (f *findings) noRecord(host string, z zoneView, resolves bool, e Expectatio
 	} else {
 		f.add(Failed, "No record in zone %s answers for %s.", z.zone.Name, host)
 	}
-	f.advise("%s", e.createRecord(host))
+	f.adviseIf(e.createRecord(host))
 }
 
 // lookup returns the records that answer for the host: its own or those of a wildcard, and
 // then those of each CNAME target within the zone. Each element has the records of one name.
 func (z zoneView) lookup(ctx context.Context, host string) ([][]provider.Record, error) {
-	ctx = withReservation(ctx)
 	var chain [][]provider.Record
 	for name := host; len(chain) <= maxAliases && z.contains(name); {
 		records, err := z.answer(ctx, name)
@@ -121,16 +120,16 @@ func (f *findings) leads(host string, z zoneView, chain [][]provider.Record, e E
 	switch {
 	case last.Type != typeCNAME:
 		f.add(Failed, "%s leads to the address %s, not to a tunnel.", what, last.Content)
-		f.advise("%s", e.createRecord(host))
+		f.adviseIf(e.createRecord(host))
 	case z.contains(target):
 		f.add(Failed, "%s leads to %s, for which zone %s has no address.", what, target, z.zone.Name)
-		f.advise("%s", e.createRecord(host))
+		f.adviseIf(e.createRecord(host))
 	case !isTunnelName(target):
 		f.add(Warning, "%s leads to %s, which is outside of the zone. Where that leads is not checked.", what, target)
-		f.advise("%s", e.createRecord(host))
+		f.adviseIf(e.createRecord(host))
 	case !proxied:
 		f.add(Failed, "%s leads to a tunnel without Cloudflare's proxy, and so nowhere.", what)
-		f.advise("Switch the proxy of the record on.")
+		f.adviseIf(switchProxyOn)
 		return e.leadingTo(target)
 	default:
 		return f.tunnel(host, what, target, z, e)
@@ -158,7 +157,7 @@ func (f *findings) tunnel(host, what, target string, z zoneView, e Expectation) 
 		f.add(Warning, "%s leads to the tunnel %s, and no Gateway serves the hostname.", what, target)
 	case i < 0:
 		f.add(Failed, "%s leads to another tunnel, %s.", what, target)
-		f.advise("%s", e.createRecord(host))
+		f.adviseIf(e.createRecord(host))
 	case e.Gateways[i].AccountID != "" && e.Gateways[i].AccountID != z.zone.AccountID:
 		f.add(Failed, "Zone %s belongs to account %s, and the tunnel of Gateway %s/%s to account %s. Cloudflare serves a tunnel only in zones of its account.",
 			z.zone.Name, z.zone.AccountID, e.Gateways[i].Namespace, e.Gateways[i].Name, e.Gateways[i].AccountID)

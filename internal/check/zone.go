@@ -37,8 +37,9 @@ const (
 	maxZoneNames = 8
 	// maxAliases is how many CNAME records within the zone are followed.
 	maxAliases = 5
-	// reservedRequests is how many requests one check sends at most.
-	reservedRequests = maxZoneNames + (maxAliases+1)*provider.MaxNames + 2
+	// reservedRequests is how many requests are reserved together: a zone three levels above
+	// the host, one page of its records, and two settings.
+	reservedRequests = 12
 )
 
 // findZone finds the host's zone with the caller's API token. api is nil without a token.
@@ -46,7 +47,6 @@ func findZone(ctx context.Context, api Zones, host string) zoneView {
 	if api == nil {
 		return zoneView{}
 	}
-	ctx = withReservation(ctx)
 	names := ancestors(host)
 	if len(names) > maxZoneNames {
 		names = names[len(names)-maxZoneNames:]
@@ -75,7 +75,8 @@ func rank(z provider.Zone) int {
 // zoneActive is the status of a zone whose records are in effect.
 const zoneActive = "active"
 
-// withReservation returns a context in which the budget for API requests delays nothing.
+// withReservation returns a context for all requests of one check. The budget for API requests
+// neither delays nor rejects them after the first one.
 func withReservation(ctx context.Context) context.Context {
 	return provider.WithReservation(provider.WithPriority(ctx, provider.PriorityDNS), reservedRequests)
 }

@@ -49,7 +49,7 @@ var signs = []func(observation) (verdict, bool){
 	observation.byChallenge,
 	observation.byEdgeError,
 	observation.byGRPCSetting,
-	observation.byHTTPSRedirect,
+	observation.bySchemeRedirect,
 	observation.byCache,
 }
 
@@ -120,19 +120,22 @@ func (o observation) byGRPCSetting() (verdict, bool) {
 	return verdict{Edge, "grpc", grpcOff}, o.request.GRPC && o.status == http.StatusForbidden && !isGRPC
 }
 
-// byHTTPSRedirect recognizes the redirect of the zone's setting always_use_https: to the same
-// URL by https. A backend could redirect in the same way; the page names Cloudflare.
-func (o observation) byHTTPSRedirect() (verdict, bool) {
-	if o.request.URL == nil || o.request.URL.Scheme != "http" || o.status != http.StatusMovedPermanently {
+// bySchemeRedirect recognizes the redirects of the zone's settings always_use_https and ssl: to
+// the same URL with the other scheme. A backend could redirect in the same way; the page names
+// Cloudflare.
+func (o observation) bySchemeRedirect() (verdict, bool) {
+	if o.request.URL == nil || o.status/100 != 3 || !strings.Contains(string(o.body), "<center>cloudflare</center>") {
 		return verdict{}, false
 	}
-	secure := *o.request.URL
-	secure.Scheme, secure.Fragment = "https", ""
-	if secure.Path == "" {
-		secure.Path = "/"
+	other, v := *o.request.URL, verdict{Edge, "always_use_https", redirected}
+	other.Scheme, other.Fragment = "https", ""
+	if o.request.URL.Scheme == "https" {
+		other.Scheme, v = "http", verdict{Edge, "ssl_off", unencrypted}
 	}
-	ok := o.header.Get("Location") == secure.String() && strings.Contains(string(o.body), "<center>cloudflare</center>")
-	return verdict{Edge, "always_use_https", redirected}, ok
+	if other.Path == "" {
+		other.Path = "/"
+	}
+	return v, o.header.Get("Location") == other.String()
 }
 
 // byCache recognizes an answer from Cloudflare's cache.

@@ -87,6 +87,7 @@ func TestAnswersTellWhoGaveThem(t *testing.T) {
 		"always https, at the root":           {status: 301, header: edge("Location: https://www.example.com/"), body: "<hr><center>cloudflare</center>", request: Request{URL: &url.URL{Scheme: "http", Host: "www.example.com"}}, responder: Edge, code: "always_use_https"},
 		"a backend's redirect to https":       {status: 301, header: edge("Location: https://www.example.com/a"), request: Request{URL: plain}, responder: Backend},
 		"a backend's redirect elsewhere":      {status: 301, header: edge("Location: https://www.example.com/b"), body: "<hr><center>cloudflare</center>", request: Request{URL: plain}, responder: Backend},
+		"SSL/TLS mode off":                    {status: 301, header: edge("Location: http://www.example.com/a"), body: "<hr><center>cloudflare</center>", request: Request{URL: secure}, responder: Edge, code: "ssl_off"},
 		"a redirect of https":                 {status: 301, header: edge("Location: https://www.example.com/a"), body: "<hr><center>cloudflare</center>", request: Request{URL: secure}, responder: Backend},
 		"gRPC is off":                         {status: 403, header: edge(html), request: Request{GRPC: true}, responder: Edge, code: "grpc"},
 		"gRPC is off, without a type":         {status: 403, header: edge(), request: Request{GRPC: true}, responder: Edge, code: "grpc"},

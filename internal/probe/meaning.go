@@ -25,8 +25,11 @@ var (
 		"Cloudflare refuses gRPC requests in this zone: the setting gRPC is off.",
 		"Switch gRPC on in the Cloudflare dashboard, under Network of the zone; the API has no such setting.",
 	}
-	redirected = meaning{"Cloudflare redirects to https: the zone's setting always_use_https is on.", ""}
-	cached     = meaning{"Cloudflare's cache answered; the backend was not asked.", "Ask for a URL that is not cached, for example with a new query."}
+	redirected  = meaning{"Cloudflare redirects to https: the zone's setting always_use_https is on.", ""}
+	unencrypted = meaning{
+		"Cloudflare redirects to http: the zone's SSL/TLS mode is off.", "Set the mode to Full or Full (strict) under SSL/TLS of the zone.",
+	}
+	cached = meaning{"Cloudflare's cache answered; the backend was not asked.", "Ask for a URL that is not cached, for example with a new query."}
 )
 
 // edgeMeanings are the meanings of Cloudflare's errors for a hostname that a tunnel should

@@ -32,6 +32,9 @@ func (e edgeError) status() int {
 	if status, ok := edgeStatuses[e]; ok {
 		return status
 	}
+	if e >= 1000 {
+		return http.StatusInternalServerError
+	}
 	return int(e)
 }
 

@@ -95,9 +95,12 @@ func (s *Server) route(a zones.Answer) http.Handler {
 	}
 	id, ok := strings.CutSuffix(a.Target, tunnelDomain)
 	if !ok {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "the simulator only has origins in tunnels; the records lead elsewhere", http.StatusNotImplemented)
-		})
+		// The simulator only has origins in tunnels: it finds no other name, and no other
+		// address answers.
+		if a.Target != "" {
+			return errNoOrigin
+		}
+		return edgeError(522)
 	}
 	if !s.hasTunnel(a.Steps[0].Zone.Account, id) {
 		// Cloudflare resolves a tunnel's name only for records in the tunnel's account.

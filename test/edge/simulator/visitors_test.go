@@ -50,6 +50,7 @@ func TestVisitorsReachTheTunnelOfTheirRecord(t *testing.T) {
 	add("example", "two", two, "true")
 	add("example", "gray", one, "false")
 	add("example", "outside", "origin.example.gov", "true")
+	createRecord(t, c, "example", `{"name":"address","type":"A","content":"192.0.2.1","proxied":true}`)
 	add("example", "gray-outside", "origin.example.gov", "false")
 	add("example", "missing", "none.second.example.net", "true")
 	add("example", "unknown", "00000000-0000-0000-0000-000000000000.cfargotunnel.com", "true")
@@ -79,7 +80,8 @@ func TestVisitorsReachTheTunnelOfTheirRecord(t *testing.T) {
 		"two.example.org":          {530, "error code: 1016"}, // a tunnel in another account
 		"cross.example.com":        {403, "error code: 1014"},
 		"example.gov":              {409, "error code: 1001"},
-		"outside.example.com":      {501, "the simulator only has origins in tunnels; the records lead elsewhere"},
+		"outside.example.com":      {530, "error code: 1016"},
+		"address.example.com":      {522, "error code: 522"},
 		"gray.example.com":         {502, "visitors do not reach Cloudflare: the record is not proxied, and " + one + " has no public address"},
 		"gray-outside.example.com": {502, "visitors do not reach Cloudflare: the record is not proxied"},
 		"x.sub.example.com":        {502, "visitors do not reach Cloudflare: NS records delegate the name"},
