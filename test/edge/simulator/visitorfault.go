@@ -67,6 +67,7 @@ func (s *Server) login(host string, r *http.Request) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Www-Authenticate", `Cloudflare-Access resource_metadata="https://`+host+`/.well-known/cloudflare-access-protected-resource/"`)
+		// #nosec G710 -- the hostname comes from the zones
 		http.Redirect(w, r, "https://"+team+".cloudflareaccess.com/cdn-cgi/access/login/"+host+"?redirect_url=%2F", http.StatusFound)
 	})
 }
