@@ -9,7 +9,7 @@ type Responder string
 const (
 	Edge        Responder = "edge"        // Cloudflare
 	Cloudflared Responder = "cloudflared" // a connector
-	Envoy       Responder = "envoy"       // an Envoy of this product
+	Envoy       Responder = "envoy"       // one of this product's Envoys
 	Backend     Responder = "backend"     // everything behind the tunnel's data path
 	Access      Responder = "access"      // Cloudflare Access
 	Unknown     Responder = "unknown"     // a server that is not Cloudflare's
@@ -19,7 +19,7 @@ const (
 type Answer struct {
 	// Status is the HTTP status, or 0 if there is no answer.
 	Status int `json:"status,omitempty"`
-	// Location is the target of a redirect, which was not followed.
+	// Location is where a redirect leads, which was not followed.
 	Location string `json:"location,omitempty"`
 	// Ray is the header CF-Ray, which identifies the request in Cloudflare's logs.
 	Ray      string        `json:"ray,omitempty"`
@@ -29,7 +29,7 @@ type Answer struct {
 	// Code is the error in the responder's words: Cloudflare's number, for example "1033",
 	// or the error in Envoy's header Proxy-Status, for example "connection_refused".
 	Code string `json:"code,omitempty"`
-	// GRPCStatus is the number of the gRPC status; empty if the answer is none of gRPC.
+	// GRPCStatus is the gRPC status as a number; empty for other answers.
 	GRPCStatus string `json:"grpcStatus,omitempty"`
 	// Bare reports whether an error has neither a body nor its type. A rule of a tunnel's
 	// configuration and a connector without a configuration answer so.

@@ -15,7 +15,7 @@ import (
 type Presented struct {
 	// Names are the certificate's DNS names. Wildcards cover one level.
 	Names []string
-	// Issuer is the name of the authority that signed the certificate.
+	// Issuer names the authority that signed the certificate.
 	Issuer string
 	// NotAfter is when the certificate expires.
 	NotAfter time.Time
@@ -98,7 +98,7 @@ func problemOf(err error) Problem {
 	return Invalid
 }
 
-// connectFailure is the failure of a connection without TLS.
+// connectFailure is why a connection without TLS failed.
 func connectFailure(err error) Failure {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -112,7 +112,7 @@ func connectFailure(err error) Failure {
 	return Other
 }
 
-// handshakeFailure is the failure of a TLS handshake after a connection.
+// handshakeFailure is why a TLS handshake failed after a connection.
 func handshakeFailure(err error) Failure {
 	if isTimeout(err) {
 		return Timeout

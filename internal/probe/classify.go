@@ -63,10 +63,10 @@ func (o observation) byEnvoy() (verdict, bool) {
 	return verdict{Envoy, code, envoyMeaning(code)}, true
 }
 
-// accessDomain is the domain of the login pages of Cloudflare Access.
+// accessDomain is the domain with the login pages.
 const accessDomain = ".cloudflareaccess.com"
 
-// byAccess recognizes Cloudflare Access: a redirect to the login page of a team, or the
+// byAccess recognizes Cloudflare Access: a redirect to a team's login page, or the
 // header with which it asks a client that is not a browser for a token.
 func (o observation) byAccess() (verdict, bool) {
 	login := false
@@ -98,8 +98,8 @@ func (o observation) byChallenge() (verdict, bool) {
 	return verdict{Edge, "challenge", challenged}, o.header.Get("Cf-Mitigated") == "challenge"
 }
 
-// byEdgeError recognizes a page with an error of Cloudflare. The page with 502 stands for an
-// error of cloudflared, which answers with a status alone; the edge makes the page.
+// byEdgeError recognizes a page with Cloudflare's error. The page with 502 stands for an
+// error in cloudflared, which answers with a status alone; the edge makes the page.
 func (o observation) byEdgeError() (verdict, bool) {
 	code, ok := o.edgeError()
 	if !ok {
@@ -120,7 +120,7 @@ func (o observation) byGRPCSetting() (verdict, bool) {
 	return verdict{Edge, "grpc", grpcOff}, o.request.GRPC && o.status == http.StatusForbidden && !isGRPC
 }
 
-// bySchemeRedirect recognizes the redirects of the zone's settings always_use_https and ssl: to
+// bySchemeRedirect recognizes redirects by the zone's settings always_use_https and ssl: to
 // the same URL with the other scheme. A backend could redirect in the same way; the page names
 // Cloudflare.
 func (o observation) bySchemeRedirect() (verdict, bool) {

@@ -25,7 +25,7 @@ var (
 		regexp.MustCompile(`<title>[^<]*\|\s*(5\d\d):[^<]*</title>`),
 	}
 	htmlMarks = []string{"cf-error-details", "cf-wrapper", "/cdn-cgi/styles/"}
-	// blockPage is the page of the WAF, which has no number.
+	// blockPage is the WAF's page, which has no number.
 	blockPage = regexp.MustCompile(`<title>Attention Required! \| Cloudflare</title>`)
 	// accessPage is the page with which Cloudflare Access refuses an application.
 	accessPage = regexp.MustCompile(`<title>[^<]*Cloudflare Access[^<]*</title>`)
@@ -102,7 +102,7 @@ func (o observation) htmlCode() string {
 	return ""
 }
 
-// codeBlocked is the error of a request that the WAF blocks.
+// codeBlocked is the error if the WAF blocks a request.
 const codeBlocked = "1020"
 
 func firstGroup(expression *regexp.Regexp, text []byte) string {

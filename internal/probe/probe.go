@@ -1,4 +1,4 @@
-// Package probe finds out what a visitor of a hostname sees: the addresses in DNS, the
+// Package probe finds out what a hostname's visitor sees: the addresses in DNS, the
 // certificate that the edge presents, and the answer to one request. It knows nothing about
 // clusters and changes nothing.
 package probe
@@ -45,7 +45,7 @@ func (n Network) dial(ctx context.Context, network, address string) (net.Conn, e
 	return n.Dial(ctx, network, address)
 }
 
-// Limits of a step of a probe, within the context's.
+// Limits within the context's.
 const (
 	lookupLimit    = 10 * time.Second
 	connectLimit   = 10 * time.Second

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Limits of a request. The edge itself waits 100 seconds for an origin.
+// Limits for a request. The edge itself waits 100 seconds for an origin.
 const (
 	// answerLimit is how long Send waits for the answer's header.
 	answerLimit = 30 * time.Second
@@ -28,7 +28,7 @@ const (
 // userAgent is what Send calls itself. Cloudflare blocks some clients that have no name.
 const userAgent = "tunnel-gateway-check"
 
-// Request is a request of a visitor.
+// Request is a visitor's request.
 type Request struct {
 	URL *url.URL
 	// Method is GET if it is empty.
@@ -90,7 +90,7 @@ func Send(ctx context.Context, n Network, r Request) Answer {
 		DialTLSContext:         n.dialTLS,
 		ForceAttemptHTTP2:      true,
 		DisableKeepAlives:      true,
-		DisableCompression:     true, // a page of Cloudflare is read as it is
+		DisableCompression:     true, // Cloudflare's pages are read as they are
 		ResponseHeaderTimeout:  answerLimit,
 		MaxResponseHeaderBytes: maxBody,
 	}
@@ -151,7 +151,7 @@ func sendFailure(err error) Failure {
 	return connectFailure(err)
 }
 
-// handshakeError is the error of a TLS handshake after a connection.
+// handshakeError is why a TLS handshake failed after a connection.
 type handshakeError struct{ err error }
 
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
