@@ -63,8 +63,7 @@ plane change is in progress. wait changes nothing. It shows the phase of a data 
 change and what the change waits for.
 
 wait reads the data plane in the GatewayClass and its TunnelConfiguration, so it also
-waits until the controller has processed a change of the data plane. For other settings,
-use reconcile. The command ends when a user must act, for example because the routes
+waits until the controller has processed a new value. For other settings, use reconcile. The command ends when a user must act, for example because the routes
 exceed the limits of ingress rules.
 
 Exit status:
