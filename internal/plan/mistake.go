@@ -95,7 +95,7 @@ func (g *Gateway) concerns(m *Mistake) bool {
 	case "Tunnel":
 		return object.Name == tunnel.ObjectName(types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
 	case kindGatewayClass:
-		return object.Name == g.class.Name
+		return g.class != nil && object.Name == g.class.Name
 	default:
 		id := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 		return g.reported[gateway.Owner{Kind: object.Kind, NamespacedName: id}]

@@ -84,12 +84,14 @@ func TestSelectKeepsTheMistakesOfOneGateway(t *testing.T) {
 	annotated := func(kind, metadata string) string {
 		return "{apiVersion: v1, kind: " + kind + ", metadata: {" + metadata + ", annotations: {tunnelgateway.dev/other: a}}}"
 	}
+	classes := strings.NewReplacer("{name: cloudflare-tunnel}", "{name: cloudflare-tunnel, annotations: {tunnelgateway.dev/data-plane: envoy}}",
+		"{name: other}", "{name: other, annotations: {tunnelgateway.dev/data-plane: envoy}}").Replace(commonManifests)
 	route := "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web, namespace: platform}\nspec: {parentRefs: [{name: NAME}, {name: none}]}"
-	p := planOf(t, commonManifests, gatewayWithRoute("one", "example.com"), gatewayWithRoute("two", "example.com"),
+	p := planOf(t, classes, gatewayWithRoute("one", "example.com"), gatewayWithRoute("two", "example.com"),
 		annotated("Namespace", "name: platform"), annotated("Namespace", "name: elsewhere"), annotated("Secret", "name: other, namespace: platform"),
 		strings.Replace(route, "NAME", "one", 1), strings.NewReplacer("name: web", "name: mine", "NAME", "two").Replace(route))
-	if len(p.Mistakes) != 5 {
-		t.Fatalf("the plan has the mistakes %v, want 5", p.Mistakes)
+	if len(p.Mistakes) != 7 {
+		t.Fatalf("the plan has the mistakes %v, want 7", p.Mistakes)
 	}
 	if err := p.Select(types.NamespacedName{Namespace: "platform", Name: "two"}); err != nil {
 		t.Fatal(err)
@@ -98,7 +100,7 @@ func TestSelectKeepsTheMistakesOfOneGateway(t *testing.T) {
 	for _, mistake := range p.Mistakes {
 		got = append(got, mistake.Object.String())
 	}
-	if want := []string{"HTTPRoute platform/mine", "Namespace platform"}; !slices.Equal(got, want) {
+	if want := []string{"GatewayClass cloudflare-tunnel", "HTTPRoute platform/mine", "Namespace platform"}; !slices.Equal(got, want) {
 		t.Errorf("the plan of one Gateway has mistakes in %v, want %v", got, want)
 	}
 }
