@@ -174,6 +174,7 @@ func unsupportedValue(name string, kind originKind, value any) string {
 		if n := value.(int64); n < 1 || n > math.MaxInt32 {
 			return fmt.Sprintf("a TunnelConfiguration cannot express the number %d", n)
 		}
+	case kindFlag:
 	case kindText:
 		if text := value.(string); !textSyntax[name].MatchString(text) {
 			return fmt.Sprintf("a TunnelConfiguration cannot have the value %q", text)

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -160,14 +161,11 @@ func wholePath(expression string) string {
 		start, rest, end = false, enclose(expression), false
 	}
 	anything, flag := ".*", "(?s)"
-	if bare := escapes.ReplaceAllString(rest, ""); strings.Contains(bare, ".") || strings.Contains(bare, "(?-") || scopedFlag.MatchString(bare) {
+	if bare := escapes.ReplaceAllString(rest, ""); strings.Contains(bare, ".") || scopedFlag.MatchString(bare) {
 		anything, flag = "(?s:.*)", "" // the flag would change the meaning of the rest
 	}
-	switch {
-	case start && end && rest == "":
-		return "^$" // an empty value would be a match for every path
-	case start && end:
-		return rest
+	if start && end {
+		return cmp.Or(rest, "^$") // an empty value would be a match for every path
 	}
 	var whole strings.Builder
 	whole.WriteString(flag)

@@ -48,6 +48,11 @@ var (
 	topOrigins = []string{"{}", "{}", "{connectTimeout: 5s}", "{http2Origin: true}", "{matchSNItoHost: true}", "{noTLSVerify: true, httpHostHeader: top.example.com}", "{access: {required: true, teamName: top, audTag: [top]}}"}
 )
 
+// random returns the same numbers for the same seed.
+func random(seed, stream uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // a test needs no secure numbers
+}
+
 func pick(r *rand.Rand, values []string) string { return values[r.IntN(len(values))] }
 
 // randomConfiguration returns the text of a configuration that cloudflared accepts.
@@ -97,7 +102,7 @@ func parse(t *testing.T, text string) *convert.Configuration {
 func TestConvertedConfigurationsAnswerLikeTheOriginal(t *testing.T) {
 	noted, compared := 0, 0
 	for seed := range uint64(120) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r := random(seed, 1)
 		text := randomConfiguration(r)
 		input := parse(t, text)
 		o := options
@@ -161,7 +166,7 @@ func remote(t *testing.T, input *convert.Configuration) []byte {
 func TestMatcherAgreesWithTheSimulator(t *testing.T) {
 	plain := regexp.MustCompile(`^[a-z0-9.*]*$`)
 	for seed := range uint64(100) {
-		r := rand.New(rand.NewPCG(seed, 2))
+		r := random(seed, 2)
 		input := parse(t, randomConfiguration(r))
 		for i := range input.Rules {
 			if !plain.MatchString(input.Rules[i].Hostname) {
@@ -193,7 +198,7 @@ func TestMatcherAgreesWithCloudflared(t *testing.T) {
 		t.Skip("CLOUDFLARED does not name a binary of cloudflared")
 	}
 	for seed := range uint64(25) {
-		r := rand.New(rand.NewPCG(seed, 3))
+		r := random(seed, 3)
 		text := randomConfiguration(r)
 		input := parse(t, text)
 		file := filepath.Join(t.TempDir(), "config.yml")
@@ -207,7 +212,7 @@ func TestMatcherAgreesWithCloudflared(t *testing.T) {
 		requests := append(input.Requests(), randomRequests(r)...)
 		for range 12 {
 			request := requests[r.IntN(len(requests))]
-			out, err := exec.CommandContext(t.Context(), binary, "tunnel", "--config", file, "ingress", "rule", "https://"+request.String()).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), binary, "tunnel", "--config", file, "ingress", "rule", "https://"+request.String()).CombinedOutput() //nolint:gosec // the variable names the program to run
 			found := matchedRule.FindSubmatch(out)
 			if err != nil || found == nil {
 				t.Fatalf("seed %d: %q: %v: %s\n%s", seed, request, err, out, text)

@@ -120,7 +120,7 @@ func (o Options) serviceOf(u *url.URL) (b backend, problem, wayOut string) {
 	case namespace == "":
 		return b, fmt.Sprintf("the namespace of Service %s is not known", name), "name the namespace of cloudflared with --namespace"
 	}
-	return backend{namespace, name, int32(port), tls, u.Hostname()}, "", "" //nolint:gosec // parsed with 16 bits
+	return backend{namespace, name, int32(port), tls, u.Hostname()}, "", ""
 }
 
 // noteService notes what the user must know about a Service.
