@@ -50,12 +50,14 @@ func (r *Result) WriteYAML(w io.Writer, input string) error {
 			fmt.Fprintln(&out, comment([]string{n.Place(input) + ": " + n.String() + "."}))
 		}
 	}
-	for _, d := range r.Documents {
+	for i, d := range r.Documents {
 		text, err := d.encode()
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", d.Object.GetName(), err)
 		}
-		out.WriteString("---\n")
+		if i > 0 { // the first document has the comments above, so that none is empty
+			out.WriteString("---\n")
+		}
 		out.Write(text)
 	}
 	_, err := w.Write(out.Bytes())

@@ -1,8 +1,13 @@
 package integration
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +19,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/convert"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -87,6 +94,28 @@ var _ = Describe("the migration from cloudflared", Ordered, ContinueOnFailure, f
 		Expect(get(id, "store.example.com", "/")).To(Equal("web"))
 	})
 
+	It("can use the objects that convert prints, which serve every request like the old tunnel", func(ctx SpecContext) {
+		input, result := env.applyConverted(migrationSamples+"before/config.yml", "store")
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		set := &gatewayv1.ListenerSet{ObjectMeta: objectMetaIn("store", "store")}
+		Eventually(listenerSetCondition(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		env.waitUntilIdle(ctx)
+		newTunnel, _ := env.cloudflare.TunnelID(env.tunnelNameIn("store", "store"))
+		matcher, err := convert.NewMatcher(input.Rules)
+		Expect(err).NotTo(HaveOccurred())
+		compared := 0
+		for _, request := range input.Requests() {
+			path := strings.TrimPrefix(request.String(), request.Host)
+			if rule := result.Rules[matcher.Match(request.Host, request.Path)]; rule.Changed {
+				Expect(get(newTunnel, request.Host, path)).To(Equal("404"), request.String())
+				continue
+			}
+			Expect(get(newTunnel, request.Host, path)).To(Equal(get(id, request.Host, path)), request.String())
+			compared++
+		}
+		Expect(compared).To(BeNumerically(">", 50))
+	})
+
 	It("can take over the old tunnel when permitted, and roll back", func(ctx SpecContext) {
 		env.applySamples(kube, migrationSamples+"takeover/settings.yaml")
 		update(&v1alpha1.TunnelConfiguration{ObjectMeta: objectMetaIn("store", "store")}, func(c *v1alpha1.TunnelConfiguration) {
@@ -128,6 +157,32 @@ var _ = Describe("the migration from cloudflared", Ordered, ContinueOnFailure, f
 		Expect(configuration).To(MatchJSON(before))
 	})
 })
+
+// applyConverted converts a sample configuration into objects of the Gateway
+// namespace/namespace, and applies them until the end of the spec.
+func (env *environment) applyConverted(file, namespace string) (*convert.Configuration, *convert.Result) {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(samplesDir, file))
+	Expect(err).NotTo(HaveOccurred())
+	input, err := convert.Parse(file, text)
+	Expect(err).NotTo(HaveOccurred())
+	result := convert.Convert(input, convert.Options{
+		GatewayNamespace: namespace, GatewayName: namespace, ControllerName: env.controllerName, ControllerNamespace: env.controllerNamespace,
+		ClusterDomain: config.DefaultClusterDomain, ListenerSets: true, DataPlane: v1alpha1.DataPlaneIngressRules,
+	})
+	var manifests bytes.Buffer
+	Expect(result.WriteYAML(&manifests, file)).To(Succeed())
+	objects, err := decodeManifests(&manifests)
+	Expect(err).NotTo(HaveOccurred())
+	strict := client.WithFieldValidation(kube, metav1.FieldValidationStrict)
+	for _, object := range objects {
+		Expect(strict.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"))).To(Succeed(), object.GetKind())
+		if object.GetKind() != "Namespace" && object.GetKind() != "Gateway" {
+			DeferCleanup(func() { env.delete(object) })
+		}
+	}
+	return input, result
+}
 
 // annotate sets an annotation on the Gateway.
 func annotate(g *gatewayv1.Gateway, name, value string) {
