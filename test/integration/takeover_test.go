@@ -94,7 +94,7 @@ var _ = Describe("the migration from cloudflared", Ordered, ContinueOnFailure, f
 		Expect(get(id, "store.example.com", "/")).To(Equal("web"))
 	})
 
-	It("can use the objects that convert prints, which serve every request like the old tunnel", func(ctx SpecContext) {
+	It("can use converted objects, which serve every request like the old tunnel", func(ctx SpecContext) {
 		input, result := env.applyConverted(migrationSamples+"before/config.yml", "store")
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		set := &gatewayv1.ListenerSet{ObjectMeta: objectMetaIn("store", "store")}
