@@ -39,7 +39,7 @@ INTEROP := $(patsubst %/go.mod,%,$(wildcard test/interop/*/go.mod))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/tunnel-gateway
@@ -114,6 +114,13 @@ interop-%:
 bench: control-plane ## Measure both data planes for docs/performance.md; ARGS=-help lists the flags, CLOUDFLARED=<binary> uses the real connector
 	@echo "==> measuring both data planes"
 	@$(if $(CLOUDFLARED),CLOUDFLARED="$(abspath $(CLOUDFLARED))") go run -C test/bench . $(ARGS)
+
+.PHONY: e2e-cloudflare
+e2e-cloudflare: build control-plane ## Check a tunnel at the real Cloudflare, whose account CLOUDFLARE_* names, with CLOUDFLARED=<binary>; ARGS=-help lists the flags
+	@echo "==> building the programs"
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/e2e ./test/e2e
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/e2e-programs/ ./test/edge/connector ./test/edge/envoy
+	@$(if $(CLOUDFLARED),CLOUDFLARED="$(abspath $(CLOUDFLARED))") exec bin/e2e $(ARGS)
 
 # test-module tests module $(1) and writes the results to bin/$(2)-results.json.
 define test-module
