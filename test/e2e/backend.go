@@ -21,7 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/load"
 )
 
-// The backend's paths, in addition to those of [load.Backend].
+// The backend's paths, in addition to the paths in [load.Backend].
 const (
 	echoPath   = "/echo"
 	eventsPath = "/events"
@@ -55,7 +55,7 @@ type upload struct {
 	Content string // SHA-256, in hexadecimal
 }
 
-// newBackend returns the handler of the backend with the name.
+// newBackend returns the handler for the backend with the name.
 func newBackend(name string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(echoPath, handleEcho)

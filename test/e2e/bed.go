@@ -23,10 +23,10 @@ import (
 // with the connectors, and the backends.
 type bed struct {
 	*place
-	prefix  string // the cluster ID of the run
+	prefix  string // the run's cluster ID
 	kube    client.Client
 	dir     string            // for temporary files
-	log     string            // path of the controller's log
+	log     string            // path to the controller's log
 	pods    map[string][]*pod // by Service
 	servers []func() error
 }
@@ -76,7 +76,7 @@ func startBed(ctx context.Context, p *place, o options, prefix string) (*bed, er
 	return b, b.startController(o.controller, identity, xds)
 }
 
-// logPath returns the path of the controller's log.
+// logPath returns the path to the controller's log.
 func logPath(o options, prefix string) string {
 	return filepath.Join(o.logs, "tunnel-gateway-"+prefix+".log")
 }
@@ -100,7 +100,7 @@ func (b *bed) startController(binary, kubeconfig, xds string) error {
 	return nil
 }
 
-// retirementDelay is short, so that the removal of the Gateway does not take long.
+// retirementDelay is short, so that a Gateway's removal does not take long.
 const retirementDelay = 2 * time.Second
 
 // stop stops everything on this machine, in reverse order.

@@ -16,10 +16,10 @@ import (
 // name must never select what is removed.
 var prefixPattern = regexp.MustCompile(`^e2e-[0-9a-f]{8}$`)
 
-// checkPrefix returns an error unless the text is the prefix of a run.
+// checkPrefix returns an error unless the text is a run's prefix.
 func checkPrefix(prefix string) error {
 	if !prefixPattern.MatchString(prefix) {
-		return fmt.Errorf("the prefix of a run is e2e- and eight hexadecimal digits, got %q", prefix)
+		return fmt.Errorf("a run's prefix is e2e- and eight hexadecimal digits, got %q", prefix)
 	}
 	return nil
 }
@@ -29,12 +29,12 @@ const retryDelay = time.Second
 
 // account is the account and the zone at Cloudflare that a run uses.
 type account struct {
-	// api is the URL of the API with its version, or empty for the public API.
+	// api is the API's URL with its version, or empty for the public API.
 	api string
 	// id is the account's ID.
 	id    string
 	token string
-	// zone is the name of a zone in the account.
+	// zone names a zone in the account.
 	zone string
 }
 
@@ -45,12 +45,12 @@ type cloud struct {
 	zoneID  provider.ZoneID
 }
 
-// options returns the options for a client of the API.
+// options returns the options for an API client.
 func (a account) options() cloudflare.Options {
 	return cloudflare.Options{AccountID: a.id, APIToken: a.token, BaseURL: a.api}
 }
 
-// dns returns a client with an API request budget of its own. A run sends few requests about
+// dns returns a client with its own API request budget. A run sends few requests about
 // records, and one budget would delay each by more than a second.
 func (a account) dns() (provider.DNS, error) { return (&cloudflare.Client{}).OpenDNS(a.options(), "") }
 
@@ -82,7 +82,7 @@ func openCloud(ctx context.Context, a account) (*cloud, error) {
 	return nil, fmt.Errorf("account %s has no active zone %s that the token can read", a.id, a.zone)
 }
 
-// remains are the tunnels and the records of one run.
+// remains are a run's tunnels and records.
 type remains struct {
 	tunnels []provider.Tunnel
 	records []provider.Record
@@ -132,7 +132,7 @@ func (c *cloud) find(ctx context.Context, prefix string) (r remains, err error) 
 
 // remove removes what belongs to the run with the prefix, until a listing shows nothing or
 // the context ends. It returns what it has found at first and what is left. The
-// controller and the connectors of the run must have ended.
+// run's controller and connectors must have ended.
 func (c *cloud) remove(ctx context.Context, prefix string) (found, left remains, err error) {
 	if found, err = c.find(ctx, prefix); err != nil {
 		return found, found, err

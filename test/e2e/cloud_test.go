@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
-// The prefixes of the run that the tests clean up, and of another run.
+// The prefix that the tests clean up, and another run's prefix.
 const (
 	ownPrefix   = "e2e-0123abcd"
 	otherPrefix = "e2e-0123abce"
@@ -75,7 +75,7 @@ var (
 	leftRecord = "CNAME record e2e-0123abcd-web.example.com"
 )
 
-// cleanUp runs the command with -clean in the environment of the place.
+// cleanUp runs the command with -clean and the place's account.
 func cleanUp(t *testing.T, p *place, prefix string) (status int, output string) {
 	t.Helper()
 	for name, value := range map[string]string{
@@ -100,7 +100,7 @@ func TestCleanRemovesOnlyWhatTheRunHasLeft(t *testing.T) {
 }
 
 // TestRemovalWaitsForConnectors shows that a tunnel is left whose connectors still run, as
-// those of a program that was killed can for a moment.
+// a killed program's connectors can for a moment.
 func TestRemovalWaitsForConnectors(t *testing.T) {
 	t.Parallel()
 	p, c := newTestPlace(t)
@@ -133,8 +133,7 @@ func createTunnel(t *testing.T, c *cloud) string {
 	return string(created.ID)
 }
 
-// TestCleanReportsWhatIsLeft covers what Cloudflare refuses. Whatever it does not refuse is
-// removed.
+// TestCleanReportsWhatIsLeft covers what Cloudflare refuses. Everything else is removed.
 func TestCleanReportsWhatIsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(p *place, tunnel string)

@@ -85,10 +85,10 @@ func TestEventsAreJudged(t *testing.T) {
 		return fmt.Sprintf("data: %d %d\n\n", number, time.Now().Add(-late).UnixNano())
 	}
 	for name, c := range map[string]struct{ body, want string }{
-		"complete":  {event(0, 0) + event(1, time.Minute), "1m0s <nil>"},
-		"truncated": {event(0, 0), "0s the stream ended after 1 of 2 events"},
-		"a gap":     {event(0, 0) + event(2, 0), "want event 1"},
-		"not ours":  {"<html>\n", `got "<html>", want event 0`},
+		"complete":   {event(0, 0) + event(1, time.Minute), "1m0s <nil>"},
+		"truncated":  {event(0, 0), "0s the stream ended after 1 of 2 events"},
+		"a gap":      {event(0, 0) + event(2, 0), "want event 1"},
+		"other text": {"<html>\n", `got "<html>", want event 0`},
 	} {
 		late, err := readEvents(strings.NewReader(c.body), 2)
 		if got := fmt.Sprintf("%s %v", late.Round(time.Second), err); !strings.Contains(got, c.want) {

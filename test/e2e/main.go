@@ -3,7 +3,7 @@
 // creates a tunnel and records, and checks what visitors get. It prints what differs
 // between Cloudflare and the simulator.
 //
-// Everything that it creates at Cloudflare has a random prefix. It removes all of it at the
+// Everything that it creates at Cloudflare has a random prefix. It removes everything at the
 // end, after a failure and after Ctrl-C, from a fresh listing and without the controller.
 package main
 
@@ -51,7 +51,7 @@ func main() {
 	flag.BoolVar(&o.simulator, "simulator", false, "run against the simulator")
 	flag.BoolVar(&o.yes, "yes", false, "create the tunnel and the records without asking")
 	flag.StringVar(&o.clean, "clean", "", "remove what the run with the `prefix` has left, and exit")
-	flag.StringVar(&o.steps, "steps", "", "the `names` of the steps to run, separated by commas, in addition to those that they need (default: all)")
+	flag.StringVar(&o.steps, "steps", "", "run the steps with these `names`, separated by commas, and the steps that these need (default: all)")
 	flag.DurationVar(&o.events, "events", 2*time.Minute, "the `duration` of the server-sent events")
 	flag.Int64Var(&o.upload, "upload", 100, "the size of the upload in `MB`; the Free plan's limit is 100")
 	flag.StringVar(&o.controller, "controller", "bin/tunnel-gateway", "path of the controller `binary`")
@@ -71,7 +71,7 @@ const (
 	statusError  = 1
 	statusFailed = 2 // a step failed
 	statusLeft   = 3 // something is left at Cloudflare
-	// statusInterrupted is the status of a program that Ctrl-C has ended.
+	// statusInterrupted is every program's status after Ctrl-C.
 	statusInterrupted = 130
 )
 
@@ -217,7 +217,7 @@ func (a account) clean(ctx context.Context, prefix string, out io.Writer) (statu
 	return statusOK, nil
 }
 
-// expected returns the observations of the simulator.
+// expected returns what runs observe in the simulator.
 func expected() observations {
 	var o observations
 	if err := json.Unmarshal(simulated, &o); err != nil {

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/simulator.json")
 
-// programsVariable names the environment variable with the directory of the built programs.
+// programsVariable names the environment variable with the directory with the built programs.
 const programsVariable = "E2E_PROGRAMS"
 
 // TestMain runs the tests in a network namespace, where the backends have an address that no

@@ -16,7 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// The names of the objects. The namespace has the run's prefix as its name.
+// The objects' names. The namespace has the run's prefix as its name.
 const (
 	name           = "e2e"
 	controllerName = "tunnelgateway.dev/controller"
@@ -31,7 +31,7 @@ const (
 	grpcHost  = "grpc"
 )
 
-// host returns a hostname of the run. The certificate that Cloudflare issues for every zone
+// host returns one of the run's hostnames. The certificate that Cloudflare issues for every zone
 // covers only one level below the zone.
 func (b *bed) host(word string) string { return b.prefix + "-" + word + "." + b.zone }
 
@@ -40,7 +40,7 @@ func (b *bed) hosts() []string { return []string{b.host(webHost), b.host(plainHo
 // gatewayKey is the Gateway's name.
 func (b *bed) gatewayKey() client.ObjectKey { return client.ObjectKey{Namespace: b.prefix, Name: name} }
 
-// createObjects creates the objects, and starts the pods of the Services.
+// createObjects creates the objects, and starts the Services' pods.
 func (b *bed) createObjects(ctx context.Context) error {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -71,7 +71,7 @@ func (b *bed) createObjects(ctx context.Context) error {
 	return nil
 }
 
-// settings returns the settings of the class. At Cloudflare there is one connector, because
+// settings returns the class's settings. At Cloudflare there is one connector, because
 // all connectors on this machine have the same ports.
 func (b *bed) settings() v1alpha1.TunnelConfigurationSpec {
 	connector := &v1alpha1.Connector{Replicas: new(int32(1))}
@@ -89,7 +89,7 @@ func (b *bed) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: b.prefix, Name: name}
 }
 
-// The names of the listeners.
+// The listeners' names.
 const (
 	webHTTP, webHTTPS, plainListener, grpcListener = "web-http", "web-https", "plain", "grpc"
 )
@@ -108,7 +108,7 @@ func (b *bed) gateway() *gatewayv1.Gateway {
 	}}
 }
 
-// parent returns the reference of a route to a listener.
+// parent returns a route's reference to a listener.
 func parent(listener gatewayv1.SectionName) gatewayv1.CommonRouteSpec {
 	return gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: name, SectionName: &listener}}}
 }

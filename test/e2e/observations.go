@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// publicAPI is the URL of the public API.
+// publicAPI is the public API's URL.
 const publicAPI = "https://api.cloudflare.com/client/v4"
 
-// observations are what a run has seen of Cloudflare, or of the simulator, by
+// observations are what a run has seen at Cloudflare, or in the simulator, by
 // "<step>: <subject>". Each is a set of values, sorted. They contain nothing that differs
 // between two runs, such as IDs and durations.
 type observations map[string][]string
 
-// simulated are the observations of a run against the simulator. The test compares them
+// simulated are what a run observes in the simulator. The test compares them
 // with its own run, and writes them with -update.
 //
 //go:embed testdata/simulator.json
@@ -38,8 +38,8 @@ type difference struct {
 	simulator, got []string
 }
 
-// compare returns the differences between the observations of the simulator and those of
-// a run, in the order of their subjects. A step that failed before it saw something
+// compare returns how a run's observations differ from the simulator's, sorted by
+// subject. A step that failed before it saw something
 // causes none.
 func compare(want, got observations) []difference {
 	var differences []difference
@@ -57,8 +57,7 @@ func without(values, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(others, v) })
 }
 
-// observeFields records the names of all fields in the API's response to a request for the
-// path.
+// observeFields records all field names in the API's response for the path.
 func (s *scenario) observeFields(ctx context.Context, subject, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.apiURL()+path, http.NoBody)
 	if err != nil {
@@ -87,7 +86,7 @@ func (s *scenario) observeFields(ctx context.Context, subject, path string) erro
 	return nil
 }
 
-// apiURL returns the URL of the API.
+// apiURL returns the API's URL.
 func (a account) apiURL() string {
 	if a.api == "" {
 		return publicAPI
@@ -95,7 +94,7 @@ func (a account) apiURL() string {
 	return strings.TrimSuffix(a.api, "/")
 }
 
-// addFields adds the path of each field in the value, such as "result.connections[].id".
+// addFields adds each field's path in the value, such as "result.connections[].id".
 func addFields(fields map[string]bool, path string, value any) {
 	empty := true
 	switch v := value.(type) {

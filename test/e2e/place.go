@@ -47,7 +47,7 @@ func (p *place) patience() time.Duration {
 
 func (p *place) stop() {
 	for i := len(p.stops) - 1; i >= 0; i-- {
-		_ = p.stops[i]() // it serves nothing any more
+		_ = p.stops[i]() // it no longer serves anything
 	}
 }
 
@@ -106,7 +106,7 @@ func (a account) check() error {
 	return nil
 }
 
-// newSimulator starts the simulator. program is the path of the stand-in for cloudflared, and
+// newSimulator starts the simulator. program is the path to the stand-in for cloudflared, and
 // wrap, which may be nil, replaces the handler for visitors.
 func newSimulator(program string, wrap func(http.Handler) http.Handler) (*place, error) {
 	p := &place{account: account{id: "0123456789abcdef0123456789abcdef", token: "simulated", zone: "example.com"}}

@@ -18,18 +18,18 @@ import (
 // that Kubernetes' documentation recommends.
 const preStop = 2 * time.Second
 
-// pod is a server of a Service, in this process.
+// pod is a Service's server, in this process.
 type pod struct {
 	server *http.Server
 	slice  *discoveryv1.EndpointSlice
 }
 
-// namespaceAddress belongs to the machine in a network namespace of package netns.
+// namespaceAddress belongs to the machine in a network namespace from package netns.
 const namespaceAddress = "10.244.255.254"
 
 // listenAsPod listens on an address that an EndpointSlice can contain. Kubernetes accepts no
-// loopback address, so the pods of a run share an address of the machine, and each has a
-// port of its own.
+// loopback address, so the pods of a run share one of the machine's addresses, and each has
+// its own port.
 func listenAsPod() (net.Listener, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

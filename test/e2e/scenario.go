@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// scenario is one run of the steps.
+// scenario runs the steps once.
 type scenario struct {
 	*bed
 	cloud  *cloud
@@ -28,7 +28,7 @@ type scenario struct {
 	tunnel provider.Tunnel
 }
 
-// step is a part of the scenario.
+// step is one step in the scenario.
 type step struct {
 	name string
 	// needs is a step without which this step cannot succeed, or empty.
@@ -54,7 +54,7 @@ var steps = []step{
 	{"removal", "tunnel", (*scenario).removeGateway},
 }
 
-// The results of a step.
+// A step's results.
 const (
 	resultOK      = "ok"
 	resultFailed  = "FAILED"
@@ -117,8 +117,8 @@ type hooks struct {
 	after func(s *scenario, step string) error
 }
 
-// selectSteps returns the steps with the names, separated by commas, and those that they
-// need. Without a name, it returns all.
+// selectSteps returns the steps with the names, separated by commas, and the steps that
+// these need. Without a name, it returns all.
 func selectSteps(names string) ([]step, error) {
 	if names == "" {
 		return steps, nil

@@ -20,8 +20,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// existing returns the names of all tunnels and records in the simulator, in the form of
-// [remains.names].
+// existing returns the names of all tunnels and records in the simulator, as
+// [remains.names] does.
 func existing(p *place) (names []string) {
 	for _, t := range p.simulator.Tunnels() {
 		if !t.Deleted {
@@ -48,7 +48,7 @@ func expectEmpty(t *testing.T, p *place, output string) {
 	}
 }
 
-// TestScenario runs all steps against the simulator. After each of them, the listing for the
+// TestScenario runs all steps against the simulator. After each step, the listing for the
 // removal is complete.
 func TestScenario(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func otherEdge(next http.Handler) http.Handler {
 }
 
 // TestInterruptOnAnotherEdge runs the steps on an edge that differs from the simulator, and
-// interrupts the rollout of the connectors, when the most of them are connected.
+// interrupts the connectors' rollout, when most connectors are connected.
 func TestInterruptOnAnotherEdge(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

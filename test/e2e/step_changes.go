@@ -126,7 +126,7 @@ func (s *scenario) setBackend(ctx context.Context, backend gatewayv1.ObjectName)
 	return time.Since(start), err
 }
 
-// rollOutBackend replaces the pods of a backend one after the other. Their WebSockets and
+// rollOutBackend replaces a backend's pods one after the other. Their WebSockets and
 // streams would end, so the load has none.
 func (s *scenario) rollOutBackend(ctx context.Context) (string, error) {
 	previous := slices.Clone(s.pods[stable])
@@ -162,7 +162,7 @@ func (s *scenario) rollOutConnectors(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d connectors replaced; %s", len(previous), r), err
 }
 
-// selector selects the connector objects of the Gateway.
+// selector selects the Gateway's connector objects.
 func (s *scenario) selector() []client.ListOption {
 	return []client.ListOption{
 		client.InNamespace(cluster.ControllerNamespace), client.MatchingLabels{connector.TunnelLabel: tunnel.ObjectName(s.gatewayKey())},
@@ -175,7 +175,7 @@ func (s *scenario) connectors(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, err
 }
 
-// checkReplaced returns an error unless the rollout is complete, and none of the previous pods
+// checkReplaced returns an error unless the rollout is complete, and no previous pod
 // is left.
 func (s *scenario) checkReplaced(ctx context.Context, previous []corev1.Pod) error {
 	var deployments appsv1.DeploymentList

@@ -18,7 +18,7 @@ import (
 // grpcTimeout limits one call.
 const grpcTimeout = 20 * time.Second
 
-// callGRPC calls each method of the backend.
+// callGRPC calls each of the backend's methods.
 func (s *scenario) callGRPC(ctx context.Context) (string, error) {
 	host := s.host(grpcHost)
 	conn, err := grpc.NewClient("passthrough:///"+host+":443", grpc.WithDisableRetry(),
@@ -97,7 +97,7 @@ func exchange(ctx context.Context, conn *grpc.ClientConn, method string, message
 	return nil
 }
 
-// checkFailure checks that the status of a call that fails arrives.
+// checkFailure checks that a failed call's status arrives.
 func checkFailure(ctx context.Context, conn *grpc.ClientConn) error {
 	stream, cancel, err := openCall(ctx, conn, failMethod)
 	defer cancel()

@@ -80,7 +80,7 @@ func (s *scenario) receiveEvents(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A proxy that collects a response delays its beginning by the duration of the stream.
+	// A proxy that collects a response delays its beginning until the stream ends.
 	if limit := min(maxDelay, s.events/2); late > limit {
 		s.observe("events", "late")
 		return "", fmt.Errorf("an event arrived %s late", late.Round(time.Millisecond))

@@ -44,7 +44,7 @@ func (s *scenario) createTunnel(ctx context.Context) (string, error) {
 		s.observeFields(ctx, "fields of connections", path+"/connections"))
 }
 
-// awaitConditions waits until the conditions of the Gateway are True.
+// awaitConditions waits until the Gateway's conditions are True.
 func (s *scenario) awaitConditions(ctx context.Context, types ...conditions.Type) error {
 	return s.await(ctx, "the Gateway's conditions", func(ctx context.Context) error {
 		gateway := &gatewayv1.Gateway{}

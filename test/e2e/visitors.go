@@ -19,10 +19,10 @@ import (
 type visitors struct {
 	// addresses are the simulator's addresses by port. They are empty with Cloudflare.
 	addresses map[string]string
-	// resolver asks the nameservers of the zone, so that no resolver between caches that
+	// resolver asks the zone's nameservers, so that no resolver between caches that
 	// a hostname does not exist yet.
 	resolver *net.Resolver
-	// roots are the certificate authorities of the simulator's certificate. Nil selects
+	// roots are the authorities that the simulator's certificate needs. Nil selects
 	// the system's.
 	roots *x509.CertPool
 }
@@ -86,7 +86,7 @@ func (v *visitors) get(ctx context.Context, url string) (answer, error) {
 	return answer{response.StatusCode, response.Proto, response.Header, string(body)}, err
 }
 
-// nameservers returns a resolver that asks the nameservers of the zone.
+// nameservers returns a resolver that asks the zone's nameservers.
 func nameservers(ctx context.Context, zone string) (*net.Resolver, error) {
 	servers, err := net.DefaultResolver.LookupNS(ctx, zone)
 	if err != nil {
