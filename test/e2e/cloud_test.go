@@ -25,7 +25,7 @@ const (
 // Further records only look like the run's.
 func newTestPlace(t *testing.T) (*place, *cloud) {
 	t.Helper()
-	p, err := newSimulator("/none/connector", nil)
+	p, err := newSimulator("/none/connector", hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}

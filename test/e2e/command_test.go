@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/load"
 )
 
 func TestTheRunAsksBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
-	p, err := newSimulator("/none/connector", nil)
+	p, err := newSimulator("/none/connector", hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,5 +107,30 @@ func TestDifferencesAreSets(t *testing.T) {
 	want := []difference{{"a", []string{"1"}, []string{"3"}}, {"new", nil, []string{"z"}}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(difference{})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestRequestsAreJudged(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		failure      string
+		alone, share bool // whether the result is good
+	}{
+		{"", true, true},
+		{"0.31s POST /slow: status 502: Bad gateway", false, true},
+		{"0.31s GET /fast: status 530: error code: 1033", false, false},
+		{"0.31s GET /fast: status 502: Bad gateway\n0.40s GET /fast: status 530: error code: 1033", false, false},
+	} {
+		var r load.Result
+		for failure := range strings.Lines(c.failure) {
+			r.Failed++
+			r.Failures = append(r.Failures, failure)
+		}
+		if err := judge(r); (err == nil) != c.alone {
+			t.Errorf("%q: %v", c.failure, err)
+		}
+		if _, err := judgeShared(r); (err == nil) != c.share {
+			t.Errorf("%q with shared ports: %v", c.failure, err)
+		}
 	}
 }

@@ -124,7 +124,7 @@ func start(ctx context.Context, o options, in io.Reader, out io.Writer) (status 
 
 func newPlace(ctx context.Context, o options, dir string) (*place, error) {
 	if o.simulator {
-		return newSimulator(filepath.Join(o.programs, "connector"), o.hooks.visitors)
+		return newSimulator(filepath.Join(o.programs, "connector"), o.hooks)
 	}
 	return newCloudflare(ctx, dir)
 }

@@ -71,12 +71,15 @@ func (b *bed) createObjects(ctx context.Context) error {
 	return nil
 }
 
-// settings returns the class's settings. At Cloudflare there is one connector, because
-// all connectors on this machine have the same ports.
+// settings returns the class's settings. There is one connector if all connectors have the
+// same ports.
 func (b *bed) settings() v1alpha1.TunnelConfigurationSpec {
 	connector := &v1alpha1.Connector{Replicas: new(int32(1))}
+	if !b.sharesPorts {
+		connector.Replicas = new(int32(2))
+	}
 	if b.simulator != nil { // which notices at once that connectors change
-		connector.Replicas, connector.ReadyDelay, connector.GracePeriod = new(int32(2)), new(v1alpha1.Delay("0s")), new(v1alpha1.Duration("3s"))
+		connector.ReadyDelay, connector.GracePeriod = new(v1alpha1.Delay("0s")), new(v1alpha1.Duration("3s"))
 	}
 	return v1alpha1.TunnelConfigurationSpec{
 		DataPlane: new(v1alpha1.DataPlaneEnvoy), Connector: connector,

@@ -32,6 +32,9 @@ type place struct {
 	// simulator and zones are nil at Cloudflare.
 	simulator *simulator.Server
 	zones     *zones.Database
+	// sharesPorts is true if the Envoys beside all connectors have the same ports, because
+	// the real cloudflared connects to the ports in the tunnel's configuration.
+	sharesPorts bool
 	// node runs the connectors. The simulator connects to their pods.
 	node  *node.Node
 	stops []func() error
@@ -54,7 +57,7 @@ func (p *place) stop() {
 // newCloudflare returns Cloudflare, with the account in the environment. cloudflared is
 // started with a script in the directory.
 func newCloudflare(ctx context.Context, dir string) (*place, error) {
-	p := &place{account: accountFromEnvironment()}
+	p := &place{account: accountFromEnvironment(), sharesPorts: true}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -106,15 +109,18 @@ func (a account) check() error {
 	return nil
 }
 
-// newSimulator starts the simulator. program is the path to the stand-in for cloudflared, and
-// wrap, which may be nil, replaces the handler for visitors.
-func newSimulator(program string, wrap func(http.Handler) http.Handler) (*place, error) {
-	p := &place{account: account{id: "0123456789abcdef0123456789abcdef", token: "simulated", zone: "example.com"}}
+// newSimulator starts the simulator. program is the path to the stand-in for cloudflared.
+func newSimulator(program string, h hooks) (*place, error) {
+	p := &place{sharesPorts: h.sharePorts, account: account{id: "0123456789abcdef0123456789abcdef", token: "simulated", zone: "example.com"}}
 	p.zones = zones.New(zones.Options{})
 	p.zones.Add(zones.Zone{Name: p.zone, Account: p.id, CertificatePacks: []zones.CertificatePack{
 		{ID: "universal", Type: "universal", Hosts: []string{p.zone, "*." + p.zone}, Status: "active"},
 	}})
-	p.simulator = simulator.New(simulator.Options{AccountID: p.id, Token: p.token, Zones: p.zones, DialConnector: p.dialConnector})
+	o := simulator.Options{AccountID: p.id, Token: p.token, Zones: p.zones}
+	if !p.sharesPorts {
+		o.DialConnector = p.dialConnector
+	}
+	p.simulator = simulator.New(o)
 	p.stops = append(p.stops, func() error {
 		p.simulator.Close()
 		return nil
@@ -129,8 +135,8 @@ func newSimulator(program string, wrap func(http.Handler) http.Handler) (*place,
 	}
 	p.api, p.connector = "http://"+api+"/client/v4", pods.StandIn(program, "http://"+connectors)
 	handler := p.simulator.Visitors()
-	if wrap != nil {
-		handler = wrap(handler)
+	if h.visitors != nil {
+		handler = h.visitors(handler)
 	}
 	return p, p.serveVisitors(handler)
 }
@@ -186,6 +192,6 @@ func (p *place) images(programs, dir, envoyPath, xds string, authorities []byte)
 	if err := os.WriteFile(file, authorities, 0o600); err != nil {
 		return nil, err
 	}
-	sidecar := pods.Sidecar{Program: filepath.Join(programs, "envoy"), Envoy: envoyPath, XDS: xds, Authorities: file, FixedPorts: p.simulator == nil}
+	sidecar := pods.Sidecar{Program: filepath.Join(programs, "envoy"), Envoy: envoyPath, XDS: xds, Authorities: file, FixedPorts: p.sharesPorts}
 	return map[string]node.Image{pods.ConnectorImage: p.connector, pods.EnvoyImage: sidecar.Image()}, nil
 }

@@ -113,6 +113,8 @@ func (s *scenario) end(ctx context.Context, step string) error {
 type hooks struct {
 	// visitors replaces the simulator's handler for visitors.
 	visitors func(http.Handler) http.Handler
+	// sharePorts makes the connectors share ports as at Cloudflare.
+	sharePorts bool
 	// after is called after each step. If it fails, the scenario ends.
 	after func(s *scenario, step string) error
 }

@@ -119,13 +119,13 @@ func compareObservations(t *testing.T, seen observations) {
 // collects responses, and limits uploads.
 func otherEdge(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cf-Ray", "0123456789abcdef-XXX")
+		w.Header().Set("Cf-Other", "x")
 		switch {
 		case r.TLS == nil:
 			http.Redirect(w, r, "https://"+r.Host+r.URL.Path, http.StatusMovedPermanently)
 		case r.Header.Get("Content-Type") == "application/grpc":
 			w.WriteHeader(http.StatusForbidden)
-		case r.ContentLength > 0:
+		case r.URL.Path == uploadPath:
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 		case r.URL.Path == eventsPath:
 			collected := httptest.NewRecorder()
@@ -138,13 +138,14 @@ func otherEdge(next http.Handler) http.Handler {
 	})
 }
 
-// TestInterruptOnAnotherEdge runs the steps on an edge that differs from the simulator, and
-// interrupts the connectors' rollout, when most connectors are connected.
+// TestInterruptOnAnotherEdge runs the steps on an edge that differs from the simulator, with
+// the ports that the real cloudflared uses, and
+// interrupts the connectors' rollout.
 func TestInterruptOnAnotherEdge(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
 	o.steps, o.upload = "schemes,grpc,events,upload,connectors,access", 1
-	o.hooks.visitors = otherEdge
+	o.hooks.visitors, o.hooks.sharePorts = otherEdge, true
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var last *scenario
@@ -152,7 +153,7 @@ func TestInterruptOnAnotherEdge(t *testing.T) {
 		last = s
 		if step == "upload" {
 			go func() {
-				for connected(s) < 3 && ctx.Err() == nil {
+				for pods, _ := s.connectors(ctx); len(pods) < 2 && ctx.Err() == nil; pods, _ = s.connectors(ctx) {
 					time.Sleep(10 * time.Millisecond) //nolint:forbidigo // until the rollout has begun
 				}
 				interrupt()
@@ -169,7 +170,7 @@ func TestInterruptOnAnotherEdge(t *testing.T) {
 	}
 	for _, want := range []string{
 		"turn always_use_https off in the zone", "turn gRPC on in the Network settings", "late\n", "status 413", "interrupted",
-		"https: headers of the response", "Cf-Ray\n",
+		"https: headers of the response", "Cf-Other\n",
 		"schemes: status of http where the Gateway redirects  302                 301\n",
 	} {
 		if !strings.Contains(output, want) {
@@ -177,15 +178,6 @@ func TestInterruptOnAnotherEdge(t *testing.T) {
 		}
 	}
 	expectEmpty(t, last.place, output)
-}
-
-// connected counts the connectors in the simulator.
-func connected(s *scenario) int {
-	connectors, err := s.cloud.tunnels.Connections(context.Background(), s.tunnel.ID)
-	if err != nil {
-		return 0
-	}
-	return len(connectors)
 }
 
 // TestFailureAfterTheTunnel ends a run at its beginning, while the controller creates the

@@ -28,10 +28,12 @@ func (s *scenario) createTunnel(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("find the tunnel of the Gateway at Cloudflare: %w", err)
 	}
 	var connectors []provider.Connector
+	replicas := int(*s.settings().Connector.Replicas)
 	err = s.await(ctx, "Cloudflare lists the connectors", func(ctx context.Context) error {
 		connectors, err = s.cloud.tunnels.Connections(ctx, s.tunnel.ID)
-		if err == nil && !slices.ContainsFunc(connectors, func(c provider.Connector) bool { return c.Connected }) {
-			err = errors.New("no connector is connected")
+		connected := slices.DeleteFunc(slices.Clone(connectors), func(c provider.Connector) bool { return !c.Connected })
+		if err == nil && len(connected) < replicas {
+			err = fmt.Errorf("%d of %d connectors are connected", len(connected), replicas)
 		}
 		return err
 	})
@@ -39,7 +41,7 @@ func (s *scenario) createTunnel(ctx context.Context) (string, error) {
 		return "", err
 	}
 	path := fmt.Sprintf("/accounts/%s/cfd_tunnel/%s", s.id, s.tunnel.ID)
-	return fmt.Sprintf("%s with %d connectors", s.tunnel.ID, len(connectors)), errors.Join(
+	return fmt.Sprintf("%s, connectors: %d", s.tunnel.ID, len(connectors)), errors.Join(
 		s.observeFields(ctx, "fields of a tunnel", path), s.observeFields(ctx, "fields of a configuration", path+"/configurations"),
 		s.observeFields(ctx, "fields of connections", path+"/connections"))
 }
