@@ -13,6 +13,9 @@ ENVOY_DIGEST ?=
 LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) \
 	-X $(CONNECTOR).defaultImageDigest=$(CONNECTOR_DIGEST) -X $(CONNECTOR).defaultEnvoyImageDigest=$(ENVOY_DIGEST)
 
+# The releases, with the archives of the kubectl plugin.
+DOWNLOADS := https://github.com/tunnel-gateway/tunnel-gateway/releases/download
+
 # Go builds each tool on its first use and keeps it in the build cache.
 export TOOL := go tool -modfile=test/tools/go.mod
 
@@ -45,6 +48,11 @@ help: ## List the targets
 build: ## Build bin/tunnel-gateway
 	@echo "==> building bin/tunnel-gateway $(VERSION)"
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tunnel-gateway ./cmd/tunnel-gateway
+
+.PHONY: plugin
+plugin: ## Build the archives of the kubectl plugin, checksums and krew's manifest in bin/plugin; PLATFORMS=<os>/<arch> selects platforms
+	@rm -rf bin/plugin && mkdir -p bin/plugin
+	@LDFLAGS='$(LDFLAGS)' PLATFORMS='$(PLATFORMS)' .ci/build-plugin bin/plugin $(VERSION) $(DOWNLOADS)/$(VERSION)
 
 .PHONY: demo
 demo: build ## Run the controller, a control plane and a simulated Cloudflare on this machine; DEMO_ARGS=--once checks and exits, DEMO_PORT=<port> replaces 8080
@@ -178,6 +186,8 @@ verify: lint ## Run lint, and check texts, generated files, documentation, workf
 	@go test -C test/pictures -count 1 ./...
 	@echo "==> checking the workflows and the scripts of a release"
 	@go test -C test/workflows -count 1 ./...
+	@echo "==> checking the archives of the kubectl plugin with krew and kubectl"
+	@go test -C test/plugin -count 1 ./...
 	@.ci/check-dead-code
 	@.ci/check-vulnerabilities
 

@@ -30,6 +30,7 @@ var knownPrograms = map[string]func([]string) error{
 	"tunnel-gateway":         checkTunnelGateway,
 	"bin/tunnel-gateway":     checkTunnelGateway,
 	"kubectl-tunnel_gateway": checkTunnelGateway,
+	"kubectl-krew":           nil,
 	"go":                     checkPaths,
 	"git":                    checkPaths,
 	"install":                checkPaths,
@@ -51,6 +52,7 @@ var knownPrograms = map[string]func([]string) error{
 	"head":                   nil,
 	"jq":                     nil,
 	"kind":                   nil,
+	"ln":                     nil,
 	"printf":                 nil,
 	"seq":                    nil,
 	"sort":                   nil,
@@ -111,8 +113,11 @@ func word(parts []syntax.WordPart) string {
 
 // Check returns an error if a command is not valid. It does not run the command.
 func Check(words []string) error {
-	if len(words) > 1 && words[0] == "kubectl" && strings.ReplaceAll(words[1], "-", "_") == "tunnel_gateway" {
-		words = append([]string{"kubectl-tunnel_gateway"}, words[2:]...)
+	if len(words) > 1 && words[0] == "kubectl" {
+		plugin := "kubectl-" + strings.ReplaceAll(words[1], "-", "_")
+		if _, known := knownPrograms[plugin]; known {
+			words = append([]string{plugin}, words[2:]...)
+		}
 	}
 	check, known := knownPrograms[words[0]]
 	switch {

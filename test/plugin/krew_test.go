@@ -47,7 +47,7 @@ func run(t *testing.T, directories []string, environment []string, program strin
 	return string(output), err
 }
 
-// krew installs the archive of every platform, whatever this machine's is.
+// krew installs the archive of every platform, not only of this machine's.
 func TestKrewAcceptsTheManifest(t *testing.T) {
 	manifest := filepath.Join(release(t), "tunnel-gateway.yaml")
 	output, err := run(t, []string{programs(t)}, nil, tool(t.Context(), t, "validate-krew-manifest"), "-manifest", manifest)

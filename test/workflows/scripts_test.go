@@ -151,3 +151,28 @@ func TestImagesAreResolvedToDigests(t *testing.T) {
 		t.Errorf("an answer without a digest: got %q, %q and error %v, want an error", output, problems, err)
 	}
 }
+
+// A program "gh" that prints its arguments, and knows the release v1.2.3.
+const fakeGH = "#!/bin/sh\necho \"$@\"\n[ \"$2\" != view ] || [ \"$3\" = v1.2.3 ]\n"
+
+func TestPluginIsPublishedOnce(t *testing.T) {
+	files := map[string]string{"path/gh": fakeGH}
+	names := []string{"plugin_linux_amd64.tar.gz", "plugin_windows_amd64.zip", "checksums.txt", "checksums.txt.sigstore.json", "tunnel-gateway.yaml"}
+	var paths []string
+	for _, name := range names {
+		files["bin/plugin/"+name] = name
+		paths = append(paths, "bin/plugin/"+name)
+	}
+	files["bin/plugin/bin/linux_amd64/kubectl-tunnel_gateway"] = "not in the release"
+	directory := repository(t, files)
+	for tag, want := range map[string]string{
+		"v1.2.3":      "release upload v1.2.3 --clobber ",
+		"v1.2.4":      "release create v1.2.4 --verify-tag --title v1.2.4 --notes [Changelog](https://github.com/tunnel-gateway/tunnel-gateway/blob/v1.2.4/CHANGELOG.md) ",
+		"v1.2.4-rc.1": "release create v1.2.4-rc.1 --verify-tag --title v1.2.4-rc.1 --notes [Changelog](https://github.com/tunnel-gateway/tunnel-gateway/blob/v1.2.4-rc.1/CHANGELOG.md) --prerelease ",
+	} {
+		output, problems, err := run(t, directory, "publish-plugin", tag, "bin/plugin")
+		if got, want := strings.TrimSpace(output), want+strings.Join(paths, " "); got != want || err != nil {
+			t.Errorf("%s: error %v, gh was run with\n%s\nwant\n%s\n%s", tag, err, got, want, problems)
+		}
+	}
+}

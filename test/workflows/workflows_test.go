@@ -138,6 +138,7 @@ func TestCIRunsItsScriptsTargetsInParallel(t *testing.T) {
 var jobPermissions = map[string][]string{
 	"release.yml image":  {"attestations: write", "id-token: write", "packages: write"},
 	"release.yml chart":  {"attestations: write", "id-token: write", "packages: write"},
+	"release.yml plugin": {"attestations: write", "contents: write", "id-token: write"},
 	"release.yml verify": {"packages: read"},
 }
 
