@@ -50,7 +50,7 @@ echo "$GOOS/$GOARCH" >"$2"
 
 // build runs .ci/build-plugin, and returns the directory with the archives.
 func build(ctx context.Context, directory, url string) error {
-	real, err := exec.LookPath("go")
+	program, err := exec.LookPath("go")
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func build(ctx context.Context, directory, url string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
 	}
-	script := fmt.Sprintf(goForOtherPlatforms, runtime.GOOS+"/"+runtime.GOARCH, real)
+	script := fmt.Sprintf(goForOtherPlatforms, runtime.GOOS+"/"+runtime.GOARCH, program)
 	if err := os.WriteFile(filepath.Join(path, "go"), []byte(script), 0o700); err != nil { // #nosec G306 -- a program
 		return err
 	}

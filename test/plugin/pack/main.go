@@ -52,8 +52,11 @@ func main() {
 // write writes the archives, checksums.txt and the manifest into the directory.
 func (r *release) write(manifest string) error {
 	folders, err := filepath.Glob(filepath.Join(r.directory, "bin", "*_*"))
-	if err != nil || len(folders) == 0 {
-		return fmt.Errorf("%s has no binaries, error %w", r.directory, err)
+	if err != nil {
+		return fmt.Errorf("list the binaries: %w", err)
+	}
+	if len(folders) == 0 {
+		return fmt.Errorf("%s has no folder bin/<os>_<arch> with a binary", r.directory)
 	}
 	var sums strings.Builder
 	for _, folder := range folders {
@@ -71,10 +74,10 @@ func (r *release) write(manifest string) error {
 	name := "tunnel-gateway.yaml" // krew requires the plugin's name
 	sum := sha256.Sum256(filled)
 	fmt.Fprintf(&sums, "%s  %s\n", hex.EncodeToString(sum[:]), name)
-	if err := os.WriteFile(filepath.Join(r.directory, name), filled, 0o644); err != nil { //nolint:gosec // for everyone
+	if err := os.WriteFile(filepath.Join(r.directory, name), filled, 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.directory, "checksums.txt"), []byte(sums.String()), 0o644) //nolint:gosec // for everyone
+	return os.WriteFile(filepath.Join(r.directory, "checksums.txt"), []byte(sums.String()), 0o644)
 }
 
 // pack packs a folder's binary with the license. It returns the archive's name.
@@ -104,7 +107,7 @@ func (r *release) pack(folder string) (platform, string, error) {
 	archive := fmt.Sprintf("kubectl-tunnel_gateway_%s_%s_%s.%s", r.TagName, system, architecture, extension)
 	sum := sha256.Sum256(content)
 	p.URI, p.SHA256 = strings.TrimSuffix(r.url, "/")+"/"+archive, hex.EncodeToString(sum[:])
-	return p, archive, os.WriteFile(filepath.Join(r.directory, archive), content, 0o644) //nolint:gosec // for everyone
+	return p, archive, os.WriteFile(filepath.Join(r.directory, archive), content, 0o644)
 }
 
 // fill returns the manifest.
