@@ -76,6 +76,7 @@ func convertCommand(program string) *cobra.Command {
 	return cmd
 }
 
+// dataPlanes are the values that --data-plane accepts.
 var dataPlanes = []string{string(v1alpha1.DataPlaneIngressRules), string(v1alpha1.DataPlaneEnvoy)}
 
 func (o *convertOptions) addFlags(f *pflag.FlagSet) {
