@@ -26,12 +26,12 @@ spec: {parentRefs: [{name: shared}]}
 apiVersion: gateway.networking.k8s.io/v1
 kind: TLSRoute
 metadata: {name: team, namespace: team}
-spec: {parentRefs: [{kind: ListenerSet, name: admitted}, {name: foreign, namespace: infra}]}
+spec: {parentRefs: [{kind: ListenerSet, name: admitted}, {name: external, namespace: infra}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: UDPRoute
-metadata: {name: foreign, namespace: infra}
-spec: {parentRefs: [{name: foreign}, {group: "", kind: Service, name: web, namespace: team}]}
+metadata: {name: external, namespace: infra}
+spec: {parentRefs: [{name: external}, {group: "", kind: Service, name: web, namespace: team}]}
 ---
 apiVersion: gateway.networking.x-k8s.io/v1alpha1
 kind: XBackendTrafficPolicy
@@ -52,18 +52,18 @@ spec: {parentRef: {name: shared, namespace: infra}, listeners: [{name: a, hostna
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: foreign, namespace: infra}
+metadata: {name: external, namespace: infra}
 spec: {gatewayClassName: other, listeners: [{name: home, hostname: home.example.org, port: 80, protocol: HTTP}]}
 ---
 apiVersion: gateway.networking.x-k8s.io/v1alpha1
 kind: XListenerSet
-metadata: {name: foreign, namespace: team}
-spec: {parentRef: {name: foreign, namespace: infra}}
+metadata: {name: external, namespace: team}
+spec: {parentRef: {name: external, namespace: infra}}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: foreign, namespace: team}
-spec: {parentRefs: [{group: gateway.networking.x-k8s.io, kind: XListenerSet, name: foreign}], rules: [{backendRefs: [{name: unused, port: 80}]}]}
+metadata: {name: external, namespace: team}
+spec: {parentRefs: [{group: gateway.networking.x-k8s.io, kind: XListenerSet, name: external}], rules: [{backendRefs: [{name: unused, port: 80}]}]}
 `
 
 func TestObjectsThatAreNotReadAreMistakes(t *testing.T) {

@@ -49,7 +49,7 @@ func addUnsupportedKinds(mapper *meta.DefaultRESTMapper) {
 
 // listUnsupported lists the objects of Gateway API kinds that the controller does not read. They
 // only serve to find mistakes, so it omits the kinds that the cluster does not serve and
-// those that the user cannot list. It returns other errors.
+// the kinds that the user cannot list. It returns other errors.
 func (r *reading) listUnsupported(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if r.Progress != nil {
 		defer r.Progress("reading other Gateway API objects from the cluster")()
@@ -64,7 +64,7 @@ func (r *reading) listUnsupported(ctx context.Context) ([]*unstructured.Unstruct
 }
 
 // listUnsupportedKind lists the objects of one kind in the newest version that the cluster
-// serves: in all namespaces, or in those that the user works in.
+// serves: in all namespaces, or in the namespaces that the user works in.
 func (r *reading) listUnsupportedKind(ctx context.Context, k unsupportedKind) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	found, err := r.listNewest(ctx, k, metav1.NamespaceAll)
