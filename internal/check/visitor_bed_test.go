@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ type visitorBed struct {
 	api      Zones
 	token    string
 	answer   http.HandlerFunc // the backend's
-	sent     []*http.Request  // what the backend received
+	sent     atomic.Int32     // how many requests the backend received
 	expected Expectation
 }
 
@@ -42,7 +43,7 @@ func newVisitorBed(t *testing.T) *visitorBed {
 	b := &visitorBed{database: zones.New(zones.Options{}), token: rand.Text()}
 	b.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b.sent = append(b.sent, r)
+		b.sent.Add(1)
 		b.answer(w, r)
 	}))
 	t.Cleanup(backend.Close)

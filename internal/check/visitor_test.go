@@ -298,7 +298,7 @@ func (s visitorSituation) run(t *testing.T, w io.Writer) {
 		results = append(results, string(step.Result))
 		step.write(w, Style{})
 	}
-	if sent := len(b.sent); sent > 1 || r.NoRequest && sent > 0 {
+	if sent := b.sent.Load(); sent > 1 || r.NoRequest && sent > 0 {
 		t.Errorf("%s: the backend received %d requests", s.name, sent)
 	}
 	if results := strings.Join(results, " "); results != s.want {
