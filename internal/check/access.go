@@ -67,7 +67,7 @@ func (f *findings) protected(anonymous *probe.Answer) {
 }
 
 // refuses reports whether cloudflared or Envoy refuses a request without a token. cloudflared
-// answers it with a status alone, so that it cannot be told from a backend.
+// answers it with a status alone, so that it looks like a backend's answer.
 func refuses(a *probe.Answer) bool {
 	byConnector := a.Responder == probe.Backend && a.Bare || a.Responder == probe.Envoy
 	return a.Status == http.StatusForbidden && byConnector || a.Responder == probe.Cloudflared

@@ -35,7 +35,7 @@ func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expe
 // get one.
 func (f *findings) resolve(ctx context.Context, n probe.Network, r Request, e Expectation) bool {
 	if r.ConnectTo != "" {
-		f.add(OK, "The check connects to %s, whatever %s resolves to.", r.ConnectTo, r.URL.Hostname())
+		f.add(OK, "The check connects to %s, and not to an address of %s in DNS.", r.ConnectTo, r.URL.Hostname())
 		return true
 	}
 	names := probe.Resolve(ctx, n, r.URL.Hostname())
@@ -44,14 +44,14 @@ func (f *findings) resolve(ctx context.Context, n probe.Network, r Request, e Ex
 }
 
 // resolution reports what the system's resolver answers. For a proxied record these are
-// Cloudflare's addresses, whatever the record leads to.
+// Cloudflare's addresses, for any target.
 func (f *findings) resolution(host string, names probe.Names, e Expectation) {
 	switch names.Failure {
 	case probe.NoFailure:
 		f.addresses(host, names, e)
 	case probe.NoSuchHost:
 		f.add(Failed, "%s does not resolve: DNS has no address for it.", host)
-		f.advise("%s A resolver can remember for some minutes that a name did not exist.", e.createRecord(host))
+		f.advise("%s A resolver can remember for a few minutes that a name did not exist.", e.createRecord(host))
 	case probe.Timeout, probe.Refused, probe.Handshake, probe.Untrusted, probe.Other:
 		f.add(Unknown, "%s cannot be resolved here: %s.", host, names.Err)
 		f.advise("Check the resolver of this machine.")

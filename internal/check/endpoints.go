@@ -26,7 +26,7 @@ const shownEndpoints = 3
 const maxPods = 10
 
 // endpointFindings reports on the endpoints of a Service port. Both data planes send requests
-// to ready endpoints, or, if there are none, to those that still serve while they terminate.
+// to ready endpoints, or, if there are none, to the endpoints that still serve while they terminate.
 func (i *inspection) endpointFindings(ctx context.Context, service *corev1.Service, port *corev1.ServicePort) findings {
 	name := fmt.Sprintf("Service %s/%s port %d", service.Namespace, service.Name, port.Port)
 	b := routing.Backend{PortName: port.Name}

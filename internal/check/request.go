@@ -61,7 +61,7 @@ func (e Expectation) attribute(a probe.Answer) probe.Answer {
 	switch {
 	case a.Status == http.StatusServiceUnavailable && g.Status == 0:
 		a.Responder, a.Code = probe.Cloudflared, "no_configuration"
-		a.Meaning = "cloudflared has no configuration, or the backend answered 503 without a body."
+		a.Meaning = "cloudflared has no configuration, or the backend returned 503 without a body."
 		a.Advice = "See the step objects for the configuration, and the connectors' logs."
 	case a.Status == g.Status:
 		a.Responder, a.Code = probe.Cloudflared, "rule"
@@ -148,7 +148,7 @@ func (f *findings) dataPlane(e Expectation, a probe.Answer) {
 		f.add(OK, "%s The routes say so too.", cmp.Or(a.Meaning, "The answer needs no backend."))
 		return
 	case a.Code == "502" && len(e.Gateways) == 1 && e.Gateways[0].UsesEnvoy:
-		f.add(Failed, "cloudflared did not reach the Envoy in its pod, or the backend itself answered 502, whose page Cloudflare replaces.")
+		f.add(Failed, "cloudflared did not reach the Envoy in its pod, or the backend itself returned 502, whose page Cloudflare replaces.")
 		f.advise("Look at the logs of the connectors' pods, of both containers.")
 		return
 	case a.Status < http.StatusBadRequest:

@@ -105,13 +105,13 @@ func (b *visitorBed) startEdge(t *testing.T) {
 	}}
 }
 
-// dial connects to the edge whatever the host resolves to.
+// dial connects to the edge for every host.
 func (b *visitorBed) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	_, port, _ := net.SplitHostPort(address)
 	return (&net.Dialer{}).DialContext(ctx, network, b.ports[port])
 }
 
-// configure stores the rules before a rule that answers 404.
+// configure stores the rules before a rule that returns 404.
 func (b *visitorBed) configure(rules string) {
 	b.SetConfiguration(b.id, []byte(`{"ingress":[`+rules+`,{"service":"http_status:404"}]}`))
 }

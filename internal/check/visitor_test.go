@@ -251,7 +251,7 @@ func (r fixedResolver) LookupNetIP(context.Context, string, string) ([]netip.Add
 
 func (r fixedResolver) LookupCNAME(_ context.Context, host string) (string, error) { return host, nil }
 
-// keepDialing lets connections reach the edge whatever the resolver says.
+// keepDialing lets connections reach the edge for every answer of the resolver.
 func keepDialing(_ *testing.T, b *visitorBed) { b.network.Dial = b.dial }
 
 // varying are the parts of messages that differ in each run.

@@ -146,7 +146,7 @@ func TestStatusOfACallOfGRPC(t *testing.T) {
 	}
 }
 
-// Every answer has a responder, whatever a server sends.
+// Every answer has a responder.
 func FuzzAnswers(f *testing.F) {
 	f.Add(530, "text/plain", "error code: 1033", "tunnel-gateway; error=dns_error", "https://a.cloudflareaccess.com/", true, true)
 	f.Add(502, "text/html", page5xx, "", "", false, true)

@@ -11,7 +11,7 @@ import (
 
 // Cloudflare writes its errors in four formats. (Sources: its documentation of error
 // responses describes JSON and Markdown; text and HTML are as public reports show them.)
-// An answer that a backend writes in the same words cannot be told from them.
+// A backend that writes the same words looks like Cloudflare.
 var (
 	// plainError is the whole body for a client that does not ask for HTML.
 	plainError = regexp.MustCompile(`^error code: (\d{3,4})$`)

@@ -37,11 +37,11 @@ var (
 var edgeMeanings = map[string]meaning{
 	"500": {"Cloudflare failed internally.", "Try again, and look at https://www.cloudflarestatus.com."},
 	"502": {
-		"cloudflared reached no origin, or the origin itself answered 502, whose page Cloudflare replaces.",
+		"cloudflared reached no origin, or the origin itself returned 502, whose page Cloudflare replaces.",
 		"Check that the backend accepts connections on its port, and look at the connectors' logs.",
 	},
 	"504": {
-		"The origin answered 504, whose page Cloudflare replaces: what it asked did not answer in time.",
+		"The origin returned 504, whose page Cloudflare replaces: what it asked did not answer in time.",
 		"Check how long the backend takes, and the route's timeouts.",
 	},
 	"520": {"The origin's answer was empty or not valid HTTP.", "Check the backend's answer and its logs."},
@@ -69,7 +69,7 @@ var edgeMeanings = map[string]meaning{
 		"Cloudflare does not find the target of the hostname's record: the tunnel does not exist, or is in another account.",
 		"Check that the record leads to the tunnel's present address.",
 	},
-	"1018":      {"Cloudflare does not serve the hostname yet.", "Wait some minutes after a zone was added, then try again."},
+	"1018":      {"Cloudflare does not serve the hostname yet.", "Wait a few minutes after a zone was added, then try again."},
 	codeBlocked: {"A rule of the zone's WAF blocks the request.", askWAF},
 	"1033": {
 		"No connector of the tunnel is connected to Cloudflare, or the tunnel was deleted.",
@@ -111,7 +111,7 @@ var envoyMeanings = map[string]meaning{
 	"http_protocol_error":       {"The backend's answer is not valid HTTP.", "Check the protocol of the Service's port (appProtocol)."},
 	"tls_certificate_error":     {"The backend's certificate is not valid.", "Check the BackendTLSPolicy and the backend's certificate."},
 	"tls_protocol_error":        {"The TLS handshake with the backend failed.", "Check whether the backend's port uses TLS."},
-	"proxy_configuration_error": {"A backend of the route does not exist, or the rule cannot be served.", "Look at the route's condition ResolvedRefs."},
+	"proxy_configuration_error": {"A backend of the route does not exist, or the rule cannot be served.", "Read the route's condition ResolvedRefs."},
 	"http_request_denied":       {"Envoy refuses the request: the hostname is closed, or the request has an upgrade or a Host header that is not permitted.", "Look at the conditions of the Gateway and the route."},
 	"http_request_error":        {"The request is not valid.", "Check the request's method, path and headers."},
 	"proxy_internal_response":   {"A rule answers by itself.", ""},

@@ -8,7 +8,7 @@ import (
 )
 
 // edgeWriter writes an answer as the edge does: with its own header Server and the header
-// CF-Ray. It replaces the page of an origin that answers 502 or 504. (Source: "Cloudflare
+// CF-Ray. It replaces the page of an origin that returns 502 or 504. (Source: "Cloudflare
 // returns a Cloudflare-branded HTTP 502 or 504 error when your origin web server responds with
 // a standard HTTP 502 bad gateway or 504 gateway timeout error." Whether it keeps the origin's
 // other headers is uncertain; the simulator does.)

@@ -187,7 +187,7 @@ func TestResolverAnswersAsThePublicDNS(t *testing.T) {
 	}
 }
 
-// Cloudflare replaces the page of an origin that answers 502 or 504.
+// Cloudflare replaces the page of an origin that returns 502 or 504.
 func TestEdgeReplacesPagesOfOrigins(t *testing.T) {
 	status, kind := http.StatusBadGateway, "text/plain"
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

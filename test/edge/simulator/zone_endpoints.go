@@ -197,7 +197,7 @@ type settingView struct {
 	ID         string `json:"id"`
 	Value      string `json:"value"`
 	Editable   bool   `json:"editable"`
-	ModifiedOn any    `json:"modified_on"` // null for a setting that nobody has changed
+	ModifiedOn any    `json:"modified_on"` // null for a setting that was never changed
 }
 
 // getSetting returns one setting. (Source of the error for an unknown name: a report that the
