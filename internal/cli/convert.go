@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,12 @@ func convertCommand(program string) *cobra.Command {
   PROGRAM convert -f config.yml --gateway infra/shared --namespace shop
   PROGRAM convert --from-tunnel 95a940ff-8450-4ced-9450-bcb55e97e7d5 --strict
   PROGRAM convert -f config.yml | PROGRAM plan -f - --context production`, "PROGRAM", program),
-		Args:              cobra.NoArgs,
+		Args: func(cmd *cobra.Command, arguments []string) error {
+			if len(arguments) > 0 {
+				return fmt.Errorf("convert accepts no arguments, got %q; specify the configuration with -f. See %s", arguments[0], helpOf(cmd))
+			}
+			return nil
+		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}

@@ -39,6 +39,9 @@ func (o *convertOptions) execute(cmd *cobra.Command) error {
 		return err
 	}
 	result := convert.Convert(input, o.options())
+	if err := result.Verify(cmd.Context(), o.options()); err != nil {
+		return fmt.Errorf("verify the objects: %w", err)
+	}
 	var out bytes.Buffer
 	differs := result.Differs()
 	if o.compare {

@@ -16,6 +16,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
@@ -30,8 +31,8 @@ type Comparison struct {
 	Requests int
 	// Differences are the requests with another answer.
 	Differences []Difference
-	// Problems are statuses of the objects that are not as they should be.
-	Problems []string
+	// Problems are conditions in which the controller does not accept the objects.
+	Problems []plan.Problem
 
 	input  *Configuration
 	result *Result
@@ -147,7 +148,7 @@ type answers struct {
 	configuration *provider.Configuration
 	plan          *plan.Plan
 	plane         v1alpha1.DataPlane
-	problems      []string
+	problems      []plan.Problem
 }
 
 // newAnswers decides as the controller does about the objects, with Services for their
@@ -189,9 +190,9 @@ func (o Options) className() string {
 // answersOf returns what the plan's only Gateway answers.
 func answersOf(p *plan.Plan) (*answers, error) {
 	if len(p.Gateways) != 1 || p.Gateways[0].Config == nil {
-		return nil, fmt.Errorf("the controller does not accept the converted Gateway: %s", strings.Join(p.Problems(), "; "))
+		return nil, fmt.Errorf("the controller does not accept the converted Gateway: %v", p.Problems())
 	}
-	a := &answers{plan: p, configuration: p.Gateways[0].Config, plane: p.Gateways[0].DataPlane, problems: p.Problems()}
+	a := &answers{plan: p, configuration: p.Gateways[0].Config, plane: p.Gateways[0].DataPlane, problems: slices.DeleteFunc(p.Problems(), isMissingAuthority)}
 	rules := make([]Rule, len(a.configuration.Ingress))
 	for i, r := range a.configuration.Ingress {
 		rules[i] = Rule{Index: i, Hostname: r.Hostname, Path: r.Path, Service: r.Service}
@@ -199,6 +200,31 @@ func answersOf(p *plan.Plan) (*answers, error) {
 	var err error
 	a.matcher, err = NewMatcher(rules)
 	return a, err
+}
+
+// isMissingAuthority reports whether a problem is about the ConfigMap for a BackendTLSPolicy,
+// which the notes ask for.
+func isMissingAuthority(p plan.Problem) bool {
+	reasons := []conditions.Reason{conditions.ReasonInvalidCACertificateRef, conditions.ReasonNoValidCACertificate, conditions.ReasonInvalidBackendTLSPolicy}
+	return slices.ContainsFunc(reasons, func(r conditions.Reason) bool { return r.String() == p.Reason })
+}
+
+// Verify makes the controller's decisions about the objects, and adds a note for each object
+// that the controller does not accept, for example because of a limit. It assumes that the
+// Services exist.
+func (r *Result) Verify(ctx context.Context, o Options) error {
+	a, err := newAnswers(ctx, r, o)
+	if err != nil {
+		return err
+	}
+	for _, p := range a.problems {
+		n := Note{Kind: NoteDifferent, Key: p.Owner.String(), Text: p.Condition + " will have the reason " + p.Reason + ": " + p.Message}
+		if p.Reason == conditions.ReasonLimitExceeded.String() || strings.Contains(p.Message, conditions.ReasonLimitExceeded.String()) {
+			n.WayOut = "raise spec.limits in the TunnelConfiguration of the GatewayClass, see the page about limits"
+		}
+		r.Notes = append(r.Notes, n)
+	}
+	return nil
 }
 
 // answer describes the answer to a request, like [Configuration.answer].

@@ -35,7 +35,7 @@ func (c *Comparison) WriteTable(w io.Writer, s Style) error {
 		}
 	}
 	for _, problem := range c.Problems {
-		terminal.Printf(columns, "%s"+terminal.ProblemMark+"\n", problem)
+		terminal.Printf(columns, "%s"+terminal.ProblemMark+"\n", problem.String())
 	}
 	terminal.Printf(columns, "%d of %d requests get another answer%s\n", len(c.Differences), c.Requests, c.hidden())
 	return columns.Flush()

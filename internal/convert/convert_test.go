@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,5 +147,25 @@ func TestCommentsEscapeTheConfiguration(t *testing.T) {
 		if strings.HasPrefix(line, "kind: Secret") || strings.Contains(line, "\u2028") {
 			t.Errorf("the output has the line %q", line)
 		}
+	}
+}
+
+// A configuration that exceeds the default limits is not converted without a note.
+func TestVerifyNotesExceededLimits(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("ingress:\n")
+	for i := range 300 {
+		fmt.Fprintf(&text, "- hostname: h%d.example.com\n  service: http://web.shop.svc\n", i)
+	}
+	text.WriteString("- service: http_status:404\n")
+	result := convert.Convert(parse(t, text.String()), options)
+	if result.Differs() {
+		t.Fatal("there is a difference before the decisions")
+	}
+	if err := result.Verify(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	if !result.Differs() || !strings.Contains(result.Notes[len(result.Notes)-1].String(), "raise spec.limits") {
+		t.Errorf("the notes are %v", result.Notes)
 	}
 }
