@@ -17,9 +17,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/images"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
-	"github.com/tunnel-gateway/tunnel-gateway/test/edge/pods"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -131,18 +131,18 @@ func (b *bed) stop() error {
 
 // images returns the programs that replace the images in the connector pod.
 func (b *bed) images(connectors, authorities string) (map[string]node.Image, error) {
-	sidecar := pods.Sidecar{
+	sidecar := images.Sidecar{
 		Program: filepath.Join(b.programs, "envoy"), Envoy: b.envoy, XDS: xdsAddress, Authorities: authorities, FixedPorts: b.real != nil,
 	}
-	connector := pods.StandIn(filepath.Join(b.programs, "connector"), connectors)
+	connector := images.StandIn(filepath.Join(b.programs, "connector"), connectors)
 	if b.real != nil {
 		var err error
-		connector, err = pods.Cloudflared(b.dir, b.cloudflared, "TUNNEL_EDGE="+connectors, "TUNNEL_CACERT="+b.real.authority)
+		connector, err = images.Cloudflared(b.dir, b.cloudflared, "TUNNEL_EDGE="+connectors, "TUNNEL_CACERT="+b.real.authority)
 		if err != nil {
 			return nil, err
 		}
 	}
-	return map[string]node.Image{pods.ConnectorImage: connector, pods.EnvoyImage: sidecar.Image()}, nil
+	return map[string]node.Image{images.Connector: connector, images.Envoy: sidecar.Image()}, nil
 }
 
 // startBackends starts one server for port 80 on all Services. It responds with the

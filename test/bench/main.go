@@ -24,8 +24,8 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/images"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
-	"github.com/tunnel-gateway/tunnel-gateway/test/edge/pods"
 	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
@@ -123,7 +123,7 @@ func measureAll(ctx context.Context, o options, programs string) error {
 	if err != nil {
 		return err
 	}
-	cloudflared, err := pods.FindCloudflared()
+	cloudflared, err := images.FindCloudflared()
 	if err != nil {
 		return err
 	}

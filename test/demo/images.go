@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/images"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 )
 
@@ -34,21 +34,16 @@ func (d *demo) nodeImages(connectors, xds string) (map[string]node.Image, error)
 	if err != nil {
 		return nil, err
 	}
-	images := map[string]node.Image{"docker.io/cloudflare/cloudflared": {
-		Command: []string{filepath.Join(directory, "connector")}, Program: "cloudflared",
-		Environment: []string{"TUNNEL_EDGE=http://" + connectors}, Ports: map[int32]string{2000: "METRICS_PORT"},
-	}}
+	programs := map[string]node.Image{images.Connector: images.StandIn(filepath.Join(directory, "connector"), "http://"+connectors)}
 	if d.envoy == "" {
-		return images, nil
+		return programs, nil
 	}
 	authorities := filepath.Join(d.dir, "ca.pem") // for backends with TLS, which the demo has not
 	if err := os.WriteFile(authorities, d.control.Config.CAData, 0o600); err != nil {
 		return nil, err
 	}
-	images["docker.io/envoyproxy/envoy"] = node.Image{
-		Command:     []string{filepath.Join(directory, "envoy")},
-		Environment: []string{"ENVOY=" + d.envoy, "XDS_ADDRESS=" + xds, "CA_FILE=" + authorities},
-		Ports:       map[int32]string{envoy.PortOpen: "OPEN_PORT", envoy.PortProtected: "PROTECTED_PORT", envoy.PortReady: "READY_PORT"},
-	}
-	return images, nil
+	programs[images.Envoy] = images.Sidecar{
+		Program: filepath.Join(directory, "envoy"), Envoy: d.envoy, XDS: xds, Authorities: authorities,
+	}.Image()
+	return programs, nil
 }

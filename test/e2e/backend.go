@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -123,7 +124,7 @@ func handleCall(_ any, stream grpc.ServerStream) error {
 	}
 	for count := 0; ; count++ {
 		message := &wrapperspb.StringValue{}
-		if err := stream.RecvMsg(message); err == io.EOF {
+		if err := stream.RecvMsg(message); errors.Is(err, io.EOF) {
 			stream.SetTrailer(metadata.Pairs("count", strconv.Itoa(count)))
 			return nil
 		} else if err != nil {

@@ -76,7 +76,7 @@ func testOptions(t *testing.T) options {
 }
 
 // runCommand runs the command with the input, and returns its status and its output.
-func runCommand(t *testing.T, ctx context.Context, o options, input string) (status int, output string) {
+func runCommand(ctx context.Context, t *testing.T, o options, input string) (status int, output string) {
 	t.Helper()
 	var out bytes.Buffer
 	status = command(ctx, o, strings.NewReader(input), &out)

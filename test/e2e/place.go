@@ -17,8 +17,8 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/images"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
-	"github.com/tunnel-gateway/tunnel-gateway/test/edge/pods"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
@@ -61,7 +61,7 @@ func newCloudflare(ctx context.Context, dir string) (*place, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	program, err := pods.FindCloudflared()
+	program, err := images.FindCloudflared()
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func newCloudflare(ctx context.Context, dir string) (*place, error) {
 	if err := checkPorts(); err != nil {
 		return nil, err
 	}
-	if p.connector, err = pods.Cloudflared(dir, program); err != nil {
+	if p.connector, err = images.Cloudflared(dir, program); err != nil {
 		return nil, err
 	}
 	resolver, err := nameservers(ctx, p.zone)
@@ -133,7 +133,7 @@ func newSimulator(program string, h hooks) (*place, error) {
 	if err != nil {
 		return p, err
 	}
-	p.api, p.connector = "http://"+api+"/client/v4", pods.StandIn(program, "http://"+connectors)
+	p.api, p.connector = "http://"+api+"/client/v4", images.StandIn(program, "http://"+connectors)
 	handler := p.simulator.Visitors()
 	if h.visitors != nil {
 		handler = h.visitors(handler)
@@ -192,6 +192,6 @@ func (p *place) images(programs, dir, envoyPath, xds string, authorities []byte)
 	if err := os.WriteFile(file, authorities, 0o600); err != nil {
 		return nil, err
 	}
-	sidecar := pods.Sidecar{Program: filepath.Join(programs, "envoy"), Envoy: envoyPath, XDS: xds, Authorities: file, FixedPorts: p.sharesPorts}
-	return map[string]node.Image{pods.ConnectorImage: p.connector, pods.EnvoyImage: sidecar.Image()}, nil
+	sidecar := images.Sidecar{Program: filepath.Join(programs, "envoy"), Envoy: envoyPath, XDS: xds, Authorities: file, FixedPorts: p.sharesPorts}
+	return map[string]node.Image{images.Connector: p.connector, images.Envoy: sidecar.Image()}, nil
 }

@@ -69,7 +69,7 @@ func TestScenario(t *testing.T) {
 		}
 		return nil
 	}
-	status, output := runCommand(t, t.Context(), o, "")
+	status, output := runCommand(t.Context(), t, o, "")
 	if status != statusOK {
 		t.Errorf("status %d, want %d", status, statusOK)
 	}
@@ -122,7 +122,7 @@ func otherEdge(next http.Handler) http.Handler {
 		w.Header().Set("Cf-Other", "x")
 		switch {
 		case r.TLS == nil:
-			http.Redirect(w, r, "https://"+r.Host+r.URL.Path, http.StatusMovedPermanently)
+			http.Redirect(w, r, "https://"+r.Host+r.URL.Path, http.StatusMovedPermanently) // #nosec G710 -- only the test connects
 		case r.Header.Get("Content-Type") == "application/grpc":
 			w.WriteHeader(http.StatusForbidden)
 		case r.URL.Path == uploadPath:
@@ -139,8 +139,7 @@ func otherEdge(next http.Handler) http.Handler {
 }
 
 // TestInterruptOnAnotherEdge runs the steps on an edge that differs from the simulator, with
-// the ports that the real cloudflared uses, and
-// interrupts the connectors' rollout.
+// the ports that the real cloudflared uses, and interrupts the connectors' rollout.
 func TestInterruptOnAnotherEdge(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -161,7 +160,7 @@ func TestInterruptOnAnotherEdge(t *testing.T) {
 		}
 		return nil
 	}
-	status, output := runCommand(t, ctx, o, "")
+	status, output := runCommand(ctx, t, o, "")
 	if status != statusInterrupted {
 		t.Errorf("status %d, want %d", status, statusInterrupted)
 	}
@@ -191,7 +190,7 @@ func TestFailureAfterTheTunnel(t *testing.T) {
 		s.simulator.Inject(simulator.Fault{Method: http.MethodDelete, Path: "/accounts/*/cfd_tunnel/*", Status: http.StatusInternalServerError, Times: 1})
 		return errors.New("a fault in the test")
 	}
-	status, output := runCommand(t, t.Context(), o, "")
+	status, output := runCommand(t.Context(), t, o, "")
 	if status != statusFailed {
 		t.Errorf("status %d, want %d", status, statusFailed)
 	}

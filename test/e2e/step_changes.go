@@ -210,7 +210,7 @@ func (s *scenario) checkReplaced(ctx context.Context, previous []corev1.Pod) err
 	for _, d := range deployments.Items {
 		replicas := ptr.Deref(d.Spec.Replicas, 1)
 		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != replicas || d.Status.AvailableReplicas != replicas {
-			return fmt.Errorf("Deployment %s has %d of %d new connectors ready", d.Name, min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas), replicas)
+			return fmt.Errorf("the Deployment %s has %d of %d new connectors ready", d.Name, min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas), replicas)
 		}
 	}
 	pods, err := s.connectors(ctx)

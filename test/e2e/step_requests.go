@@ -59,13 +59,13 @@ func (s *scenario) requestSchemes(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.awaitScheme(ctx, "https"); err != nil {
+	if err := s.awaitScheme(ctx, "https"); err != nil {
 		return "", err
 	}
 	if edgeRedirects {
 		return "", skippedError("the edge redirects http to https before the tunnel: turn always_use_https off in the zone to test http")
 	}
-	if _, err := s.awaitScheme(ctx, "http"); err != nil {
+	if err := s.awaitScheme(ctx, "http"); err != nil {
 		return "", err
 	}
 	return "the Gateway's redirect, and both schemes of one listener", nil
@@ -101,17 +101,18 @@ func (s *scenario) requestRedirect(ctx context.Context) (edge bool, err error) {
 
 // awaitScheme waits until the hostname with one listener responds by the scheme, and checks
 // that the backend learns the scheme.
-func (s *scenario) awaitScheme(ctx context.Context, scheme string) (got answer, err error) {
-	if got, err = s.awaitBackend(ctx, scheme+"://"+s.host(plainHost)+echoPath); err != nil {
-		return got, err
+func (s *scenario) awaitScheme(ctx context.Context, scheme string) error {
+	got, err := s.awaitBackend(ctx, scheme+"://"+s.host(plainHost)+echoPath)
+	if err != nil {
+		return err
 	}
 	var received echo
 	if err := json.Unmarshal([]byte(got.body), &received); err != nil {
-		return got, fmt.Errorf("the answer is not the backend's: %w", err)
+		return fmt.Errorf("the answer is not the backend's: %w", err)
 	}
 	s.observe("X-Forwarded-Proto of "+scheme, received.Scheme)
 	if received.Scheme != scheme {
-		return got, fmt.Errorf("by %s, the backend got X-Forwarded-Proto %q", scheme, received.Scheme)
+		return fmt.Errorf("by %s, the backend got X-Forwarded-Proto %q", scheme, received.Scheme)
 	}
-	return got, nil
+	return nil
 }

@@ -1,7 +1,7 @@
-// Package pods describes the programs that replace the images in a connector pod: the
+// Package images describes the programs that replace the images in a connector pod: the
 // stand-in for cloudflared or cloudflared itself, and the real Envoy behind
 // test/edge/envoy.
-package pods
+package images
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 
 // The repositories of the images.
 const (
-	ConnectorImage = "docker.io/cloudflare/cloudflared"
-	EnvoyImage     = "docker.io/envoyproxy/envoy"
+	Connector = "docker.io/cloudflare/cloudflared"
+	Envoy     = "docker.io/envoyproxy/envoy"
 )
 
 // StandIn returns the program that replaces cloudflared and connects to the simulator's
