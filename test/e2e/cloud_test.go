@@ -85,7 +85,7 @@ func cleanUp(t *testing.T, p *place, prefix string) (status int, output string) 
 	}
 	o := testOptions(t)
 	o.simulator, o.clean = false, prefix
-	return runCommand(t.Context(), t, o, "")
+	return runCommand(t.Context(), t, o)
 }
 
 func TestCleanRemovesOnlyWhatTheRunHasLeft(t *testing.T) {

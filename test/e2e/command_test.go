@@ -49,7 +49,7 @@ func TestFlagsAndVariablesAreChecked(t *testing.T) {
 	} {
 		o := valid
 		change(&o)
-		if status, output := runCommand(t.Context(), t, o, ""); status != statusError || !strings.Contains(output, want) {
+		if status, output := runCommand(t.Context(), t, o); status != statusError || !strings.Contains(output, want) {
 			t.Errorf("status %d, output %q, want %q", status, output, want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestFlagsAndVariablesAreChecked(t *testing.T) {
 	t.Setenv("CLOUDFLARE_ZONE", "example.com")
 	o := valid
 	o.simulator = false
-	if status, output := runCommand(t.Context(), t, o, ""); status != statusError || !strings.Contains(output, "download cloudflared from") {
+	if status, output := runCommand(t.Context(), t, o); status != statusError || !strings.Contains(output, "download cloudflared from") {
 		t.Errorf("without cloudflared: status %d, output %q", status, output)
 	}
 }

@@ -75,11 +75,11 @@ func testOptions(t *testing.T) options {
 	}
 }
 
-// runCommand runs the command with the input, and returns its status and its output.
-func runCommand(ctx context.Context, t *testing.T, o options, input string) (status int, output string) {
+// runCommand runs the command without input, and returns its status and its output.
+func runCommand(ctx context.Context, t *testing.T, o options) (status int, output string) {
 	t.Helper()
 	var out bytes.Buffer
-	status = command(ctx, o, strings.NewReader(input), &out)
+	status = command(ctx, o, strings.NewReader(""), &out)
 	t.Logf("status %d\n%s", status, out.String())
 	if t.Failed() || status != statusOK {
 		logs, _ := filepath.Glob(filepath.Join(o.logs, "*.log")) // the pattern is valid

@@ -69,7 +69,7 @@ func TestScenario(t *testing.T) {
 		}
 		return nil
 	}
-	status, output := runCommand(t.Context(), t, o, "")
+	status, output := runCommand(t.Context(), t, o)
 	if status != statusOK {
 		t.Errorf("status %d, want %d", status, statusOK)
 	}
@@ -160,7 +160,7 @@ func TestInterruptOnAnotherEdge(t *testing.T) {
 		}
 		return nil
 	}
-	status, output := runCommand(ctx, t, o, "")
+	status, output := runCommand(ctx, t, o)
 	if status != statusInterrupted {
 		t.Errorf("status %d, want %d", status, statusInterrupted)
 	}
@@ -190,7 +190,7 @@ func TestFailureAfterTheTunnel(t *testing.T) {
 		s.simulator.Inject(simulator.Fault{Method: http.MethodDelete, Path: "/accounts/*/cfd_tunnel/*", Status: http.StatusInternalServerError, Times: 1})
 		return errors.New("a fault in the test")
 	}
-	status, output := runCommand(t.Context(), t, o, "")
+	status, output := runCommand(t.Context(), t, o)
 	if status != statusFailed {
 		t.Errorf("status %d, want %d", status, statusFailed)
 	}
