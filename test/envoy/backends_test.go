@@ -69,9 +69,7 @@ func startBackends(objects []client.Object, dir string) (*backends, error) {
 			continue
 		}
 		b := &backend{name: service.Name, arrived: make(chan struct{}, 10_000)}
-		if p := ptr.Deref(service.Spec.Ports[0].AppProtocol, ""); b.name != "plaintext" && (p == "https" || p == "kubernetes.io/wss") {
-			b.tls = authorities.serverConfig(b.name, p == "https")
-		}
+		b.tls = authorities.configOf(service)
 		all.byName[b.name] = b
 		if service.Spec.ClusterIP != corev1.ClusterIPNone {
 			address := net.JoinHostPort(service.Spec.ClusterIP, fmt.Sprint(service.Spec.Ports[0].Port))
@@ -93,6 +91,15 @@ func startBackends(objects []client.Object, dir string) (*backends, error) {
 		}
 	}
 	return all, nil
+}
+
+// configOf returns the TLS settings for a Service's backend, or nil without TLS.
+func (a *authorities) configOf(service *corev1.Service) *tls.Config {
+	protocol := ptr.Deref(service.Spec.Ports[0].AppProtocol, "")
+	if service.Name == "plaintext" || protocol != "https" && protocol != "kubernetes.io/wss" {
+		return nil
+	}
+	return a.serverConfig(service.Name, protocol == "https")
 }
 
 // listen makes the backend serve an address in the manifests.

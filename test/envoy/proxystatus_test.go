@@ -84,13 +84,13 @@ func TestProxyStatus(t *testing.T) {
 
 func TestProxyStatusAboveACircuitBreaker(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, map[string]int{"busy": 1})
-	release := holding(t, d["busy"])
+	d := deploy(t, map[string]int{"full": 1})
+	release := holding(t, d["full"])
 	defer release()
 	address := d.serve(t, "connector: {envoy: {circuitBreakers: {requests: 1}}}")
-	hold(t, address, "busy", 1)
-	awaitRequests(t, d["busy"], 1)
-	wantErrorType(t, ask(t, address, "busy"), 503, "connection_limit_reached")
+	hold(t, address, "full", 1)
+	awaitRequests(t, d["full"], 1)
+	wantErrorType(t, ask(t, address, "full"), 503, "connection_limit_reached")
 }
 
 // TestBackendsCannotForgeProxyStatus sends requests that arrive at a backend, which adds the
