@@ -20,11 +20,11 @@ import (
 
 // backendStep reports on the Services to which the answering rule sends requests: their
 // ports and their endpoints.
-func (i *inspection) backendStep(ctx context.Context) Step {
+func (i *inspection) backendStep() Step {
 	if !slices.ContainsFunc(i.receivers, func(r plan.Receiver) bool { return r.Entry != nil }) {
 		return newStep(StepBackend, findings{{Result: Unknown, Message: "Not checked, because no route is known to answer the request."}})
 	}
-	return newStep(StepBackend, i.eachGateway(func(r *plan.Receiver) findings { return i.backendFindings(ctx, r) }))
+	return newStep(StepBackend, i.combine(func(g inspected) findings { return g.backend }))
 }
 
 // backendFindings reports on the backends of the entry that answers on one Gateway.

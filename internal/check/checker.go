@@ -46,6 +46,15 @@ type inspection struct {
 	request     routing.Request
 	explanation *plan.Explanation
 	receivers   []plan.Receiver
+	gateways    []inspected // of the receivers
+}
+
+// inspected is what the steps in the cluster find about one Gateway.
+type inspected struct{ decision, objects, backend findings }
+
+// works reports whether no step has failed.
+func (i inspected) works() bool {
+	return !i.decision.haveFailed() && !i.objects.haveFailed() && !i.backend.haveFailed()
 }
 
 // Run checks the request. A step that finds out nothing does not prevent the others. The
@@ -55,7 +64,11 @@ func (c *Checker) Run(ctx context.Context, r Request) *Report {
 	request := r.routing()
 	i := &inspection{Checker: c, request: request, explanation: c.Plan.Explain(request), receivers: c.Plan.Receivers(request)}
 	done := c.show("comparing the statuses in the cluster")
-	report.Steps = []Step{i.decisionStep(), i.objectsStep(ctx), i.backendStep(ctx)}
+	for n := range i.receivers {
+		r := &i.receivers[n]
+		i.gateways = append(i.gateways, inspected{i.decided(r), i.objectFindings(ctx, r), i.backendFindings(ctx, r)})
+	}
+	report.Steps = []Step{i.decisionStep(), i.objectsStep(), i.backendStep()}
 	done()
 	report.Steps = append(report.Steps, c.outside(ctx, r, i.expectation(ctx))...)
 	for _, step := range report.Steps {
@@ -95,22 +108,20 @@ func (r Request) routing() routing.Request {
 	return request
 }
 
-// eachGateway calls inspect for each Gateway with a listener for the host, and combines the
-// findings. DNS selects one of the Gateways. If one of them has no failure, the failures of
-// the others are only warnings, because their requests may lead to that one.
-func (i *inspection) eachGateway(inspect func(*plan.Receiver) findings) findings {
-	byGateway := make([]findings, len(i.receivers))
-	for n := range i.receivers {
-		byGateway[n] = inspect(&i.receivers[n])
-	}
-	oneWorks := slices.ContainsFunc(byGateway, func(f findings) bool { return !f.haveFailed() })
+// combine combines what a step has found about each Gateway. DNS selects one of the Gateways.
+// If a Gateway works, the failures of the others are only warnings, because the requests may
+// lead to the one that works.
+func (i *inspection) combine(of func(inspected) findings) findings {
+	oneWorks := slices.ContainsFunc(i.gateways, inspected.works)
 	var all findings
-	for _, f := range slices.Concat(byGateway...) {
-		if f.Result == Failed && oneWorks {
-			f.Result = Warning
-		}
-		if !slices.Contains(all, f) {
-			all = append(all, f)
+	for _, g := range i.gateways {
+		for _, f := range of(g) {
+			if f.Result == Failed && oneWorks {
+				f.Result = Warning
+			}
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
 		}
 	}
 	return all

@@ -24,7 +24,7 @@ func (i *inspection) decisionStep() Step {
 		all.add(Warning, "%d Gateways have a listener for %s. DNS determines which of their tunnels receives the request.", n, i.request.Hostname())
 		all.advise("Remove the hostname from all Gateways except one, or select one with --gateway.")
 	}
-	all = append(all, i.eachGateway(i.decided)...)
+	all = append(all, i.combine(func(g inspected) findings { return g.decision })...)
 	return newStep(StepDecision, slices.Concat(all, i.reported(), i.detached(), i.notKnown()))
 }
 

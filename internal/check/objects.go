@@ -19,11 +19,11 @@ import (
 
 // objectsStep reports what the statuses in the cluster say: of the Gateway, the listeners
 // that receive the request, the route, the Tunnel, the connectors and the Envoys.
-func (i *inspection) objectsStep(ctx context.Context) Step {
+func (i *inspection) objectsStep() Step {
 	if len(i.receivers) == 0 {
 		return newStep(StepObjects, findings{{Result: Unknown, Message: "Not checked, because no Gateway is known to have a listener for the hostname."}})
 	}
-	return newStep(StepObjects, i.eachGateway(func(r *plan.Receiver) findings { return i.objectFindings(ctx, r) }))
+	return newStep(StepObjects, i.combine(func(g inspected) findings { return g.objects }))
 }
 
 // objectFindings reports on the objects of one Gateway. It names those without a problem in

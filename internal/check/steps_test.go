@@ -122,8 +122,26 @@ var decisions = []situation{
 	{name: "a Gateway that is not accepted", replacements: []string{"spec:\n  gatewayClassName", "spec:\n  addresses: [{value: 192.0.2.1}]\n  gatewayClassName"}, want: [3]check.Result{failed, failed, unknown}},
 	{name: "some requests get an error", target: "shop.example.com/unresolved", replacements: withEnvoy, want: [3]check.Result{ok, warning, failed}},
 	{name: "an older route matches the same path", replacements: append([]string{"{type: Exact, value: /moved}", "{type: PathPrefix, value: /}"}, withEnvoy...), want: [3]check.Result{ok, warning, ok}},
+	{name: "two Gateways, of which one works", replacements: withSecondGateway, want: [3]check.Result{warning, warning, warning}},
+	{name: "two Gateways, of which none works", replacements: append(append([]string{}, withSecondGateway...), "backendRefs: [{name: web, port: 80}]", "backendRefs: [{name: web, port: 81}]"), want: [3]check.Result{warning, failed, failed}},
 	{name: "a listener without its certificate", replacements: []string{"hostname: shop.example.com, port: 80, protocol: HTTP", "hostname: shop.example.com, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: shop-tls}]}"}, want: [3]check.Result{failed, failed, unknown}},
 }
+
+// withSecondGateway adds a Gateway without a Tunnel that serves the same hostname.
+var withSecondGateway = []string{"{apiVersion: v1, kind: Namespace, metadata: {name: kube-system", `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: second, namespace: infra}
+spec:
+  gatewayClassName: cloudflare-tunnel
+  listeners: [{name: shop, hostname: shop.example.com, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: second, namespace: team}
+spec: {parentRefs: [{name: second, namespace: infra}], rules: [{backendRefs: [{name: web, port: 8080}]}]}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: kube-system`}
 
 var statuses = []situation{
 	{name: "the controller has not processed the Gateway", change: func(c *cluster) {

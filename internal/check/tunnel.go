@@ -124,7 +124,7 @@ func (i *inspection) connectors(ctx context.Context, r *plan.Receiver) findings 
 	case c == nil:
 		f.add(Unknown, "%s does not say whether its connectors are connected.", gatewayOf(r))
 	case c.Status == metav1.ConditionTrue:
-		f.add(OK, "Connectors: %s", c.Message)
+		f.add(OK, "Connectors of %s: %s", gatewayOf(r), c.Message)
 	case isDown(c, r.Tunnel):
 		f.add(Failed, "No connector of %s is connected to Cloudflare: %s", gatewayOf(r), describe(c))
 		f.advise("Run: kubectl get pods -n %s -l tunnelgateway.dev/tunnel=%s.%s. The usual cause is a firewall or NetworkPolicy that blocks port 7844.", i.ControllerNamespace, r.Namespace, r.Name)
