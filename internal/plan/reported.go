@@ -136,8 +136,8 @@ func (u *undecided) reportedRoute(route client.Object, hostnames []gatewayv1.Hos
 			continue
 		}
 		seen[parent] = true
-		entries, foreign := u.entriesFor(parent, route.GetNamespace(), status.Parents)
-		if foreign {
+		entries, otherController := u.entriesFor(parent, route.GetNamespace(), status.Parents)
+		if otherController {
 			continue
 		}
 		for _, conditions := range entries {
@@ -171,7 +171,7 @@ func (u *undecided) hostnamesOf(hostnames []gatewayv1.Hostname, parent gateway.O
 
 // entriesFor returns the conditions of this controller for the parent, one empty list
 // without any. It reports whether the parent belongs to another controller.
-func (u *undecided) entriesFor(parent gateway.Owner, namespace string, entries []gatewayv1.RouteParentStatus) (found [][]metav1.Condition, foreign bool) {
+func (u *undecided) entriesFor(parent gateway.Owner, namespace string, entries []gatewayv1.RouteParentStatus) (found [][]metav1.Condition, otherController bool) {
 	for _, entry := range entries {
 		owner, ok := gateway.OwnerOf(entry.ParentRef, namespace)
 		switch {
@@ -179,13 +179,13 @@ func (u *undecided) entriesFor(parent gateway.Owner, namespace string, entries [
 		case entry.ControllerName == u.controller:
 			found = append(found, entry.Conditions)
 		default:
-			foreign = true
+			otherController = true
 		}
 	}
 	if len(found) > 0 {
 		return found, false
 	}
-	return [][]metav1.Condition{nil}, foreign
+	return [][]metav1.Condition{nil}, otherController
 }
 
 // covers reports whether the object can be for the host.

@@ -110,11 +110,11 @@ func (r *reading) references(object client.Object) []reference {
 func (r *reading) referencesOfGateway(g *gatewayv1.Gateway) []reference {
 	name := client.ObjectKeyFromObject(g)
 	refs := []reference{{kinds.GatewayClass, types.NamespacedName{Name: string(g.Spec.GatewayClassName)}}}
-	foreign := slices.ContainsFunc(r.objects, func(o client.Object) bool {
+	otherController := slices.ContainsFunc(r.objects, func(o client.Object) bool {
 		class, ok := o.(*gatewayv1.GatewayClass)
 		return ok && class.Name == string(g.Spec.GatewayClassName) && class.Spec.ControllerName != r.ControllerName
 	})
-	if foreign {
+	if otherController {
 		return refs
 	}
 	if parameters, ok := settings.GatewayParameters(g); ok {
