@@ -160,8 +160,7 @@ func (t *Trace) writeAnswer(out io.Writer, style Style) {
 	switch {
 	case a == nil:
 		return
-	case a.Incomplete:
-		terminal.Printf(out, "No route that you may read matches the request. Without other objects, it is answered with status %d."+problemMark+"\n", a.Status)
+	case a.writeIncomplete(out):
 		return
 	case a.Entry == nil:
 		terminal.Printf(out, "Answered with status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, t.unmatched()))
@@ -196,6 +195,15 @@ func (t *Trace) writeAnswer(out io.Writer, style Style) {
 	for _, listener := range a.Via {
 		terminal.Printf(out, "  attached to %s\n", listener)
 	}
+}
+
+// writeIncomplete prints that an object that was not read can answer, and reports whether one
+// can.
+func (a *Answer) writeIncomplete(out io.Writer) bool {
+	if a.Incomplete {
+		terminal.Printf(out, "No route that you may read matches the request. Without other objects, it is answered with status %d."+problemMark+"\n", a.Status)
+	}
+	return a.Incomplete
 }
 
 func (a *Answer) writeRedirectLoop(out io.Writer) {

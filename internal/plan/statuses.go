@@ -60,8 +60,8 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options, u
 		s.objects[id] = object.DeepCopyObject().(client.Object)
 	}
 	for id, object := range s.objects {
-		if class, ok := object.(*gatewayv1.GatewayClass); ok && u.gapOfClass(class) == nil {
-			if err := s.setClassStatus(ctx, source, id, class); err != nil {
+		if class, ok := object.(*gatewayv1.GatewayClass); ok {
+			if err := s.setClassStatus(ctx, source, id, class, u); err != nil {
 				return nil, err
 			}
 		}
@@ -71,8 +71,8 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options, u
 
 // setClassStatus sets the status of one of the controller's GatewayClasses. It assumes
 // that the cluster has the Gateway API version with which this program is built.
-func (s *statuses) setClassStatus(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
-	if class.Spec.ControllerName != s.options.ControllerName {
+func (s *statuses) setClassStatus(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass, u *undecided) error {
+	if class.Spec.ControllerName != s.options.ControllerName || u.gapOfClass(class) != nil {
 		return nil
 	}
 	configuration, err := state.ClassConfiguration(ctx, source, class)
