@@ -158,9 +158,7 @@ func (l *MatchingListener) write(out io.Writer) {
 func (t *Trace) writeAnswer(out io.Writer, style Style) {
 	a := t.Answer
 	switch {
-	case a == nil:
-		return
-	case a.writeIncomplete(out):
+	case a.writeUndecided(out):
 		return
 	case a.Entry == nil:
 		terminal.Printf(out, "Answered with status %d: %s"+problemMark+"\n", a.Status, cmp.Or(a.Failure, t.unmatched()))
@@ -197,9 +195,12 @@ func (t *Trace) writeAnswer(out io.Writer, style Style) {
 	}
 }
 
-// writeIncomplete prints that an object that was not read can answer, and reports whether one
-// can.
-func (a *Answer) writeIncomplete(out io.Writer) bool {
+// writeUndecided prints that an object that was not read can answer, if one can. It reports
+// whether nothing else is known about the answer.
+func (a *Answer) writeUndecided(out io.Writer) bool {
+	if a == nil {
+		return true // the Gateway is not accepted
+	}
 	if a.Incomplete {
 		terminal.Printf(out, "No route that you may read matches the request. Without other objects, it is answered with status %d."+problemMark+"\n", a.Status)
 	}
