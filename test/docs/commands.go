@@ -50,6 +50,7 @@ var knownPrograms = map[string]func([]string) error{
 	"export":                 nil,
 	"grep":                   nil,
 	"head":                   nil,
+	"ingress2gateway":        nil,
 	"jq":                     nil,
 	"kind":                   nil,
 	"ln":                     nil,
