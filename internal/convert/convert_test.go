@@ -169,3 +169,20 @@ func TestVerifyNotesExceededLimits(t *testing.T) {
 		t.Errorf("the notes are %v", result.Notes)
 	}
 }
+
+// With Envoy, a BackendTLSPolicy replaces the file with certificate authorities, and the
+// notes name the command for its ConfigMap.
+func TestCertificateAuthoritiesNeedEnvoy(t *testing.T) {
+	input := parse(t, "ingress:\n- hostname: a.example.com\n  service: https://web.shop.svc\n  originRequest: {caPool: /etc/ca.pem}\n- service: http_status:404\n")
+	if got := complete(t, input, options); strings.Contains(got, "kind: BackendTLSPolicy") || !strings.Contains(got, "convert with --data-plane Envoy") {
+		t.Errorf("with ingress rules, the output is\n%s", got)
+	}
+	o := options
+	o.DataPlane = v1alpha1.DataPlaneEnvoy
+	got := complete(t, input, o)
+	for _, want := range []string{"kind: BackendTLSPolicy", "hostname: web.shop.svc\n", "dataPlane: Envoy", "kubectl create configmap -n shop web-ca --from-file=ca.crt=/etc/ca.pem"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("with Envoy, the output has no %q:\n%s", want, got)
+		}
+	}
+}
