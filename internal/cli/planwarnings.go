@@ -51,6 +51,11 @@ func (o *planOptions) warnPlan(w io.Writer, result, judged *plan.Plan) (unserved
 	}
 	result.WriteEnvoyWarnings(w, plan.Style{Wide: o.wide})
 	result.WriteDNSWarnings(w)
+	return o.warnUnserved(w, result)
+}
+
+// warnUnserved prints that no route answers the request of --why, and reports whether it did.
+func (o *planOptions) warnUnserved(w io.Writer, result *plan.Plan) bool {
 	if o.why == "" {
 		return false
 	}

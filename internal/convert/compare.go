@@ -35,17 +35,6 @@ type Difference struct {
 	Noted bool
 }
 
-// Unexpected returns the differences that no note explains.
-func (c *Comparison) Unexpected() []Difference {
-	var unexpected []Difference
-	for _, d := range c.Differences {
-		if !d.Noted {
-			unexpected = append(unexpected, d)
-		}
-	}
-	return unexpected
-}
-
 // Compare returns the requests that the converted objects answer differently than
 // cloudflared with the configuration. It makes the controller's decisions, and assumes that
 // the Services exist.

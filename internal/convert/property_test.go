@@ -110,7 +110,7 @@ func TestConvertedConfigurationsAnswerLikeTheOriginal(t *testing.T) {
 		}
 		compared += comparison.Requests
 		noted += len(comparison.Differences)
-		for _, d := range comparison.Unexpected() {
+		for _, d := range unexpected(comparison) {
 			t.Errorf("seed %d: %q: rule %d answered %q, now %q", seed, d.Request, d.Rule, d.Before, d.After)
 		}
 		for _, d := range comparison.Differences {

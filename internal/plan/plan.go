@@ -195,10 +195,6 @@ type Status struct {
 // current time.
 func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
 	o.DataPlanes = dataPlanes(source)
-	loader := state.Loader{
-		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
-		CABundles: state.DirectCABundles{Reader: source},
-	}
 	undecided := newUndecided(source, o.ControllerName)
 	statuses, err := newStatuses(ctx, source, o.Options, undecided)
 	if err != nil {
@@ -212,9 +208,29 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	if err := plan.findMistakes(ctx, source, o.ControllerName); err != nil {
 		return nil, err
 	}
+	hostnames, err := plan.decide(ctx, source, o, statuses, now)
+	if err != nil {
+		return nil, err
+	}
+	plan.report(hostnames, statuses)
+	plan.findUnservedHostnames()
+	plan.sortMistakes()
+	plan.Statuses = statuses.sorted()
+	plan.records = plan.newRecordGateways()
+	plan.Reported, plan.Unknown = undecided.reportedStatuses(), undecided.unknown(len(plan.Gateways) > 0, everywhere)
+	return plan, nil
+}
+
+// decide adds the Gateways that the controller serves, without their statuses. It returns
+// their hostnames.
+func (p *Plan) decide(ctx context.Context, source *state.Source, o Options, s *statuses, now time.Time) (*gateway.Hostnames, error) {
+	loader := state.Loader{
+		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
+		CABundles: state.DirectCABundles{Reader: source},
+	}
 	hostnames, services, conflicts := gateway.NewHostnames(), newServices(source.Objects), source.ReportedConflicts()
 	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
-		if undecided.gap(key) != nil {
+		if p.undecided.gap(key) != nil {
 			continue
 		}
 		loaded, err := loader.Load(ctx, key)
@@ -222,33 +238,32 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 			return nil, err
 		}
 		if reason := unservedReason(loaded); reason != "" {
-			plan.addUnserved(loaded, key, reason)
+			p.addUnserved(loaded, key, reason)
 			if !loaded.ClassMissing && len(source.Gaps) == 0 {
-				statuses.addAttached(decision.Withdraw(key, loaded.Snapshot, loaded.Managed))
+				s.addAttached(decision.Withdraw(key, loaded.Snapshot, loaded.Managed))
 			}
 			continue
 		}
 		loaded.Snapshot.Now, loaded.Snapshot.Conflicts = now, conflicts
-		g := newGateway(loaded, tunnels, o)
+		g := newGateway(loaded, p.tunnels, o)
 		g.services = services
 		hostnames.Set(key.NamespacedName, g.result.Hostnames())
-		plan.Gateways = append(plan.Gateways, g)
+		p.Gateways = append(p.Gateways, g)
 	}
-	for i := range plan.Gateways {
-		plan.Gateways[i].report(hostnames, statuses)
+	return hostnames, nil
+}
+
+// report adds the statuses of the Gateways with the hostnames.
+func (p *Plan) report(hostnames *gateway.Hostnames, s *statuses) {
+	for i := range p.Gateways {
+		p.Gateways[i].report(hostnames, s)
 	}
-	for i := range plan.Gateways { // the route statuses now contain the parents from all Gateways
-		g := &plan.Gateways[i]
+	for i := range p.Gateways { // the route statuses now contain the parents from all Gateways
+		g := &p.Gateways[i]
 		if c := g.DataPlaneChange; c != nil {
-			c.setRoutes(g, statuses)
+			c.setRoutes(g, s)
 		}
 	}
-	plan.findUnservedHostnames()
-	plan.sortMistakes()
-	plan.Statuses = statuses.sorted()
-	plan.records = plan.newRecordGateways()
-	plan.Reported, plan.Unknown = undecided.reportedStatuses(), undecided.unknown(len(plan.Gateways) > 0, everywhere)
-	return plan, nil
 }
 
 // gatewayKeys returns the keys of all Gateways, and of missing parents that the
