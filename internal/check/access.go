@@ -21,7 +21,7 @@ func accessStep(e Expectation, v visits) Step {
 	}
 	switch {
 	case protected == 0 && open == 0:
-		f.add(Unknown, "Not checked, because no Gateway serves the hostname.")
+		f.add(Unknown, "Not checked, because no Gateway is known to serve the hostname.")
 	case protected > 0 && open > 0:
 		f.add(Unknown, "Some of the Gateways require a token of Cloudflare Access and others do not. The record decides which one gets the request.")
 	case protected > 0:

@@ -23,7 +23,7 @@ func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expe
 		f.add(Unknown, "The record of %s is not checked: %s", host, message)
 		f.adviseIf(advice)
 	case z.api != nil:
-		e = f.record(ctx, z, host, resolves, e)
+		e = f.record(ctx, z, r, resolves, e)
 	case !verdicts:
 		f.add(Unknown, "The record of %s is not checked: there is no API token of yours.", host)
 		f.advise("Set CLOUDFLARE_API_TOKEN to your own token with the permissions %s. The controller's token is never used.", Permissions)
@@ -31,12 +31,12 @@ func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expe
 	return newStep(StepDNS, f), e
 }
 
-// resolve reports what the host resolves to. It returns whether visits need no answer of DNS, or
-// get one.
+// resolve reports what the host resolves to. It returns whether the host is known to have an
+// address.
 func (f *findings) resolve(ctx context.Context, n probe.Network, r Request, e Expectation) bool {
 	if r.ConnectTo != "" {
 		f.add(OK, "The check connects to %s, and not to an address of %s in DNS.", r.ConnectTo, r.URL.Hostname())
-		return true
+		return false
 	}
 	names := probe.Resolve(ctx, n, r.URL.Hostname())
 	f.resolution(r.URL.Hostname(), names, e)

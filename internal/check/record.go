@@ -11,7 +11,8 @@ import (
 // record reports the record that answers for the host in its zone. resolves is whether the
 // host has an address. It returns the expectation with only the Gateway that the record leads
 // to, if that is known.
-func (f *findings) record(ctx context.Context, z zoneView, host string, resolves bool, e Expectation) Expectation {
+func (f *findings) record(ctx context.Context, z zoneView, r Request, resolves bool, e Expectation) Expectation {
+	host := r.URL.Hostname()
 	if z.zone.Status != zoneActive {
 		f.add(Failed, "Zone %s is %s at Cloudflare, so that its records have no effect.", z.zone.Name, z.zone.Status)
 		f.advise("Let the domain's registrar use the zone's nameservers.")
@@ -25,7 +26,7 @@ func (f *findings) record(ctx context.Context, z zoneView, host string, resolves
 		return e
 	}
 	if len(chain) == 0 {
-		f.noRecord(host, z, resolves, e)
+		f.noRecord(r, z, resolves, e)
 		return e
 	}
 	return f.leads(host, z, chain, e)
@@ -33,10 +34,14 @@ func (f *findings) record(ctx context.Context, z zoneView, host string, resolves
 
 // noRecord reports that no record of the zone answers. Cloudflare's load balancers and
 // Workers can serve a name without a record.
-func (f *findings) noRecord(host string, z zoneView, resolves bool, e Expectation) {
-	if resolves {
+func (f *findings) noRecord(r Request, z zoneView, resolves bool, e Expectation) {
+	host := r.URL.Hostname()
+	switch {
+	case r.ConnectTo != "":
+		f.add(Warning, "No record in zone %s answers for %s, so visitors do not reach it.", z.zone.Name, host)
+	case resolves:
 		f.add(Warning, "No record in zone %s answers for %s, although it resolves: a load balancer or a Worker may serve it, or the resolver remembers a former record.", z.zone.Name, host)
-	} else {
+	default:
 		f.add(Failed, "No record in zone %s answers for %s.", z.zone.Name, host)
 	}
 	f.adviseIf(e.createRecord(host))

@@ -173,6 +173,10 @@ func (f *findings) login(e Expectation, a probe.Answer) {
 
 // backend reports the answer of a backend.
 func (f *findings) backend(r Request, e Expectation, a probe.Answer) {
+	if len(e.Gateways) == 0 && e.Incomplete {
+		f.add(Unknown, "Whether the answer comes from a Gateway is not known, because you may not read every object.")
+		return
+	}
 	if len(e.Gateways) == 0 {
 		f.add(Warning, "No Gateway of this cluster serves the hostname, so something else answered.")
 		f.advise("See the step dns: where does the record lead?")

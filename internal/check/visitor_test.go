@@ -116,6 +116,8 @@ var visitorSituations = []visitorSituation{
 		func(t *testing.T, b *visitorBed) { b.clear(t) }, expect(func(g *ServingGateway) { g.ManagesDNS = true }))},
 	{name: "no record, but the name resolves", want: "warning ok ok failed", prepare: all(
 		func(t *testing.T, b *visitorBed) { b.clear(t) }, resolvesTo("104.16.0.1"), keepDialing)},
+	{name: "no record, and an address instead of DNS", want: "warning ok ok failed", request: func(r *Request) { r.ConnectTo = "192.0.2.1" },
+		prepare: all(func(t *testing.T, b *visitorBed) { b.clear(t) }, resolvesTo("104.16.0.1"), keepDialing)},
 	{name: "a record without the proxy", prepare: replaceRecord("shop.example.com", "CNAME", "TUNNEL", false), want: "failed ok ok failed"},
 	{name: "a record of another tunnel", prepare: replaceRecord("shop.example.com", "CNAME", elsewhere, true), want: "failed ok ok failed"},
 	{name: "a record of a tunnel, and unknown Gateways", want: "unknown ok ok failed", prepare: all(
@@ -176,6 +178,9 @@ var visitorSituations = []visitorSituation{
 		b.expected.Gateways = append(b.expected.Gateways, ServingGateway{Namespace: "infra", Name: "second", Address: elsewhere, Protected: true})
 	})},
 	{name: "no Gateway", prepare: func(_ *testing.T, b *visitorBed) { b.expected.Gateways = nil }, want: "warning ok unknown warning"},
+	{name: "no Gateway that the user may read", want: "unknown ok unknown unknown", prepare: func(_ *testing.T, b *visitorBed) {
+		b.expected = Expectation{Incomplete: true}
+	}},
 	{name: "a token in a header", want: "ok ok ok ok", prepare: all(expect(protected), login),
 		request: func(r *Request) { r.Header = http.Header{"Cf-Access-Token": {"team/a"}} }},
 
