@@ -167,11 +167,17 @@ func (i *inspection) addStatus(ctx context.Context, r *plan.Receiver, s *Serving
 	case r.DNSMode == v1alpha1.DNSOff || c == nil:
 	case c.Status == metav1.ConditionTrue:
 		s.DNSResult, s.DNSMessage = OK, describe(c)
-	case strings.Contains(c.Message, i.request.Hostname()): // at most ten hostnames
+	case names(c.Message, i.request.Hostname()): // at most ten hostnames
 		s.DNSResult, s.DNSMessage = Failed, describe(c)
 	default:
 		s.DNSResult = Unknown
 	}
+}
+
+// names reports whether a message about hostnames names this one, and not only a longer one
+// that contains it. No other field of a status tells the hostnames apart.
+func names(message, hostname string) bool {
+	return slices.Contains(strings.FieldsFunc(message, func(r rune) bool { return strings.ContainsRune(" ,:;()\"", r) }), hostname)
 }
 
 // gateway reads the Gateway with its status in the cluster.
