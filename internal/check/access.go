@@ -23,7 +23,7 @@ func accessStep(e Expectation, v visits) Step {
 	case protected == 0 && open == 0:
 		f.add(Unknown, "Not checked, because no Gateway is known to serve the hostname.")
 	case protected > 0 && open > 0:
-		f.add(Unknown, "Some of the Gateways require a token of Cloudflare Access and others do not. The record decides which one gets the request.")
+		f.add(Unknown, "Some of the Gateways require a Cloudflare Access token and others do not. The record decides which one gets the request.")
 	case protected > 0:
 		f.protected(v.anonymous)
 	default:
@@ -35,31 +35,31 @@ func accessStep(e Expectation, v visits) Step {
 // open reports about a host that requires no token.
 func (f *findings) open(anonymous *probe.Answer) {
 	if anonymous != nil && anonymous.Responder == probe.Access {
-		f.add(Warning, "The Gateway requires no token of Cloudflare Access, but an Access application at Cloudflare covers the hostname. %s", anonymous.Meaning)
-		f.advise("Remove the application, or let the Gateway require its token too (TunnelConfiguration, listenerConfigurations): without that, requests that do not pass the application are not checked.")
+		f.add(Warning, "The Gateway requires no Cloudflare Access token, but an Access application at Cloudflare covers the hostname. %s", anonymous.Meaning)
+		f.advise("Remove the application, or require its token in the TunnelConfiguration (listenerConfigurations). Otherwise, nothing checks requests that bypass the application.")
 		return
 	}
-	f.add(OK, "Open: no token of Cloudflare Access is required.")
+	f.add(OK, "Open: no Cloudflare Access token is required.")
 }
 
 // protected reports about a host that requires a token. anonymous is nil if no request was
 // sent.
 func (f *findings) protected(anonymous *probe.Answer) {
-	f.add(OK, "Protected: requests need a token of Cloudflare Access.")
+	f.add(OK, "Protected: requests need a Cloudflare Access token.")
 	switch {
 	case anonymous == nil:
 	case anonymous.Responder == probe.Access:
 		f.add(OK, "A request without a token is stopped at the edge, with status %d. %s", anonymous.Status, anonymous.Meaning)
 	case anonymous.Responder == "":
-		f.add(Unknown, "What a request without a token gets is not known, because it had no answer.")
+		f.add(Unknown, "A request without a token got no answer.")
 	case anonymous.Responder == probe.Unknown:
-		f.add(Failed, "A server that is not Cloudflare's answers a request without a token, with status %d.", anonymous.Status)
+		f.add(Failed, "A server outside Cloudflare answers a request without a token with status %d.", anonymous.Status)
 		f.advise("The hostname does not lead to the Gateway; see the step dns.")
 	case anonymous.Responder == probe.Edge && anonymous.Code != "cache":
-		f.add(Unknown, "What a request without a token gets is not known: %s", anonymous.Meaning)
+		f.add(Unknown, "Whether a request without a token is rejected is not known: %s", anonymous.Meaning)
 	case refuses(anonymous):
-		f.add(Failed, "A request without a token is refused with status %d behind the edge: no Access application asks visitors to log in.", anonymous.Status)
-		f.advise("Create an Access application for the hostname, with the audience that the Gateway demands.")
+		f.add(Failed, "A request without a token is rejected with status %d behind the edge: no Access application asks visitors to log in.", anonymous.Status)
+		f.advise("Create an Access application for the hostname, with the audience that the Gateway requires.")
 	default:
 		f.add(Failed, "A request without a token is answered with status %d by %s, although the Gateway requires a token.", anonymous.Status, nameOfResponder(*anonymous))
 		f.advise("Treat the hostname as public. Check in the step objects whether the configuration is in effect, and in the step dns where the record leads.")
@@ -90,7 +90,7 @@ func nameOfResponder(a probe.Answer) string {
 	case probe.Access:
 		return "Cloudflare Access"
 	case probe.Unknown:
-		return "a server that is not Cloudflare's"
+		return "a server outside Cloudflare"
 	}
 	return fmt.Sprintf("%q", string(a.Responder))
 }

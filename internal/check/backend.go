@@ -88,7 +88,7 @@ func tlsFindings(r *plan.Receiver) findings {
 	}
 	for _, b := range r.Entry.Action.Forward.Backends {
 		if tls := b.Backend.TLS; tls != nil {
-			f.add(OK, "Service %s gets TLS for %s by BackendTLSPolicy %s.", b.Backend.Service, tls.Hostname, tls.Policy)
+			f.add(OK, "Connections to Service %s use TLS for %s, as BackendTLSPolicy %s requires.", b.Backend.Service, tls.Hostname, tls.Policy)
 		}
 	}
 	return f
@@ -98,7 +98,7 @@ func tlsFindings(r *plan.Receiver) findings {
 func (i *inspection) serviceFindings(ctx context.Context, name types.NamespacedName, number gatewayv1.PortNumber) findings {
 	var f findings
 	if gap := i.Source.Unread("Service", name); gap != nil {
-		f.add(Unknown, "Service %s is not checked, because you may not %s.", name, gap)
+		f.add(Unknown, "Service %s is not checked, because you cannot %s.", name, gap)
 		return f
 	}
 	service := &corev1.Service{}

@@ -26,8 +26,8 @@ func certificateStep(ctx context.Context, n probe.Network, z zoneView, r Request
 	}
 	f.settings(ctx, z, r)
 	if r.NoRequest && e.usesGRPC() {
-		f.add(Unknown, "gRPC needs the zone's setting gRPC, which the API does not show and only a request does.")
-		f.advise("Leave --no-request out.")
+		f.add(Unknown, "gRPC requires the zone's gRPC setting, which only a request can test.")
+		f.advise("Omit --no-request.")
 	}
 	return newStep(StepCertificate, f)
 }
@@ -36,10 +36,10 @@ func certificateStep(ctx context.Context, n probe.Network, z zoneView, r Request
 func (f *findings) certificate(host string, z zoneView, p probe.Presented, now time.Time) {
 	switch p.Failure {
 	case probe.NoFailure:
-		f.add(OK, "The certificate for %s is of %s and expires on %s.", list(p.Names), p.Issuer, p.NotAfter.UTC().Format(time.DateOnly))
+		f.add(OK, "The certificate for %s was issued by %s and expires on %s.", abbreviate(p.Names), cmp.Or(p.Issuer, "an unknown authority"), p.NotAfter.UTC().Format(time.DateOnly))
 		if p.NotAfter.Sub(now) < expiryWarning {
 			f.add(Warning, "The certificate expires in %s, and Cloudflare should have renewed it.", p.NotAfter.Sub(now).Round(time.Hour))
-			f.advise("Look at the certificate's status under SSL/TLS, Edge Certificates of the zone.")
+			f.advise("Check the certificate's status in the Cloudflare dashboard, under SSL/TLS > Edge Certificates.")
 		}
 	case probe.Untrusted:
 		f.untrusted(host, z, p)
@@ -50,7 +50,7 @@ func (f *findings) certificate(host string, z zoneView, p probe.Presented, now t
 		f.add(Unknown, "The certificate is not checked, because %s does not resolve.", host)
 	case probe.Refused:
 		f.add(Failed, "The address of %s refuses connections: %s.", host, p.Err)
-		f.advise("Cloudflare's edge never does. Check the step dns.")
+		f.advise("Cloudflare's edge never refuses connections. See the step dns.")
 	case probe.Timeout, probe.Other:
 		f.add(Failed, "No connection to %s: %s.", host, p.Err)
 		f.advise("Check the network of this machine. The command connects directly: HTTPS_PROXY has no effect.")
@@ -61,11 +61,11 @@ func (f *findings) certificate(host string, z zoneView, p probe.Presented, now t
 func (f *findings) untrusted(host string, z zoneView, p probe.Presented) {
 	switch p.Problem {
 	case probe.WrongName:
-		f.add(Failed, "The certificate is for %s, and not for %s.", cmp.Or(list(p.Names), "no name"), host)
+		f.add(Failed, "The certificate is for %s, not for %s.", cmp.Or(abbreviate(p.Names), "no name"), host)
 		f.advise("%s", orderCertificate(host, z))
 	case probe.Expired:
 		f.add(Failed, "The certificate has expired or is not valid yet: it is valid until %s.", p.NotAfter.UTC().Format(time.DateOnly))
-		f.advise("Check the clock of this machine, and the certificate under SSL/TLS, Edge Certificates of the zone.")
+		f.advise("Check the clock of this machine, and the certificate in the Cloudflare dashboard, under SSL/TLS > Edge Certificates.")
 	case probe.UnknownAuthority:
 		f.add(Failed, "No authority that this machine trusts has signed the certificate; its issuer is %s.", cmp.Or(p.Issuer, "unknown"))
 		f.advise("A proxy in your network may replace certificates, or the hostname does not lead to Cloudflare.")
@@ -83,9 +83,9 @@ func orderCertificate(host string, z zoneView) string {
 		deep = host != z.zone.Name && parent != z.zone.Name
 	}
 	if deep {
-		return "Universal SSL covers a zone's name and one level below it. Order an advanced certificate for *." + parent + ", or use a name with one level less."
+		return "Universal SSL covers a zone's name and one level below it. Order an advanced certificate for *." + parent + ", or use a hostname with one level fewer."
 	}
-	return "Universal SSL covers the name: check that it is on under SSL/TLS, Edge Certificates of the zone, and that the certificate is active. A new zone can take a day."
+	return "Universal SSL covers the name: check in the Cloudflare dashboard, under SSL/TLS > Edge Certificates, that it is on and that the certificate is active. A new zone can take a day."
 }
 
 // Settings of a zone that affect requests to a tunnel.
@@ -114,22 +114,22 @@ func (f *findings) settings(ctx context.Context, z zoneView, r Request) {
 func (f *findings) ssl(z zoneView, mode, scheme string) {
 	switch {
 	case mode != "off":
-		f.add(OK, "Zone %s: SSL/TLS mode %s. It does not matter to a tunnel, whose connections are always encrypted.", z.zone.Name, mode)
+		f.add(OK, "Zone %s: SSL/TLS mode %s. It does not affect a tunnel, whose connections are always encrypted.", z.zone.Name, mode)
 	case scheme == "http":
 		f.add(OK, "Zone %s: SSL/TLS mode off. Visitors cannot use https.", z.zone.Name)
 	default:
 		f.add(Failed, "Zone %s: SSL/TLS mode off. Cloudflare redirects https to http.", z.zone.Name)
-		f.advise("Set the mode to Full or Full (strict) under SSL/TLS of the zone.")
+		f.advise("Set the mode to Full or Full (strict) in the zone's SSL/TLS settings.")
 	}
 }
 
 func (f *findings) alwaysHTTPS(z zoneView, value, scheme string) {
 	switch {
 	case value != "on":
-		f.add(OK, "Zone %s: always_use_https is %s. Requests by http reach the Gateway's listeners too.", z.zone.Name, value)
+		f.add(OK, "Zone %s: always_use_https is %s. HTTP requests also reach the Gateway's listeners.", z.zone.Name, value)
 	case scheme == "http":
 		f.add(Warning, "Zone %s: always_use_https is on. Cloudflare redirects the request to https before it reaches the Gateway.", z.zone.Name)
-		f.advise("Ask for the URL with https.")
+		f.advise("Use the https URL.")
 	default:
 		f.add(OK, "Zone %s: always_use_https is on.", z.zone.Name)
 	}

@@ -1,4 +1,4 @@
-// Package check finds out whether a hostname works, and if not, at which step and what to do.
+// Package check checks whether a hostname works, and reports which step fails and what to do.
 // It reads the cluster, DNS and the caller's zones, and sends one request as a visitor does. It
 // changes nothing.
 package check
@@ -22,7 +22,7 @@ const (
 	Unknown Result = "unknown"
 )
 
-// Request is what is checked.
+// Request is the request to check.
 type Request struct {
 	URL *url.URL
 	// Method is the method that the caller chose. If it is empty, the request is a GET, or
@@ -30,7 +30,7 @@ type Request struct {
 	Method string
 	// Header is sent to the URL's host only, and never printed.
 	Header http.Header
-	// NoRequest leaves the requests through the edge out.
+	// NoRequest omits the requests through the edge.
 	NoRequest bool
 	// ConnectTo is the address to which the [probe.Network] connects instead of the host's
 	// addresses in DNS; empty if it uses DNS.

@@ -55,8 +55,8 @@ func (o object) findings() findings {
 			continue
 		}
 		if o.isOld(c) {
-			f.add(Warning, "%s: the condition %s is for generation %d, and the object has generation %d.", o.name, t, c.ObservedGeneration, o.generation)
-			f.advise("Wait a few seconds. If it remains, check that the controller runs.")
+			f.add(Warning, "%s: the condition %s is for generation %d, but the object has generation %d.", o.name, t, c.ObservedGeneration, o.generation)
+			f.advise("Wait a few seconds. If the problem persists, check that the controller runs.")
 			return f
 		}
 		if c.Status != t.Expected() {

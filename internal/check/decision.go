@@ -10,9 +10,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-// shownOthers is how many routes that do not answer a step names.
-const shownOthers = 3
-
 // decisionStep reports which listener, route and backend answer the request, as the
 // controller decides from the objects. It is plan --why, shortened.
 func (i *inspection) decisionStep() Step {
@@ -35,7 +32,7 @@ func (i *inspection) unserved() findings {
 	switch message := i.Plan.NoGateway(); {
 	case len(i.explanation.Reported) > 0: // these say more
 	case len(i.explanation.Unknown) > 0:
-		f.add(Unknown, "No object that you may read serves the hostname: %s", withStop(i.Plan.Unserved(i.request)))
+		f.add(Unknown, "Whether a Gateway serves the hostname is not known: %s", withStop(i.Plan.Unserved(i.request)))
 	case message != "":
 		f.add(Failed, "%s", message)
 		f.advise("Set spec.gatewayClassName of a Gateway to a GatewayClass of this controller, or set --controller-name.")
@@ -75,7 +72,7 @@ func (i *inspection) notKnown() findings {
 		f.add(Unknown, "Not known: %s.", text)
 	}
 	if gaps := i.Source.DescribeGaps(); gaps != "" {
-		f.add(Unknown, "You may not read everything: %s", gaps)
+		f.add(Unknown, "You cannot read everything: %s", gaps)
 	}
 	return f
 }
@@ -84,7 +81,7 @@ func (i *inspection) notKnown() findings {
 func (i *inspection) detached() findings {
 	var f findings
 	for n, d := range i.explanation.Detached {
-		if n == shownOthers {
+		if n == maxShown {
 			f.add(Warning, "More routes have a parent that does not exist; plan --why lists them.")
 			break
 		}
@@ -146,7 +143,7 @@ func (i *inspection) answer(r *plan.Receiver) findings {
 	switch {
 	case a == nil:
 	case a.Incomplete:
-		f.add(Unknown, "No route that you may read answers %s.", i.request)
+		f.add(Unknown, "No route that you can read answers %s.", i.request)
 	case a.Entry == nil:
 		f.add(Failed, "%s gets status %d: %s", i.request, a.Status, withStop(cmp.Or(a.Failure, "no route on this listener matches the request")))
 		f.advise("Attach a route that matches the request. To see all routes: kubectl tunnel-gateway plan --why %s", i.request)
@@ -165,7 +162,7 @@ func (i *inspection) answer(r *plan.Receiver) findings {
 		f.add(OK, "%s answers: %s.", a.Entry, backends(a))
 	}
 	if a != nil && len(a.BypassThrough) > 0 {
-		f.add(Warning, "Without a token of Cloudflare Access, requests with this host in another letter case or with a dot at its end can reach the rules for %s.", strings.Join(a.BypassThrough, ", "))
+		f.add(Warning, "Without a Cloudflare Access token, requests with this host in another letter case or with a trailing dot can reach the rules for %s.", strings.Join(a.BypassThrough, ", "))
 	}
 	return f
 }
@@ -192,12 +189,12 @@ func backends(a *plan.Answer) string {
 func others(r *plan.Receiver) findings {
 	var f findings
 	for n, o := range r.Others {
-		if n < shownOthers {
+		if n < maxShown {
 			f.add(OK, "%s matches other requests: %s.", o.Route, abbreviate(append(slices.Clone(o.Hostnames), o.Matches...)))
 		}
 	}
 	for n, u := range r.Unserved {
-		if n == shownOthers {
+		if n == maxShown {
 			f.add(Warning, "%d more routes match the request and do not serve it; plan --why lists them.", len(r.Unserved)-n)
 			break
 		}
@@ -206,7 +203,7 @@ func others(r *plan.Receiver) findings {
 	shown := 0
 	for n := range r.Shadowed {
 		s := &r.Shadowed[n]
-		if shown < shownOthers && r.Answer != nil && r.Answer.Entry != nil && s.Route != r.Answer.Entry.Route {
+		if shown < maxShown && r.Answer != nil && r.Answer.Entry != nil && s.Route != r.Answer.Entry.Route {
 			f.add(OK, "%s also matches, but does not answer: %s.", &s.Entry, s.Reason)
 			shown++
 		}

@@ -25,7 +25,7 @@ func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expe
 	case z.api != nil:
 		e = f.record(ctx, z, r, resolves, e)
 	case !verdicts:
-		f.add(Unknown, "The record of %s is not checked: there is no API token of yours.", host)
+		f.add(Unknown, "The record of %s is not checked, because no API token is set.", host)
 		f.advise("Set CLOUDFLARE_API_TOKEN to your own token with the permissions %s. The controller's token is never used.", Permissions)
 	}
 	return newStep(StepDNS, f), e
@@ -35,7 +35,7 @@ func dnsStep(ctx context.Context, n probe.Network, z zoneView, r Request, e Expe
 // address.
 func (f *findings) resolve(ctx context.Context, n probe.Network, r Request, e Expectation) bool {
 	if r.ConnectTo != "" {
-		f.add(OK, "The check connects to %s, and not to an address of %s in DNS.", r.ConnectTo, r.URL.Hostname())
+		f.add(OK, "The check connects to %s instead of the addresses of %s in DNS.", r.ConnectTo, r.URL.Hostname())
 		return false
 	}
 	names := probe.Resolve(ctx, n, r.URL.Hostname())
@@ -51,7 +51,7 @@ func (f *findings) resolution(host string, names probe.Names, e Expectation) {
 		f.addresses(host, names, e)
 	case probe.NoSuchHost:
 		f.add(Failed, "%s does not resolve: DNS has no address for it.", host)
-		f.advise("%s A resolver can remember for a few minutes that a name did not exist.", e.createRecord(host))
+		f.advise("%s Resolvers can cache for a few minutes that a name does not exist.", e.createRecord(host))
 	case probe.Timeout, probe.Refused, probe.Handshake, probe.Untrusted, probe.Other:
 		f.add(Unknown, "%s cannot be resolved here: %s.", host, names.Err)
 		f.advise("Check the resolver of this machine.")
@@ -63,16 +63,16 @@ func (f *findings) addresses(host string, names probe.Names, e Expectation) {
 	outside := names.Outside()
 	switch {
 	case slices.ContainsFunc(names.Addresses, probe.IsTunnel), isTunnelName(names.Canonical):
-		f.add(Failed, "%s resolves to the tunnel's own name, which leads nowhere: the record is not proxied.", host)
+		f.add(Failed, "%s resolves to the tunnel's own address, which clients cannot reach: the record is not proxied.", host)
 		f.adviseIf(switchProxyOn)
 	case len(outside) == 0:
-		f.add(OK, "%s resolves to %s, which Cloudflare serves.", host, list(names.Addresses))
+		f.add(OK, "%s resolves to addresses of Cloudflare: %s.", host, abbreviate(names.Addresses))
 	case slices.ContainsFunc(outside, isPrivate):
-		f.add(Warning, "%s resolves to %s here, a private address: the resolver of this machine answers otherwise than the public DNS, or the record leads there.", host, list(outside))
+		f.add(Warning, "%s resolves to a private address here: %s. This machine's resolver differs from public DNS, or the record has this address.", host, abbreviate(outside))
 		f.advise("%s", e.createRecord(host))
 	default:
-		f.add(Warning, "%s resolves to %s, which is not in Cloudflare's published ranges.", host, list(outside))
-		f.advise("%s If the zone has addresses of its own, ignore this.", e.createRecord(host))
+		f.add(Warning, "%s resolves to %s, which is not in Cloudflare's published ranges.", host, abbreviate(outside))
+		f.advise("%s Ignore this if the zone has its own IP addresses.", e.createRecord(host))
 	}
 }
 
@@ -96,7 +96,7 @@ func (f *findings) verdicts(e Expectation) bool {
 // createRecord says which record the host needs.
 func (e Expectation) createRecord(host string) string {
 	if len(e.Gateways) == 1 && e.Gateways[0].ManagesDNS {
-		return "The controller creates the record; see its verdict."
+		return "The controller creates the record; see the Gateway's condition DNSReady."
 	}
 	target := "<tunnel ID>.cfargotunnel.com"
 	if len(e.Gateways) == 1 && e.Gateways[0].Address != "" {
@@ -105,7 +105,7 @@ func (e Expectation) createRecord(host string) string {
 	return fmt.Sprintf("%s needs a proxied CNAME record with the target %s, in a zone of the tunnel's account.", host, target)
 }
 
-const switchProxyOn = "Switch the proxy of the record on."
+const switchProxyOn = "Enable the proxy for the record."
 
 // tunnelDomain is the domain of the tunnels' names.
 const tunnelDomain = ".cfargotunnel.com"
@@ -115,19 +115,4 @@ func isTunnelName(name string) bool { return strings.HasSuffix(name, tunnelDomai
 // isPrivate reports whether an address is not reachable from the internet.
 func isPrivate(a netip.Addr) bool {
 	return a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified()
-}
-
-// maxListed is how many items a message lists.
-const maxListed = 4
-
-// list returns the items for a message.
-func list[T any](items []T) string {
-	texts := []string{}
-	for _, item := range items[:min(len(items), maxListed)] {
-		texts = append(texts, fmt.Sprint(item))
-	}
-	if more := len(items) - maxListed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(texts, ", ")
 }

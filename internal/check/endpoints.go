@@ -18,9 +18,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// shownEndpoints is how many endpoints a finding names.
-const shownEndpoints = 3
-
 // maxPods limits the pods whose container ports are read. The pods of a Service are usually
 // alike.
 const maxPods = 10
@@ -55,7 +52,7 @@ func (i *inspection) endpoints(ctx context.Context, title string, name types.Nam
 	case err != nil:
 		f.add(Unknown, "%s: the endpoints cannot be read: %v.", title, err)
 	case i.Source.Unlisted(kinds.EndpointSlice, name.Namespace):
-		f.add(Unknown, "%s: the endpoints are not known, because you may not list endpointslices.discovery.k8s.io in namespace %s.", title, name.Namespace)
+		f.add(Unknown, "%s: the endpoints are not known, because you cannot list endpointslices.discovery.k8s.io in namespace %s.", title, name.Namespace)
 	}
 	return all, f
 }
@@ -71,7 +68,7 @@ func describeEndpoints(name string, found envoy.EndpointAddresses) findings {
 	case ready > 0:
 		f.add(OK, "%s: %s ready%s.", name, count(ready, "endpoint"), unready)
 	case terminating > 0:
-		f.add(Warning, "%s: no endpoint is ready. Requests go to %s that terminate: %s%s.", name, count(terminating, "endpoint"), abbreviate(found.Terminating), unready)
+		f.add(Warning, "%s: no endpoint is ready. Requests go to %s: %s%s.", name, count(terminating, "terminating endpoint"), abbreviate(found.Terminating), unready)
 	default:
 		f.add(Failed, "%s: no endpoint is ready%s.", name, unready)
 	}
@@ -84,7 +81,7 @@ func noEndpoints(name string, service *corev1.Service, port *corev1.ServicePort,
 	hasAddresses := slices.ContainsFunc(all, func(s *discoveryv1.EndpointSlice) bool { return len(s.Endpoints) > 0 })
 	switch {
 	case hasAddresses && port.TargetPort.StrVal != "":
-		f.add(Failed, "%s has no endpoints: no container of its pods has a port with the name %q.", name, port.TargetPort.StrVal)
+		f.add(Failed, "%s has no endpoints: no container in its pods has a port named %q.", name, port.TargetPort.StrVal)
 		f.advise("Name the container's port, or set targetPort to its number.")
 	case hasAddresses:
 		f.add(Failed, "%s has no endpoints, although other ports of the Service have some.", name)
@@ -138,7 +135,7 @@ func (i *inspection) containerPorts(ctx context.Context, service *corev1.Service
 		return nil
 	}
 	var f findings
-	f.add(Warning, "Service %s/%s port %d leads to targetPort %d, which is no port of the pods' containers (%s).", service.Namespace, service.Name, port.Port, target, strings.Join(named, ", "))
+	f.add(Warning, "Service %s/%s port %d leads to targetPort %d, but the pods' containers have other ports: %s.", service.Namespace, service.Name, port.Port, target, strings.Join(named, ", "))
 	f.advise("If nothing listens on port %d in the pods, requests get 502 or 503: correct targetPort.", target)
 	return f
 }
@@ -164,14 +161,6 @@ func (i *inspection) importFindings(ctx context.Context, r *plan.Receiver, name 
 		}
 	}
 	return f
-}
-
-// abbreviate joins a few texts, and how many others there are.
-func abbreviate(texts []string) string {
-	if len(texts) <= shownEndpoints {
-		return strings.Join(texts, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(texts[:shownEndpoints], ", "), len(texts)-shownEndpoints)
 }
 
 // count returns the number and the noun in its form for it.

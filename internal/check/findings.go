@@ -62,3 +62,20 @@ func (f *findings) adviseIf(advice string) {
 		f.advise("%s", advice)
 	}
 }
+
+// maxShown is how many objects or values a step names.
+const maxShown = 3
+
+// abbreviate joins the first items, and says how many more there are.
+func abbreviate[T any](items []T) string {
+	shown := items[:min(len(items), maxShown)]
+	texts := make([]string, len(shown))
+	for n, item := range shown {
+		texts[n] = fmt.Sprint(item)
+	}
+	text := strings.Join(texts, ", ")
+	if more := len(items) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

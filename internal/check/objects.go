@@ -163,7 +163,7 @@ func (i *inspection) parentFindings(ctx context.Context, route plan.Owner, via p
 	}
 	if !hasEntry {
 		f.add(Warning, "%s: the route's status has no entry of this controller for the parent.", name)
-		f.advise("Wait a few seconds. If it remains, check that the parentRef and the controller's name are correct.")
+		f.advise("Wait a few seconds. If the problem persists, check that the parentRef and the controller's name are correct.")
 	}
 	return f
 }

@@ -14,8 +14,8 @@ import (
 func (f *findings) record(ctx context.Context, z zoneView, r Request, resolves bool, e Expectation) Expectation {
 	host := r.URL.Hostname()
 	if z.zone.Status != zoneActive {
-		f.add(Failed, "Zone %s is %s at Cloudflare, so that its records have no effect.", z.zone.Name, z.zone.Status)
-		f.advise("Let the domain's registrar use the zone's nameservers.")
+		f.add(Failed, "Zone %s is %s at Cloudflare, so its records have no effect.", z.zone.Name, z.zone.Status)
+		f.advise("Set the zone's nameservers at the domain's registrar.")
 		return e
 	}
 	chain, err := z.lookup(ctx, host)
@@ -40,7 +40,7 @@ func (f *findings) noRecord(r Request, z zoneView, resolves bool, e Expectation)
 	case r.ConnectTo != "":
 		f.add(Warning, "No record in zone %s answers for %s, so visitors do not reach it.", z.zone.Name, host)
 	case resolves:
-		f.add(Warning, "No record in zone %s answers for %s, although it resolves: a load balancer or a Worker may serve it, or the resolver remembers a former record.", z.zone.Name, host)
+		f.add(Warning, "No record in zone %s answers for %s, although it resolves: a load balancer or a Worker may serve it, or the resolver cached an earlier record.", z.zone.Name, host)
 	default:
 		f.add(Failed, "No record in zone %s answers for %s.", z.zone.Name, host)
 	}
@@ -130,10 +130,10 @@ func (f *findings) leads(host string, z zoneView, chain [][]provider.Record, e E
 		f.add(Failed, "%s leads to %s, for which zone %s has no address.", what, target, z.zone.Name)
 		f.adviseIf(e.createRecord(host))
 	case !isTunnelName(target):
-		f.add(Warning, "%s leads to %s, which is outside of the zone. Where that leads is not checked.", what, target)
+		f.add(Warning, "%s leads to %s, which is outside the zone and is not checked.", what, target)
 		f.adviseIf(e.createRecord(host))
 	case !proxied:
-		f.add(Failed, "%s leads to a tunnel without Cloudflare's proxy, and so nowhere.", what)
+		f.add(Failed, "%s leads to a tunnel, but is not proxied, so clients cannot reach it.", what)
 		f.adviseIf(switchProxyOn)
 		return e.leadingTo(target)
 	default:
@@ -157,16 +157,16 @@ func (f *findings) tunnel(host, what, target string, z zoneView, e Expectation) 
 	i := slices.IndexFunc(e.Gateways, func(g ServingGateway) bool { return g.Address == target })
 	switch {
 	case i < 0 && (e.Incomplete || e.hasUnknownAddress()):
-		f.add(Unknown, "%s leads to the tunnel %s. Whether that is the Gateway's is not known.", what, target)
+		f.add(Unknown, "%s leads to the tunnel %s. Whether this is the Gateway's tunnel is not known.", what, target)
 	case i < 0 && len(e.Gateways) == 0:
-		f.add(Warning, "%s leads to the tunnel %s, and no Gateway serves the hostname.", what, target)
+		f.add(Warning, "%s leads to the tunnel %s, but no Gateway serves the hostname.", what, target)
 	case i < 0:
 		f.add(Failed, "%s leads to another tunnel, %s.", what, target)
 		f.adviseIf(e.createRecord(host))
 	case e.Gateways[i].AccountID != "" && e.Gateways[i].AccountID != z.zone.AccountID:
 		f.add(Failed, "Zone %s belongs to account %s, and the tunnel of Gateway %s/%s to account %s. Cloudflare serves a tunnel only in zones of its account.",
 			z.zone.Name, z.zone.AccountID, e.Gateways[i].Namespace, e.Gateways[i].Name, e.Gateways[i].AccountID)
-		f.advise("Let a GatewayClass for the zone's account serve the hostname.")
+		f.advise("Serve the hostname with a GatewayClass that uses the zone's account.")
 	default:
 		f.add(OK, "%s leads to Gateway %s/%s, through Cloudflare's proxy.", what, e.Gateways[i].Namespace, e.Gateways[i].Name)
 	}

@@ -40,7 +40,7 @@ func (f *findings) unanswered(r Request, a probe.Answer) {
 	case probe.NoSuchHost:
 		f.add(Failed, "The request could not be sent, because %s does not resolve.", host)
 	case probe.Untrusted, probe.Handshake:
-		f.add(Failed, "The request was not sent, because the certificate is not valid or missing.")
+		f.add(Failed, "The request was not sent, because the certificate is missing or not valid.")
 		f.advise("See the step certificate.")
 	case probe.Timeout:
 		f.add(Failed, "No answer from %s within %s.", host, a.Duration.Round(time.Second))
@@ -65,10 +65,10 @@ func (e Expectation) attribute(a probe.Answer) probe.Answer {
 		a.Advice = "See the step objects for the configuration, and the connectors' logs."
 	case a.Status == g.Status:
 		a.Responder, a.Code = probe.Cloudflared, "rule"
-		a.Meaning = "A rule of the tunnel's configuration answers by itself."
+		a.Meaning = "The status comes from a rule in the tunnel's configuration."
 	case a.Status == http.StatusForbidden && g.Protected:
 		a.Responder, a.Code = probe.Cloudflared, "access"
-		a.Meaning = "cloudflared refuses the request: it has no valid token of Cloudflare Access."
+		a.Meaning = "cloudflared rejects the request: it has no valid Cloudflare Access token."
 		a.Advice = "See the step access."
 	}
 	return a
@@ -145,11 +145,11 @@ func (f *findings) dataPlane(e Expectation, a probe.Answer) {
 	expected := len(e.Gateways) == 1 && e.Gateways[0].Status == a.Status
 	switch {
 	case expected:
-		f.add(OK, "%s The routes say so too.", cmp.Or(a.Meaning, "The answer needs no backend."))
+		f.add(OK, "%s The answer matches the routes.", cmp.Or(a.Meaning, "The answer needs no backend."))
 		return
 	case a.Code == "502" && len(e.Gateways) == 1 && e.Gateways[0].UsesEnvoy:
-		f.add(Failed, "cloudflared did not reach the Envoy in its pod, or the backend itself returned 502, whose page Cloudflare replaces.")
-		f.advise("Look at the logs of the connectors' pods, of both containers.")
+		f.add(Failed, "cloudflared cannot reach Envoy in its pod, or the backend returned 502 and Cloudflare replaced its page.")
+		f.advise("Check the logs of both containers in the connector pods.")
 		return
 	case a.Status < http.StatusBadRequest:
 		f.add(OK, "%s", cmp.Or(a.Meaning, "The answer needs no backend."))
@@ -178,21 +178,21 @@ func (f *findings) backend(r Request, e Expectation, a probe.Answer) {
 		return
 	}
 	if len(e.Gateways) == 0 {
-		f.add(Warning, "No Gateway of this cluster serves the hostname, so something else answered.")
-		f.advise("See the step dns: where does the record lead?")
+		f.add(Warning, "No Gateway in this cluster serves the hostname, so something else answered.")
+		f.advise("See in the step dns where the record leads.")
 		return
 	}
 	if g := e.Gateways[0]; len(e.Gateways) == 1 && g.Status != 0 {
-		f.add(Warning, "By the routes, the Gateway answers with status %d itself, and not with a backend.", g.Status)
-		f.advise("The configuration in effect may be another one (see the step objects), or the hostname leads elsewhere (see the step dns).")
+		f.add(Warning, "The routes specify that the Gateway itself answers with status %d, but a backend answered.", g.Status)
+		f.advise("See in the step objects whether the configuration is in effect, and in the step dns where the hostname leads.")
 		return
 	}
 	switch {
 	case r.isGRPC(e) && a.GRPCStatus == "":
-		f.add(Failed, "The answer is none of gRPC: it has no grpc-status.")
-		f.advise("Check that the backend's port speaks gRPC, and what answers on the way.")
+		f.add(Failed, "The answer is not a gRPC response: it has no grpc-status.")
+		f.advise("Check that the backend's port serves gRPC, and that no proxy answers in its place.")
 	case a.Status >= http.StatusInternalServerError:
-		f.add(Warning, "The request reached the backend, which failed.")
-		f.advise("Look at the backend's logs.")
+		f.add(Warning, "The request reached the backend, which returned an error.")
+		f.advise("Check the backend's logs.")
 	}
 }

@@ -19,7 +19,7 @@ func (i *inspection) tunnelFindings(ctx context.Context, r *plan.Receiver) findi
 	var f findings
 	name := tunnel.ObjectName(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
 	if gap := i.Source.Unread("Tunnel", types.NamespacedName{Namespace: i.ControllerNamespace, Name: name}); gap != nil {
-		f.add(Unknown, "The Tunnel of %s is not checked, because you may not %s.", gatewayOf(r), gap)
+		f.add(Unknown, "The Tunnel of %s is not checked, because you cannot %s.", gatewayOf(r), gap)
 	} else if r.Tunnel == nil {
 		f.add(Failed, "%s has no Tunnel object: the controller has not created its tunnel.", gatewayOf(r))
 		f.advise("Read the Gateway's conditions, and check that --controller-namespace is the controller's namespace.")
@@ -80,18 +80,18 @@ func (i *inspection) configuration(r *plan.Receiver) findings {
 	case written == "":
 		f.add(Failed, "%s: the controller has not written a configuration yet.", nameOf(t))
 	case applied != nil && applied.Status != metav1.ConditionTrue:
-		f.add(Warning, "%s: the present configuration is not in effect: %s", nameOf(t), describe(applied))
+		f.add(Warning, "%s: the current configuration is not in effect: %s", nameOf(t), describe(applied))
 	case r.Hash == "":
 		f.add(Warning, "%s keeps its last configuration, because the Gateway is not accepted.", nameOf(t))
 	case len(i.Source.Gaps) > 0:
-		f.add(Unknown, "%s: whether the configuration in effect follows from the objects is not known, because you may not read all of them.", nameOf(t))
+		f.add(Unknown, "%s: whether the configuration in effect matches the objects is not known, because you cannot read all of them.", nameOf(t))
 	case written != r.Hash && t.Spec.Paused:
-		f.add(Warning, "%s: the configuration in effect is not the one that follows from the objects, because the Gateway is paused.", nameOf(t))
+		f.add(Warning, "%s: the configuration in effect does not match the objects, because the Gateway is paused.", nameOf(t))
 	case written != r.Hash:
-		f.add(Warning, "%s: the configuration in effect is not the one that follows from the objects.", nameOf(t))
-		f.advise("Wait a few seconds, and check again. It also differs if the controller has another --cluster-domain, or if a Secret of a listener cannot be read.")
+		f.add(Warning, "%s: the configuration in effect does not match the objects.", nameOf(t))
+		f.advise("Wait a few seconds, and check again. It also differs if the controller uses another --cluster-domain, or if you cannot read a listener's Secret.")
 	default:
-		f.add(OK, "%s: the configuration in effect is the one that follows from the objects.", nameOf(t))
+		f.add(OK, "%s: the configuration in effect matches the objects.", nameOf(t))
 	}
 	return f
 }
@@ -122,7 +122,7 @@ func (i *inspection) connectors(ctx context.Context, r *plan.Receiver) findings 
 	c := i.connectorsReady(ctx, r)
 	switch {
 	case c == nil:
-		f.add(Unknown, "%s does not say whether its connectors are connected.", gatewayOf(r))
+		f.add(Unknown, "%s does not report whether its connectors are connected.", gatewayOf(r))
 	case c.Status == metav1.ConditionTrue:
 		f.add(OK, "Connectors of %s: %s", gatewayOf(r), c.Message)
 	case isDown(c, r.Tunnel):

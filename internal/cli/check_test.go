@@ -181,7 +181,7 @@ func TestCheckConnectsToAnAddress(t *testing.T) {
 	edge.StartTLS()
 	defer edge.Close()
 	got := runCheck(t, "shop.example.com", "--connect-to", edge.Listener.Addr().String(), "--ca-file", authority)
-	for _, want := range []string{"\ndns          ok       The check connects to 127.0.0.1:", "\ncertificate  ok       The certificate for shop.example.com is", "status 418"} {
+	for _, want := range []string{"\ndns          ok       The check connects to 127.0.0.1:", "\ncertificate  ok       The certificate for shop.example.com was issued by", "status 418"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("the output does not contain %q:\n%s%v", want, got.stdout, got.err)
 		}

@@ -2,7 +2,7 @@ package probe
 
 import "time"
 
-// Responder is who answered a request.
+// Responder is the component that answered a request.
 type Responder string
 
 // The responders.
@@ -24,7 +24,7 @@ type Answer struct {
 	// Ray is the header CF-Ray, which identifies the request in Cloudflare's logs.
 	Ray      string        `json:"ray,omitempty"`
 	Duration time.Duration `json:"-"`
-	// Responder is who answered. It is empty without an answer.
+	// Responder is empty without an answer.
 	Responder Responder `json:"responder,omitempty"`
 	// Code is the error in the responder's words: Cloudflare's number, for example "1033",
 	// or the error in Envoy's header Proxy-Status, for example "connection_refused".

@@ -1,4 +1,4 @@
-// Package probe finds out what a hostname's visitor sees: the addresses in DNS, the
+// Package probe observes a hostname as a visitor does: the addresses in DNS, the
 // certificate that the edge presents, and the answer to one request. It knows nothing about
 // clusters and changes nothing.
 package probe
