@@ -42,31 +42,31 @@ type checkOptions struct {
 // checkTimeout is the default for --timeout.
 const checkTimeout = time.Minute
 
-const checkHelp = `Finds out whether a hostname works, and if not, at which step and what to do. Each step is
+const checkHelp = `Checks whether a hostname works, and shows which step fails and what to do. Each step is
 ok, warning, failed or unknown:
 
   decision     which Gateway, listener, route and backend answer the request
-  objects      what the statuses in the cluster say: Gateway, listener, route, Tunnel,
-               connectors and Envoys, and whether the present configuration is in effect
+  objects      the statuses in the cluster: Gateway, listener, route, Tunnel,
+               connectors and Envoys, and whether the current configuration is in effect
   backend      the Service, its ports and its endpoints
   dns          what the name resolves to, and its record
-  certificate  the certificate of Cloudflare's edge, and the settings of the zone
+  certificate  the certificate at Cloudflare's edge, and the zone's settings
   access       whether the hostname requires a login with Cloudflare Access
-  request      what a request through the edge gets, and who answers it
+  request      the answer to a request through the edge, and which component sent it
 
 A URL without a scheme means https. check reads the cluster with your permissions, and
-DNS records with your API token, never with the controller's. Without a permission or a
-token, the result is unknown. check changes nothing.
+DNS records with your API token, never with the controller's. A step that lacks a
+permission or a token is unknown. check changes nothing.
 
 The request has no body and follows no redirect. check sends headers only to the hostname
-and only by https, and never prints them. --no-request sends no request. If a flag's
+and only over HTTPS, and never prints them. --no-request sends no request. If a flag's
 description ends with a name in brackets, the environment variable with this name also
 sets the flag.
 
 Exit status:
   0    no step failed
   1    an error occurred
-  2    a step failed; with --strict also: a step has a warning or is unknown
+  2    a step failed, or with --strict, a step has a warning or is unknown
   130  Ctrl-C ended the command`
 
 var checkFormats = []string{"table", "json"}
@@ -76,7 +76,7 @@ func checkCommand(program string) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
 		Use:   "check (HOSTNAME | URL)",
-		Short: "Find out whether a hostname works, and if not, at which step",
+		Short: "Check whether a hostname works, and show which step fails",
 		Long:  checkHelp,
 		Example: strings.ReplaceAll(`  PROGRAM check shop.example.com
   PROGRAM check https://shop.example.com/cart --method POST
@@ -100,7 +100,7 @@ func checkCommand(program string) *cobra.Command {
 }
 
 func (o *checkOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` to read if you may not read all (default the namespace of the kubeconfig's context)")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` to read if you cannot read all namespaces (default the namespace of the kubeconfig's context)")
 	f.StringVar(&o.gateway, "gateway", "", "consider only the Gateway `namespace/name`")
 	f.StringVar(&o.method, "method", "", "`method` of the request (default GET)")
 	f.StringArrayVar(&o.headers, "header", nil, "header of the request, as `NAME:VALUE`; may be repeated")

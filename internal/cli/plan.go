@@ -129,7 +129,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&o.recursive, "recursive", "R", false, "also read the subdirectories of the directories in --filename")
 	f.BoolVar(&o.experimentalCRDs, "experimental-crds", false, "accept the route fields, such as retry, that only the Gateway API CRDs of the experimental channel have; by default, plan uses the channel of the cluster that it reads, or the standard channel")
 	f.BoolVar(&o.assumeSecrets, "assume-secrets", false, "treat Secrets that do not exist as valid certificates, and print their names; useful for manifests whose certificates cert-manager issues later")
-	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace, and the namespace to read in a cluster if you may not read all (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
+	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace, and the namespace to read in a cluster if you cannot read all namespaces (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&o.context, "context", "", contextUsage)
 	f.StringVar(&o.gateway, "gateway", "", "show only the Gateway `namespace/name`")

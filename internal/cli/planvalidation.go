@@ -36,7 +36,7 @@ func noManifests(cmd *cobra.Command, arguments []string) error {
 func explainPlanFlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && slices.Contains([]string{"n", "A", "all-namespaces"}, unknown.GetSpecifiedName()) {
-		return fmt.Errorf("%w; plan reads all namespaces that you may read, --namespace names one if you may not read all, and --gateway selects one Gateway. See %s", err, helpOf(cmd))
+		return fmt.Errorf("%w; plan reads all namespaces, or the one in --namespace if you cannot read all, and --gateway selects one Gateway. See %s", err, helpOf(cmd))
 	}
 	return explainFlagError(cmd, err)
 }

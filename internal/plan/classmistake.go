@@ -65,7 +65,7 @@ func (p *Plan) noGatewayMessage(style Style, printed []Mistake) string {
 	}
 	message := "No Gateway uses this controller."
 	if p.isIncomplete() {
-		message = "No Gateway that you may read uses this controller."
+		message = "No Gateway that you can read uses this controller."
 	}
 	if len(reasons) > 0 {
 		slices.Sort(reasons)

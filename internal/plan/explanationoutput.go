@@ -42,7 +42,7 @@ func (e *Explanation) writeUntraced(out io.Writer) {
 	case len(e.Reported) > 0:
 		terminal.Printf(out, "%s: no decision is possible\n", e.Request)
 	case e.incomplete:
-		terminal.Printf(out, "%s: no listener that you may read has this hostname"+problemMark+"\n", e.Request)
+		terminal.Printf(out, "%s: no listener that you can read has this hostname"+problemMark+"\n", e.Request)
 	default:
 		terminal.Printf(out, "%s: no Gateway in the plan has a listener for this hostname"+problemMark+"\n", e.Request)
 	}
@@ -202,7 +202,7 @@ func (a *Answer) writeUndecided(out io.Writer) bool {
 		return true // the Gateway is not accepted
 	}
 	if a.Incomplete {
-		terminal.Printf(out, "No route that you may read matches the request. Without other objects, it is answered with status %d."+problemMark+"\n", a.Status)
+		terminal.Printf(out, "No route that you can read matches the request. If no other route does, the answer has status %d."+problemMark+"\n", a.Status)
 	}
 	return a.Incomplete
 }

@@ -26,7 +26,7 @@ func (p *Plan) Unserved(request routing.Request) string {
 	case len(e.Reported) > 0:
 		return fmt.Sprintf("no current status confirms that a route serves %s", request)
 	case p.isIncomplete():
-		message = fmt.Sprintf("no object that you may read serves %s", request)
+		message = fmt.Sprintf("no object that you can read serves %s", request)
 	case len(traces) > 0:
 		message = fmt.Sprintf("no route answers %s", request)
 	}

@@ -106,7 +106,7 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 		By("taking the conflict from the status")
 		got = planAs(user, "--why", "taken.example.com", "--strict")
 		Expect(got.status).To(Equal(2))
-		Expect(got.stdout).To(And(ContainSubstring("HostnameConflict: "), ContainSubstring("No route that you may read matches the request.")))
+		Expect(got.stdout).To(And(ContainSubstring("HostnameConflict: "), ContainSubstring("No route that you can read matches the request.")))
 
 		By("planning a manifest")
 		file := env.writeFile("new.yaml", `
