@@ -38,7 +38,7 @@ func (f *findings) noRecord(r Request, z zoneView, resolves bool, e Expectation)
 	host := r.URL.Hostname()
 	switch {
 	case r.ConnectTo != "":
-		f.add(Warning, "No record in zone %s answers for %s, so visitors do not reach it.", z.zone.Name, host)
+		f.add(Warning, "No record in zone %s answers for %s, so visitors cannot reach it.", z.zone.Name, host)
 	case resolves:
 		f.add(Warning, "No record in zone %s answers for %s, although it resolves: a load balancer or a Worker may serve it, or the resolver cached an earlier record.", z.zone.Name, host)
 	default:
