@@ -30,19 +30,19 @@ type convertOptions struct {
 	group               config.Group
 }
 
-const convertHelp = `Converts a configuration of cloudflared, from a file or from a remotely managed tunnel,
-into a Gateway, ListenerSets, HTTPRoutes, GRPCRoutes and a TunnelConfiguration. convert
-prints them as commented YAML, and changes nothing.
+const convertHelp = `Converts a cloudflared configuration, from a file or from a remotely managed tunnel, into
+a Gateway, ListenerSets, HTTPRoutes, GRPCRoutes and a TunnelConfiguration. convert prints
+them as commented YAML, and changes nothing.
 
 cloudflared uses the first rule that matches. Therefore, each hostname gets routes with all
 the rules that its requests can reach, in the same order. convert prints what the objects
-cannot express to standard error, with the line in the configuration and the way out.
-Requests for such a rule get the status 500, and never reach the rule after it.
+cannot express to standard error, with the line in the configuration and what to do.
+Requests for such a rule get the status 500, and never reach the next rule.
 
 With --compare, convert prints each rule and what it becomes, and the requests that would
-get another answer. It derives requests from the hostnames and paths of the rules, finds the
-answers as cloudflared does, and compares them with the answers of the converted objects.
-The comparison assumes that the Services exist, with the appProtocol that the notes ask for.
+get another answer. It derives requests from the rules' hostnames and paths, and compares
+cloudflared's answers with those of the converted objects. The comparison assumes that the
+Services exist, with the appProtocol that the notes require.
 
 The permission Cloudflare Tunnel: Read is sufficient for --from-tunnel. If a flag's
 description ends with a name in brackets, the environment variable with this name also sets
@@ -51,7 +51,7 @@ the flag.
 Exit status:
   0    success
   1    an error occurred, or cloudflared would reject the configuration
-  2    --strict: the objects do not express everything
+  2    with --strict, the objects do not express everything
   130  Ctrl-C ended the command`
 
 // convertCommand returns the command convert. program is the program name in the examples.
@@ -59,7 +59,7 @@ func convertCommand(program string) *cobra.Command {
 	var o convertOptions
 	cmd := &cobra.Command{
 		Use:   "convert (-f FILE | --from-tunnel ID)",
-		Short: "Convert a configuration of cloudflared into a Gateway and routes",
+		Short: "Convert a cloudflared configuration into a Gateway and routes",
 		Long:  convertHelp,
 		Example: strings.ReplaceAll(`  PROGRAM convert -f config.yml >converted.yaml
   PROGRAM convert -f config.yml --compare
@@ -86,10 +86,10 @@ func convertCommand(program string) *cobra.Command {
 var dataPlanes = []string{string(v1alpha1.DataPlaneIngressRules), string(v1alpha1.DataPlaneEnvoy)}
 
 func (o *convertOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVarP(&o.path, "filename", "f", "", "configuration `file` of cloudflared, or - for standard input")
-	f.StringVar(&o.tunnel, "from-tunnel", "", "`ID` of a remotely managed tunnel; convert reads its configuration at Cloudflare")
+	f.StringVarP(&o.path, "filename", "f", "", "cloudflared configuration `file`, or - for standard input")
+	f.StringVar(&o.tunnel, "from-tunnel", "", "`ID` of a remotely managed tunnel whose configuration convert reads from Cloudflare")
 	f.StringVar(&o.gateway, "gateway", "infra/converted", "`namespace/name` of the converted Gateway")
-	f.StringVar(&o.gatewayClass, "gateway-class", "", "`name` of an existing GatewayClass for the Gateway (default "+config.DefaultClassName+", or a new class for settings that a Gateway may not set)")
+	f.StringVar(&o.gatewayClass, "gateway-class", "", "`name` of an existing GatewayClass for the Gateway (default "+config.DefaultClassName+", or a new class for settings that a Gateway cannot set)")
 	f.StringVar(&o.namespace, "namespace", "", "`namespace` in which cloudflared runs, for Services that the configuration names without one")
 	f.BoolVar(&o.listenerSets, "listener-sets", true, "put the listeners into ListenerSets, in the namespaces of the Services; otherwise, the Gateway has all listeners")
 	f.StringVar(&o.dataPlane, "data-plane", dataPlanes[0], "`data plane` of the Gateway: "+strings.Join(dataPlanes, " or "))

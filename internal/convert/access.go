@@ -29,7 +29,7 @@ func (c *converter) access(r *Rule, d *destination) *Access {
 		return nil
 	}
 	if a.Environment != "" {
-		c.note(NoteDifferent, r, "originRequest.access", "the controller has no equivalent for environment, so no token is valid", "leave the rule on the old tunnel")
+		c.note(NoteDifferent, r, "originRequest.access", "the controller has no equivalent for environment, so no token is valid", "keep the rule on the old tunnel")
 		d.backend = nil
 		return nil
 	}
@@ -70,9 +70,9 @@ func (c *converter) groupAccess(g *group) *Access {
 	for _, e := range g.served() {
 		switch a := c.destinations[e.rule.Index].access; {
 		case a == nil:
-			c.note(NoteDifferent, e.rule, "", "requests for "+g.name()+" require the Access token of another rule, because access applies to a hostname", "give the rule a hostname of its own")
+			c.note(NoteDifferent, e.rule, "", "requests for "+g.name()+" require the Access token of another rule, because access applies to a hostname", "give the rule its own hostname")
 		case !a.block().Equal(chosen.block()):
-			c.note(NoteDifferent, e.rule, "originRequest.access", "requests for "+g.name()+" get 500, because access applies to a hostname and another rule requires another token", "give the rule a hostname of its own")
+			c.note(NoteDifferent, e.rule, "originRequest.access", "requests for "+g.name()+" get 500, because access applies to a hostname and another rule requires another token", "give the rule its own hostname")
 			e.answer = answerClosed
 		}
 	}

@@ -103,7 +103,7 @@ func (r *Result) Verify(ctx context.Context, o Options) error {
 	for _, p := range a.problems {
 		n := Note{Kind: NoteDifferent, Key: p.Owner.String(), Text: p.Condition + " will have the reason " + p.Reason + ": " + p.Message}
 		if p.Reason == conditions.ReasonLimitExceeded.String() || strings.Contains(p.Message, conditions.ReasonLimitExceeded.String()) {
-			n.WayOut = "raise spec.limits in the TunnelConfiguration of the GatewayClass, see the page about limits"
+			n.Advice = "raise spec.limits in the TunnelConfiguration of the GatewayClass, see the page about limits"
 		}
 		r.Notes = append(r.Notes, n)
 	}

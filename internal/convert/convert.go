@@ -135,9 +135,9 @@ func (c *converter) reportUnreached() {
 		switch {
 		case len(c.routes[i].Targets) > 0 || !d.reachable || d.noted:
 		case d.status == 404:
-			c.note(NoteInfo, r, "service", "requests that match no rule get 404 anyway, so nothing is left of this rule", "")
+			c.note(NoteInfo, r, "service", "requests that match no rule get 404 anyway, so this rule is not converted", "")
 		default:
-			c.note(NoteInfo, r, "", "no request reaches this rule, because earlier rules match first; nothing is left of it", "")
+			c.note(NoteInfo, r, "", "no request reaches this rule, because earlier rules match first, so it is not converted", "")
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestRejectedConfigurationsNameTheLine(t *testing.T) {
 		"ingress:\n- service: http_status:99":                                                       `config.yml:2: ingress[0].service: "http_status:99" must have a status`,
 		"ingress:\n- service: http://web\n  originRequest: {connectTimeout: 30}":                    "config.yml:3: ingress[0].originRequest.connectTimeout: must be a duration such as 30s",
 		"ingress:\n- service: http://web\n  originRequest: {noTLSVerify: maybe}":                    "config.yml:3: ingress[0].originRequest.noTLSVerify: must be true or false",
-		"ingress:\n- service: http://web\n  service: http://web":                                    `config.yml:3: ingress[0]: the key "service" is there twice`,
+		"ingress:\n- service: http://web\n  service: http://web":                                    `config.yml:3: ingress[0]: the key "service" is repeated`,
 		"ingress:\n- service: http://web\n  originRequest: {access: {required: true, audTag: [a]}}": "config.yml:3: ingress[0].originRequest.access: has an audTag but no teamName",
 	} {
 		_, err := convert.Parse("config.yml", []byte(text))

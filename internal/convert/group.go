@@ -157,12 +157,12 @@ func (c *converter) noteClosed() {
 			continue
 		}
 		slices.Reverse(names) // the most specific hostname first
-		text, wayOut := fmt.Sprintf("requests for %s get 500", strings.Join(names, ", ")), ""
+		text, advice := fmt.Sprintf("requests for %s get 500", strings.Join(names, ", ")), ""
 		if status := c.destinations[i].status; status != 0 {
 			text += ", because a route cannot return " + strconv.Itoa(status)
-			wayOut = "route to a Service that returns the status"
+			advice = "route to a Service that returns the status"
 		}
-		c.note(NoteDifferent, &c.input.Rules[i], "service", text, wayOut)
+		c.note(NoteDifferent, &c.input.Rules[i], "service", text, advice)
 	}
 }
 

@@ -34,7 +34,7 @@ func listenerHostname(hostname string) (canonical, problem string) {
 	}
 	switch {
 	case canonical != strings.ToLower(canonical):
-		return "", "cloudflared compares letters with their case, and browsers send hosts in lower case, so no request matches"
+		return "", "matches no request: cloudflared compares hostnames case-sensitively, and browsers send them in lower case"
 	case len(check(canonical)) > 0:
 		return "", "cannot be the hostname of a listener, so its requests reach the rules for wider hostnames"
 	case hostnames.Problem(canonical) != "":

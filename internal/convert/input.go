@@ -89,8 +89,8 @@ func (c *Configuration) line(line int) int {
 	return line
 }
 
-func (c *Configuration) add(kind NoteKind, line int, key, text, wayOut string) {
-	c.notes = append(c.notes, Note{kind, c.line(line), key, text, wayOut})
+func (c *Configuration) add(kind NoteKind, line int, key, text, advice string) {
+	c.notes = append(c.notes, Note{kind, c.line(line), key, text, advice})
 }
 
 // fail adds an error about something that cloudflared rejects.
@@ -136,7 +136,7 @@ func (c *Configuration) entries(n *yaml.Node, path string) []entry {
 			continue
 		}
 		if names[key.Value] {
-			c.fail(key.Line, path, "the key %q is there twice", key.Value)
+			c.fail(key.Line, path, "the key %q is repeated", key.Value)
 		}
 		names[key.Value] = true
 		own = append(own, entry{key.Value, key.Line, value})

@@ -27,17 +27,17 @@ type Note struct {
 	Line int `json:"line,omitempty"`
 	// Key is the path of the key, for example ingress[2].service.
 	Key string `json:"key"`
-	// Text says what is the matter.
+	// Text describes the problem.
 	Text string `json:"text"`
-	// WayOut says what to do; empty if there is nothing to do.
-	WayOut string `json:"wayOut,omitempty"`
+	// Advice says what to do; empty if nothing needs to be done.
+	Advice string `json:"advice,omitempty"`
 }
 
-// String returns the key, the text and the way out in one line.
+// String returns the key, the text and the advice in one line.
 func (n Note) String() string {
 	text := n.Key + ": " + n.Text
-	if n.WayOut != "" {
-		text += "; " + n.WayOut
+	if n.Advice != "" {
+		text += "; " + n.Advice
 	}
 	return terminal.Escape(text)
 }
@@ -52,7 +52,7 @@ func (n Note) Place(input string) string {
 
 // note adds a note about a rule, or one of its keys. A note about a difference marks the
 // rule as changed.
-func (c *converter) note(kind NoteKind, r *Rule, key, text, wayOut string) {
+func (c *converter) note(kind NoteKind, r *Rule, key, text, advice string) {
 	path, line := fmt.Sprintf("ingress[%d]", r.Index), r.Line
 	if key != "" {
 		path += "." + key
@@ -63,7 +63,7 @@ func (c *converter) note(kind NoteKind, r *Rule, key, text, wayOut string) {
 			line = setting.Line
 		}
 	}
-	c.notes = append(c.notes, Note{kind, c.input.line(line), path, text, wayOut})
+	c.notes = append(c.notes, Note{kind, c.input.line(line), path, text, advice})
 	c.destinations[r.Index].noted = true
 	if kind == NoteDifferent {
 		c.routes[r.Index].Changed = true

@@ -39,7 +39,7 @@ func (c *converter) addGroup(g *group) {
 		c.addRoute(g, r, namespace, name, names[r.settings.key()])
 	}
 	if c.dependsOnRouteOrder(runs) {
-		c.note(NoteStep, runs[0].entries[0].rule, "path", fmt.Sprintf("the rules for %s are in %d routes, because a route has at most %d rules and one set of settings; of their expressions, the ones in the older route come first", g.name(), len(runs), maxRules),
+		c.note(NoteStep, runs[0].entries[0].rule, "path", fmt.Sprintf("the rules for %s are in %d routes, because a route has at most %d rules and one set of settings; expressions in the older route come first", g.name(), len(runs), maxRules),
 			"create the routes in the order of their names")
 	}
 }

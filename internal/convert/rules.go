@@ -32,7 +32,7 @@ func (c *Configuration) readTop(n *yaml.Node) {
 func (c *Configuration) noteTopAccess(e entry) {
 	for _, field := range c.entries(e.value, "originRequest.access") {
 		c.add(NoteInfo, field.line, "originRequest.access."+field.key,
-			"cloudflared enforces access only in a rule's own originRequest, so this has no effect before and after",
+			"cloudflared enforces access only in a rule's own originRequest, so this had no effect and is not converted",
 			"to require it, set access in spec.listenerConfigurations of the TunnelConfiguration")
 	}
 }
@@ -95,10 +95,10 @@ func (c *Configuration) readAccess(e entry, path string, lines map[string]int) *
 
 // readWarpRouting reports the settings for private networks.
 func (c *Configuration) readWarpRouting(e entry) {
-	wayOut := "keep the old tunnel for private networks; the controller keeps the setting on a tunnel that it takes over"
+	advice := "keep the old tunnel for private networks; the controller keeps the setting on a tunnel that it takes over"
 	fields := c.entries(e.value, e.key)
 	for _, field := range fields {
-		c.add(NoteDifferent, field.line, e.key+"."+field.key, "the controller does not route private networks", wayOut)
+		c.add(NoteDifferent, field.line, e.key+"."+field.key, "the controller does not route private networks", advice)
 	}
 	if len(fields) == 0 {
 		c.add(NoteInfo, e.line, e.key, "is empty and has no effect", "")

@@ -45,7 +45,7 @@ func (c *converter) findDestinations() {
 		r, d := &c.input.Rules[i], &c.destinations[i]
 		var problem string
 		if d.hostname, problem = listenerHostname(r.Hostname); problem != "" {
-			c.note(NoteDifferent, r, "hostname", strconv.Quote(r.Hostname)+" "+problem, "correct the hostname, or leave the rule out")
+			c.note(NoteDifferent, r, "hostname", strconv.Quote(r.Hostname)+" "+problem, "correct the hostname, or omit the rule")
 			continue
 		}
 		if d.hostname != r.Hostname && !isEveryHost(r.Hostname) {
@@ -66,14 +66,14 @@ func (c *converter) findBackend(r *Rule, d *destination) {
 		d.status, _ = strconv.Atoi(code) // valid
 		return
 	}
-	b, problem, wayOut := c.backendOf(c.input, r)
+	b, problem, advice := c.backendOf(c.input, r)
 	key := backend{namespace: b.namespace, name: b.name, port: b.port}
 	tls, used := c.protocols[key]
 	switch {
 	case problem != "":
-		c.note(NoteDifferent, r, "service", problem, wayOut)
+		c.note(NoteDifferent, r, "service", problem, advice)
 	case used && tls != b.tls:
-		c.note(NoteDifferent, r, "service", fmt.Sprintf("another rule uses port %d of Service %s/%s with the other scheme, and the port has one appProtocol", b.port, b.namespace, b.name), "add a port to the Service")
+		c.note(NoteDifferent, r, "service", fmt.Sprintf("another rule uses port %d of Service %s/%s with the other scheme, but a port has only one appProtocol", b.port, b.namespace, b.name), "add a port to the Service")
 	default:
 		c.protocols[key] = b.tls
 		d.backend = &b
@@ -81,19 +81,19 @@ func (c *converter) findBackend(r *Rule, d *destination) {
 	}
 }
 
-// The ways out for services without an equivalent.
+// The advice for services without an equivalent.
 const (
-	keepOnTunnel = "leave the rule on the old tunnel, whose DNS record stays as it is"
-	outsideHost  = "create a Service and an EndpointSlice for it, see the guide about hosts outside the cluster"
+	keepOnTunnel = "keep the rule on the old tunnel, whose DNS record stays as it is"
+	outsideHost  = "create a Service and an EndpointSlice for it, as in docs/guides/outside-hosts.md"
 )
 
-// backendOf returns the Service that a rule forwards to, or why there is none and the way
-// out.
-func (o Options) backendOf(input *Configuration, r *Rule) (b backend, problem, wayOut string) {
+// backendOf returns the Service that a rule forwards to, or why there is none and what
+// to do.
+func (o Options) backendOf(input *Configuration, r *Rule) (b backend, problem, advice string) {
 	u, err := url.Parse(r.Service)
 	switch {
 	case isSocket(r.Service):
-		return b, "the connectors are separate pods and reach no socket in a file system", "let the backend listen on a port, with a Service"
+		return b, "the connectors are separate pods, which cannot reach a socket in a file system", "make the backend listen on a port, and create a Service for it"
 	case input.effective(r).isTrue("bastionMode"):
 		return b, `a bastion carries connections of "cloudflared access", which the controller does not serve`, keepOnTunnel
 	case builtIn[r.Service] || err != nil:
@@ -105,14 +105,14 @@ func (o Options) backendOf(input *Configuration, r *Rule) (b backend, problem, w
 }
 
 // serviceOf returns the Service in a URL.
-func (o Options) serviceOf(u *url.URL) (b backend, problem, wayOut string) {
+func (o Options) serviceOf(u *url.URL) (b backend, problem, advice string) {
 	tls := u.Scheme == "https" || u.Scheme == "wss"
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), map[bool]string{false: "80", true: "443"}[tls]), 10, 16)
 	name, namespace, found := o.serviceName(u.Hostname())
 	_, ipErr := netip.ParseAddr(u.Hostname())
 	switch {
 	case err != nil || port == 0:
-		return b, "the port is not valid", "correct it"
+		return b, "the port is not valid", "correct the port"
 	case u.Hostname() == "localhost" || ipErr == nil:
 		return b, u.Hostname() + " is an address, and the connectors are separate pods", outsideHost
 	case !found:
@@ -126,7 +126,7 @@ func (o Options) serviceOf(u *url.URL) (b backend, problem, wayOut string) {
 // noteService notes what the user must know about a Service.
 func (c *converter) noteService(r *Rule, b *backend) {
 	if strings.Count(b.host, ".") == 1 {
-		c.note(NoteInfo, r, "service", fmt.Sprintf("%s is taken for Service %s in the namespace %s", b.host, b.name, b.namespace), "")
+		c.note(NoteInfo, r, "service", fmt.Sprintf("%s is treated as Service %s in namespace %s", b.host, b.name, b.namespace), "")
 	}
 	if u, err := url.Parse(r.Service); err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		c.note(NoteInfo, r, "service", "cloudflared ignores the user name, query and fragment of a service, and so does convert", "")
@@ -164,7 +164,7 @@ func (c *converter) backendSettings(r *Rule, b *backend) Settings {
 	case b.tls && !effective.isTrue("noTLSVerify"):
 		c.addPolicy(r, b, effective)
 	default:
-		c.note(NoteInfo, r, "originRequest.caPool", fmt.Sprintf("the file %q has no effect, because cloudflared verifies no certificate of this backend", pool), "")
+		c.note(NoteInfo, r, "originRequest.caPool", fmt.Sprintf("the file %q has no effect, because cloudflared does not verify the certificate of this backend", pool), "")
 	}
 	// The connector checks the certificate for the name in the URL, which becomes the
 	// Service's full name.

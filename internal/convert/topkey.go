@@ -19,11 +19,11 @@ var connectorKeys = []string{"protocol", "loglevel", "grace-period", "edge-ip-ve
 var topNotes = []struct {
 	kind         NoteKind
 	keys         []string
-	text, wayOut string
+	text, advice string
 }{
 	{NoteStep, []string{"tunnel"}, "the Gateway gets a new tunnel", "to take over a remotely managed tunnel instead, set spec.tunnel.existing in the TunnelConfiguration"},
 	{NoteInfo, []string{"credentials-file", "credentials-contents", "token", "token-file", "origincert"}, "the controller manages the credentials of its tunnels", ""},
-	{NoteInfo, []string{"no-autoupdate", "autoupdate-freq", "pidfile", "no-prechecks"}, "the controller runs cloudflared as a container, which needs no such setting", ""},
+	{NoteInfo, []string{"no-autoupdate", "autoupdate-freq", "pidfile", "no-prechecks"}, "the controller runs cloudflared as a container, which does not need this setting", ""},
 	{NoteStep, []string{"metrics", "metrics-update-freq"}, "connectors serve metrics on port 2000", "metricsFrom in the GatewayClass's TunnelConfiguration selects the pods that may connect"},
 	{NoteStep, []string{"logfile", "log-directory", "output", "transport-loglevel", "trace-output"}, "connectors log to standard output", "collect the logs of their pods"},
 	{NoteDifferent, []string{"region", "edge", "edge-bind-address", "post-quantum", "retries", "max-edge-addr-retries", "ha-connections", "rpc-timeout", "write-stream-timeout", "features", "tag", "label", "dns-resolver-addrs", "cacert"},
@@ -48,11 +48,11 @@ func (c *Configuration) readTopKey(e entry) {
 	}
 	for _, n := range topNotes {
 		if slices.Contains(n.keys, e.key) {
-			c.add(n.kind, e.line, e.key, n.text, n.wayOut)
+			c.add(n.kind, e.line, e.key, n.text, n.advice)
 			return
 		}
 	}
-	c.add(NoteDifferent, e.line, e.key, "convert does not know this key", "look it up in the documentation of cloudflared, and decide whether you need it")
+	c.add(NoteDifferent, e.line, e.key, "convert does not know this key", "check in the documentation of cloudflared whether you need it")
 }
 
 // readSingleService makes a rule of a configuration that has no rules, but the key url.
@@ -101,8 +101,8 @@ func (c *converter) convertConnector() {
 	}
 }
 
-func (c *converter) addTop(kind NoteKind, key string, value Value, text, wayOut string) {
-	c.notes = append(c.notes, Note{kind, c.input.line(value.Line), key, text, wayOut})
+func (c *converter) addTop(kind NoteKind, key string, value Value, text, advice string) {
+	c.notes = append(c.notes, Note{kind, c.input.line(value.Line), key, text, advice})
 }
 
 // connectorFields are the names of the keys in spec.connector.

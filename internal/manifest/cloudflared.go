@@ -22,10 +22,10 @@ func cloudflaredError(place Place, content map[string]any) error {
 	if file == "stdin" {
 		file = "-"
 	}
-	return fmt.Errorf("this is a configuration of cloudflared, not a manifest; convert it with: tunnel-gateway convert -f %s", file)
+	return fmt.Errorf("this is a cloudflared configuration, not a manifest; convert it with: tunnel-gateway convert -f %s", file)
 }
 
-// isIngressRule reports whether the value is a rule in a configuration of cloudflared.
+// isIngressRule reports whether the value is a rule in a cloudflared configuration.
 func isIngressRule(value any) bool {
 	rule, _ := value.(map[string]any)
 	_, hasService := rule["service"].(string)
