@@ -53,7 +53,7 @@ func (i *inspection) backendFindings(ctx context.Context, r *plan.Receiver) find
 	f = append(f, tlsFindings(r)...)
 	switch problem := r.Entry.Action.Problem; {
 	case problem != nil && !f.haveFailed():
-		f.add(Failed, "%s rule %d has no backend that resolves: %s: %s", route, r.Entry.Source.Rule, problem.Reason, withStop(problem.Cause))
+		f.add(Failed, "%s rule %d has no backend that resolves: %s: %s", route, r.Entry.Source.Rule, problem.Reason, suggest.Sentence(problem.Cause))
 	case len(f) == 0:
 		f.add(OK, "The rule answers the request itself, without a backend.")
 	}
@@ -104,7 +104,7 @@ func (i *inspection) serviceFindings(ctx context.Context, name types.NamespacedN
 	service := &corev1.Service{}
 	switch err := i.Source.Get(ctx, name, service); {
 	case apierrors.IsNotFound(err):
-		f.add(Failed, "%s", withStop(suggest.DidYouMean(fmt.Sprintf("Service %s does not exist", name), suggest.Closest(name.Name, i.services(name.Namespace)))))
+		f.add(Failed, "%s", suggest.Sentence(suggest.DidYouMean(fmt.Sprintf("Service %s does not exist", name), suggest.Closest(name.Name, i.services(name.Namespace)))))
 		f.advise("Create the Service, or correct the backendRef.")
 		return f
 	case err != nil:

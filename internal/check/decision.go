@@ -8,6 +8,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
 // decisionStep reports which listener, route and backend answer the request, as the
@@ -32,12 +33,12 @@ func (i *inspection) unserved() findings {
 	switch message := i.Plan.NoGateway(); {
 	case len(i.explanation.Reported) > 0: // these say more
 	case len(i.explanation.Unknown) > 0:
-		f.add(Unknown, "Whether a Gateway serves the hostname is not known: %s", withStop(i.Plan.Unserved(i.request)))
+		f.add(Unknown, "Whether a Gateway serves the hostname is not known: %s", suggest.Sentence(i.Plan.Unserved(i.request)))
 	case message != "":
 		f.add(Failed, "%s", message)
 		f.advise("Set spec.gatewayClassName of a Gateway to a GatewayClass of this controller, or set --controller-name.")
 	default:
-		f.add(Failed, "No Gateway has a listener for the hostname: %s", withStop(i.Plan.Unserved(i.request)))
+		f.add(Failed, "No Gateway has a listener for the hostname: %s", suggest.Sentence(i.Plan.Unserved(i.request)))
 		f.advise("Add a listener with the hostname to a Gateway or a ListenerSet, and attach a route to it.")
 	}
 	return f
@@ -59,7 +60,7 @@ func (i *inspection) reported() findings {
 		if r.Healthy() {
 			f.add(OK, "%s.", r)
 		} else {
-			f.add(problem, "%s", withStop(r.String()))
+			f.add(problem, "%s", suggest.Sentence(r.String()))
 		}
 	}
 	return f
@@ -85,7 +86,7 @@ func (i *inspection) detached() findings {
 			f.add(Warning, "More routes have a parent that does not exist; plan --why lists them.")
 			break
 		}
-		f.add(Warning, "%s would serve the hostname if its parent existed: %s", d.Route, withStop(strings.Join(d.Problems, "; ")))
+		f.add(Warning, "%s would serve the hostname if its parent existed: %s", d.Route, suggest.Sentence(strings.Join(d.Problems, "; ")))
 	}
 	return f
 }
@@ -145,7 +146,7 @@ func (i *inspection) answer(r *plan.Receiver) findings {
 	case a.Incomplete:
 		f.add(Unknown, "No route that you can read answers %s.", i.request)
 	case a.Entry == nil:
-		f.add(Failed, "%s gets status %d: %s", i.request, a.Status, withStop(cmp.Or(a.Failure, "no route on this listener matches the request")))
+		f.add(Failed, "%s gets status %d: %s", i.request, a.Status, suggest.Sentence(cmp.Or(a.Failure, "no route on this listener matches the request")))
 		f.advise("Attach a route that matches the request. To see all routes: kubectl tunnel-gateway plan --why %s", i.request)
 	case a.RedirectLoop:
 		f.add(Failed, "%s redirects to the requested URL itself, so visitors get too many redirects.", a.Entry)
@@ -209,12 +210,4 @@ func others(r *plan.Receiver) findings {
 		}
 	}
 	return f
-}
-
-// withStop ends the text with a full stop, unless it ends with a mark.
-func withStop(text string) string {
-	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
-		return text
-	}
-	return text + "."
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -46,7 +47,7 @@ func phase(t *v1alpha1.Tunnel) findings {
 	case phase != v1alpha1.TunnelServing && phase == "":
 		f.add(Failed, "%s has no phase: the controller has not processed it.", nameOf(t))
 	case phase != v1alpha1.TunnelServing:
-		f.add(Failed, "%s is in the phase %s%s", nameOf(t), phase, withStop(problem))
+		f.add(Failed, "%s is in the phase %s%s", nameOf(t), phase, suggest.Sentence(problem))
 	case problem != "":
 		f.add(Warning, "%s serves, but is not ready%s", nameOf(t), problem)
 	default:

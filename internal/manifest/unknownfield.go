@@ -109,17 +109,9 @@ func findField(object definition, name string, skipped []string) string {
 			}
 		}
 		if len(found) > 0 {
-			return onlyOne(found)
+			return suggest.OnlyOne(found)
 		}
 		level = next
-	}
-	return ""
-}
-
-// onlyOne returns the only text, or "" if there are several.
-func onlyOne(texts []string) string {
-	if len(texts) == 1 {
-		return texts[0]
 	}
 	return ""
 }

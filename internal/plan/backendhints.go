@@ -123,20 +123,12 @@ func (s *services) newHint(ref servicePort) string {
 	if closest := suggest.Closest(ref.Name, s.names[ref.Namespace]); closest != "" {
 		meant.Name = closest
 	} else if others := s.namespaces[ref.Name]; len(others) > 0 {
-		meant.Namespace = cmp.Or(suggest.Closest(ref.Namespace, others), onlyOne(others))
+		meant.Namespace = cmp.Or(suggest.Closest(ref.Namespace, others), suggest.OnlyOne(others))
 	}
 	if meant == ref.NamespacedName || meant.Namespace == "" {
 		return ""
 	}
 	return fmt.Sprintf("Did you mean Service %s instead of %s?", meant, ref.NamespacedName)
-}
-
-// onlyOne returns the only text, or "" if there are several.
-func onlyOne(texts []string) string {
-	if len(texts) == 1 {
-		return texts[0]
-	}
-	return ""
 }
 
 // portHint returns the suggestion for a port that the Service does not have, or "".

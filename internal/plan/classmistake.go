@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,18 +68,10 @@ func (p *Plan) noGatewayMessage(style Style, printed []Mistake) string {
 	}
 	if len(reasons) > 0 {
 		slices.Sort(reasons)
-		message += " " + sentence(style.abbreviate(reasons))
+		message += " " + suggest.Sentence(style.abbreviate(reasons))
 	}
 	if p.missesClass && len(p.classes) > 0 {
 		message += fmt.Sprintf(" GatewayClasses of this controller: %s.", style.abbreviate(p.classes))
 	}
 	return message
-}
-
-// sentence ends the text with a full stop, unless it ends with a question mark.
-func sentence(text string) string {
-	if strings.HasSuffix(text, "?") {
-		return text
-	}
-	return text + "."
 }

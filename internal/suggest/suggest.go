@@ -49,10 +49,15 @@ func Field(word string, fields []string) string {
 			longer = append(longer, field)
 		}
 	}
-	if len(longer) != 1 {
-		return ""
+	return OnlyOne(longer)
+}
+
+// OnlyOne returns the only candidate, or "" if there are several or none.
+func OnlyOne(candidates []string) string {
+	if len(candidates) == 1 {
+		return candidates[0]
 	}
-	return longer[0]
+	return ""
 }
 
 // minPrefix is the number of letters that suffice to suggest a longer word.
@@ -78,4 +83,12 @@ func DidYouMean(problem, suggestion string) string {
 		return problem
 	}
 	return problem + "; did you mean " + suggestion + "?"
+}
+
+// Sentence ends a text with a full stop, unless it ends with a full stop or a suggestion.
+func Sentence(text string) string {
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
 }
