@@ -15,6 +15,8 @@ type colorMode string
 
 var colorModes = []string{"auto", "always", "never"}
 
+const colorUsage = "`mode` of colors in text: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set"
+
 // check returns an error for an unknown mode.
 func (m colorMode) check() error {
 	if !slices.Contains(colorModes, string(m)) {

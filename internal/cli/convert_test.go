@@ -96,7 +96,7 @@ func TestConvertChecksFlags(t *testing.T) {
 		"-f a --gateway infra":       `--gateway must be of the form namespace/name, got "infra"`,
 		"-f a --gateway-class A":     `--gateway-class must be a valid name, got "A"`,
 		"-f a --namespace A":         "--namespace must be a valid namespace name",
-		"-f a --data-plane envoy":    `--data-plane must be one of IngressRules, Envoy, got "envoy"`,
+		"-f a --data-plane envoy":    `--data-plane must be IngressRules or Envoy, got "envoy"; did you mean Envoy?`,
 		"-f a --color red --compare": "--color must be",
 		"-f a --color never":         "--color has an effect only with --compare",
 		"-f /missing/config.yml":     "/missing/config.yml: no such file",

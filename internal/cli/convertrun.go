@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,9 +96,7 @@ func (o *convertOptions) check(cmd *cobra.Command) error {
 	if o.namespace != "" {
 		check("namespace", config.CheckNamespace(o.namespace))
 	}
-	if !slices.Contains(dataPlanes, o.dataPlane) {
-		check("data-plane", fmt.Errorf("must be one of %s, got %q", strings.Join(dataPlanes, ", "), o.dataPlane))
-	}
+	check("data-plane", checkDataPlane(o.dataPlane))
 	check("color", o.color.check())
 	if !o.compare && cmd.Flags().Changed("color") {
 		errs = append(errs, errors.New("--color has an effect only with --compare"))

@@ -14,6 +14,9 @@ const (
 	kubeconfigUsage     = "path to a kubeconfig `file` (default $KUBECONFIG, otherwise ~/.kube/config, otherwise the cluster that the command runs in)"
 	contextUsage        = "`name` of a context in the kubeconfig (default the current context)"
 	controllerNameUsage = "spec.controllerName of the controller's GatewayClasses, as `domain/path`"
+
+	controllerNamespaceUsage = "`namespace` of the controller and of its Tunnels"
+	clusterDomainUsage       = "DNS `domain` of the cluster"
 )
 
 // clientConfig returns the client configuration that kubectl would use. files is a list

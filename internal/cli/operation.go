@@ -115,7 +115,7 @@ func (o *operationOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&o.context, "context", "", contextUsage)
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
-	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and of its Tunnels")
+	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, controllerNamespaceUsage)
 	if o.operation != operation.Wait {
 		f.BoolVar(&o.wait, "wait", true, "wait until the operation is in effect")
 	}

@@ -15,9 +15,9 @@ import (
 
 var errEmptyValue = errors.New("must not be empty")
 
-// checkDataPlane checks the value of --data-plane, unless it is empty.
+// checkDataPlane checks the value of --data-plane.
 func checkDataPlane(value string) error {
-	if value == "" || slices.Contains(dataPlanes, value) {
+	if slices.Contains(dataPlanes, value) {
 		return nil
 	}
 	return errors.New(suggest.DidYouMean(fmt.Sprintf("must be %s, got %q", strings.Join(dataPlanes, " or "), value), suggest.Closest(value, dataPlanes)))
@@ -55,7 +55,9 @@ func (o *planOptions) validate(isSet func(flag string) bool) error {
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("cluster-id", config.CheckClusterID(o.clusterID))
 	check("color", o.color.check())
-	check("data-plane", checkDataPlane(o.dataPlane))
+	if o.dataPlane != "" {
+		check("data-plane", checkDataPlane(o.dataPlane))
+	}
 	if slices.Contains(o.paths, "") {
 		check("filename", errEmptyValue)
 	}

@@ -99,7 +99,7 @@ func (o *topOptions) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.interval, "interval", minInterval, "`duration` between two readings, at least 5s")
 	f.BoolVar(&o.once, "once", false, "measure once and exit")
 	f.StringVarP(&o.output, "output", "o", "table", "output `format`: table or json; json measures once")
-	f.StringVar((*string)(&o.color), "color", "auto", "`mode` of colors in text: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
+	f.StringVar((*string)(&o.color), "color", "auto", colorUsage)
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&o.context, "context", "", contextUsage)
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage+"; used only for completion")
