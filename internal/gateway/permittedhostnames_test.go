@@ -11,6 +11,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // tenantsSnapshot returns a Gateway with one ListenerSet and one route for each
@@ -63,6 +64,20 @@ func TestAgeDoesNotWinAnotherTeamsHostname(t *testing.T) {
 	permit(s, "team-b", "*.team-b.example.com")
 	if got := ownerOf(gateway.Build(s, options), "shop.team-b.example.com"); got != "team-b" {
 		t.Errorf("%q serves the hostname of team-b", got)
+	}
+}
+
+// A route without hostnames has those of its parent's listeners.
+func TestARejectedRouteIsNotPartOfTheTraceOfOtherHostnames(t *testing.T) {
+	s := tenantsSnapshot("shop.example.com", "wiki.example.com")
+	demandPermissions(s)
+	permit(s, "team-a", "*.team-a.example.com")
+	permit(s, "team-b", "wiki.example.com")
+	result := gateway.Build(s, options)
+	for host, want := range map[string]int{"shop.example.com": 1, "wiki.example.com": 0} {
+		if got := result.Trace(routing.Request{Host: host, Path: "/"}).Unserved; len(got) != want {
+			t.Errorf("%s: %d routes match and do not serve the request, want %d", host, len(got), want)
+		}
 	}
 }
 

@@ -226,7 +226,7 @@ func (r *Result) unservedAt(route *Route, t *Trace, served bool) []UnservedRoute
 	for i := range route.Parents {
 		parent := &route.Parents[i]
 		var problems []Problem
-		if !served {
+		if !served && (len(route.Hostnames) > 0 || !r.isForOtherHosts(parent, t)) {
 			problems = route.parentProblems(parent, t)
 		}
 		if slices.ContainsFunc(parent.Listeners, func(l *Listener) bool { return slices.Contains(t.Claimants, l) }) {
@@ -243,6 +243,13 @@ func (r *Result) unservedAt(route *Route, t *Trace, served bool) []UnservedRoute
 		}
 	}
 	return all
+}
+
+// isForOtherHosts reports whether the parentRef selects listeners, and none of them matches
+// the request host. A route without hostnames then does not match the request.
+func (r *Result) isForOtherHosts(parent *Parent, t *Trace) bool {
+	isSelected := func(l *Listener) bool { return l.Owner == parent.Owner && selects(parent.Ref, l) }
+	return !slices.ContainsFunc(t.Listeners, isSelected) && slices.ContainsFunc(slices.Concat(r.Listeners, r.NotAllowedListeners()), isSelected)
 }
 
 // parentProblems returns why the route does not serve the request through one parent: the
