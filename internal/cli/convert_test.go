@@ -92,7 +92,7 @@ func TestConvertReadsTunnels(t *testing.T) {
 func TestConvertChecksFlags(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"":                           "convert requires either --filename or --from-tunnel",
-		"-f a --from-tunnel b":       "convert requires either --filename or --from-tunnel",
+		"-f a --from-tunnel b":       "convert accepts --filename or --from-tunnel, and not both",
 		"-f a --gateway infra":       `--gateway must be of the form namespace/name, got "infra"`,
 		"-f a --gateway-class A":     `--gateway-class must be a valid name, got "A"`,
 		"-f a --namespace A":         "--namespace must be a valid namespace name",

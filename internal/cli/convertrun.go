@@ -77,8 +77,11 @@ func (o *convertOptions) print(stdout io.Writer, out *bytes.Buffer) error {
 
 // check returns all errors in the flags, and reads the environment.
 func (o *convertOptions) check(cmd *cobra.Command) error {
-	if (o.path == "") == (o.tunnel == "") {
+	switch {
+	case o.path == "" && o.tunnel == "":
 		return withHelp(cmd, errors.New("convert requires either --filename or --from-tunnel"), "")
+	case o.path != "" && o.tunnel != "":
+		return withHelp(cmd, errors.New("convert accepts --filename or --from-tunnel, and not both"), "")
 	}
 	var errs []error
 	check := func(flag string, err error) {

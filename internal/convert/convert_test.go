@@ -95,12 +95,16 @@ func TestConvertedFilesAnswerLikeTheOriginal(t *testing.T) {
 
 func TestRejectedConfigurationsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"":              "config.yml: the configuration is empty",
-		"ingress: []":   "config.yml:1: ingress: there are no rules",
-		"ingress: {}":   "config.yml:1: ingress: must be a list of rules",
-		"a: [":          "config.yml: yaml:",
-		"- a":           "config.yml:1: the configuration: must be a mapping",
-		"ingress:\n- 7": "config.yml:2: ingress[0]: must be a mapping",
+		"":                                "config.yml: the configuration is empty",
+		"ingress: []":                     "config.yml:1: ingress: there are no rules",
+		"ingress: {}":                     "config.yml:1: ingress: must be a list of rules",
+		"a: [":                            "config.yml: yaml:",
+		"apiVersion: v1\nkind: ConfigMap": "config.yml:1: this is a Kubernetes object of kind ConfigMap, not a configuration of cloudflared; save the configuration",
+		"---\napiVersion: networking.k8s.io/v1\nkind: Ingress":                          "config.yml:2: this is a Kubernetes object of kind Ingress, not a configuration of cloudflared; convert it with ingress2gateway",
+		"ingress:\n- hostname: a.com\n  servce: http://web\n- service: http_status:404": `config.yml:2: ingress[0].service: the rule has no service, which cloudflared rejects; line 3 has the key "servce"`,
+		"ingress:\n- hostname:": "config.yml:2: ingress[0].service: the rule has no service, which cloudflared rejects",
+		"- a":                   "config.yml:1: the configuration: must be a mapping",
+		"ingress:\n- 7":         "config.yml:2: ingress[0]: must be a mapping",
 		"ingress:\n- hostname: a.example.com\n  service: http://web":                                "config.yml:2: ingress[0].hostname: the last rule must match every request",
 		"ingress:\n- service: http://web\n- service: http_status:404":                               "config.yml:2: ingress[0].hostname: only the last rule may match every request",
 		"ingress:\n- hostname: a.example.com:80\n  service: http://web\n- service: http_status:404": `config.yml:2: ingress[0].hostname: "a.example.com:80" has a port`,

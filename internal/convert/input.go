@@ -69,6 +69,9 @@ func parse(name string, text []byte, remote bool) (*Configuration, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if err := manifestError(root.Content[0]); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, root.Content[0].Line, err)
+	}
 	c.readTop(root.Content[0])
 	var next yaml.Node
 	if err := decoder.Decode(&next); err == nil {
@@ -79,6 +82,25 @@ func parse(name string, text []byte, remote bool) (*Configuration, error) {
 		return nil, errors.Join(c.errs...)
 	}
 	return c, nil
+}
+
+// manifestError returns the error about an object of Kubernetes, or nil.
+func manifestError(n *yaml.Node) error {
+	var object struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+	}
+	if err := n.Decode(&object); err != nil || object.APIVersion == "" || object.Kind == "" {
+		return nil // other checks find what is wrong
+	}
+	switch problem := "this is a Kubernetes object of kind " + object.Kind + ", not a configuration of cloudflared"; object.Kind {
+	case "ConfigMap":
+		return errors.New(problem + "; save the configuration in its data to a file, and convert the file")
+	case "Ingress":
+		return errors.New(problem + "; convert it with ingress2gateway, see the guide about Ingresses")
+	default:
+		return errors.New(problem)
+	}
 }
 
 // line returns the line for a note, or 0 if the input has no lines that a user knows.

@@ -2,13 +2,17 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
 // readTop reads the keys at the top level.
@@ -163,6 +167,8 @@ func (c *Configuration) checkService(r *Rule) {
 	}
 	u, err := url.Parse(r.Service)
 	switch {
+	case r.Service == "":
+		c.failRule(r, "service", "the rule has no service, which cloudflared rejects%s", r.misspelledKey("service"))
 	case err != nil:
 		c.failRule(r, "service", "%q is not a URL", r.Service)
 	case u.Scheme == "" || u.Hostname() == "":
@@ -170,6 +176,14 @@ func (c *Configuration) checkService(r *Rule) {
 	case u.Path != "":
 		c.failRule(r, "service", "%q must not have a path, not even a slash at the end", r.Service)
 	}
+}
+
+// misspelledKey names the rule's key that resembles a missing one, as the end of a message.
+func (r *Rule) misspelledKey(missing string) string {
+	if key := suggest.Closest(missing, slices.Sorted(maps.Keys(r.lines))); key != "" && key != missing {
+		return fmt.Sprintf("; line %d has the key %q", r.lines[key], key)
+	}
+	return ""
 }
 
 func isSocket(service string) bool {
