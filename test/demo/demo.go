@@ -41,6 +41,7 @@ type demo struct {
 	zone       zone
 	edge       *simulator.Server
 	api        string // the simulated API's URL
+	secure     string // the address at which the edge serves visitors by https
 	controller *controllerproc.Process
 }
 
@@ -119,6 +120,7 @@ func (d *demo) startNode(ctx context.Context, connectors, xds string) error {
 	d.background(ctx, func(ctx context.Context) {
 		repeat(ctx, time.Second, (&namespaces{kube: d.client, discovery: api}).removeDeleted)
 	})
+	d.background(ctx, func(ctx context.Context) { repeat(ctx, time.Second, endpoints{d.client}.reconcile) })
 	if d.envoy != "" {
 		d.background(ctx, func(ctx context.Context) { d.backends.follow(ctx, d.client) })
 	}
@@ -140,8 +142,8 @@ func (d *demo) background(ctx context.Context, do func(context.Context)) {
 	})
 }
 
-// startEdge starts the simulator. It serves the hostnames that have a record in the zone, the
-// edge for connectors, and the API on a free port.
+// startEdge starts the simulator. It serves the hostnames that have a record in the zone, by
+// http and https, the edge for connectors, and the API.
 func (d *demo) startEdge(tunnels, connectors net.Listener) error {
 	d.zone = newZone()
 	d.edge = simulator.New(simulator.Options{
@@ -150,6 +152,15 @@ func (d *demo) startEdge(tunnels, connectors net.Listener) error {
 	})
 	api, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
+		return err
+	}
+	secure, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	d.secure = secure.Addr().String()
+	d.edge.ListenVisitors(secure)
+	if err := os.WriteFile(d.authority(), d.edge.VisitorCAPEM(), 0o600); err != nil {
 		return err
 	}
 	d.api = "http://" + api.Addr().String() + "/client/v4"

@@ -143,6 +143,7 @@ The tunnels are served on %[1]s until you press Ctrl-C. Try in another terminal:
 	fmt.Printf(`  bin/tunnel-gateway rotate-token platform/shared
   export CLOUDFLARE_BASE_URL=%[1]s CLOUDFLARE_ACCOUNT_ID=%[2]s CLOUDFLARE_API_TOKEN=%[3]s
   bin/tunnel-gateway plan --diff                # show what the next push would change
+  bin/tunnel-gateway check team-a.example.com --connect-to %[8]s --ca-file %[9]s
   curl $CLOUDFLARE_BASE_URL/zones/%[5]s/dns_records -H "Authorization: Bearer $CLOUDFLARE_API_TOKEN"
 
 The last command shows the zone's records. A new hostname below %[6]s is reachable when it has a route. In namespaces
@@ -152,12 +153,15 @@ The demo has no kube-controller-manager. It replaces the pods of changed Deploym
 other namespaces, a backend answers for each Service without pods.
 
 The controller's log is in %[4]s.
-`, d.api, accountID, apiToken, d.log(), d.zone.id, zoneName, cluster.ControllerNamespace)
+`, d.api, accountID, apiToken, d.log(), d.zone.id, zoneName, cluster.ControllerNamespace, d.secure, d.authority())
 }
 
 func (d *demo) address() string { return "http://127.0.0.1:" + d.port }
 
 func (d *demo) kubeconfig() string { return filepath.Join(d.dir, "kubeconfig") }
+
+// authority is a file with the authority of the edge's certificates.
+func (d *demo) authority() string { return filepath.Join(d.dir, "edge-ca.pem") }
 
 func (d *demo) log() string { return filepath.Join(d.dir, "controller.log") }
 
