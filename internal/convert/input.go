@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -23,6 +26,8 @@ type Configuration struct {
 	remote bool
 	notes  []Note
 	errs   []error
+	// mappings have the keys of the mappings that were read; nil while one is being read.
+	mappings map[*yaml.Node][]entry
 }
 
 // Rule is an ingress rule.
@@ -61,7 +66,7 @@ func Parse(name string, text []byte) (*Configuration, error) { return parse(name
 func ParseRemote(name string, text []byte) (*Configuration, error) { return parse(name, text, true) }
 
 func parse(name string, text []byte, remote bool) (*Configuration, error) {
-	c := &Configuration{Name: name, Origin: Settings{}, Connector: map[string]Value{}, remote: remote}
+	c := &Configuration{Name: name, Origin: Settings{}, Connector: map[string]Value{}, remote: remote, mappings: map[*yaml.Node][]entry{}}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var root yaml.Node
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
@@ -139,7 +144,8 @@ func resolve(n *yaml.Node) *yaml.Node {
 // isNull reports whether a value is null or missing.
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// entries returns a mapping's keys, and the keys that it merges from other mappings.
+// entries returns a mapping's keys, and the keys that it merges from other mappings. It reads
+// each mapping once: mappings that merge others several times would take exponential time.
 func (c *Configuration) entries(n *yaml.Node, path string) []entry {
 	n = resolve(n)
 	if isNull(n) {
@@ -149,19 +155,49 @@ func (c *Configuration) entries(n *yaml.Node, path string) []entry {
 		c.fail(n.Line, path, "must be a mapping")
 		return nil
 	}
-	var own, merged []entry
+	all, isRead := c.mappings[n]
+	switch {
+	case isRead && all == nil:
+		c.fail(n.Line, path, "the mapping merges itself, which cloudflared rejects")
+	case !isRead:
+		c.mappings[n] = nil
+		all = c.readEntries(n, path)
+		c.mappings[n] = all
+	}
+	return all
+}
+
+// remoteKeys are the keys that cloudflared knows in a remote configuration.
+var remoteKeys = slices.Concat(slices.Sorted(maps.Keys(originKeys)), proxyKeys, []string{
+	"ingress", "originRequest", "warp-routing", "hostname", "path", "service", "bastionMode", "access", "required", "teamName", "audTag", "environment",
+})
+
+// keyName returns a key as cloudflared spells it. In a remote configuration, which is JSON,
+// cloudflared accepts every letter case.
+func (c *Configuration) keyName(key string) string {
+	i := slices.IndexFunc(remoteKeys, func(known string) bool { return strings.EqualFold(known, key) })
+	if !c.remote || i < 0 {
+		return key
+	}
+	return remoteKeys[i]
+}
+
+// readEntries returns the result of entries for a mapping; it is not nil.
+func (c *Configuration) readEntries(n *yaml.Node, path string) []entry {
+	own, merged := []entry{}, []entry{}
 	names := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], resolve(n.Content[i+1])
+		key, value := resolve(n.Content[i]), resolve(n.Content[i+1])
 		if key.Tag == "!!merge" {
 			merged = append(merged, c.merged(value, path)...)
 			continue
 		}
-		if names[key.Value] {
-			c.fail(key.Line, path, "the key %q is repeated", key.Value)
+		name := c.keyName(key.Value)
+		if names[name] {
+			c.fail(key.Line, path, "the key %q is repeated", name)
 		}
-		names[key.Value] = true
-		own = append(own, entry{key.Value, key.Line, value})
+		names[name] = true
+		own = append(own, entry{name, key.Line, value})
 	}
 	for _, e := range merged {
 		if !names[e.key] {
@@ -178,8 +214,12 @@ func (c *Configuration) merged(n *yaml.Node, path string) []entry {
 		return c.entries(n, path)
 	}
 	var all []entry
+	seen := map[*yaml.Node]bool{}
 	for _, item := range n.Content {
-		all = append(all, c.entries(item, path)...)
+		if item = resolve(item); !seen[item] {
+			seen[item] = true
+			all = append(all, c.entries(item, path)...)
+		}
 	}
 	return all
 }

@@ -1,0 +1,81 @@
+package convert_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/convert"
+)
+
+// soon fails the test if the function takes long.
+func soon(t *testing.T, run func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the conversion does not end")
+	}
+}
+
+// Each mapping merges the one before ten times. Without a limit, reading them would take 10^30
+// steps.
+func TestMergedMappingsAreReadOnce(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("m0: &m0 {hostname: a.example.com}\n")
+	for i := 1; i <= 30; i++ {
+		fmt.Fprintf(&text, "m%d: &m%d {<<: [%s{<<: *m%d}]}\n", i, i, strings.Repeat(fmt.Sprintf("*m%d, {<<: *m%d}, ", i-1, i-1), 5), i-1)
+	}
+	text.WriteString("ingress:\n- {<<: *m30, service: http://web.shop.svc}\n- service: http_status:404\n")
+	soon(t, func() {
+		input := parse(t, text.String())
+		if got := input.Rules[0].Hostname; got != "a.example.com" {
+			t.Errorf("hostname %q", got)
+		}
+	})
+}
+
+func TestMappingsThatMergeThemselvesAreRejected(t *testing.T) {
+	for _, text := range []string{
+		"ingress:\n- &a {<<: *a, service: http_status:404}\n",
+		"ingress:\n- &a {<<: [{<<: *a}], service: http_status:404}\n",
+		"&a\n<<: *a\ningress: [{service: http_status:404}]\n",
+	} {
+		soon(t, func() {
+			if _, err := convert.Parse("config.yml", []byte(text)); err == nil || !strings.Contains(err.Error(), "merges itself") {
+				t.Errorf("%q: %v", text, err)
+			}
+		})
+	}
+}
+
+// A key can be an alias too.
+func TestKeysCanBeAliases(t *testing.T) {
+	input := parse(t, "no-autoupdate: &service path\ningress:\n- {*service : ^/a, service: http://web.shop.svc}\n- service: http_status:404\n")
+	if got := input.Rules[0]; got.Path != "^/a" || got.Service != "http://web.shop.svc" {
+		t.Errorf("rule %+v", got)
+	}
+}
+
+// cloudflared reads a remote configuration with encoding/json, which ignores the letter case of
+// keys. A protected hostname must not become open because of it.
+func TestRemoteKeysIgnoreTheLetterCase(t *testing.T) {
+	input, err := convert.ParseRemote("tunnel", []byte(`{"Ingress":[
+		{"Hostname":"a.example.com","service":"http://web.shop.svc","originrequest":{"Access":{"Required":true,"TeamName":"team","audtag":["one"]},"noTLSverify":true}},
+		{"service":"http_status:404"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := complete(t, input, options)
+	for _, want := range []string{"required: true", "teamName: team", "- one", "noTLSVerify: true"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
