@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/convert"
 )
 
@@ -77,5 +78,15 @@ func TestRemoteKeysIgnoreTheLetterCase(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+// People copy the commands in notes.
+func TestCommandsInNotesQuoteTexts(t *testing.T) {
+	o := options
+	o.DataPlane = v1alpha1.DataPlaneEnvoy
+	input := parse(t, "ingress:\n- {service: 'https://web.shop.svc', hostname: a.example.com, originRequest: {caPool: '/ca.pem; touch $(id) it''s'}}\n- service: http_status:404\n")
+	if text, want := complete(t, input, o), `--from-file='ca.crt=/ca.pem; touch $(id) it'\''s'`; !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // className returns the Gateway's GatewayClass.
@@ -80,7 +81,7 @@ func (c *converter) addPolicy(r *Rule, b *backend, effective Settings) {
 	}
 	name := b.name + "-ca"
 	c.note(NoteStep, r, key, fmt.Sprintf("the BackendTLSPolicy %s/%s replaces it", b.namespace, name),
-		fmt.Sprintf("run kubectl create configmap -n %s %s --from-file=ca.crt=%s", b.namespace, name, pool))
+		fmt.Sprintf("run kubectl create configmap -n %s %s --from-file=%s", b.namespace, name, terminal.QuoteForShell("ca.crt="+pool)))
 	if c.policies[b.namespace+"/"+name] {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // ViewerRole is the ClusterRole that permits everything that a plan reads, except Secrets.
@@ -139,7 +140,7 @@ func grantCommand(user, controllerNamespace string) string {
 		role += "." + controllerNamespace
 	}
 	name := strings.TrimSuffix(strings.TrimPrefix(user, `user "`), `"`)
-	subject := "--user=" + quoteForShell(name)
+	subject := "--user=" + terminal.QuoteForShell(name)
 	switch account := serviceAccountUser.FindStringSubmatch(name); {
 	case name == user: // the error did not name the user
 		subject = "--user=<user>"
@@ -156,15 +157,4 @@ var unusualInNames = regexp.MustCompile(`[^a-z0-9]+`)
 func bindingName(user string) string {
 	name := strings.Trim(unusualInNames.ReplaceAllString(strings.ToLower(user), "-"), "-")
 	return strings.TrimSuffix(ViewerRole+"-"+name, "-")
-}
-
-// plainInShell matches words that a shell does not change.
-var plainInShell = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
-
-// quoteForShell returns the text as one word of a POSIX shell.
-func quoteForShell(text string) string {
-	if plainInShell.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
