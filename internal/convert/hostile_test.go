@@ -90,3 +90,17 @@ func TestCommandsInNotesQuoteTexts(t *testing.T) {
 		t.Errorf("no %q in\n%s", want, text)
 	}
 }
+
+// A service can contain a password.
+func TestErrorsContainNoPassword(t *testing.T) {
+	for _, service := range []string{"http://u:s3cret@", "http://u:s3cret@web/path", "http://u:s3cret@web:port", "//u:s3cret@web", "http://u:s3cret%zz@web"} {
+		_, err := convert.Parse("config.yml", []byte("ingress:\n- service: "+service+"\n"))
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", service, err)
+		}
+	}
+	input := parse(t, "ingress:\n- {hostname: a.example.com, service: 'ssh://u:s3cret@web:22'}\n- {hostname: b.example.com, service: 'http://u:s3cret@web.shop.svc'}\n- service: http_status:404\n")
+	if text := complete(t, input, options); strings.Contains(text, "s3cret") {
+		t.Errorf("the output contains the password:\n%s", text)
+	}
+}

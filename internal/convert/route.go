@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -207,10 +208,14 @@ func (c *converter) ruleComment(e *groupEntry) []string {
 	return lines
 }
 
-// redacted returns a service without a password.
+// redacted returns a service without a password, also if it is not a URL.
 func redacted(service string) string {
-	if u, err := url.Parse(service); err == nil && u.User != nil {
+	u, err := url.Parse(service)
+	switch at := strings.LastIndex(service, "@"); {
+	case err == nil && u.User != nil:
 		return u.Redacted()
+	case err != nil && at >= 0:
+		return "xxxxx" + service[at:]
 	}
 	return service
 }
@@ -222,10 +227,14 @@ func listenerName(hostname string) string {
 	return strings.Trim(name[:min(len(name), maxLength)], "-")
 }
 
-// uniqueName returns the name, with a number if another hostname has it.
+// numbered matches the names of further routes and listeners of a hostname.
+var numbered = regexp.MustCompile(`-p?[0-9]+$`)
+
+// uniqueName returns the name, with a number if another hostname has it, or if it could be the
+// name of another hostname's further route or listener.
 func (c *converter) uniqueName(name string) string {
 	unique := name
-	for i := 2; c.names[unique]; i++ {
+	for i := 2; c.names[unique] || numbered.MatchString(unique); i++ {
 		unique = fmt.Sprintf("%s-x%d", name, i)
 	}
 	c.names[unique] = true

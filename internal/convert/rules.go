@@ -170,11 +170,11 @@ func (c *Configuration) checkService(r *Rule) {
 	case r.Service == "":
 		c.failRule(r, "service", "the rule has no service, which cloudflared rejects%s", r.misspelledKey("service"))
 	case err != nil:
-		c.failRule(r, "service", "%q is not a URL", r.Service)
+		c.failRule(r, "service", "%q is not a URL", redacted(r.Service))
 	case u.Scheme == "" || u.Hostname() == "":
-		c.failRule(r, "service", "%q must have a scheme and a host, such as http://web.shop.svc:8080", r.Service)
+		c.failRule(r, "service", "%q must have a scheme and a host, such as http://web.shop.svc:8080", redacted(r.Service))
 	case u.Path != "":
-		c.failRule(r, "service", "%q must not have a path, not even a slash at the end", r.Service)
+		c.failRule(r, "service", "%q must not have a path, not even a slash at the end", redacted(r.Service))
 	}
 }
 
