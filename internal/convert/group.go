@@ -2,7 +2,6 @@ package convert
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,12 +87,12 @@ func (c *converter) newGroup(hostname string) *group {
 // destination.
 func (g *group) shadows(c *converter, d *destination) bool {
 	return slices.ContainsFunc(g.entries, func(e *groupEntry) bool {
-		earlier := c.destinations[e.rule.Index].path
+		compiled, earlier := c.destinations[e.rule.Index].compiled, c.destinations[e.rule.Index].path
 		switch {
 		case earlier.expression == d.path.expression:
 			return true
 		case d.path.exact != "":
-			return regexp.MustCompile(e.rule.Path).MatchString(d.path.exact)
+			return compiled.MatchString(d.path.exact)
 		case d.path.prefix != "" && earlier.prefix != "":
 			return (routing.Path{Value: earlier.prefix}).Matches(d.path.prefix)
 		}

@@ -104,3 +104,45 @@ func TestErrorsContainNoPassword(t *testing.T) {
 		t.Errorf("the output contains the password:\n%s", text)
 	}
 }
+
+// The names of routes that were divided must not be the names of other routes.
+func TestNamesAreUnique(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("ingress:\n")
+	for i := range 20 {
+		fmt.Fprintf(&text, "- {hostname: a.example, path: '^/%d$', service: 'http://web.shop.svc'}\n", i)
+	}
+	text.WriteString("- {hostname: a.example.com, service: 'http://web.shop.svc', originRequest: {connectTimeout: 3s}}\n- {hostname: a.example-01, service: 'http://private.shop.svc', originRequest: {access: {required: true, teamName: team, audTag: [one]}}}\n")
+	text.WriteString("- {hostname: b.example, path: /x, service: 'http://web.shop.svc'}\n- {hostname: b.example, service: 'http://web.shop.svc', originRequest: {connectTimeout: 3s}}\n- {hostname: b.example-p8443, service: 'http://web.shop.svc'}\n- service: http_status:404\n")
+	result := convert.Convert(parse(t, text.String()), options)
+	names := map[string]bool{}
+	for _, d := range result.Documents {
+		name := fmt.Sprintf("%T %s/%s", d.Object, d.Object.GetNamespace(), d.Object.GetName())
+		if names[name] {
+			t.Errorf("%s is there twice", name)
+		}
+		names[name] = true
+	}
+	if err := result.Verify(t.Context(), options); err != nil {
+		t.Error(err)
+	}
+	for _, n := range result.Notes {
+		if n.Kind == convert.NoteDifferent {
+			t.Error(n)
+		}
+	}
+}
+
+// Many rules for every hostname and many hostnames.
+func TestManyRulesAreConvertedSoon(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("ingress:\n")
+	for i := range 250 {
+		fmt.Fprintf(&text, "- {path: '^/p%d$', service: 'http://web.shop.svc'}\n", i)
+	}
+	for i := range 250 {
+		fmt.Fprintf(&text, "- {hostname: h%d.example.com, service: 'http://web.shop.svc'}\n", i)
+	}
+	text.WriteString("- service: http_status:404\n")
+	soon(t, func() { convert.Convert(parse(t, text.String()), options) })
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,8 @@ type destination struct {
 	// status is the status of a rule http_status:<status>, or 0.
 	status int
 	path   pathForm
+	// compiled is the rule's path expression.
+	compiled *regexp.Regexp
 	// settings differ from the settings for all rules.
 	settings Settings
 	access   *Access
@@ -51,7 +54,7 @@ func (c *converter) findDestinations() {
 		if d.hostname != r.Hostname && !isEveryHost(r.Hostname) {
 			c.note(NoteInfo, r, "hostname", fmt.Sprintf("%q becomes %q, the form that browsers send", r.Hostname, d.hostname), "")
 		}
-		d.reachable, d.path = true, parsePath(r.Path)
+		d.reachable, d.path, d.compiled = true, parsePath(r.Path), regexp.MustCompile(r.Path)
 		c.findBackend(r, d)
 		if d.backend != nil {
 			d.settings = c.backendSettings(r, d.backend)
@@ -97,7 +100,7 @@ func (o Options) backendOf(input *Configuration, r *Rule) (b backend, problem, a
 	case input.effective(r).isTrue("bastionMode"):
 		return b, `a bastion carries connections of "cloudflared access", which the controller does not serve`, keepOnTunnel
 	case builtIn[r.Service] || err != nil:
-		return b, fmt.Sprintf("the controller has no equivalent for %q", r.Service), keepOnTunnel
+		return b, fmt.Sprintf("the controller has no equivalent for %q", redacted(r.Service)), keepOnTunnel
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "ws" && u.Scheme != "wss":
 		return b, fmt.Sprintf(`%s:// carries connections of "cloudflared access", which the controller does not serve`, u.Scheme), keepOnTunnel
 	}
