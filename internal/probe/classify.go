@@ -1,9 +1,12 @@
 package probe
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,7 +23,7 @@ type observation struct {
 // answer returns the answer with its responder and its meaning.
 func (o observation) answer(duration time.Duration) Answer {
 	a := Answer{
-		Status: o.status, Location: o.header.Get("Location"), Ray: o.header.Get("Cf-Ray"), Duration: duration,
+		Status: o.status, Location: o.header.Get("Location"), Ray: o.ray(), Duration: duration,
 		GRPCStatus: o.grpcStatus(), Bare: o.isBare(),
 	}
 	for _, sign := range signs {
@@ -33,6 +36,12 @@ func (o observation) answer(duration time.Duration) Answer {
 	return a
 }
 
+// rayPattern is what the header CF-Ray contains. Cloudflare replaces the header of an origin, and
+// another server can send any text.
+var rayPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+func (o observation) ray() string { return rayPattern.FindString(o.header.Get("Cf-Ray")) }
+
 // verdict is who answered, and what the answer means.
 type verdict struct {
 	responder Responder
@@ -43,9 +52,9 @@ type verdict struct {
 // signs find out who answered. The first one that matches decides. Without a match, what is
 // behind the tunnel's data path has answered.
 var signs = []func(observation) (verdict, bool){
+	observation.outsideCloudflare,
 	observation.byEnvoy,
 	observation.byAccess,
-	observation.outsideCloudflare,
 	observation.byChallenge,
 	observation.byEdgeError,
 	observation.byGRPCSetting,
@@ -54,8 +63,11 @@ var signs = []func(observation) (verdict, bool){
 }
 
 // byEnvoy recognizes Envoy's own answers by the header Proxy-Status. Envoy removes this header
-// from answers of backends, so that they cannot forge it.
+// from answers of backends, so that they cannot forge it. Without Envoy, they can.
 func (o observation) byEnvoy() (verdict, bool) {
+	if o.request.WithoutEnvoy {
+		return verdict{}, false
+	}
 	code, ok := proxyError(o.header.Values("Proxy-Status"))
 	if !ok {
 		return verdict{}, false
@@ -155,10 +167,11 @@ func (o observation) grpcStatus() string {
 	if !strings.HasPrefix(o.header.Get("Content-Type"), "application/grpc") {
 		return ""
 	}
-	if status := o.header.Get("Grpc-Status"); status != "" {
-		return status
+	status := cmp.Or(o.header.Get("Grpc-Status"), o.trailer.Get("Grpc-Status"))
+	if _, err := strconv.ParseUint(status, 10, 16); err != nil {
+		return "" // the backend's text
 	}
-	return o.trailer.Get("Grpc-Status")
+	return status
 }
 
 func isHTML(h http.Header) bool {

@@ -1,11 +1,16 @@
 package probe
 
 import (
+	"regexp"
+
 	"github.com/dunglas/httpsfv"
 )
 
 // proxyName is the name of this product's Envoys in the header Proxy-Status (RFC 9209).
 const proxyName = "tunnel-gateway"
+
+// errorType is what the names of errors in RFC 9209 look like.
+var errorType = regexp.MustCompile(`^[a-z_]{1,64}$`)
 
 // proxyError returns the error that an Envoy of this product states in the values of the
 // header Proxy-Status. Other proxies can add items to the list.
@@ -23,7 +28,9 @@ func proxyError(values []string) (code string, ok bool) {
 			continue
 		}
 		if value, hasError := item.Params.Get("error"); hasError {
-			return name(value), true
+			if code = name(value); errorType.MatchString(code) {
+				return code, true
+			}
 		}
 		return "", true
 	}

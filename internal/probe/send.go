@@ -39,6 +39,9 @@ type Request struct {
 	// "content-type: application/grpc". A server rejects a call without a message before it
 	// calls the method, unless the client sends a stream of messages.
 	GRPC bool
+	// WithoutEnvoy says that no Envoy marks its answers on the way to the backend, so that the
+	// header Proxy-Status is a backend's.
+	WithoutEnvoy bool
 }
 
 // Validate returns an error with everything that is wrong with the request. No error
