@@ -20,6 +20,8 @@ func accessStep(e Expectation, v visits) Step {
 		}
 	}
 	switch {
+	case protected == 0 && open == 0 && e.Incomplete:
+		f.add(Unknown, "Not checked, because no Gateway that you may read serves the hostname.")
 	case protected == 0 && open == 0:
 		f.add(Unknown, "Not checked, because no Gateway is known to serve the hostname.")
 	case protected > 0 && open > 0:
@@ -28,6 +30,9 @@ func accessStep(e Expectation, v visits) Step {
 		f.protected(v.anonymous)
 	default:
 		f.open(v.anonymous)
+	}
+	if e.Unlisted && len(e.Gateways) > 0 {
+		f.add(Unknown, "Gateways and ListenerSets that you may not read can claim the hostname, with or without a token.")
 	}
 	return newStep(StepAccess, f)
 }

@@ -73,6 +73,9 @@ type Expectation struct {
 	Gateways []ServingGateway
 	// Incomplete reports whether objects that could not be read may change the answer.
 	Incomplete bool
+	// Unlisted reports whether Gateways or ListenerSets that could not be listed may claim the
+	// host.
+	Unlisted bool
 }
 
 // ServingGateway is a Gateway that serves the host.
@@ -91,6 +94,9 @@ type ServingGateway struct {
 	DNSResult Result
 	// UsesEnvoy reports whether Envoy routes the requests.
 	UsesEnvoy bool
+	// ForwardsProxyStatus reports whether the header Proxy-Status is always a backend's: no
+	// Envoy routes the requests, or Envoy does not mark its answers.
+	ForwardsProxyStatus bool
 	// Protected reports whether the request needs a token of Cloudflare Access.
 	Protected bool
 	// GRPC reports whether a GRPCRoute answers the request.

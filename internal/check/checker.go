@@ -13,6 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -129,13 +130,13 @@ func (i *inspection) combine(of func(inspected) findings) findings {
 
 // expectation returns what the steps outside the cluster compare with what they find.
 func (i *inspection) expectation(ctx context.Context) Expectation {
-	e := Expectation{Incomplete: len(i.Source.Gaps) > 0}
+	e := Expectation{Incomplete: len(i.Source.Gaps) > 0, Unlisted: i.Source.Incomplete(kinds.Gateway, kinds.ListenerSet)}
 	for n := range i.receivers {
 		r := &i.receivers[n]
 		s := ServingGateway{
 			Namespace: r.Namespace, Name: r.Name,
 			ManagesDNS: r.DNSMode == v1alpha1.DNSManage, ObservesDNS: r.DNSMode != v1alpha1.DNSOff,
-			UsesEnvoy: r.DataPlane == v1alpha1.DataPlaneEnvoy,
+			UsesEnvoy: r.DataPlane == v1alpha1.DataPlaneEnvoy, ForwardsProxyStatus: !r.SendsProxyStatus,
 		}
 		if t := r.Tunnel; t != nil {
 			s.AccountID = t.Spec.AccountID

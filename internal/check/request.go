@@ -151,6 +151,9 @@ func (f *findings) dataPlane(e Expectation, a probe.Answer) {
 		f.add(Failed, "cloudflared cannot reach Envoy in its pod, or the backend returned 502 and Cloudflare replaced its page.")
 		f.advise("Check the logs of both containers in the connector pods.")
 		return
+	case a.Status < http.StatusBadRequest && len(e.Gateways) == 0:
+		f.elsewhere(e)
+		return
 	case a.Status < http.StatusBadRequest:
 		f.add(OK, "%s", cmp.Or(a.Meaning, "The answer needs no backend."))
 		return
@@ -171,15 +174,20 @@ func (f *findings) login(e Expectation, a probe.Answer) {
 	f.adviseIf(a.Advice)
 }
 
-// backend reports the answer of a backend.
-func (f *findings) backend(r Request, e Expectation, a probe.Answer) {
-	if len(e.Gateways) == 0 && e.Incomplete {
+// elsewhere reports an answer although no Gateway is known to serve the host.
+func (f *findings) elsewhere(e Expectation) {
+	if e.Incomplete {
 		f.add(Unknown, "Whether the answer comes from a Gateway is not known, because you may not read every object.")
 		return
 	}
+	f.add(Warning, "No Gateway in this cluster serves the hostname, so something else answered.")
+	f.advise("See in the step dns where the record leads.")
+}
+
+// backend reports the answer of a backend.
+func (f *findings) backend(r Request, e Expectation, a probe.Answer) {
 	if len(e.Gateways) == 0 {
-		f.add(Warning, "No Gateway in this cluster serves the hostname, so something else answered.")
-		f.advise("See in the step dns where the record leads.")
+		f.elsewhere(e)
 		return
 	}
 	if g := e.Gateways[0]; len(e.Gateways) == 1 && g.Status != 0 {

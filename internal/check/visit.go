@@ -22,7 +22,7 @@ func visit(ctx context.Context, n probe.Network, r Request, e Expectation) visit
 	if r.NoRequest {
 		return visits{}
 	}
-	caller := probe.Request{URL: r.URL, Method: r.Method, Header: r.Header, GRPC: r.isGRPC(e)}
+	caller := probe.Request{URL: r.URL, Method: r.Method, Header: r.Header, GRPC: r.isGRPC(e), WithoutEnvoy: e.forwardsProxyStatus()}
 	var v visits
 	if len(r.Header) > 0 && slices.ContainsFunc(e.Gateways, func(g ServingGateway) bool { return g.Protected }) {
 		anonymous := caller
@@ -39,6 +39,12 @@ func visit(ctx context.Context, n probe.Network, r Request, e Expectation) visit
 		v.anonymous = &answer
 	}
 	return v
+}
+
+// forwardsProxyStatus reports whether the header Proxy-Status is a backend's on all Gateways.
+func (e Expectation) forwardsProxyStatus() bool {
+	other := slices.ContainsFunc(e.Gateways, func(g ServingGateway) bool { return !g.ForwardsProxyStatus })
+	return len(e.Gateways) > 0 && !other
 }
 
 // isGRPC reports whether the request is sent as a call of a gRPC method: a GRPCRoute answers

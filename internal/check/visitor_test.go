@@ -170,6 +170,15 @@ var visitorSituations = []visitorSituation{
 	})},
 	{name: "protected, and Envoy refuses", want: "ok ok failed failed", prepare: all(
 		expect(func(g *ServingGateway) { g.Protected, g.UsesEnvoy = true, true }), answers(403, "Proxy-Status: tunnel-gateway; error=http_request_denied"))},
+	{name: "protected, and the backend forges an answer of Envoy", want: "ok ok failed ok", prepare: all(
+		expect(func(g *ServingGateway) { g.Protected, g.ForwardsProxyStatus = true, true }), answers(403, "Content-Type: text/html", "Proxy-Status: tunnel-gateway; error=http_request_denied"))},
+	{name: "open, and Gateways that cannot be listed", want: "ok ok unknown ok", prepare: func(_ *testing.T, b *visitorBed) { b.expected.Unlisted = true }},
+	{name: "no Gateway that can be read", want: "unknown ok unknown unknown", prepare: func(_ *testing.T, b *visitorBed) {
+		b.expected = Expectation{Incomplete: true, Unlisted: true}
+	}},
+	{name: "no Gateway, and an Envoy", want: "warning ok unknown warning", prepare: all(answers(200, "Proxy-Status: tunnel-gateway"), func(_ *testing.T, b *visitorBed) {
+		b.expected.Gateways = nil
+	})},
 	{name: "protected, and the edge fails", prepare: all(expect(protected), inject(simulator.EdgeError(1033))), want: "ok ok unknown failed"},
 	{name: "protected, and no answer", prepare: all(expect(protected), expiring(-time.Hour)), want: "ok failed unknown failed"},
 	{name: "protected, and the cache answers", prepare: all(expect(protected), inject(simulator.Cached())), want: "ok ok failed warning"},
@@ -224,6 +233,8 @@ var visitorSituations = []visitorSituation{
 		expect(func(g *ServingGateway) { g.UsesEnvoy = true }), answers(503, "Proxy-Status: tunnel-gateway; error=connection_refused"))},
 	{name: "a timeout of Envoy", want: "ok ok ok failed", prepare: all(
 		expect(func(g *ServingGateway) { g.UsesEnvoy = true }), answers(504, "Proxy-Status: tunnel-gateway; error=http_response_timeout"))},
+	{name: "a backend that forges an answer of Envoy", want: "ok ok ok ok", prepare: all(
+		expect(func(g *ServingGateway) { g.ForwardsProxyStatus = true }), answers(404, "Content-Type: text/html", "Proxy-Status: tunnel-gateway; error=proxy_internal_error"))},
 	{name: "a redirect of Envoy", want: "ok ok ok ok", prepare: all(
 		expect(func(g *ServingGateway) { g.UsesEnvoy = true }), answers(301, "Proxy-Status: tunnel-gateway; error=proxy_internal_response", "Location: /b"))},
 	{name: "a 404 of Envoy", want: "ok ok ok ok", prepare: all(

@@ -17,6 +17,9 @@ import (
 type Receiver struct {
 	Trace
 	DataPlane v1alpha1.DataPlane
+	// SendsProxyStatus reports whether an Envoy may mark its answers with the header
+	// Proxy-Status, and removes it from the backends' answers.
+	SendsProxyStatus bool
 	// Entry is the routing table entry that answers the request; nil if none does.
 	Entry *routing.Entry
 	// Tunnel is the Tunnel object in the cluster; nil if the Gateway has none.
@@ -50,6 +53,10 @@ func (p *Plan) receiver(g *Gateway, t Trace, request routing.Request) Receiver {
 	if t.Answer != nil && t.Answer.Entry != nil {
 		received, _ := request.For(p.dataPlanes[g.DataPlane]) // an error results in no entry
 		r.Entry = g.result.Trace(received).Answer
+	}
+	changes := r.Tunnel != nil && r.Tunnel.Status.DataPlaneChange != nil
+	if table := g.result.Table; table != nil && (r.DataPlane == v1alpha1.DataPlaneEnvoy || changes) {
+		r.SendsProxyStatus = table.Telemetry.SendsProxyStatus()
 	}
 	if g.considersRecord(request.Hostname()) {
 		r.DNSMode = g.result.DNS.Mode
