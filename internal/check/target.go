@@ -18,6 +18,8 @@ import (
 func ParseTarget(text string) (*url.URL, error) {
 	u, err := url.Parse(withScheme(text))
 	switch {
+	case err != nil && strings.Contains(text, "@"):
+		return nil, errors.New("not a hostname or URL") // the cause could contain a password
 	case err != nil:
 		// Unwrap removes the URL, which can contain a password, from the error.
 		return nil, fmt.Errorf("not a hostname or URL: %w", errors.Unwrap(err))

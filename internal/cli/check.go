@@ -135,7 +135,7 @@ func (o *checkOptions) validate(target string, isSet func(flag string) bool) (ch
 	r := check.Request{Method: strings.ToUpper(o.method), NoRequest: o.noRequest, ConnectTo: o.connectTo}
 	var err, requestErr error
 	if r.URL, err = check.ParseTarget(target); err != nil {
-		err = fmt.Errorf("check %q: %w", target, err)
+		err = fmt.Errorf("check%s: %w", describeTarget(target), err)
 	}
 	r.Header, requestErr = parseHeaders(o.headers)
 	if err == nil && requestErr == nil {
@@ -143,6 +143,14 @@ func (o *checkOptions) validate(target string, isSet func(flag string) bool) (ch
 	}
 	tokenErr := errors.Join(config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
 	return r, errors.Join(err, requestErr, o.validateFlags(isSet), tokenErr)
+}
+
+// describeTarget names the argument in an error, unless it can contain a password.
+func describeTarget(target string) string {
+	if strings.Contains(target, "@") {
+		return ""
+	}
+	return fmt.Sprintf(" %q", target)
 }
 
 // validateFlags returns all errors in the flags that do not describe the request.
