@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"net"
 	"net/netip"
 	"os"
 	"reflect"
@@ -174,11 +175,16 @@ func (c *cluster) check(t *testing.T, target string) *check.Report {
 	source, p := c.plan(t)
 	checker := check.Checker{
 		Source: source, Plan: p, Pods: c.pods, ControllerName: config.DefaultControllerName, ControllerNamespace: controllerNamespace,
-		Network: probe.Network{Resolver: noResolver{}},
+		Network: probe.Network{Resolver: noResolver{}, Dial: noDial},
 	}
 	report := checker.Run(t.Context(), check.Request{URL: u, NoRequest: true})
 	report.Steps = report.Steps[:3]
 	return report
+}
+
+// noDial fails at once.
+func noDial(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("the test has no network")
 }
 
 // noResolver fails at once.

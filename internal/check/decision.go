@@ -57,9 +57,12 @@ func (i *inspection) reported() findings {
 	}
 	for n := range i.explanation.Reported {
 		r := &i.explanation.Reported[n]
-		if r.Healthy() {
+		switch {
+		case r.Healthy():
 			f.add(OK, "%s.", r)
-		} else {
+		case !r.Current && len(r.Conditions) > 0: // it says nothing about the present version
+			f.add(Warning, "%s", suggest.Sentence(r.String()))
+		default:
 			f.add(problem, "%s", suggest.Sentence(r.String()))
 		}
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -35,12 +36,29 @@ func newAssumedService(name types.NamespacedName) *corev1.Service {
 	}
 }
 
-// addAssumedPort adds the port in a reference to the Service.
-func addAssumedPort(s *corev1.Service, port *gatewayv1.PortNumber) {
-	exists := port == nil || slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *port })
-	if !exists {
+// addAssumedPort adds the port in a route's reference to the Service.
+func addAssumedPort(s *corev1.Service, port *gatewayv1.PortNumber, route client.Object) {
+	if port == nil {
+		return
+	}
+	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *port })
+	if i < 0 {
+		i = len(s.Spec.Ports)
 		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: *port, TargetPort: intstr.FromInt32(*port), Protocol: corev1.ProtocolTCP})
 	}
+	s.Spec.Ports[i].AppProtocol = cmp.Or(assumedProtocol(route), s.Spec.Ports[i].AppProtocol)
+}
+
+// assumedHTTPS is the appProtocol that ingress rules require for gRPC.
+var assumedHTTPS = ptr.To("https")
+
+// assumedProtocol returns the appProtocol of a port to which the route refers. Without it, a
+// decision would say that a GRPCRoute with ingress rules is not supported.
+func assumedProtocol(route client.Object) *string {
+	if _, isGRPC := route.(*gatewayv1.GRPCRoute); isGRPC {
+		return assumedHTTPS
+	}
+	return nil
 }
 
 // assumedImports returns the ServiceImports in namespaces that the user may not read. They are
@@ -62,10 +80,7 @@ func (r *reading) assumedImports(manifests []client.Object) []client.Object {
 					Spec:       multicluster.ServiceImportSpec{Type: multicluster.TypeHeadless},
 				}
 			}
-			port := multicluster.ServicePort{Port: *ref.Port, Protocol: corev1.ProtocolTCP}
-			if ports := &imports[name].Spec.Ports; !slices.Contains(*ports, port) {
-				*ports = append(*ports, port)
-			}
+			addAssumedImportPort(imports[name], *ref.Port, object)
 		}
 	}
 	var assumed []client.Object
@@ -74,6 +89,16 @@ func (r *reading) assumedImports(manifests []client.Object) []client.Object {
 		r.servesImports = true
 	}
 	return assumed
+}
+
+// addAssumedImportPort adds the port in a route's reference to the ServiceImport.
+func addAssumedImportPort(s *multicluster.ServiceImport, port gatewayv1.PortNumber, route client.Object) {
+	i := slices.IndexFunc(s.Spec.Ports, func(p multicluster.ServicePort) bool { return p.Port == port })
+	if i < 0 {
+		i = len(s.Spec.Ports)
+		s.Spec.Ports = append(s.Spec.Ports, multicluster.ServicePort{Port: port, Protocol: corev1.ProtocolTCP})
+	}
+	s.Spec.Ports[i].AppProtocol = cmp.Or(assumedProtocol(route), s.Spec.Ports[i].AppProtocol)
 }
 
 // assumedGrants returns ReferenceGrants that permit the references to namespaces whose

@@ -224,7 +224,7 @@ func (r *reading) assumedTargets(manifests []client.Object) []client.Object {
 				services[key] = newAssumedService(key.NamespacedName)
 				assumed = append(assumed, services[key])
 			}
-			addAssumedPort(services[key], ref.Port)
+			addAssumedPort(services[key], ref.Port, object)
 		}
 	}
 	return slices.Concat(assumed, r.assumedImports(manifests), r.assumedGrants(manifests))
