@@ -97,6 +97,7 @@ func Convert(input *Configuration, o Options) *Result {
 	c.convertConnector()
 	c.noteOrigin()
 	c.findDestinations()
+	c.notePaths()
 	groups := c.serve(c.groups())
 	c.noteClosed()
 	for _, g := range groups {

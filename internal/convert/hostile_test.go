@@ -146,3 +146,15 @@ func TestManyRulesAreConvertedSoon(t *testing.T) {
 	text.WriteString("- service: http_status:404\n")
 	soon(t, func() { convert.Convert(parse(t, text.String()), options) })
 }
+
+// With cloudflared, the first rule also closes /admin%2Fx. Envoy passes it to the backend.
+func TestNotesTellThatEnvoyDoesNotDecodePaths(t *testing.T) {
+	input := parse(t, "ingress:\n- {path: ^/admin/, service: 'http_status:403'}\n- {hostname: a.example.com, path: ^/b, service: 'http://web.shop.svc'}\n- service: http://web.shop.svc\n")
+	o := options
+	for plane, want := range map[v1alpha1.DataPlane]int{v1alpha1.DataPlaneIngressRules: 0, v1alpha1.DataPlaneEnvoy: 1} {
+		o.DataPlane = plane
+		if text := complete(t, input, o); strings.Count(text, "# step: config.yml:2: ingress[0].path: Envoy does not decode") != want {
+			t.Errorf("%s: %s", plane, text)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // pathForm is a path expression of cloudflared, in the forms that a route can have.
@@ -35,6 +37,18 @@ func parsePath(expression string) pathForm {
 	f.every = matchesEveryPath(parsed)
 	f.exact, f.prefix = literalForms(parsed)
 	return f
+}
+
+// notePaths notes once that Envoy compares paths in another form. A rule that closes a path does
+// not close its other spellings then.
+func (c *converter) notePaths() {
+	i := slices.IndexFunc(c.destinations, func(d destination) bool { return d.reachable && !d.path.every })
+	if i < 0 || c.DataPlane != v1alpha1.DataPlaneEnvoy {
+		return
+	}
+	r := &c.input.Rules[i]
+	c.addTop(NoteStep, fmt.Sprintf("ingress[%d].path", i), Value{Line: r.lines["path"]},
+		"Envoy does not decode paths before it compares them, as cloudflared does: /a%2Fb does not match /a/b", "check the rules that close a path")
 }
 
 // matchesEveryPath reports whether the expression surely matches every path, which begins
