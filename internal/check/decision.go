@@ -39,7 +39,7 @@ func (i *inspection) unserved() findings {
 		f.advise("Set spec.gatewayClassName of a Gateway to a GatewayClass of this controller, or set --controller-name.")
 	default:
 		f.add(Failed, "No Gateway has a listener for the hostname: %s", suggest.Sentence(i.Plan.Unserved(i.request)))
-		f.advise("Add a listener with the hostname to a Gateway or a ListenerSet, and attach a route to it.")
+		f.advise("If the hostname is spelled correctly, add a listener with it to a Gateway or a ListenerSet, and attach a route to it.")
 	}
 	return f
 }
@@ -105,7 +105,7 @@ func (i *inspection) decided(r *plan.Receiver) findings {
 		return f
 	}
 	f = append(f, i.answer(r)...)
-	if r.Problem != "" {
+	if r.Problem != "" && (r.Tunnel == nil || !r.Tunnel.Spec.Paused) { // the step objects reports a pause
 		f.add(Warning, "%s: %s", gatewayOf(r), r.Problem)
 	}
 	return append(f, others(r)...)
@@ -119,7 +119,7 @@ func receivingListeners(r *plan.Receiver) findings {
 	for n := range r.Listeners {
 		l := &r.Listeners[n]
 		switch {
-		case l.ReceivesRequest && l.Reason == "":
+		case l.ReceivesRequest && (l.Reason == "" || l.Reason == conditions.ReasonPending.String()): // see the step objects
 			f.add(OK, "%s receives the request: listener %s of %s, for %s.", gatewayOf(r), l.Name, l.Owner, hostnameOf(l.Hostname))
 		case l.ReceivesRequest:
 			f.add(Failed, "Listener %s of %s, for %s, receives the request, but is not served: %s: %s", l.Name, l.Owner, hostnameOf(l.Hostname), l.Reason, l.Message)

@@ -69,10 +69,10 @@ func (f *findings) addresses(host string, names probe.Names, e Expectation) {
 		f.add(OK, "%s resolves to addresses of Cloudflare: %s.", host, abbreviate(names.Addresses))
 	case slices.ContainsFunc(outside, isPrivate):
 		f.add(Warning, "%s resolves to a private address here: %s. This machine's resolver differs from public DNS, or the record has this address.", host, abbreviate(outside))
-		f.advise("%s", e.createRecord(host))
+		f.advise("%s", e.needsRecord(host))
 	default:
 		f.add(Warning, "%s resolves to %s, which is not in Cloudflare's published ranges.", host, abbreviate(outside))
-		f.advise("%s Ignore this if the zone has its own IP addresses.", e.createRecord(host))
+		f.advise("%s Ignore this if the zone has its own IP addresses.", e.needsRecord(host))
 	}
 }
 
@@ -93,11 +93,28 @@ func (f *findings) verdicts(e Expectation) bool {
 	return found
 }
 
-// createRecord says which record the host needs.
+// createRecord says how the host gets a record.
 func (e Expectation) createRecord(host string) string {
-	if len(e.Gateways) == 1 && e.Gateways[0].ManagesDNS {
-		return "The controller creates the record; see the Gateway's condition DNSReady."
+	if e.managesDNS() {
+		return "The controller creates the record. If the Gateway's condition DNSReady does not say why it waits, it reads the zone again within ten minutes."
 	}
+	return e.needsRecord(host)
+}
+
+// replaceRecord says how the host gets another record. The controller changes no record with
+// another target.
+func (e Expectation) replaceRecord(host string) string {
+	if e.managesDNS() {
+		return "The controller does not change this record. Delete it, or run: kubectl tunnel-gateway dns adopt " + host
+	}
+	return e.needsRecord(host)
+}
+
+// managesDNS reports whether the controller manages the record of the host.
+func (e Expectation) managesDNS() bool { return len(e.Gateways) == 1 && e.Gateways[0].ManagesDNS }
+
+// needsRecord says which record the host needs.
+func (e Expectation) needsRecord(host string) string {
 	target := "<tunnel ID>.cfargotunnel.com"
 	if len(e.Gateways) == 1 && e.Gateways[0].Address != "" {
 		target = e.Gateways[0].Address

@@ -125,13 +125,13 @@ func (f *findings) leads(host string, z zoneView, chain [][]provider.Record, e E
 	switch {
 	case last.Type != typeCNAME:
 		f.add(Failed, "%s leads to the address %s, not to a tunnel.", what, last.Content)
-		f.adviseIf(e.createRecord(host))
+		f.adviseIf(e.replaceRecord(host))
 	case z.contains(target):
 		f.add(Failed, "%s leads to %s, for which zone %s has no address.", what, target, z.zone.Name)
-		f.adviseIf(e.createRecord(host))
+		f.adviseIf(e.replaceRecord(host))
 	case !isTunnelName(target):
 		f.add(Warning, "%s leads to %s, which is outside the zone and is not checked.", what, target)
-		f.adviseIf(e.createRecord(host))
+		f.adviseIf(e.replaceRecord(host))
 	case !proxied:
 		f.add(Failed, "%s leads to a tunnel, but is not proxied, so clients cannot reach it.", what)
 		f.adviseIf(switchProxyOn)
@@ -162,7 +162,7 @@ func (f *findings) tunnel(host, what, target string, z zoneView, e Expectation) 
 		f.add(Warning, "%s leads to the tunnel %s, but no Gateway serves the hostname.", what, target)
 	case i < 0:
 		f.add(Failed, "%s leads to another tunnel, %s.", what, target)
-		f.adviseIf(e.createRecord(host))
+		f.adviseIf(e.replaceRecord(host))
 	case e.Gateways[i].AccountID != "" && e.Gateways[i].AccountID != z.zone.AccountID:
 		f.add(Failed, "Zone %s belongs to account %s, and the tunnel of Gateway %s/%s to account %s. Cloudflare serves a tunnel only in zones of its account.",
 			z.zone.Name, z.zone.AccountID, e.Gateways[i].Namespace, e.Gateways[i].Name, e.Gateways[i].AccountID)

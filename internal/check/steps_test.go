@@ -188,6 +188,16 @@ var tunnels = []situation{
 	{name: "a pause", change: changeTunnel(func(o *v1alpha1.Tunnel) {
 		o.Spec.Paused, o.Status.PausedSince, o.Status.Configuration.Hash = true, &metav1.Time{Time: now}, "before"
 	}), want: [3]check.Result{ok, warning, ok}},
+	{name: "a change during a pause", change: func(c *cluster) {
+		const message = "The Gateway has been paused."
+		each(c, func(o *gatewayv1.Gateway) { o.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} })
+		gatewayCondition(conditions.TypeProgrammed, conditions.ReasonPending, message)(c)
+		each(c, func(o *v1alpha1.Tunnel) {
+			o.Spec.Paused, o.Status.PausedSince, o.Status.Configuration.Hash = true, &metav1.Time{Time: now}, "before"
+		})
+		tunnelCondition(conditions.TypeTunnelReady, conditions.ReasonPaused, message)(c)
+		tunnelCondition(conditions.TypeTunnelConfigurationApplied, conditions.ReasonPaused, message)(c)
+	}, want: [3]check.Result{ok, failed, ok}},
 	{name: "a data plane change", change: func(c *cluster) {
 		each(c, func(o *v1alpha1.Tunnel) {
 			o.Status.DataPlaneChange = &v1alpha1.DataPlaneChange{Phase: v1alpha1.DataPlaneAddingEnvoy}

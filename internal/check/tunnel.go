@@ -40,7 +40,7 @@ func phase(t *v1alpha1.Tunnel) findings {
 	var f findings
 	ready := conditions.TypeTunnelReady.Find(t.Status.Conditions)
 	problem := ""
-	if ready != nil && ready.Status != metav1.ConditionTrue {
+	if ready != nil && ready.Status != metav1.ConditionTrue && !(t.Spec.Paused && conditions.ReasonPaused.Is(ready)) { // see pause
 		problem = ": " + describe(ready)
 	}
 	switch phase := t.Status.Phase; {
@@ -80,14 +80,14 @@ func (i *inspection) configuration(r *plan.Receiver) findings {
 	switch written := t.Status.Configuration.Hash; {
 	case written == "":
 		f.add(Failed, "%s: the controller has not written a configuration yet.", nameOf(t))
+	case t.Spec.Paused && r.Hash != "" && written != r.Hash && len(i.Source.Gaps) == 0:
+		f.add(Warning, "%s: the configuration in effect does not match the objects, because the Gateway is paused.", nameOf(t))
 	case applied != nil && applied.Status != metav1.ConditionTrue:
 		f.add(Warning, "%s: the current configuration is not in effect: %s", nameOf(t), describe(applied))
 	case r.Hash == "":
 		f.add(Warning, "%s keeps its last configuration, because the Gateway is not accepted.", nameOf(t))
 	case len(i.Source.Gaps) > 0:
 		f.add(Unknown, "%s: whether the configuration in effect matches the objects is not known, because you cannot read all of them.", nameOf(t))
-	case written != r.Hash && t.Spec.Paused:
-		f.add(Warning, "%s: the configuration in effect does not match the objects, because the Gateway is paused.", nameOf(t))
 	case written != r.Hash:
 		f.add(Warning, "%s: the configuration in effect does not match the objects.", nameOf(t))
 		f.advise("Wait a few seconds, and check again. It also differs if the controller uses another --cluster-domain, or if you cannot read a listener's Secret.")

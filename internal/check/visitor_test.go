@@ -120,6 +120,8 @@ var visitorSituations = []visitorSituation{
 		prepare: all(func(t *testing.T, b *visitorBed) { b.clear(t) }, resolvesTo("104.16.0.1"), keepDialing)},
 	{name: "a record without the proxy", prepare: replaceRecord("shop.example.com", "CNAME", "TUNNEL", false), want: "failed ok ok failed"},
 	{name: "a record of another tunnel", prepare: replaceRecord("shop.example.com", "CNAME", elsewhere, true), want: "failed ok ok failed"},
+	{name: "a record of another tunnel, where the controller manages the others", want: "failed ok ok failed", prepare: all(
+		replaceRecord("shop.example.com", "CNAME", elsewhere, true), expect(func(g *ServingGateway) { g.ManagesDNS = true }))},
 	{name: "a record of a tunnel, and unknown Gateways", want: "unknown ok ok failed", prepare: all(
 		replaceRecord("shop.example.com", "CNAME", elsewhere, true), func(_ *testing.T, b *visitorBed) { b.expected.Incomplete = true })},
 	{name: "a tunnel in another account", want: "failed ok ok failed", prepare: func(_ *testing.T, b *visitorBed) {
