@@ -171,6 +171,7 @@ var tunnels = []situation{
 		gatewayCondition(conditions.TypeConnectorsReady, conditions.ReasonUnavailable, "0 of 2 connectors are available.")(c)
 		each(c, func(o *v1alpha1.Tunnel) { o.Status.Connectors.Ready = 0 })
 	}, want: [3]check.Result{ok, failed, ok}},
+	{name: "connectors that are scaled to 0", change: gatewayCondition(conditions.TypeConnectorsReady, conditions.ReasonNoReplicas, "Deployment shared is scaled to 0. Increase spec.connector.replicas."), want: [3]check.Result{ok, failed, ok}},
 	{name: "a rollout of connectors", change: gatewayCondition(conditions.TypeConnectorsReady, conditions.ReasonRollingOut, "1 of 2 connectors has the current settings."), want: [3]check.Result{ok, warning, ok}},
 	{name: "connectors that the user runs", replacements: []string{"dataPlane: IngressRules\n---", "dataPlane: IngressRules\n  connector: {enabled: false}\n---"}, want: [3]check.Result{ok, unknown, ok}},
 	{name: "connectors without a state", change: func(c *cluster) {

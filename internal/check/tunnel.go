@@ -128,6 +128,9 @@ func (i *inspection) connectors(ctx context.Context, r *plan.Receiver) findings 
 		f.add(OK, "Connectors of %s: %s", gatewayOf(r), c.Message)
 	case isDown(c, r.Tunnel):
 		f.add(Failed, "No connector of %s is connected to Cloudflare: %s", gatewayOf(r), describe(c))
+		if conditions.ReasonNoReplicas.Is(c) {
+			break // the message says what to do
+		}
 		f.advise("Run: kubectl get pods -n %s -l tunnelgateway.dev/tunnel=%s.%s. The usual cause is a firewall or NetworkPolicy that blocks port 7844.", i.ControllerNamespace, r.Namespace, r.Name)
 	default:
 		f.add(Warning, "Connectors of %s: %s", gatewayOf(r), describe(c))
