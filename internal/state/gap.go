@@ -16,6 +16,13 @@ import (
 // ViewerRole is the ClusterRole that permits everything that a plan reads, except Secrets.
 const ViewerRole = "tunnel-gateway-viewer"
 
+// teamRole is the ClusterRole that permits reading single objects of the platform. Together
+// with the ViewerRole in its own namespaces, it is what a team needs.
+const teamRole = "tunnel-gateway-team-viewer"
+
+// teamKinds are the kinds that the teamRole permits reading.
+var teamKinds = []string{"GatewayClass", "Gateway", "TunnelConfiguration", "Tunnel"}
+
 // Gap is a read from the cluster that the user has no permission for. The [Source] does
 // not contain the objects, so that they can exist or not.
 type Gap struct {
@@ -69,7 +76,7 @@ func (r *reading) refusal() string {
 	if r.PermitGaps && !r.permitted && len(r.namespaces) > 0 {
 		nothing = ", and nothing in " + describeNamespaces(r.namespaces)
 	}
-	return fmt.Sprintf("%s cannot %s%s. %s", r.user, describeGaps(r.gaps), nothing, grantCommand(r.user, r.ControllerNamespace))
+	return fmt.Sprintf("%s cannot %s%s. %s", r.user, describeGaps(r.gaps), nothing, grantCommand(ViewerRole, r.user, r.ControllerNamespace))
 }
 
 // DescribeGaps names what the user may not read, and the command that permits it, in one
@@ -82,7 +89,11 @@ func (s *Source) DescribeGaps() string {
 	if len(s.Namespaces) > 0 {
 		read = ". Only objects in " + describeNamespaces(s.Namespaces) + " and objects that they refer to were read"
 	}
-	return fmt.Sprintf("%s cannot %s%s. %s", s.User, describeGaps(s.Gaps), read, grantCommand(s.User, s.controllerNamespace))
+	role := ViewerRole
+	if slices.ContainsFunc(s.Gaps, func(g Gap) bool { return g.Name != "" && slices.Contains(teamKinds, g.Kind) }) && len(s.Namespaces) > 0 {
+		role = teamRole
+	}
+	return fmt.Sprintf("%s cannot %s%s. %s", s.User, describeGaps(s.Gaps), read, grantCommand(role, s.User, s.controllerNamespace))
 }
 
 func describeNamespaces(names []string) string {
@@ -132,14 +143,14 @@ func limited(names []string) string {
 // serviceAccountUser matches the user name of a ServiceAccount.
 var serviceAccountUser = regexp.MustCompile(`^system:serviceaccount:([^:]+):([^:]+)$`)
 
-// grantCommand returns the advice to bind the [ViewerRole] to the user. The chart adds the
+// grantCommand returns the advice to bind the role to the user. The chart adds the
 // namespace to the role's name unless the namespace is the default.
-func grantCommand(user, controllerNamespace string) string {
-	role := ViewerRole
+func grantCommand(role, user, controllerNamespace string) string {
+	name := strings.TrimSuffix(strings.TrimPrefix(user, `user "`), `"`)
+	binding := bindingName(role, name)
 	if controllerNamespace != config.DefaultControllerNamespace {
 		role += "." + controllerNamespace
 	}
-	name := strings.TrimSuffix(strings.TrimPrefix(user, `user "`), `"`)
 	subject := "--user=" + terminal.QuoteForShell(name)
 	switch account := serviceAccountUser.FindStringSubmatch(name); {
 	case name == user: // the error did not name the user
@@ -147,14 +158,14 @@ func grantCommand(user, controllerNamespace string) string {
 	case account != nil:
 		subject = fmt.Sprintf("--serviceaccount=%s:%s", account[1], account[2])
 	}
-	return fmt.Sprintf("To permit it: kubectl create clusterrolebinding %s --clusterrole=%s %s", bindingName(name), role, subject)
+	return fmt.Sprintf("To permit it: kubectl create clusterrolebinding %s --clusterrole=%s %s", binding, role, subject)
 }
 
 // unusualInNames matches what the name of a binding should not contain.
 var unusualInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// bindingName returns a name for the user's binding.
-func bindingName(user string) string {
+// bindingName returns a name for the binding of the role to the user.
+func bindingName(role, user string) string {
 	name := strings.Trim(unusualInNames.ReplaceAllString(strings.ToLower(user), "-"), "-")
-	return strings.TrimSuffix(ViewerRole+"-"+name, "-")
+	return strings.TrimSuffix(role+"-"+name, "-")
 }

@@ -64,6 +64,20 @@ func TestTheCommandThatPermitsReadingFitsTheUser(t *testing.T) {
 			t.Errorf("%s: got %q, want the suffix %q", user, got, want)
 		}
 	}
+	// A team does not need to read the objects of others.
+	team := newAPIServer(t, clusterManifests)
+	team.fail = forbidAs("jane", func(_ client.ObjectKey, object any) bool {
+		switch object.(type) {
+		case *gatewayv1.GatewayClassList, *gatewayv1.GatewayClass, *corev1.ServiceList:
+			return true
+		}
+		return false
+	})
+	const class = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: own, namespace: team}\n" +
+		"spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}"
+	if got := permissive(t, team, "tunnel-gateway", class).DescribeGaps(); !strings.HasSuffix(got, "tunnel-gateway-team-viewer-jane --clusterrole=tunnel-gateway-team-viewer --user=jane") {
+		t.Errorf("got %q, want the role of teams", got)
+	}
 	// The chart adds the namespace to the role's name.
 	server := newAPIServer(t, clusterManifests)
 	server.fail = forbidAs("jane", func(_ client.ObjectKey, object any) bool { _, ok := object.(*corev1.ServiceList); return ok })
