@@ -43,7 +43,7 @@ func mistakes(dir string) map[string]mistake {
 		"kind in lower case": {stdin: edit("kind: Gateway", "kind: gateway"), arguments: plan("--strict"), status: 2,
 			stderr: "did you mean Gateway?\n"},
 		"cloudflared configuration": {stdin: "tunnel: a\ningress: [{service: http_status:404}]\n", arguments: plan(), status: 1,
-			stderr: "tunnel-gateway: stdin: document 1: this is a cloudflared configuration, not a manifest; convert it with: tunnel-gateway convert -f -\n"},
+			stderr: "tunnel-gateway: stdin: document 1: this is a cloudflared configuration, not a manifest; convert it with: kubectl tunnel-gateway convert -f -\n"},
 		"XListenerSet": {stdin: all + "---\n{apiVersion: gateway.networking.x-k8s.io/v1alpha1, kind: XListenerSet, metadata: {name: a}, spec: {parentRef: {name: shared}}}", arguments: plan("--strict"), status: 2,
 			stdout: "XListenerSet default/a: The controller does not read XListenerSets, so their listeners are not served on Gateway default/shared; did you mean kind ListenerSet of gateway.networking.k8s.io/v1?\n"},
 		"field in the singular": {stdin: edit("parentRefs", "parentRef"), arguments: plan(), status: 1,

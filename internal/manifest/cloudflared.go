@@ -22,7 +22,7 @@ func cloudflaredError(place Place, content map[string]any) error {
 	if file == "stdin" {
 		file = "-"
 	}
-	return fmt.Errorf("this is a cloudflared configuration, not a manifest; convert it with: tunnel-gateway convert -f %s", file)
+	return fmt.Errorf("this is a cloudflared configuration, not a manifest; convert it with: kubectl tunnel-gateway convert -f %s", file)
 }
 
 // isIngressRule reports whether the value is a rule in a cloudflared configuration.

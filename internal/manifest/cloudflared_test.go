@@ -8,7 +8,7 @@ import (
 )
 
 func TestAConfigurationOfCloudflaredIsRecognized(t *testing.T) {
-	const convert = "in.yaml: document 1: this is a cloudflared configuration, not a manifest; convert it with: tunnel-gateway convert -f in.yaml"
+	const convert = "in.yaml: document 1: this is a cloudflared configuration, not a manifest; convert it with: kubectl tunnel-gateway convert -f in.yaml"
 	for name, test := range map[string]struct {
 		text string
 		want []string
@@ -35,7 +35,7 @@ func TestAConfigurationOfCloudflaredIsRecognized(t *testing.T) {
 
 func TestAConfigurationFromStandardInputIsConvertedFromThere(t *testing.T) {
 	_, err := Read([]string{"-"}, Options{Stdin: strings.NewReader("tunnel: a\ningress: []\n")})
-	if want := "stdin: document 1: this is a cloudflared configuration, not a manifest; convert it with: tunnel-gateway convert -f -"; err == nil || err.Error() != want {
+	if want := "stdin: document 1: this is a cloudflared configuration, not a manifest; convert it with: kubectl tunnel-gateway convert -f -"; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %q", err, want)
 	}
 }
