@@ -54,11 +54,16 @@ func (f *findings) unanswered(r Request, a probe.Answer) {
 // the tunnel's configuration and a connector without one answer with a status alone, which
 // looks like a backend's answer.
 func (e Expectation) attribute(a probe.Answer) probe.Answer {
-	if a.Responder != probe.Backend || !a.Bare || len(e.Gateways) != 1 || e.Gateways[0].UsesEnvoy {
+	if a.Responder != probe.Backend || !a.Bare || len(e.Gateways) != 1 {
 		return a
 	}
 	g := e.Gateways[0]
 	switch {
+	case a.Status == http.StatusForbidden && g.Protected:
+		a.Responder, a.Code = probe.Cloudflared, "access"
+		a.Meaning = "cloudflared rejects the request: it has no valid Cloudflare Access token."
+		a.Advice = "See the step access."
+	case g.UsesEnvoy: // Envoy identifies itself
 	case a.Status == http.StatusServiceUnavailable && g.Status == 0:
 		a.Responder, a.Code = probe.Cloudflared, "no_configuration"
 		a.Meaning = "cloudflared has no configuration, or the backend returned 503 without a body."
@@ -66,10 +71,6 @@ func (e Expectation) attribute(a probe.Answer) probe.Answer {
 	case a.Status == g.Status:
 		a.Responder, a.Code = probe.Cloudflared, "rule"
 		a.Meaning = "The status comes from a rule in the tunnel's configuration."
-	case a.Status == http.StatusForbidden && g.Protected:
-		a.Responder, a.Code = probe.Cloudflared, "access"
-		a.Meaning = "cloudflared rejects the request: it has no valid Cloudflare Access token."
-		a.Advice = "See the step access."
 	}
 	return a
 }

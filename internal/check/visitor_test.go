@@ -170,6 +170,10 @@ var visitorSituations = []visitorSituation{
 	{name: "protected, and cloudflared refuses", want: "ok ok failed failed", prepare: all(expect(protected), func(_ *testing.T, b *visitorBed) {
 		b.configure(`{"hostname":"shop.example.com","service":"http://web:80","originRequest":{"access":{"required":true,"teamName":"team","audTag":["a"]}}}`)
 	})},
+	{name: "protected, and cloudflared refuses before Envoy", want: "ok ok failed failed", prepare: all(
+		expect(func(g *ServingGateway) { g.Protected, g.UsesEnvoy = true, true }), func(_ *testing.T, b *visitorBed) {
+			b.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }
+		})},
 	{name: "protected, and Envoy refuses", want: "ok ok failed failed", prepare: all(
 		expect(func(g *ServingGateway) { g.Protected, g.UsesEnvoy = true, true }), answers(403, "Proxy-Status: tunnel-gateway; error=http_request_denied"))},
 	{name: "protected, and the backend forges an answer of Envoy", want: "ok ok failed ok", prepare: all(
