@@ -44,11 +44,12 @@ func (p *Plan) findMistakes(ctx context.Context, source *state.Source, controlle
 // parent, which it sorts.
 func findObjectMistakes(source *state.Source, parents *parents) ([]Mistake, []DetachedRoute) {
 	mistakes, detached := []Mistake{}, []DetachedRoute(nil)
+	sets := newListenerHostnames(source.Objects)
 	for _, object := range source.Objects {
 		owner := Owner{Kind: state.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 		problems := parents.problems(object)
 		if len(problems) > 0 {
-			detached = append(detached, newDetachedRoute(owner, object, problems)...)
+			detached = append(detached, newDetachedRoute(owner, object, problems, sets)...)
 		}
 		for _, message := range append(problems, annotationProblems(owner.Kind, object)...) {
 			mistakes = append(mistakes, Mistake{Object: owner, Message: message})

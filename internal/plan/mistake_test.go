@@ -161,3 +161,14 @@ spec: {parentRefs: [{group: "", kind: Service, name: web}]}
 		}
 	}
 }
+
+// A route without hostnames has those of its ListenerSet, also if the ListenerSet has no
+// Gateway.
+func TestADetachedRouteHasTheHostnamesOfItsListenerSet(t *testing.T) {
+	p := planOf(t, teams)
+	for host, want := range map[string]int{"team.example.com": 1, "other.example.com": 0} {
+		if got := p.Explain(routing.Request{Host: host, Path: "/"}).Detached; len(got) != want {
+			t.Errorf("%s: %d routes would serve the host, want %d: %v", host, len(got), want, got)
+		}
+	}
+}
