@@ -112,7 +112,7 @@ func mistakes(dir string) map[string]mistake {
 		"data plane in lower case":        {stdin: all, arguments: plan("--data-plane", "envoy"), status: 1, stderr: `--data-plane must be IngressRules or Envoy, got "envoy"; did you mean Envoy?`},
 		"empty data plane":                {stdin: all, arguments: plan("--data-plane="), status: 1, stderr: "--data-plane must not be empty"},
 		"--data-plane with --diff":        {stdin: all, arguments: plan("--data-plane", "Envoy", "--diff"), status: 1, stderr: "--data-plane must not be set together with --diff"},
-		"what-if":                         {stdin: all, arguments: plan("--data-plane", "Envoy"), stdout: "This is a what-if: it shows every Gateway with the data plane Envoy, independent of the settings.\nGateway default/shared"},
+		"what-if":                         {stdin: all, arguments: plan("--data-plane", "Envoy"), stdout: "This is a what-if: it shows every Gateway with the data plane Envoy, independently of the settings.\nGateway default/shared"},
 		"what-if of a request":            {stdin: all, arguments: plan("--data-plane", "Envoy", "--why", "a.example.com"), stdout: "This is a what-if: "},
 		"what-if with Envoy's output":     {stdin: all, arguments: plan("--data-plane", "Envoy", "-o", "envoy"), stdout: `"staticResources"`, stderr: "This is a what-if: "},
 		"--color with JSON":               {stdin: all, arguments: plan("--color", "never", "-o", "json"), status: 1, stderr: "--color has no effect with --output json"},

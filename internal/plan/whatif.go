@@ -26,7 +26,7 @@ func newWhatIf(o Options) *WhatIf {
 
 // String returns a sentence for people.
 func (w *WhatIf) String() string {
-	return fmt.Sprintf("This is a what-if: it shows every Gateway with the data plane %s, independent of the settings.", w.DataPlane)
+	return fmt.Sprintf("This is a what-if: it shows every Gateway with the data plane %s, independently of the settings.", w.DataPlane)
 }
 
 // selectDataPlane returns a copy of the Snapshot whose GatewayClass selects the data plane.

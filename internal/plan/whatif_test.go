@@ -78,7 +78,7 @@ func TestAWhatIfListsTheRoutesThatDiffer(t *testing.T) {
 		p := whatIf(t, "Envoy", changingManifests(t, "IngressRules", status))
 		text := table(t, p)
 		for _, want := range []string{
-			"This is a what-if: it shows every Gateway with the data plane Envoy, independent of the settings.\n",
+			"This is a what-if: it shows every Gateway with the data plane Envoy, independently of the settings.\n",
 			"\nSettings: data plane Envoy (instead of IngressRules), ",
 			"\nWith Envoy, 2 routes have a different status (- now, + after the change):\n- HTTPRoute infra/some: Dropped Rule 0: ",
 		} {
