@@ -78,7 +78,7 @@ func refuses(a *probe.Answer) bool {
 	return a.Status == http.StatusForbidden && byConnector || a.Responder == probe.Cloudflared
 }
 
-// nameOfResponder names who answered.
+// nameOfResponder names the component that answered.
 func nameOfResponder(a probe.Answer) string {
 	switch a.Responder {
 	case probe.Edge:

@@ -52,7 +52,7 @@ type Step struct {
 // Finding is one fact about the request.
 type Finding struct {
 	Result Result `json:"result"`
-	// Message says what is the case, and where.
+	// Message describes the fact, and where it applies.
 	Message string `json:"message"`
 	// Advice says what to do; empty if nothing needs to be done.
 	Advice string `json:"advice,omitempty"`

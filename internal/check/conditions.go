@@ -21,8 +21,8 @@ var minor = []conditions.Type{
 	conditions.TypePartiallyInvalid, conditions.TypeRedirectLoop, conditions.TypeHostnameShared, conditions.TypeDataPlaneReady,
 }
 
-// servingReasons are the reasons for Programmed with which the tunnel continues to serve,
-// also changed routes or the last configuration.
+// servingReasons are the reasons for Programmed with which the tunnel continues to serve
+// changed routes or the last configuration.
 var servingReasons = []conditions.Reason{conditions.ReasonSettingsNotApplied, conditions.ReasonNewerVersion}
 
 // object is an object whose conditions are checked.

@@ -78,7 +78,7 @@ func (e Expectation) attribute(a probe.Answer) probe.Answer {
 // maxLocation is how much of a Location is printed. Login pages have long ones.
 const maxLocation = 200
 
-// describe says who answered, and how.
+// describe describes the answer and the component that sent it.
 func (r Request) describe(e Expectation, a probe.Answer) string {
 	method := cmp.Or(strings.ToUpper(r.Method), http.MethodGet)
 	if r.isGRPC(e) {

@@ -42,15 +42,15 @@ var rayPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 func (o observation) ray() string { return rayPattern.FindString(o.header.Get("Cf-Ray")) }
 
-// verdict is who answered, and what the answer means.
+// verdict is the component that answered, and the meaning of the answer.
 type verdict struct {
 	responder Responder
 	code      string
 	meaning
 }
 
-// signs find out who answered. The first one that matches decides. Without a match, what is
-// behind the tunnel's data path has answered.
+// signs identify the component that answered. The first match decides. Without a match, the
+// answer is from behind the tunnel's data path.
 var signs = []func(observation) (verdict, bool){
 	observation.outsideCloudflare,
 	observation.byEnvoy,

@@ -29,7 +29,7 @@ const (
 	page1xxx = `<html><head><title>Origin DNS error | www.example.com | Cloudflare</title></head><body><div id="cf-wrapper"><h1><span class="cf-error-type" data-translate="error">Error</span> <span class="cf-error-code">1016</span></h1></div></body></html>`
 )
 
-// Answers as they are documented or were reported, and who gave them.
+// Answers as documented or reported, and the components that sent them.
 func TestAnswersTellWhoGaveThem(t *testing.T) {
 	plain, secure := &url.URL{Scheme: "http", Host: "www.example.com", Path: "/a"}, &url.URL{Scheme: "https", Host: "www.example.com", Path: "/a"}
 	for name, test := range map[string]struct {
