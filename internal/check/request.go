@@ -178,7 +178,7 @@ func (f *findings) login(e Expectation, a probe.Answer) {
 // elsewhere reports an answer although no Gateway is known to serve the host.
 func (f *findings) elsewhere(e Expectation) {
 	if e.Incomplete {
-		f.add(Unknown, "Whether the answer comes from a Gateway is not known, because you may not read every object.")
+		f.add(Unknown, "Whether the answer comes from a Gateway is not known, because you cannot read every object.")
 		return
 	}
 	f.add(Warning, "No Gateway in this cluster serves the hostname, so something else answered.")
