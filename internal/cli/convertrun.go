@@ -77,11 +77,8 @@ func (o *convertOptions) print(stdout io.Writer, out *bytes.Buffer) error {
 
 // check returns all errors in the flags, and reads the environment.
 func (o *convertOptions) check(cmd *cobra.Command) error {
-	switch {
-	case o.path == "" && o.tunnel == "":
-		return withHelp(cmd, errors.New("convert requires either --filename or --from-tunnel"), "")
-	case o.path != "" && o.tunnel != "":
-		return withHelp(cmd, errors.New("convert accepts --filename or --from-tunnel, and not both"), "")
+	if err := o.checkInput(); err != nil {
+		return withHelp(cmd, err, "")
 	}
 	var errs []error
 	check := func(flag string, err error) {
@@ -108,6 +105,17 @@ func (o *convertOptions) check(cmd *cobra.Command) error {
 	check("controller-name", config.CheckControllerName(o.controller))
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	return errors.Join(append(errs, o.checkCloudflare())...)
+}
+
+// checkInput returns an error unless the flags name one input.
+func (o *convertOptions) checkInput() error {
+	switch {
+	case o.path == "" && o.tunnel == "":
+		return errors.New("convert requires either --filename or --from-tunnel")
+	case o.path != "" && o.tunnel != "":
+		return errors.New("convert accepts --filename or --from-tunnel, and not both")
+	}
+	return nil
 }
 
 // checkCloudflare reads the environment if the configuration is at Cloudflare.
