@@ -124,7 +124,7 @@ var _ = Describe("the migration from cloudflared", Ordered, ContinueOnFailure, f
 		env.applySamples(kube, migrationSamples+"00-gateway.yaml")
 		connectors := &appsv1.Deployment{ObjectMeta: objectMetaIn(env.controllerNamespace, tunnel.ConnectorName(client.ObjectKeyFromObject(g)))}
 		Eventually(programmed(g)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(g)()).To(ContainSubstring("tunnel.existing.takeover"))
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("tunnel.existing.takeover"), "after the previous tunnel is deleted")
 		env.waitUntilIdle(ctx)
 		configuration, _ := env.cloudflare.StoredConfiguration(id)
 		Expect(configuration).To(MatchJSON(before), "the controller does not write without permission")
