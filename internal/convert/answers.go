@@ -102,12 +102,20 @@ func (r *Result) Verify(ctx context.Context, o Options) error {
 	}
 	for _, p := range a.problems {
 		n := Note{Kind: NoteDifferent, Key: p.Owner.String(), Text: p.Condition + " will have the reason " + p.Reason + ": " + p.Message}
-		if p.Reason == conditions.ReasonLimitExceeded.String() || strings.Contains(p.Message, conditions.ReasonLimitExceeded.String()) {
+		if a.exceedsLimit(p) {
 			n.Advice = "raise spec.limits in the TunnelConfiguration of the GatewayClass, see the page about limits"
 		}
 		r.Notes = append(r.Notes, n)
 	}
 	return nil
+}
+
+// exceedsLimit reports whether the object, or one of its listeners, exceeds a limit.
+func (a *answers) exceedsLimit(p plan.Problem) bool {
+	exceeded := conditions.ReasonLimitExceeded.String()
+	return p.Reason == exceeded || slices.ContainsFunc(a.plan.Gateways[0].Listeners, func(l plan.Listener) bool {
+		return l.Owner == p.Owner && l.Reason == exceeded
+	})
 }
 
 // answer describes the answer to a request, like [Configuration.answer].
