@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 )
@@ -11,22 +12,17 @@ import (
 // anonymous request gets.
 func accessStep(e Expectation, v visits) Step {
 	var f findings
-	protected, open := 0, 0
-	for _, g := range e.Gateways {
-		if g.Protected {
-			protected++
-		} else {
-			open++
-		}
-	}
+	isProtected := func(g ServingGateway) bool { return g.Protected }
+	isOpen := func(g ServingGateway) bool { return !g.Protected }
+	protected, open := slices.ContainsFunc(e.Gateways, isProtected), slices.ContainsFunc(e.Gateways, isOpen)
 	switch {
-	case protected == 0 && open == 0 && e.Incomplete:
+	case len(e.Gateways) == 0 && e.Incomplete:
 		f.add(Unknown, "Not checked, because no Gateway that you may read serves the hostname.")
-	case protected == 0 && open == 0:
+	case len(e.Gateways) == 0:
 		f.add(Unknown, "Not checked, because no Gateway is known to serve the hostname.")
-	case protected > 0 && open > 0:
+	case protected && open:
 		f.add(Unknown, "Some of the Gateways require a Cloudflare Access token and others do not. The record decides which one gets the request.")
-	case protected > 0:
+	case protected:
 		f.protected(v.anonymous)
 	default:
 		f.open(v.anonymous)

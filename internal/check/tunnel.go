@@ -40,7 +40,8 @@ func phase(t *v1alpha1.Tunnel) findings {
 	var f findings
 	ready := conditions.TypeTunnelReady.Find(t.Status.Conditions)
 	problem := ""
-	if ready != nil && ready.Status != metav1.ConditionTrue && !(t.Spec.Paused && conditions.ReasonPaused.Is(ready)) { // see pause
+	reportedByPause := t.Spec.Paused && conditions.ReasonPaused.Is(ready)
+	if ready != nil && ready.Status != metav1.ConditionTrue && !reportedByPause {
 		problem = ": " + describe(ready)
 	}
 	switch phase := t.Status.Phase; {

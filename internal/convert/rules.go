@@ -157,9 +157,7 @@ var builtIn = map[string]bool{"hello_world": true, "hello-world": true, "bastion
 // checkService follows validateIngress of cloudflared.
 func (c *Configuration) checkService(r *Rule) {
 	if code, ok := strings.CutPrefix(r.Service, "http_status:"); ok {
-		if status, err := strconv.Atoi(code); err != nil || status < 100 || status > 999 {
-			c.failRule(r, "service", "%q must have a status from 100 to 999", r.Service)
-		}
+		c.checkStatus(r, code)
 		return
 	}
 	if builtIn[r.Service] || isSocket(r.Service) || c.effective(r).isTrue("bastionMode") {
@@ -175,6 +173,13 @@ func (c *Configuration) checkService(r *Rule) {
 		c.failRule(r, "service", "%q must have a scheme and a host, such as http://web.shop.svc:8080", redacted(r.Service))
 	case u.Path != "":
 		c.failRule(r, "service", "%q must not have a path, not even a slash at the end", redacted(r.Service))
+	}
+}
+
+// checkStatus checks the status in a service http_status.
+func (c *Configuration) checkStatus(r *Rule, code string) {
+	if status, err := strconv.Atoi(code); err != nil || status < 100 || status > 999 {
+		c.failRule(r, "service", "%q must have a status from 100 to 999", r.Service)
 	}
 }
 
