@@ -17,7 +17,7 @@ func accessStep(e Expectation, v visits) Step {
 	protected, open := slices.ContainsFunc(e.Gateways, isProtected), slices.ContainsFunc(e.Gateways, isOpen)
 	switch {
 	case len(e.Gateways) == 0 && e.Incomplete:
-		f.add(Unknown, "Not checked, because no Gateway that you may read serves the hostname.")
+		f.add(Unknown, "Not checked, because no Gateway that you can read serves the hostname.")
 	case len(e.Gateways) == 0:
 		f.add(Unknown, "Not checked, because no Gateway is known to serve the hostname.")
 	case protected && open:
@@ -28,7 +28,7 @@ func accessStep(e Expectation, v visits) Step {
 		f.open(v.anonymous)
 	}
 	if e.Unlisted && len(e.Gateways) > 0 {
-		f.add(Unknown, "Gateways and ListenerSets that you may not read can claim the hostname, with or without a token.")
+		f.add(Unknown, "Gateways and ListenerSets that you cannot read can claim the hostname, with or without a token.")
 	}
 	return newStep(StepAccess, f)
 }

@@ -55,9 +55,9 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 			"plan", "--kubeconfig", path, "--namespace", team, "--controller-name", env.controllerName, "--controller-namespace", env.controllerNamespace,
 		}, arguments...)...)
 	}
-	command := func(user string) string {
-		return "To permit it: kubectl create clusterrolebinding " + viewerRole + "-" + user +
-			" --clusterrole=" + viewerRole + "." + env.controllerNamespace + " --user=" + user + "\n"
+	command := func(role, user string) string {
+		return "To permit it: kubectl create clusterrolebinding " + role + "-" + user +
+			" --clusterrole=" + role + "." + env.controllerNamespace + " --user=" + user + "\n"
 	}
 
 	It("needs at least one permission", func() {
@@ -65,7 +65,7 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 		got := planAs(user, "--why", "team.example.com")
 		Expect(got.status).To(Equal(1))
 		Expect(got.stdout).To(BeEmpty())
-		Expect(got.stderr).To(And(HavePrefix(`tunnel-gateway: user "`+user+`" cannot list gatewayclasses, gateways, listenersets, `), HaveSuffix(command(user))))
+		Expect(got.stderr).To(And(HavePrefix(`tunnel-gateway: user "`+user+`" cannot list gatewayclasses, gateways, listenersets, `), HaveSuffix(command(viewerRole, user))))
 		Expect(strings.Count(got.stderr, "\n")).To(Equal(1))
 	})
 
@@ -83,7 +83,7 @@ var _ = Describe("plan for a user without all permissions", users, Ordered, func
 			"Not known: what Gateway " + gateway + ` does, because user "` + user + `" cannot get Gateway ` + gateway,
 			"",
 		}))
-		Expect(got.stderr).To(And(HavePrefix(`warning: user "`+user+`" cannot list gatewayclasses, `), ContainSubstring("; get Gateway "+gateway+". "), HaveSuffix(command(user))))
+		Expect(got.stderr).To(And(HavePrefix(`warning: user "`+user+`" cannot list gatewayclasses, `), ContainSubstring("; get Gateway "+gateway+". "), HaveSuffix(command(teamViewerRole, user))))
 		Expect(strings.Count(got.stderr, "\n")).To(Equal(1))
 
 		By("reporting the conflict that the status reports")
