@@ -122,7 +122,7 @@ func (o *adoptOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, controllerNamespaceUsage)
 	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation in the comments of its records (default the ID in its Tunnels)")
 	o.group = o.cloudflare.DNSFlags(adoption.Permissions)
-	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	addEnvironment(o.group.Flags)
 	f.AddFlagSet(o.group.Flags)
 }
 
@@ -144,29 +144,16 @@ func (o *adoptOptions) checkNames(cmd *cobra.Command, names []string) error {
 }
 
 func (o *adoptOptions) checkFlags(isSet func(flag string) bool) error {
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
-	}
-	check("controller-name", config.CheckControllerName(o.controller))
-	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
-	check("cluster-id", config.CheckClusterID(o.clusterID))
-	check("color", o.color.check())
-	for _, f := range []struct{ flag, value string }{{"cluster-id", o.clusterID}, {"context", o.context}, {"kubeconfig", o.kubeconfig}, {"gateway", o.gateway}} {
-		if isSet(f.flag) && f.value == "" {
-			check(f.flag, errEmptyValue)
-		}
-	}
-	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
-		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
-	}
-	if !slices.Contains(adoptFormats, o.output) {
-		check("output", fmt.Errorf("must be one of %s, got %q", strings.Join(adoptFormats, ", "), o.output))
-	}
+	var errs flagErrors
+	errs.add("controller-name", config.CheckControllerName(o.controller))
+	errs.add("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	errs.add("cluster-id", config.CheckClusterID(o.clusterID))
+	errs.add("color", o.color.check())
+	errs.requireValues(isSet, flagValue{"cluster-id", o.clusterID}, flagValue{"context", o.context}, flagValue{"kubeconfig", o.kubeconfig}, flagValue{"gateway", o.gateway})
+	errs.checkGateway(o.gateway)
+	errs.requireOneOf("output", o.output, adoptFormats)
 	if o.timeout <= 0 {
-		check("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
+		errs.add("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
 	}
 	return errors.Join(append(errs, o.checkCombination(isSet))...)
 }
@@ -174,15 +161,13 @@ func (o *adoptOptions) checkFlags(isSet func(flag string) bool) error {
 // checkCombination returns an error for each flag that has no effect together with the
 // others.
 func (o *adoptOptions) checkCombination(isSet func(flag string) bool) error {
-	var errs []error
+	var errs flagErrors
 	for _, flag := range []string{"yes", "timeout"} {
 		if o.dryRun && isSet(flag) {
 			errs = append(errs, fmt.Errorf("--%s has no effect with --dry-run", flag))
 		}
 	}
-	if o.output == "json" && isSet("color") {
-		errs = append(errs, errors.New("--color has no effect with --output json"))
-	}
+	errs.rejectColor(o.output, isSet)
 	if o.leadingHere && isSet("yes") {
 		errs = append(errs, errors.New("--yes has no effect with --leading-here, which moves no requests"))
 	}

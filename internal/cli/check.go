@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +116,7 @@ func (o *checkOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, controllerNamespaceUsage)
 	o.group = o.cloudflare.DNSFlags(check.Permissions)
-	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	addEnvironment(o.group.Flags)
 	f.AddFlagSet(o.group.Flags)
 }
 
@@ -155,49 +154,26 @@ func describeTarget(target string) string {
 
 // validateFlags returns all errors in the flags that do not describe the request.
 func (o *checkOptions) validateFlags(isSet func(flag string) bool) error {
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
-	}
-	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
-	check("controller-name", config.CheckControllerName(o.controller))
-	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
-	check("color", o.color.check())
-	for _, f := range []struct{ flag, value string }{
-		{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"namespace", o.namespace}, {"gateway", o.gateway}, {"method", o.method},
-		{"connect-to", o.connectTo}, {"ca-file", o.caFile},
-	} {
-		if isSet(f.flag) && f.value == "" {
-			check(f.flag, errEmptyValue)
-		}
-	}
+	var errs flagErrors
+	errs.add("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
+	errs.add("controller-name", config.CheckControllerName(o.controller))
+	errs.add("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	errs.add("color", o.color.check())
+	errs.requireValues(isSet,
+		flagValue{"context", o.context}, flagValue{"kubeconfig", o.kubeconfig}, flagValue{"namespace", o.namespace}, flagValue{"gateway", o.gateway}, flagValue{"method", o.method},
+		flagValue{"connect-to", o.connectTo}, flagValue{"ca-file", o.caFile},
+	)
 	if o.timeout <= 0 {
-		check("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
+		errs.add("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
 	}
-	if o.output == "json" && isSet("color") {
-		errs = append(errs, errors.New("--color has no effect with --output json"))
-	}
-	return errors.Join(append(errs, o.validateForms()...)...)
-}
-
-// validateForms returns the errors in flags whose values have a form.
-func (o *checkOptions) validateForms() []error {
-	var errs []error
-	if namespace, name, _ := strings.Cut(o.gateway, "/"); o.gateway != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
-		errs = append(errs, fmt.Errorf("--gateway must be of the form namespace/name, got %q", o.gateway))
-	}
-	if err := config.CheckNamespace(o.namespace); o.namespace != "" && err != nil {
-		errs = append(errs, fmt.Errorf("--namespace %w", err))
-	}
+	errs.rejectColor(o.output, isSet)
+	errs.checkGateway(o.gateway)
+	errs.checkNamespace(o.namespace)
 	if o.connectTo != "" && !isAddress(o.connectTo) {
-		errs = append(errs, fmt.Errorf("--connect-to must be an IP address, with or without a port, got %q", o.connectTo))
+		errs.add("connect-to", fmt.Errorf("must be an IP address, with or without a port, got %q", o.connectTo))
 	}
-	if !slices.Contains(checkFormats, o.output) {
-		errs = append(errs, fmt.Errorf("--output must be one of %s, got %q", strings.Join(checkFormats, ", "), o.output))
-	}
-	return errs
+	errs.requireOneOf("output", o.output, checkFormats)
+	return errors.Join(errs...)
 }
 
 // parseHeaders parses the values of --header. An error does not contain a header's value,

@@ -100,6 +100,6 @@ func (o *convertOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, controllerNamespaceUsage)
 	o.group = o.cloudflare.ReadFlags()
-	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	addEnvironment(o.group.Flags)
 	f.AddFlagSet(o.group.Flags)
 }

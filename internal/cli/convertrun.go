@@ -80,30 +80,23 @@ func (o *convertOptions) check(cmd *cobra.Command) error {
 	if err := o.checkInput(); err != nil {
 		return withHelp(cmd, err, "")
 	}
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
-	}
+	var errs flagErrors
 	namespace, name, ok := strings.Cut(o.gateway, "/")
 	if !ok || config.CheckNamespace(namespace) != nil || len(validation.IsDNS1123Label(name)) > 0 {
-		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
+		errs.add("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
 	}
 	if o.gatewayClass != "" && len(validation.IsDNS1123Subdomain(o.gatewayClass)) > 0 {
-		check("gateway-class", fmt.Errorf("must be a valid name, got %q", o.gatewayClass))
+		errs.add("gateway-class", fmt.Errorf("must be a valid name, got %q", o.gatewayClass))
 	}
-	if o.namespace != "" {
-		check("namespace", config.CheckNamespace(o.namespace))
-	}
-	check("data-plane", checkDataPlane(o.dataPlane))
-	check("color", o.color.check())
+	errs.checkNamespace(o.namespace)
+	errs.add("data-plane", checkDataPlane(o.dataPlane))
+	errs.add("color", o.color.check())
 	if !o.compare && cmd.Flags().Changed("color") {
 		errs = append(errs, errors.New("--color has an effect only with --compare"))
 	}
-	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
-	check("controller-name", config.CheckControllerName(o.controller))
-	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	errs.add("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
+	errs.add("controller-name", config.CheckControllerName(o.controller))
+	errs.add("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	return errors.Join(append(errs, o.checkCloudflare())...)
 }
 

@@ -35,7 +35,7 @@ func (o *diffOptions) addFlags(f *pflag.FlagSet) {
 	o.group = o.cloudflare.Flags("Read")
 	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of the Secret with the API token under the key token, in the cluster or the manifests; alternative to --cloudflare-api-token"
 	o.group.Flags.StringVar(&o.signingKey, "signing-key-secret", config.DefaultSigningKeySecret, "`name` of the Secret in --controller-namespace with the key that signs the controller's DNS records")
-	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	addEnvironment(o.group.Flags)
 	f.AddFlagSet(o.group.Flags)
 }
 

@@ -156,27 +156,16 @@ func (o *operationOptions) run(cmd *cobra.Command, argument string) error {
 
 // validate returns all errors in the flags.
 func (o *operationOptions) validate(isSet func(flag string) bool) error {
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
-	}
-	check("controller-name", config.CheckControllerName(o.controller))
-	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
-	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"namespace", o.namespace}} {
-		if isSet(f.flag) && f.value == "" {
-			check(f.flag, errEmptyValue)
-		}
-	}
-	if o.namespace != "" {
-		check("namespace", config.CheckNamespace(o.namespace))
-	}
+	var errs flagErrors
+	errs.add("controller-name", config.CheckControllerName(o.controller))
+	errs.add("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	errs.requireValues(isSet, flagValue{"context", o.context}, flagValue{"kubeconfig", o.kubeconfig}, flagValue{"namespace", o.namespace})
+	errs.checkNamespace(o.namespace)
 	switch {
 	case isSet("timeout") && !o.wait:
-		check("timeout", errors.New("has no effect with --wait=false"))
+		errs.add("timeout", errors.New("has no effect with --wait=false"))
 	case o.timeout <= 0:
-		check("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
+		errs.add("timeout", fmt.Errorf("must be greater than 0, got %s", o.timeout))
 	}
 	return errors.Join(errs...)
 }

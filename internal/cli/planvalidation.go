@@ -44,36 +44,23 @@ func explainPlanFlagError(cmd *cobra.Command, err error) error {
 // validate returns all errors in the flags. isSet reports whether a flag is set on
 // the command line.
 func (o *planOptions) validate(isSet func(flag string) bool) error {
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
-	}
-	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
-	check("controller-name", config.CheckControllerName(o.controller))
-	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
-	check("cluster-id", config.CheckClusterID(o.clusterID))
-	check("color", o.color.check())
+	var errs flagErrors
+	errs.add("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
+	errs.add("controller-name", config.CheckControllerName(o.controller))
+	errs.add("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	errs.add("cluster-id", config.CheckClusterID(o.clusterID))
+	errs.add("color", o.color.check())
 	if o.dataPlane != "" {
-		check("data-plane", checkDataPlane(o.dataPlane))
+		errs.add("data-plane", checkDataPlane(o.dataPlane))
 	}
 	if slices.Contains(o.paths, "") {
-		check("filename", errEmptyValue)
+		errs.add("filename", errEmptyValue)
 	}
-	for _, f := range []struct{ flag, value string }{
-		{"cluster-id", o.clusterID}, {"context", o.context}, {"data-plane", o.dataPlane}, {"gateway", o.gateway}, {"kubeconfig", o.kubeconfig},
-		{"method", o.method}, {"namespace", o.namespace}, {"why", o.why},
-	} {
-		if isSet(f.flag) && f.value == "" {
-			check(f.flag, errEmptyValue) // probably the value of a variable that is not set
-		}
-	}
-	if o.namespace != "" {
-		check("namespace", config.CheckNamespace(o.namespace))
-	}
-	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "") {
-		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
-	}
+	errs.requireValues(isSet,
+		flagValue{"cluster-id", o.clusterID}, flagValue{"context", o.context}, flagValue{"data-plane", o.dataPlane}, flagValue{"gateway", o.gateway}, flagValue{"kubeconfig", o.kubeconfig},
+		flagValue{"method", o.method}, flagValue{"namespace", o.namespace}, flagValue{"why", o.why},
+	)
+	errs.checkNamespace(o.namespace)
+	errs.checkGateway(o.gateway)
 	return errors.Join(errs...)
 }

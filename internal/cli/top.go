@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -148,30 +147,14 @@ func topGateway(arguments []string) (types.NamespacedName, error) {
 
 // validate returns all errors in the flags.
 func (o *topOptions) validate(isSet func(flag string) bool) error {
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
-	}
-	oneOf := func(flag, value string, values []string) {
-		if !slices.Contains(values, value) {
-			check(flag, fmt.Errorf("must be one of %s, got %q", strings.Join(values, ", "), value))
-		}
-	}
-	oneOf("by", o.by, topKinds)
-	oneOf("output", o.output, topFormats)
-	check("color", o.color.check())
-	check("controller-name", config.CheckControllerName(o.controller))
-	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
-	for _, f := range []struct{ flag, value string }{{"context", o.context}, {"kubeconfig", o.kubeconfig}, {"namespace", o.namespace}} {
-		if isSet(f.flag) && f.value == "" {
-			check(f.flag, errEmptyValue)
-		}
-	}
-	if o.namespace != "" {
-		check("namespace", config.CheckNamespace(o.namespace))
-	}
+	var errs flagErrors
+	errs.requireOneOf("by", o.by, topKinds)
+	errs.requireOneOf("output", o.output, topFormats)
+	errs.add("color", o.color.check())
+	errs.add("controller-name", config.CheckControllerName(o.controller))
+	errs.add("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	errs.requireValues(isSet, flagValue{"context", o.context}, flagValue{"kubeconfig", o.kubeconfig}, flagValue{"namespace", o.namespace})
+	errs.checkNamespace(o.namespace)
 	return errors.Join(append(errs, o.checkNumbers(), o.checkCombination(isSet))...)
 }
 
@@ -189,10 +172,8 @@ func (o *topOptions) checkNumbers() error {
 // checkCombination returns an error for each flag that has no effect together with the
 // others.
 func (o *topOptions) checkCombination(isSet func(flag string) bool) error {
-	var errs []error
-	if o.output == "json" && isSet("color") {
-		errs = append(errs, errors.New("--color has no effect with --output json"))
-	}
+	var errs flagErrors
+	errs.rejectColor(o.output, isSet)
 	if o.by == string(top.ByGateway) && o.namespace != "" {
 		errs = append(errs, errors.New("--namespace has no effect with --by gateway: it selects routes"))
 	}
