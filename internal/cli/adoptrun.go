@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -88,12 +87,7 @@ func (o *adoptOptions) adopt(cmd *cobra.Command, live client.WithWatch, candidat
 
 // connect returns a client for the cluster.
 func (o *adoptOptions) connect() (client.WithWatch, error) {
-	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	c.WarningHandler = rest.NoWarnings{}
-	return state.Connect(c)
+	return connect(clientConfig(o.kubeconfig, o.context))
 }
 
 // examine reads the records for the names, or for all names with --leading-here.

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -61,11 +60,10 @@ func (o *checkOptions) run(cmd *cobra.Command, arguments []string) error {
 
 // connect returns clients for the cluster.
 func (o *checkOptions) connect() (surroundings, error) {
-	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 0, 0)
+	c, err := userConfig(clientConfig(o.kubeconfig, o.context))
 	if err != nil {
 		return surroundings{}, err
 	}
-	c.WarningHandler = rest.NoWarnings{}
 	live, err := state.Connect(c)
 	if err != nil {
 		return surroundings{}, err

@@ -7,6 +7,9 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // Descriptions for flags that select a cluster and a controller.
@@ -33,6 +36,25 @@ func clientConfig(files, context string) clientcmd.ClientConfig {
 		rules.Precedence = files
 	}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
+}
+
+// userConfig returns a client configuration without a limit for requests. It hides warnings
+// about API versions, which users of commands cannot fix.
+func userConfig(config clientcmd.ClientConfig) (*rest.Config, error) {
+	c, err := restConfig(config, 0, 0)
+	if err == nil {
+		c.WarningHandler = rest.NoWarnings{}
+	}
+	return c, err
+}
+
+// connect returns a client for the cluster of a client configuration.
+func connect(config clientcmd.ClientConfig) (client.WithWatch, error) {
+	c, err := userConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return state.Connect(c)
 }
 
 // errNoCluster replaces the clientcmd error, which does not name --kubeconfig.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
@@ -185,12 +184,7 @@ func (o *operationOptions) checkArgument(argument string) error {
 // target returns the Gateway that the argument names.
 func (o *operationOptions) target(argument string) (operation.Target, error) {
 	loaded := clientConfig(o.kubeconfig, o.context)
-	c, err := restConfig(loaded, 0, 0)
-	if err != nil {
-		return operation.Target{}, err
-	}
-	c.WarningHandler = rest.NoWarnings{}
-	live, err := state.Connect(c)
+	live, err := connect(loaded)
 	if err != nil {
 		return operation.Target{}, err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -297,12 +296,7 @@ func readInterruptibly[T any](ctx context.Context, line *progress.Line, read fun
 // cluster returns the cluster that the flags select. It calls step before each step that
 // reads the cluster.
 func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
-	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 0, 0)
-	if err != nil {
-		return state.Cluster{}, err
-	}
-	c.WarningHandler = rest.NoWarnings{} // users of plan cannot fix warnings about API versions
-	live, err := state.Connect(c)
+	live, err := connect(clientConfig(o.kubeconfig, o.context))
 	if err != nil {
 		return state.Cluster{}, err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
@@ -119,11 +118,10 @@ func (o *topOptions) run(cmd *cobra.Command, arguments []string) error {
 	if err := errors.Join(argumentErr, o.validate(cmd.Flags().Changed)); err != nil {
 		return err
 	}
-	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 0, 0)
+	c, err := userConfig(clientConfig(o.kubeconfig, o.context))
 	if err != nil {
 		return err
 	}
-	c.WarningHandler = rest.NoWarnings{}
 	connectors, err := top.NewConnectors(c, o.controllerNamespace, gateway)
 	if err != nil {
 		return err
