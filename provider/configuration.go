@@ -40,26 +40,26 @@ type IngressRule struct {
 // empty field selects the connector's default. Durations are in whole seconds; the
 // connector rejects any other unit.
 type OriginRequest struct {
-	ConnectTimeout         *int64  `json:"connectTimeout,omitempty"`
-	TLSTimeout             *int64  `json:"tlsTimeout,omitempty"`
-	TCPKeepAlive           *int64  `json:"tcpKeepAlive,omitempty"`
-	KeepAliveTimeout       *int64  `json:"keepAliveTimeout,omitempty"`
-	KeepAliveConnections   *int64  `json:"keepAliveConnections,omitempty"`
-	NoHappyEyeballs        *bool   `json:"noHappyEyeballs,omitempty"`
-	MatchSNIToHost         *bool   `json:"matchSNItoHost,omitempty"`
-	NoTLSVerify            *bool   `json:"noTLSVerify,omitempty"`
-	DisableChunkedEncoding *bool   `json:"disableChunkedEncoding,omitempty"`
-	HTTP2Origin            *bool   `json:"http2Origin,omitempty"`
-	HTTPHostHeader         string  `json:"httpHostHeader,omitempty"`
-	OriginServerName       string  `json:"originServerName,omitempty"`
-	CAPool                 string  `json:"caPool,omitempty"`
-	ProxyType              string  `json:"proxyType,omitempty"`
-	Access                 *Access `json:"access,omitempty"`
+	ConnectTimeout         *int64          `json:"connectTimeout,omitempty"`
+	TLSTimeout             *int64          `json:"tlsTimeout,omitempty"`
+	TCPKeepAlive           *int64          `json:"tcpKeepAlive,omitempty"`
+	KeepAliveTimeout       *int64          `json:"keepAliveTimeout,omitempty"`
+	KeepAliveConnections   *int64          `json:"keepAliveConnections,omitempty"`
+	NoHappyEyeballs        *bool           `json:"noHappyEyeballs,omitempty"`
+	MatchSNIToHost         *bool           `json:"matchSNItoHost,omitempty"`
+	NoTLSVerify            *bool           `json:"noTLSVerify,omitempty"`
+	DisableChunkedEncoding *bool           `json:"disableChunkedEncoding,omitempty"`
+	HTTP2Origin            *bool           `json:"http2Origin,omitempty"`
+	HTTPHostHeader         string          `json:"httpHostHeader,omitempty"`
+	OriginServerName       string          `json:"originServerName,omitempty"`
+	CAPool                 string          `json:"caPool,omitempty"`
+	ProxyType              string          `json:"proxyType,omitempty"`
+	Access                 *AccessSettings `json:"access,omitempty"`
 }
 
-// Access makes the connector require a valid Cloudflare Access token. The connector
+// AccessSettings make the connector require a valid Cloudflare Access token. The connector
 // enforces it only in a rule's OriginRequest, not in the defaults.
-type Access struct {
+type AccessSettings struct {
 	Required bool     `json:"required,omitempty"`
 	TeamName string   `json:"teamName,omitempty"`
 	AUDTag   []string `json:"audTag,omitempty"`

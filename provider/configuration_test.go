@@ -18,7 +18,7 @@ func TestConfigurationHasTheFormOfTheAPI(t *testing.T) {
 				OriginRequest: OriginRequest{
 					ConnectTimeout: &seconds,
 					HTTP2Origin:    &yes,
-					Access:         &Access{Required: true, TeamName: "team", AUDTag: []string{"tag"}},
+					Access:         &AccessSettings{Required: true, TeamName: "team", AUDTag: []string{"tag"}},
 				},
 			},
 			{Service: "http_status:404"},

@@ -21,7 +21,7 @@ func wantConfiguration() Configuration {
 				Hostname: "shop.example.com", Path: "^/api", Service: "http://api.team.svc.cluster.local:80",
 				OriginRequest: OriginRequest{
 					ConnectTimeout: &seconds, NoTLSVerify: &no,
-					Access: &Access{Required: true, TeamName: "team", AUDTag: []string{"one"}},
+					Access: &AccessSettings{Required: true, TeamName: "team", AUDTag: []string{"one"}},
 				},
 			},
 			{Hostname: "shop.example.com", Service: "http://web.team.svc.cluster.local:80"},
@@ -105,7 +105,7 @@ var externalChanges = map[string]struct {
 		c.Ingress[0].OriginRequest.NoTLSVerify = &no
 	}, []string{"rule 1 (a.example.com): originRequest: noTLSVerify is false, not unset"}},
 	"access weakened": {func(c *Configuration) {
-		c.Ingress[2].OriginRequest.Access = &Access{TeamName: "team", AUDTag: []string{"one", "two"}}
+		c.Ingress[2].OriginRequest.Access = &AccessSettings{TeamName: "team", AUDTag: []string{"one", "two"}}
 	}, []string{
 		`rule 3 (shop.example.com ^/api): originRequest: access.audTag is ["one","two"], not ["one"]`,
 		"rule 3 (shop.example.com ^/api): originRequest: access.required is unset, not true",
@@ -113,7 +113,7 @@ var externalChanges = map[string]struct {
 	"access removed": {func(c *Configuration) { c.Ingress[2].OriginRequest.Access = nil }, []string{
 		`rule 3 (shop.example.com ^/api): originRequest: access is unset, not {"audTag":["one"],"required":true,"teamName":"team"}`,
 	}},
-	"empty access": {func(c *Configuration) { c.Ingress[0].OriginRequest.Access = &Access{} }, []string{
+	"empty access": {func(c *Configuration) { c.Ingress[0].OriginRequest.Access = &AccessSettings{} }, []string{
 		"rule 1 (a.example.com): originRequest: access is {}, not unset",
 	}},
 	"line breaks": {func(c *Configuration) { c.Ingress[0].Service = "http://a\nrule 2 was removed" }, []string{

@@ -9,7 +9,7 @@ func TestValidateIsAsStrictAsTheConnector(t *testing.T) {
 	const origin = "http://web.default.svc.cluster.local:80"
 	catchAll := IngressRule{Service: "http_status:404"}
 	negative := int64(-1)
-	access := func(a Access) OriginRequest { return OriginRequest{Access: &a} }
+	access := func(a AccessSettings) OriginRequest { return OriginRequest{Access: &a} }
 
 	tests := map[string]struct {
 		rules []IngressRule
@@ -35,10 +35,10 @@ func TestValidateIsAsStrictAsTheConnector(t *testing.T) {
 		"lowest status":               {[]IngressRule{{Service: "http_status:100"}}, valid},
 		"highest status":              {[]IngressRule{{Service: "http_status:999"}}, valid},
 		"negative duration":           {[]IngressRule{{Service: origin, OriginRequest: OriginRequest{ConnectTimeout: &negative}}}, valid},
-		"optional access":             {[]IngressRule{{Service: origin, OriginRequest: access(Access{AUDTag: []string{"x"}})}}, valid},
-		"required access, no tag":     {[]IngressRule{{Service: origin, OriginRequest: access(Access{Required: true})}}, valid},
-		"required access, complete":   {[]IngressRule{{Service: origin, OriginRequest: access(Access{true, "team", []string{"x"}})}}, valid},
-		"required access, no team":    {[]IngressRule{{Service: origin, OriginRequest: access(Access{Required: true, AUDTag: []string{"x"}})}}, 0},
+		"optional access":             {[]IngressRule{{Service: origin, OriginRequest: access(AccessSettings{AUDTag: []string{"x"}})}}, valid},
+		"required access, no tag":     {[]IngressRule{{Service: origin, OriginRequest: access(AccessSettings{Required: true})}}, valid},
+		"required access, complete":   {[]IngressRule{{Service: origin, OriginRequest: access(AccessSettings{true, "team", []string{"x"}})}}, valid},
+		"required access, no team":    {[]IngressRule{{Service: origin, OriginRequest: access(AccessSettings{Required: true, AUDTag: []string{"x"}})}}, 0},
 		"host with a port":            {[]IngressRule{{Hostname: "a.example.com:80", Service: origin}, catchAll}, 0},
 		"inner wildcard":              {[]IngressRule{{Hostname: "a.*.com", Service: origin}, catchAll}, 0},
 		"second wildcard":             {[]IngressRule{{Hostname: "*.*.com", Service: origin}, catchAll}, 0},

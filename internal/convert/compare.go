@@ -65,9 +65,9 @@ func (c *Configuration) answer(r *Rule, o Options) string {
 	if strings.HasPrefix(r.Service, "http_status:") || problem != "" {
 		return redacted(r.Service)
 	}
-	var access *provider.Access
+	var access *provider.AccessSettings
 	if a := r.Access; a != nil && a.Required {
-		access = &provider.Access{Required: true, TeamName: a.TeamName, AUDTag: slices.Compact(slices.Sorted(slices.Values(a.AUDTag)))}
+		access = &provider.AccessSettings{Required: true, TeamName: a.TeamName, AUDTag: slices.Compact(slices.Sorted(slices.Values(a.AUDTag)))}
 	}
 	settings := c.effective(r)
 	if o.DataPlane == v1alpha1.DataPlaneEnvoy {
@@ -83,7 +83,7 @@ func describeBackend(tls bool, name, port string) string {
 	return "http://" + name + ":" + port
 }
 
-func describeAccess(access *provider.Access) string {
+func describeAccess(access *provider.AccessSettings) string {
 	if access == nil || !access.Required {
 		return ""
 	}

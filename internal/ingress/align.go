@@ -123,7 +123,7 @@ func isCompatible(last, desired effectiveRule) bool {
 }
 
 // accessKey identifies the tokens that a rule requires. It is empty if the rule requires none.
-func accessKey(a *provider.Access) string {
+func accessKey(a *provider.AccessSettings) string {
 	if a == nil || !a.Required {
 		return ""
 	}
@@ -134,7 +134,7 @@ func accessKey(a *provider.Access) string {
 
 // meet returns an Access that accepts the tokens that both accept, and false if there are
 // none.
-func meet(a, b *provider.Access) (*provider.Access, bool) {
+func meet(a, b *provider.AccessSettings) (*provider.AccessSettings, bool) {
 	switch {
 	case accessKey(a) == accessKey(b), accessKey(b) == "":
 		return a, true

@@ -13,14 +13,14 @@ import (
 // for one hostname.
 type reached struct {
 	open      bool
-	protected []*provider.Access
+	protected []*provider.AccessSettings
 }
 
 // atLeast reports whether requests that reach the protected listener have a token that the
 // access admits.
 func (r reached) atLeast(access *v1alpha1.Access) bool {
 	want := RenderAccess(access)
-	return !slices.ContainsFunc(r.protected, func(got *provider.Access) bool {
+	return !slices.ContainsFunc(r.protected, func(got *provider.AccessSettings) bool {
 		return got == nil || !got.Required || got.TeamName != want.TeamName ||
 			slices.ContainsFunc(got.AUDTag, func(tag string) bool { return !slices.Contains(want.AUDTag, tag) })
 	})

@@ -14,11 +14,11 @@ type ruleSettings struct {
 	tunnel *v1alpha1.OriginRequest
 	access routing.Access
 	// rendered has the access in the form of the tunnel configuration.
-	rendered map[*v1alpha1.Access]*provider.Access
+	rendered map[*v1alpha1.Access]*provider.AccessSettings
 }
 
 func newRuleSettings(t *routing.Table) ruleSettings {
-	s := ruleSettings{tunnel: t.OriginRequest, access: t.Access, rendered: map[*v1alpha1.Access]*provider.Access{}}
+	s := ruleSettings{tunnel: t.OriginRequest, access: t.Access, rendered: map[*v1alpha1.Access]*provider.AccessSettings{}}
 	for _, access := range t.Access {
 		s.rendered[access] = RenderAccess(access)
 	}
@@ -145,11 +145,11 @@ func seconds(d *v1alpha1.Duration) *int64 {
 }
 
 // RenderAccess returns the access in the form of the tunnel configuration, or nil.
-func RenderAccess(a *v1alpha1.Access) *provider.Access {
+func RenderAccess(a *v1alpha1.Access) *provider.AccessSettings {
 	if a == nil {
 		return nil
 	}
-	rendered := &provider.Access{Required: a.Required, TeamName: ptr.Deref(a.TeamName, "")}
+	rendered := &provider.AccessSettings{Required: a.Required, TeamName: ptr.Deref(a.TeamName, "")}
 	for _, tag := range a.AUDTags {
 		rendered.AUDTag = append(rendered.AUDTag, string(tag))
 	}

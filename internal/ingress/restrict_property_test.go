@@ -37,7 +37,7 @@ func answersOf(t *testing.T, c provider.Configuration) answers {
 type answer struct {
 	backend  string // empty for a status
 	verifies bool
-	access   *provider.Access
+	access   *provider.AccessSettings
 	status   string
 }
 
@@ -105,9 +105,9 @@ func randomRule(dice *rand.Rand, hostname, path string) provider.IngressRule {
 	r := provider.IngressRule{Hostname: hostname, Path: path, Service: services[dice.IntN(len(services))]}
 	switch dice.IntN(6) {
 	case 0:
-		r.OriginRequest.Access = &provider.Access{Required: true, TeamName: "team", AUDTag: []string{tokens[1+dice.IntN(2)]}}
+		r.OriginRequest.Access = &provider.AccessSettings{Required: true, TeamName: "team", AUDTag: []string{tokens[1+dice.IntN(2)]}}
 	case 1:
-		r.OriginRequest.Access = &provider.Access{Required: true, TeamName: "team", AUDTag: tokens[1:]}
+		r.OriginRequest.Access = &provider.AccessSettings{Required: true, TeamName: "team", AUDTag: tokens[1:]}
 	case 2:
 		r.OriginRequest.NoTLSVerify = ptr.To(dice.IntN(2) == 0)
 	}

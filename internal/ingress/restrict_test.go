@@ -29,7 +29,7 @@ func parseRules(lines string) provider.Configuration {
 			rule.Service = "http://" + rule.Service + ":80"
 		}
 		if len(fields) > 3 {
-			rule.OriginRequest.Access = &provider.Access{Required: true, TeamName: "team", AUDTag: strings.Split(fields[3], ",")}
+			rule.OriginRequest.Access = &provider.AccessSettings{Required: true, TeamName: "team", AUDTag: strings.Split(fields[3], ",")}
 		}
 		c.Ingress = append(c.Ingress, rule)
 	}

@@ -39,7 +39,7 @@ const (
 )
 
 func TestConfigurationRendersATable(t *testing.T) {
-	protected := provider.OriginRequest{Access: &provider.Access{Required: true, TeamName: "one", AUDTag: []string{"a"}}}
+	protected := provider.OriginRequest{Access: &provider.AccessSettings{Required: true, TeamName: "one", AUDTag: []string{"a"}}}
 	access := &v1alpha1.Access{Required: true, TeamName: new("one"), AUDTags: []v1alpha1.AUDTag{"a"}}
 	grpc := forward(routing.KindGRPCRoute, "a.example.com", "", "calls", routing.ProtocolHTTPS)
 	for name, test := range map[string]struct {

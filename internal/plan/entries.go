@@ -23,7 +23,7 @@ type TableEntry struct {
 	Failure string `json:"failure,omitempty"`
 	// Access is the Cloudflare Access token that requests for the hostname must have;
 	// nil if they need none.
-	Access *provider.Access `json:"access,omitempty"`
+	Access *provider.AccessSettings `json:"access,omitempty"`
 	// OriginRequest are the settings on the entry's listeners; nil if there are none.
 	OriginRequest *v1alpha1.OriginRequest `json:"originRequest,omitempty"`
 }
@@ -80,7 +80,7 @@ func tableRows(t *routing.Table) []tableRow {
 	return rows
 }
 
-func newTableRow(e *routing.Entry, hostname string, access *provider.Access, clusterDomain string) tableRow {
+func newTableRow(e *routing.Entry, hostname string, access *provider.AccessSettings, clusterDomain string) tableRow {
 	row := tableRow{isEntry: true, TableEntry: TableEntry{
 		Entry: newEntry(e), Action: describeAction(e.Action, clusterDomain), Access: access, OriginRequest: e.OriginRequest,
 	}}

@@ -90,7 +90,7 @@ type Answer struct {
 	Outcome
 	// Access is the Cloudflare Access token that the request must have; nil if it needs
 	// none, or if no entry matches.
-	Access *provider.Access `json:"access,omitempty"`
+	Access *provider.AccessSettings `json:"access,omitempty"`
 	// BypassThrough are wider hostnames: through their rules, requests for the host in
 	// another form reach a backend without a token.
 	BypassThrough []string `json:"bypassThrough,omitempty"`

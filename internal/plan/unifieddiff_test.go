@@ -97,7 +97,7 @@ func TestUnifiedDiffOfTwoConfigurations(t *testing.T) {
 func TestUnifiedDiffShowsEveryDifference(t *testing.T) {
 	variants := []provider.Configuration{configuration(), configuration("a"), configuration("a", "b"), configuration("b", "a"), configuration("a", "a")}
 	access := configuration("a")
-	access.Ingress[0].OriginRequest.Access = &provider.Access{}
+	access.Ingress[0].OriginRequest.Access = &provider.AccessSettings{}
 	unset := configuration("a")
 	unset.OriginRequest.NoTLSVerify = ptr.To(false)
 	variants = append(variants, access, unset, provider.Configuration{OriginRequest: unset.OriginRequest})

@@ -165,7 +165,7 @@ func fullConfiguration() provider.Configuration {
 		HTTPHostHeader:         "internal.example.com",
 		OriginServerName:       "origin.example.com",
 		ProxyType:              "socks",
-		Access:                 &provider.Access{Required: true, TeamName: "team", AUDTag: []string{"one", "two"}},
+		Access:                 &provider.AccessSettings{Required: true, TeamName: "team", AUDTag: []string{"one", "two"}},
 	}
 	return provider.Configuration{
 		Ingress: []provider.IngressRule{

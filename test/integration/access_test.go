@@ -19,8 +19,8 @@ func requiredFor(hostname, tag string) v1alpha1.ListenerConfiguration {
 
 // accessByHostname returns the Access settings of those rules on the Gateway "shared"
 // that lead to a backend.
-func (env *environment) accessByHostname() map[string]*provider.Access {
-	access := map[string]*provider.Access{}
+func (env *environment) accessByHostname() map[string]*provider.AccessSettings {
+	access := map[string]*provider.AccessSettings{}
 	for _, rule := range env.configuration("shared").Ingress {
 		if rule.Service != "http_status:404" {
 			access[rule.Hostname] = rule.OriginRequest.Access
@@ -37,16 +37,16 @@ var _ = Describe("Cloudflare Access", func() {
 		useOwnSettings(g)
 		own := env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{requiredFor("admin.example.com", "admin")}})
 		env.create(own, env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
-		admin := &provider.Access{Required: true, TeamName: "shop", AUDTag: []string{"admin"}}
-		Eventually(env.accessByHostname).Should(Equal(map[string]*provider.Access{"admin.example.com": admin, "*.example.com": nil}))
+		admin := &provider.AccessSettings{Required: true, TeamName: "shop", AUDTag: []string{"admin"}}
+		Eventually(env.accessByHostname).Should(Equal(map[string]*provider.AccessSettings{"admin.example.com": admin, "*.example.com": nil}))
 		Eventually(env.events).WithArguments(ctx, "shared").Should(ContainElement("Warning AccessBypass"))
 		Eventually(acceptedMessage).WithArguments(g).Should(ContainSubstring("admin.example.com (through the rules for *.example.com)"))
 
 		update(own, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.ListenerConfigurations = append(c.Spec.ListenerConfigurations, requiredFor("*.example.com", "all"))
 		})
-		all := &provider.Access{Required: true, TeamName: "shop", AUDTag: []string{"all"}}
-		Eventually(env.accessByHostname).Should(Equal(map[string]*provider.Access{"admin.example.com": admin, "*.example.com": all}))
+		all := &provider.AccessSettings{Required: true, TeamName: "shop", AUDTag: []string{"all"}}
+		Eventually(env.accessByHostname).Should(Equal(map[string]*provider.AccessSettings{"admin.example.com": admin, "*.example.com": all}))
 		Eventually(acceptedMessage).WithArguments(g).Should(Equal("The Gateway is accepted."))
 	})
 
@@ -65,7 +65,7 @@ var _ = Describe("Cloudflare Access", func() {
 		useOwnSettings(g)
 		g.Spec.Listeners[0].Port = gatewayv1.PortNumber(8080)
 		env.create(env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
-		Eventually(env.accessByHostname).Should(Equal(map[string]*provider.Access{
+		Eventually(env.accessByHostname).Should(Equal(map[string]*provider.AccessSettings{
 			"a.example.com": {Required: true, TeamName: "shop", AUDTag: []string{"class"}},
 			"b.example.com": {Required: true, TeamName: "shop", AUDTag: []string{"own"}},
 		}))

@@ -54,7 +54,7 @@ var _ = Describe("settings", func() {
 		Eventually(env.hostnames).WithArguments("shared").Should(ConsistOf("a.example.com", "b.example.com"))
 		for _, rule := range env.configuration("shared").Ingress {
 			if rule.Hostname == "b.example.com" {
-				Expect(rule.OriginRequest.Access).To(Equal(&provider.Access{Required: true, TeamName: "shop", AUDTag: []string{"4714c1358e65fe4b"}}))
+				Expect(rule.OriginRequest.Access).To(Equal(&provider.AccessSettings{Required: true, TeamName: "shop", AUDTag: []string{"4714c1358e65fe4b"}}))
 			} else {
 				Expect(rule.OriginRequest.Access).To(BeNil(), rule.Hostname)
 			}
