@@ -10,6 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
@@ -127,9 +128,9 @@ func gatewayProblem(g *Gateway) string {
 		return fmt.Sprintf("dns.mode of GatewayClass %s is Observe, which changes no record; set it to Manage", g.Class)
 	case g.Settings.Mode != v1alpha1.DNSManage:
 		return fmt.Sprintf("dns.mode of GatewayClass %s is Off; set it to Manage", g.Class)
-	case g.State == dns.Frozen:
+	case g.State == ownership.Frozen:
 		return "it is paused, or its Tunnel is Blocked, so the controller changes no record for it"
-	case g.State != dns.Accepted:
+	case g.State != ownership.Accepted:
 		return "it is not accepted, so the controller changes no record for it; see its conditions"
 	case g.Tunnel == "":
 		return "it has no tunnel yet; see its Programmed condition"

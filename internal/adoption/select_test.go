@@ -8,6 +8,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -23,7 +24,7 @@ func gateway(name string, hostnames ...string) Gateway {
 	g := Gateway{AccountID: account, ClusterID: clusterID, Settings: settings.DNS{
 		Mode: v1alpha1.DNSManage, Zones: []v1alpha1.DNSZone{{Name: "example.com"}, {Name: "b.example.com", ID: "b"}},
 	}}
-	g.Gateway = dns.Gateway{NamespacedName: types.NamespacedName{Namespace: "infra", Name: name}, Class: "tunnel", State: dns.Accepted, Tunnel: tunnelID}
+	g.Gateway = dns.Gateway{NamespacedName: types.NamespacedName{Namespace: "infra", Name: name}, Class: "tunnel", State: ownership.Accepted, Tunnel: tunnelID}
 	for _, h := range hostnames {
 		g.Hostnames = append(g.Hostnames, dns.Hostname{Name: h, Namespace: "team", Served: true})
 	}
@@ -60,8 +61,8 @@ func TestSelectExplainsWhyANameCannotBeAdopted(t *testing.T) {
 		"Off":              {with(func(g *Gateway) { g.Settings.Mode = v1alpha1.DNSOff }), "a.example.com: Gateway infra/one: dns.mode of GatewayClass tunnel is Off; set it to Manage"},
 		"invalid settings": {with(func(g *Gateway) { g.Settings = settings.DNS{} }), "a.example.com: Gateway infra/one: dns.mode of GatewayClass tunnel is Off; set it to Manage"},
 		"Observe":          {with(func(g *Gateway) { g.Settings.Mode = v1alpha1.DNSObserve }), "a.example.com: Gateway infra/one: dns.mode of GatewayClass tunnel is Observe, which changes no record; set it to Manage"},
-		"paused":           {with(func(g *Gateway) { g.State = dns.Frozen }), "a.example.com: Gateway infra/one: it is paused, or its Tunnel is Blocked, so the controller changes no record for it"},
-		"not accepted":     {with(func(g *Gateway) { g.State = dns.Rejected }), "a.example.com: Gateway infra/one: it is not accepted, so the controller changes no record for it; see its conditions"},
+		"paused":           {with(func(g *Gateway) { g.State = ownership.Frozen }), "a.example.com: Gateway infra/one: it is paused, or its Tunnel is Blocked, so the controller changes no record for it"},
+		"not accepted":     {with(func(g *Gateway) { g.State = ownership.Rejected }), "a.example.com: Gateway infra/one: it is not accepted, so the controller changes no record for it; see its conditions"},
 		"no tunnel":        {with(func(g *Gateway) { g.Tunnel = "" }), "a.example.com: Gateway infra/one: it has no tunnel yet; see its Programmed condition"},
 		"no zone":          {with(func(g *Gateway) { g.Settings.Zones = g.Settings.Zones[1:] }), "a.example.com: Gateway infra/one: the hostname is in none of the zones in dns.zones of GatewayClass tunnel lists"},
 		"excluded":         {with(func(g *Gateway) { g.Settings.Exclude = []string{"*.example.com"} }), "a.example.com: Gateway infra/one: dns.exclude of GatewayClass tunnel excludes the hostname"},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -115,7 +116,7 @@ func (b *dnsBook) update(u dnsUpdate) {
 	if !u.inEffect {
 		g.Hostnames = keepServed(g.Hostnames, before.Hostnames)
 	}
-	if g.State != dns.Retiring {
+	if g.State != ownership.Retiring {
 		entry.released = nil
 	}
 	entry.gateway, entry.account, entry.settings, entry.external = g, u.account, u.settings, u.external
@@ -161,7 +162,7 @@ func (b *dnsBook) suspend(name types.NamespacedName, id provider.TunnelID, accou
 		u.gateway.Tunnel = cmp.Or(id, known.gateway.Tunnel)
 	}
 	b.mu.Unlock()
-	u.gateway.State = dns.Unknown
+	u.gateway.State = ownership.Unknown
 	b.update(u)
 }
 
@@ -198,7 +199,7 @@ func (b *dnsBook) gateways(key zoneKey, classes []dns.Class) (list []dns.Gateway
 			continue
 		}
 		if entry.account != key.account {
-			g.State = dns.Frozen // its Tunnel is in another account than its class asks for
+			g.State = ownership.Frozen // its Tunnel is in another account than its class asks for
 		}
 		list = append(list, g)
 	}
@@ -238,7 +239,7 @@ func (b *dnsBook) reported(key zoneKey, before, after dns.Report) {
 	for name, entry := range b.entries {
 		differs := (before.Gateways == nil) != (after.Gateways == nil) && entry.account == key.account ||
 			!maps.Equal(before.Gateways[name], after.Gateways[name])
-		if released := entry.gateway.State == dns.Retiring && after.Released[name]; released != entry.released[key] {
+		if released := entry.gateway.State == ownership.Retiring && after.Released[name]; released != entry.released[key] {
 			if entry.released == nil {
 				entry.released = map[zoneKey]bool{}
 			}

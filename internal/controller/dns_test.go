@@ -11,6 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -47,7 +48,7 @@ func gatewayName(name string) types.NamespacedName {
 
 // decide records a decision about the Gateway in the account "account".
 func (b *testBook) decide(name string, inEffect bool, change func(g *dns.Gateway), hostnames ...string) {
-	u := dnsUpdate{account: "account", inEffect: inEffect, gateway: dns.Gateway{NamespacedName: gatewayName(name), Class: "tunnel", State: dns.Accepted, Tunnel: "t-1"}}
+	u := dnsUpdate{account: "account", inEffect: inEffect, gateway: dns.Gateway{NamespacedName: gatewayName(name), Class: "tunnel", State: ownership.Accepted, Tunnel: "t-1"}}
 	for _, h := range hostnames {
 		u.gateway.Hostnames = append(u.gateway.Hostnames, dns.Hostname{Name: h, Served: inEffect})
 	}
@@ -139,10 +140,10 @@ func TestConnectedIsRememberedForATunnel(t *testing.T) {
 func TestGatewayOfAnotherAccountIsFrozen(t *testing.T) {
 	b := newTestBook(t)
 	b.decide("a", true, nil, "a.example.com")
-	if g, _ := b.get("another"); g.State != dns.Frozen {
+	if g, _ := b.get("another"); g.State != ownership.Frozen {
 		t.Errorf("in the other account, the state is %d", g.State)
 	}
-	if g, _ := b.get("account"); g.State != dns.Accepted {
+	if g, _ := b.get("account"); g.State != ownership.Accepted {
 		t.Errorf("the state is %d", g.State)
 	}
 }
@@ -151,7 +152,7 @@ func TestSuspendedGatewayKeepsItsHostnames(t *testing.T) {
 	b := newTestBook(t)
 	b.decide("a", true, nil, "a.example.com")
 	b.suspend(gatewayName("a"), "", "")
-	if g, _ := b.get("account"); g.State != dns.Unknown || len(g.Hostnames) != 1 || !g.Hostnames[0].Served || g.Tunnel != "t-1" {
+	if g, _ := b.get("account"); g.State != ownership.Unknown || len(g.Hostnames) != 1 || !g.Hostnames[0].Served || g.Tunnel != "t-1" {
 		t.Errorf("got %+v", g)
 	}
 }
@@ -167,7 +168,7 @@ func TestChangesEnqueueZones(t *testing.T) {
 	b.wantEnqueued()
 	b.decide("a", true, nil, "*.example.com")
 	b.wantEnqueued("account/example.com")
-	b.decide("a", true, func(g *dns.Gateway) { g.State = dns.Frozen }, "*.example.com")
+	b.decide("a", true, func(g *dns.Gateway) { g.State = ownership.Frozen }, "*.example.com")
 	b.wantEnqueued("account/example.com")
 	b.forget(gatewayName("a"))
 	b.wantEnqueued("account/example.com")
@@ -205,7 +206,7 @@ func TestReleaseCountsForEachZoneAndRetirement(t *testing.T) {
 	b := newTestBook(t)
 	key, second := zoneKey{"account", "example.com"}, zoneKey{"account", "example.net"}
 	b.zones.byKey[second] = &zone{classes: b.zones.byKey[key].classes}
-	retiring := func(g *dns.Gateway) { g.State = dns.Retiring }
+	retiring := func(g *dns.Gateway) { g.State = ownership.Retiring }
 	released := dns.Report{Released: map[types.NamespacedName]bool{gatewayName("a"): true}}
 	want := func(when string, want bool) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -83,7 +84,7 @@ func (b *dnsBook) awaitConnectors(uptime time.Duration) (accounts []string) {
 	defer b.mu.Unlock()
 	for _, entry := range b.entries {
 		g := entry.gateway
-		if !entry.external || g.Connected || g.Tunnel == "" || g.State != dns.Accepted || uptime < entry.check.due || !entry.hasHostname(managed) {
+		if !entry.external || g.Connected || g.Tunnel == "" || g.State != ownership.Accepted || uptime < entry.check.due || !entry.hasHostname(managed) {
 			continue
 		}
 		entry.check.delay = min(max(connectionInterval, 2*entry.check.delay), maxConnectionInterval)

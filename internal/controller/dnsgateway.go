@@ -4,6 +4,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -21,7 +22,7 @@ func (r *run) recordDNS(o tunnel.Outcome) {
 	if object != nil {
 		u.account, g.Connected = object.Spec.AccountID, object.Status.Connectors.Ready > 0
 		if isManagedElsewhere(object, r.process.options.Tunnel) || object.Status.Deleting || r.departure != tunnel.Undecided {
-			g.State = dns.Frozen // another process or another Gateway owns the tunnel, or it is about to be deleted
+			g.State = ownership.Frozen // another process or another Gateway owns the tunnel, or it is about to be deleted
 		}
 	}
 	u.gateway = g
@@ -42,13 +43,13 @@ func (r *run) recordDeparture() {
 		return // the Tunnel was deleted; the next reconcile forgets the Gateway
 	}
 	name := r.key.NamespacedName
-	g := dns.Gateway{NamespacedName: name, Tunnel: provider.TunnelID(object.Status.TunnelID), State: dns.Departed}
+	g := dns.Gateway{NamespacedName: name, Tunnel: provider.TunnelID(object.Status.TunnelID), State: ownership.Departed}
 	switch r.departure {
 	case tunnel.Undecided:
 		r.process.dns.suspend(name, g.Tunnel, object.Spec.AccountID)
 		return
 	case tunnel.ReleasesRecords:
-		g.State = dns.Retiring
+		g.State = ownership.Retiring
 	case tunnel.KeepsTunnel:
 	}
 	r.process.dns.update(dnsUpdate{gateway: g, account: object.Spec.AccountID, inEffect: true})

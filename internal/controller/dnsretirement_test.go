@@ -6,7 +6,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -153,7 +153,7 @@ func TestTunnelThatIsAboutToBeDeletedGetsNoRecords(t *testing.T) {
 	h.harness.restart()
 	h.reconcileOnce()
 	entry := h.process.dns.entries[h.key.NamespacedName]
-	if entry == nil || entry.gateway.State != dns.Frozen {
+	if entry == nil || entry.gateway.State != ownership.Frozen {
 		t.Errorf("the book has %+v, want the state Frozen", entry)
 	}
 }

@@ -3,6 +3,7 @@ package decision
 import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -19,7 +20,7 @@ func (d *Decision) DNS(t *v1alpha1.Tunnel, o tunnel.Outcome) dns.Gateway {
 		g.Tunnel = provider.TunnelID(t.Status.TunnelID)
 	}
 	for _, h := range d.Plane(t).Result.DNSHostnames() {
-		if h.LacksPermission && g.State == dns.Accepted {
+		if h.LacksPermission && g.State == ownership.Accepted {
 			continue // no record is kept
 		}
 		h.Served = h.Served && o.State == tunnel.OutcomeInEffect
@@ -29,13 +30,13 @@ func (d *Decision) DNS(t *v1alpha1.Tunnel, o tunnel.Outcome) dns.Gateway {
 }
 
 // recordState returns what may happen to the records of a Gateway that exists.
-func (d *Decision) recordState(t *v1alpha1.Tunnel) dns.State {
+func (d *Decision) recordState(t *v1alpha1.Tunnel) ownership.State {
 	switch {
 	case d.Paused(), t != nil && t.Status.Phase == v1alpha1.TunnelBlocked:
-		return dns.Frozen
+		return ownership.Frozen
 	case d.Plane(t).Result.Rejected != nil:
-		return dns.Rejected
+		return ownership.Rejected
 	default:
-		return dns.Accepted
+		return ownership.Accepted
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -35,18 +36,18 @@ func TestDNSFollowsTheDecision(t *testing.T) {
 		change  func(*gateway.Snapshot)
 		object  *v1alpha1.Tunnel
 		outcome tunnel.Outcome
-		state   dns.State
+		state   ownership.State
 		tunnel  provider.TunnelID
 		served  bool
 	}{
-		{"the configuration is in effect", nil, located, inEffect, dns.Accepted, "recorded", true},
-		{"the Tunnel object does not exist yet", nil, nil, inEffect, dns.Accepted, "created", true},
-		{"no tunnel exists yet", nil, nil, tunnel.Outcome{}, dns.Accepted, "", false},
-		{"the configuration is not in effect", nil, located, tunnel.Outcome{State: tunnel.OutcomeFailed}, dns.Accepted, "recorded", false},
-		{"the Gateway is not accepted", reject, located, inEffect, dns.Rejected, "recorded", false},
-		{"the Gateway is paused", pause, located, inEffect, dns.Frozen, "recorded", true},
-		{"the Tunnel is blocked", nil, blocked, inEffect, dns.Frozen, "recorded", true},
-		{"a Gateway that is not accepted is paused", func(s *gateway.Snapshot) { reject(s); pause(s) }, located, inEffect, dns.Frozen, "recorded", false},
+		{"the configuration is in effect", nil, located, inEffect, ownership.Accepted, "recorded", true},
+		{"the Tunnel object does not exist yet", nil, nil, inEffect, ownership.Accepted, "created", true},
+		{"no tunnel exists yet", nil, nil, tunnel.Outcome{}, ownership.Accepted, "", false},
+		{"the configuration is not in effect", nil, located, tunnel.Outcome{State: tunnel.OutcomeFailed}, ownership.Accepted, "recorded", false},
+		{"the Gateway is not accepted", reject, located, inEffect, ownership.Rejected, "recorded", false},
+		{"the Gateway is paused", pause, located, inEffect, ownership.Frozen, "recorded", true},
+		{"the Tunnel is blocked", nil, blocked, inEffect, ownership.Frozen, "recorded", true},
+		{"a Gateway that is not accepted is paused", func(s *gateway.Snapshot) { reject(s); pause(s) }, located, inEffect, ownership.Frozen, "recorded", false},
 	} {
 		s := snapshot(rules)
 		s.HTTPRoutes[0].Spec.Rules = []gatewayv1.HTTPRouteRule{{}}

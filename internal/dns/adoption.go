@@ -7,6 +7,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -57,13 +58,13 @@ func (s *situation) gatewayProblem(request Adoption) string {
 	switch {
 	case p == nil && s.GatewaysKnown:
 		return "The Tunnel has no Gateway that uses zone " + s.Zone + "."
-	case p == nil || p.State == Unknown:
+	case p == nil || p.State == ownership.Unknown:
 		return ""
 	case p.class == nil || p.class.rival != "":
 		return "The GatewayClass of the Gateway does not list zone " + s.Zone + ", or its settings conflict with an older GatewayClass's settings."
 	case p.class.excluded.Permits(request.Name):
 		return "The hostname is excluded. Remove it from dns.exclude."
-	case p.State != Accepted:
+	case p.State != ownership.Accepted:
 		return "The record cannot be adopted: " + stateObstacle(p.State) + "."
 	}
 	return s.claimProblem(request, p)
@@ -100,7 +101,7 @@ func (a *agenda) collectAdoptions() []change {
 	seen := map[string]bool{}
 	for _, request := range a.Adoptions {
 		p := a.partyOf(request)
-		if request.Zone != a.Zone || p == nil || p.State != Accepted || seen[request.Name] || a.adoptionProblem(request) != "" {
+		if request.Zone != a.Zone || p == nil || p.State != ownership.Accepted || seen[request.Name] || a.adoptionProblem(request) != "" {
 			continue
 		}
 		seen[request.Name] = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -161,7 +162,7 @@ func TestAdoption(t *testing.T) {
 			setup: func(s *scenario) {
 				s.add(www, "A", "192.0.2.1")
 				g := gateway(alpha, www)
-				g.State = dns.Frozen
+				g.State = ownership.Frozen
 				s.set(g)
 			},
 			result: v1alpha1.AdoptionRefused, message: "The record cannot be adopted: its Gateway is paused,",
@@ -264,7 +265,7 @@ func TestAdoptionForAnUnknownGateway(t *testing.T) {
 	s := newScenario(t)
 	s.add(www, "A", "192.0.2.1")
 	unknown := gateway(alpha, www)
-	unknown.State = dns.Unknown
+	unknown.State = ownership.Unknown
 	s.set(unknown)
 	s.adopt(www)
 	s.runFor(50 * time.Minute)

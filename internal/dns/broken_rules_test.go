@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -44,11 +45,11 @@ func gatewaysAs(change func(w *modelWorld, g *Gateway)) func(*modelWorld, Facts)
 }
 
 // stateAs returns Facts in which Gateways in one state appear in another one.
-func stateAs(from, to State) func(*modelWorld, Facts) Facts {
+func stateAs(from, to ownership.State) func(*modelWorld, Facts) Facts {
 	return gatewaysAs(func(_ *modelWorld, g *Gateway) {
 		if g.State == from {
 			g.State = to
-			if g.Class == "" && to == Accepted {
+			if g.Class == "" && to == ownership.Accepted {
 				g.Class = "one"
 			}
 		}
@@ -147,11 +148,11 @@ func brokenTiming() []brokenRule {
 		},
 		{
 			name: "a record moves away from an unknown Gateway", scenario: "a hostname that moves between namespaces", finds: "in state 0",
-			rules: modelRules{facts: stateAs(Unknown, Accepted)},
+			rules: modelRules{facts: stateAs(ownership.Unknown, ownership.Accepted)},
 		},
 		{
 			name: "a paused Gateway loses its records", scenario: "a hostname that moves between namespaces", finds: "in state 3",
-			rules: modelRules{facts: stateAs(Frozen, Accepted)},
+			rules: modelRules{facts: stateAs(ownership.Frozen, ownership.Accepted)},
 		},
 		{
 			name: "a change waits for no propagation", scenario: "wildcards that answer for others", finds: "stops resolving to its Gateway",
@@ -242,7 +243,7 @@ func brokenPermission() []brokenRule {
 		},
 		{
 			name: "a Gateway that is not accepted loses records", scenario: "a hostname that moves between namespaces", finds: "in state 2",
-			rules: modelRules{facts: stateAs(Rejected, Accepted)},
+			rules: modelRules{facts: stateAs(ownership.Rejected, ownership.Accepted)},
 		},
 		{
 			name: "hostnames without a route are published", scenario: "without a route", finds: "which no route serves",

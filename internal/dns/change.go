@@ -3,6 +3,7 @@ package dns
 import (
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -49,13 +50,13 @@ func (s *situation) needed(name string) (change, bool) {
 func (s *situation) neededForRecord(name string, r provider.Record) (change, bool) {
 	holder := s.byTarget[target(r)]
 	if s.excludes(name, holder) {
-		return s.changeOf(Release, name, holder, r), holder != nil && (holder.State == Accepted || holder.State == Retiring)
+		return s.changeOf(Release, name, holder, r), holder != nil && (holder.State == ownership.Accepted || holder.State == ownership.Retiring)
 	}
 	if holder != nil {
 		if c, holds := s.claimOf(name, holder); holds {
 			repair := s.changeOf(Repair, name, holder, r)
 			repair.namespace = c.hostname.Namespace
-			return repair, needsRepair(r) && holder.State == Accepted && !c.elsewhere
+			return repair, needsRepair(r) && holder.State == ownership.Accepted && !c.elsewhere
 		}
 	}
 	if !s.GatewaysKnown || holder != nil && s.keeps(name, holder) {
@@ -92,11 +93,11 @@ func (s *situation) changeOf(o Operation, name string, p *party, r provider.Reco
 // deletion returns the deletion of a record that no Gateway wants. The record of a Gateway
 // that retires is deleted at once. A record without a Gateway is an orphan and remains.
 func (s *situation) deletion(name string, holder *party, r provider.Record) (change, bool) {
-	if holder == nil || holder.State == Departed {
+	if holder == nil || holder.State == ownership.Departed {
 		return change{}, false
 	}
 	c := s.changeOf(Delete, name, holder, r)
-	if holder.State == Retiring {
+	if holder.State == ownership.Retiring {
 		return c, true
 	}
 	unwanted := s.Memory.traces[name].unwanted
@@ -142,13 +143,13 @@ func (s *situation) heir(name string, eligible func(*party) bool) (heir claim, d
 // listener is in the namespace that held it, and the tunnel of the holder is not retained.
 func (s *situation) movesAtOnce(t trace, c claim) bool {
 	holder := s.byTarget[t.target]
-	return t.namespace != "" && t.namespace == c.hostname.Namespace && (holder == nil || holder.State != Departed)
+	return t.namespace != "" && t.namespace == c.hostname.Namespace && (holder == nil || holder.State != ownership.Departed)
 }
 
 // mayHaveRecord reports whether a record may be created for the claim, or moved to its
 // Gateway.
 func (c claim) mayHaveRecord() bool {
-	return c.mayDepend() && c.hostname.Served && c.State == Accepted && c.Connected
+	return c.mayDepend() && c.hostname.Served && c.State == ownership.Accepted && c.Connected
 }
 
 // mayDepend reports whether the hostname may have a record in the zone, and can lead to the
@@ -187,5 +188,5 @@ func (s *situation) heldByWildcard(name string) bool {
 		return !s.GatewaysKnown && (wildcard.marked || isTunnel(leads))
 	}
 	_, traced := s.Memory.traces[name]
-	return holder.State == Unknown || traced && s.keeps(name, holder)
+	return holder.State == ownership.Unknown || traced && s.keeps(name, holder)
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -60,15 +61,9 @@ type Facts struct {
 	Memory Memory
 }
 
-// Options are the controller settings that decisions depend on.
-type Options struct {
-	// ClusterID identifies this installation.
-	ClusterID string
-	// ClusterUID is the UID of the namespace kube-system.
-	ClusterUID string
-	// Key signs the comments of records. Without a key, the controller changes nothing.
-	Key []byte
-}
+// Options identify the installation, whose key signs the comments of records. Without a
+// key, the controller changes nothing.
+type Options ownership.Identity
 
 // Class is a GatewayClass that lists the zone.
 type Class struct {
@@ -79,31 +74,6 @@ type Class struct {
 	Settings settings.DNS
 }
 
-// State is what may happen to a Gateway's records.
-type State int
-
-const (
-	// Unknown means that the controller has not decided about the Gateway since the
-	// process started, or that it is unknown whether the Gateway exists. Nothing changes
-	// for it.
-	Unknown State = iota
-	// Accepted means that the Gateway exists and is accepted.
-	Accepted
-	// Rejected means that the Gateway exists and is not accepted. Nothing is created or
-	// removed for it, except for a missing permission.
-	Rejected
-	// Frozen means that the Gateway exists and is paused, or its Tunnel is Blocked.
-	// Nothing changes for it, and nothing moves away from it.
-	Frozen
-	// Departed means that the Gateway is gone and its Tunnel is Retained or Blocked.
-	// Nothing changes for it, but its records can move to other Gateways after the
-	// deletion delay.
-	Departed
-	// Retiring means that the Gateway is gone, and its Tunnel waits until its records are
-	// moved or deleted before the tunnel is deleted.
-	Retiring
-)
-
 // Gateway is what the decision about a Gateway says about its hostnames.
 type Gateway struct {
 	types.NamespacedName
@@ -112,7 +82,7 @@ type Gateway struct {
 	Created time.Time
 	// Class is the name of its GatewayClass; empty if the Gateway is gone.
 	Class string
-	State State
+	State ownership.State
 	// Tunnel is the tunnel of the Gateway; empty if it has none.
 	Tunnel provider.TunnelID
 	// Connected reports whether a connector has ever been connected to the tunnel.

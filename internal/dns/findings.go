@@ -3,6 +3,7 @@ package dns
 import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 )
 
 // finding returns what is reported about the claim. a is nil if nothing is decided: the
@@ -79,7 +80,7 @@ func (s *situation) managedReason(c claim) (conditions.Reason, string) {
 	switch {
 	case r.Proxied:
 		return conditions.ReasonPublished, ""
-	case s.manages() && c.State == Accepted && s.Memory.failure.forbidden == "":
+	case s.manages() && c.State == ownership.Accepted && s.Memory.failure.forbidden == "":
 		return conditions.ReasonPending, "the record is not proxied. The controller repairs it."
 	}
 	return conditions.ReasonNotProxied, notProxied
@@ -142,11 +143,11 @@ func (s *situation) pendingReason(c claim, a *agenda, underway, observed string)
 // returns "".
 func (c claim) notReady() string {
 	switch {
-	case c.State == Unknown:
+	case c.State == ownership.Unknown:
 		return "the controller has not processed the Gateway yet."
-	case c.State == Rejected:
+	case c.State == ownership.Rejected:
 		return "the controller creates no record until the Gateway is accepted."
-	case c.State != Accepted:
+	case c.State != ownership.Accepted:
 		return "the controller changes no record while the Gateway is paused or its Tunnel is blocked."
 	case c.target == "" || !c.Connected:
 		return "the controller creates the record after a connector has connected to the tunnel."
@@ -167,7 +168,7 @@ func (s *situation) notPermittedMessage(c claim, v Verdict) string {
 	switch {
 	case observes(s.class.Settings):
 		return message + "Its record remains: delete it, or permit the hostname."
-	case c.State == Accepted, c.State == Rejected:
+	case c.State == ownership.Accepted, c.State == ownership.Rejected:
 		return message + "The controller deletes its record after dns.deletionDelay."
 	}
 	return message + "The controller deletes its record when the Gateway is no longer paused or blocked."

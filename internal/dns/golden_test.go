@@ -10,6 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
@@ -387,7 +388,7 @@ var permissionCases = []goldenCase{
 			managed(s, www, alphaAt)
 			managed(s, "kept.example.com", alphaAt)
 			g := unpermitted(gateway(alpha, www))
-			g.State = dns.Rejected
+			g.State = ownership.Rejected
 			s.set(g)
 		},
 		wait:     11 * time.Minute,
@@ -401,7 +402,7 @@ var permissionCases = []goldenCase{
 			s.settings(func(d *settings.DNS) { d.RequiresPermission = true })
 			managed(s, www, alphaAt)
 			g := unpermitted(gateway(alpha, www))
-			g.State = dns.Frozen
+			g.State = ownership.Frozen
 			s.set(g)
 		},
 		wait: time.Hour,
@@ -420,9 +421,9 @@ func unpermitted(g dns.Gateway) dns.Gateway {
 }
 
 var stateCases = slices.Concat(
-	inState("an unknown Gateway", dns.Unknown, "Pending: the controller has not processed the Gateway yet."),
-	inState("a paused Gateway", dns.Frozen, "Pending: the controller changes no record while the Gateway is paused or its Tunnel is blocked."),
-	inState("a Gateway that is not accepted", dns.Rejected, "Pending: the controller creates no record until the Gateway is accepted."),
+	inState("an unknown Gateway", ownership.Unknown, "Pending: the controller has not processed the Gateway yet."),
+	inState("a paused Gateway", ownership.Frozen, "Pending: the controller changes no record while the Gateway is paused or its Tunnel is blocked."),
+	inState("a Gateway that is not accepted", ownership.Rejected, "Pending: the controller creates no record until the Gateway is accepted."),
 	[]goldenCase{
 		{
 			name: "no record before a connector has connected",
@@ -464,7 +465,7 @@ var stateCases = slices.Concat(
 			setup: func(s *scenario) {
 				managed(s, www, alphaAt)
 				g := gateway(alpha)
-				g.Class, g.State = "", dns.Departed
+				g.Class, g.State = "", ownership.Departed
 				s.set(g)
 			},
 			wait: time.Hour, findings: map[string]string{}, unused: map[dns.Verdict]int{dns.VerdictUnwanted: 1},
@@ -474,7 +475,7 @@ var stateCases = slices.Concat(
 			setup: func(s *scenario) {
 				managed(s, www, alphaAt)
 				g := gateway(alpha)
-				g.Class, g.State = "", dns.Departed
+				g.Class, g.State = "", ownership.Departed
 				s.set(g)
 				s.set(gateway(beta, www))
 			},
@@ -485,9 +486,9 @@ var stateCases = slices.Concat(
 	})
 
 // inState returns the cases in which nothing happens for a Gateway in the state.
-func inState(gatewayIs string, state dns.State, missing string) []goldenCase {
+func inState(gatewayIs string, state ownership.State, missing string) []goldenCase {
 	unused := map[dns.Verdict]int{dns.VerdictUnwanted: 1}
-	if state == dns.Unknown {
+	if state == ownership.Unknown {
 		unused = nil
 	}
 	return []goldenCase{{
@@ -712,7 +713,7 @@ var settingsCases = []goldenCase{
 			s.add("ext.example.com", "CNAME", alphaAt)
 			s.set(gateway(alpha, www, "ext.example.com"))
 		},
-		changes: []string{"failed: the API token lacks a permission for the zone, or the zone does not exist"},
+		changes: []string{"failed: the API token lacks a permission for the zone or account, or the zone does not exist"},
 		findings: map[string]string{
 			"alpha www.example.com": "Missing Forbidden: the API token for DNS lacks the permission DNS: Edit for the zone. Give the token the permission, or replace it.",
 			"alpha ext.example.com": "External Published",
@@ -781,7 +782,7 @@ var quotaCases = []goldenCase{
 		},
 		wait: 2 * time.Minute,
 		changes: []string{
-			"failed: the zone's quota of DNS records is exceeded", "create a.example.com alpha", "failed: the zone's quota of DNS records is exceeded",
+			"failed: the Cloudflare quota of DNS records or of applications is exceeded", "create a.example.com alpha", "failed: the Cloudflare quota of DNS records or of applications is exceeded",
 		},
 		findings: map[string]string{
 			"alpha a.example.com": "Managed Published",

@@ -2,11 +2,10 @@ package dns
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base32"
-	"encoding/binary"
 	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -36,15 +35,10 @@ func (o Options) hasMark(zone provider.ZoneID, r provider.Record) bool {
 	return hmac.Equal([]byte(r.Comment), []byte(o.mark(zone, r.Name, target(r))))
 }
 
-// mac returns the authentication code. Each part is preceded by its length, so that no two
-// lists of parts have the same encoding.
+// mac returns the authentication code.
 func (o Options) mac(zone provider.ZoneID, name, target string) string {
-	h := hmac.New(sha256.New, o.Key)
-	for _, part := range []string{o.ClusterID, o.ClusterUID, string(zone), name, target} {
-		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // a hash returns no error
-		_, _ = h.Write([]byte(part))
-	}
-	return macEncoding.EncodeToString(h.Sum(nil)[:macLength])
+	code := ownership.Identity(o).MAC(string(zone), name, target)
+	return macEncoding.EncodeToString(code[:macLength])
 }
 
 // Installation returns the cluster ID in a comment that has the form of a mark, or "". It

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -269,7 +270,7 @@ func (w *modelWorld) retire(i int) {
 	}
 	for g := range in.gateways {
 		gw := &in.gateways[g]
-		if !gw.tunnel || gw.state() != Retiring {
+		if !gw.tunnel || gw.state() != ownership.Retiring {
 			continue
 		}
 		released := NewReport(w.facts(i)).Released[gatewayName(g, gw)]
@@ -299,7 +300,7 @@ func (w *modelWorld) nextMoment() time.Duration {
 			add(l.until)
 		}
 		for g := range in.gateways {
-			if gw := &in.gateways[g]; gw.tunnel && gw.state() == Retiring {
+			if gw := &in.gateways[g]; gw.tunnel && gw.state() == ownership.Retiring {
 				add(max(gw.gone+modelRetirement, w.now+time.Second))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -160,7 +161,7 @@ func (a *modelAttempt) checkPublisher(verb string, g int, name string) {
 	gw := &a.in.gateways[g]
 	h := gw.hostname(name)
 	switch {
-	case gw.state() != Accepted:
+	case gw.state() != ownership.Accepted:
 		a.violate("%s %s for a Gateway in state %v", verb, name, gw.state())
 	case h == nil:
 		a.violate("%s %s for a Gateway that does not want it", verb, name)
@@ -194,13 +195,13 @@ func (a *modelAttempt) checkDelete(r provider.Record) {
 	switch {
 	case !a.in.listed:
 		a.violate("deletes %s while it is not known which Gateways exist", r.Name)
-	case a.in.keeps(g, r.Name) || state == Departed:
+	case a.in.keeps(g, r.Name) || state == ownership.Departed:
 		a.violate("deletes %s of a Gateway in state %v", r.Name, state)
 	case a.in.excludes(r.Name):
 		a.violate("deletes %s, which is excluded", r.Name)
 	case a.in.knownToWant(r.Name):
 		a.violate("deletes %s, which a Gateway wants", r.Name)
-	case state != Retiring && a.now-t.unwanted < modelDeletionDelay:
+	case state != ownership.Retiring && a.now-t.unwanted < modelDeletionDelay:
 		a.violate("deletes %s, which is unwanted for %s", r.Name, a.now-t.unwanted)
 	}
 }
@@ -210,9 +211,9 @@ func (a *modelAttempt) checkDelete(r provider.Record) {
 func (in *modelInstall) keeps(g int, name string) bool {
 	gw := &in.gateways[g]
 	switch gw.state() {
-	case Unknown, Frozen:
+	case ownership.Unknown, ownership.Frozen:
 		return true
-	case Rejected:
+	case ownership.Rejected:
 		h := gw.hostname(name)
 		return h == nil || h.Permitted || !in.permission
 	default: // Accepted, Departed, Retiring
@@ -249,7 +250,7 @@ func (a *modelAttempt) checkRelease(r provider.Record, target string) {
 		a.violate("removes the mark of %s, which is not excluded", r.Name)
 	case target != r.Content:
 		a.violate("changes %s, which is excluded", r.Name)
-	case g >= 0 && !slices.Contains([]State{Accepted, Rejected, Retiring}, a.in.gateways[g].state()):
+	case g >= 0 && !slices.Contains([]ownership.State{ownership.Accepted, ownership.Rejected, ownership.Retiring}, a.in.gateways[g].state()):
 		a.violate("removes the mark of %s of a Gateway in state %v", r.Name, a.in.gateways[g].state())
 	}
 }
@@ -311,7 +312,7 @@ func (a *modelAttempt) checkHolder(name string, from int, namespace string) {
 		a.violate("moves %s away from a Gateway in state %v", name, state)
 	case t.left[from] == 0:
 		a.violate("moves %s away from a Gateway that wants it", name)
-	case state == Departed && since < modelDeletionDelay:
+	case state == ownership.Departed && since < modelDeletionDelay:
 		a.violate("moves %s away from a Gateway that is gone for %s", name, since)
 	case t.namespace[from] != namespace && since < modelDeletionDelay:
 		a.violate("moves %s to namespace %s, %s after namespace %s left", name, namespace, since, t.namespace[from])

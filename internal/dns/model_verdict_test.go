@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -80,7 +81,7 @@ func (w *modelWorld) verdictRecords(i int, next Step) string {
 func (w *modelWorld) verdictRecord(i int, r provider.Record) string {
 	in := &w.installs[i]
 	g := in.owner(r.Content)
-	if g < 0 || in.gateways[g].state() != Accepted && in.gateways[g].state() != Retiring {
+	if g < 0 || in.gateways[g].state() != ownership.Accepted && in.gateways[g].state() != ownership.Retiring {
 		return ""
 	}
 	switch {
@@ -131,7 +132,7 @@ func (w *modelWorld) stopsResolving(i int, changed string, after modelView) bool
 func (w *modelWorld) canPublish(i, g int, h Hostname) bool {
 	in := &w.installs[i]
 	gw := &in.gateways[g]
-	return !in.noKey && gw.state() == Accepted && !gw.offline && gw.tunnel && in.wants(g, h.Name) && !in.conflicts(g) && in.mode == v1alpha1.DNSManage && !w.full()
+	return !in.noKey && gw.state() == ownership.Accepted && !gw.offline && gw.tunnel && in.wants(g, h.Name) && !in.conflicts(g) && in.mode == v1alpha1.DNSManage && !w.full()
 }
 
 // full reports whether the last tenth of the zone's quota is used.
@@ -145,7 +146,7 @@ func (w *modelWorld) verdictHostnames(i int, report Report, next Step) string {
 	in := &w.installs[i]
 	for g := range in.gateways {
 		gw := &in.gateways[g]
-		if gw.state() != Accepted || !gw.tunnel {
+		if gw.state() != ownership.Accepted || !gw.tunnel {
 			continue
 		}
 		for _, h := range gw.hostnames {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -152,20 +153,20 @@ func gatewayName(i int, g *modelGateway) types.NamespacedName {
 }
 
 // state returns the Gateway's state if the process has decided about it.
-func (g *modelGateway) state() State {
+func (g *modelGateway) state() ownership.State {
 	switch {
 	case !g.known:
-		return Unknown
+		return ownership.Unknown
 	case g.exists && (g.paused || g.blocked):
-		return Frozen
+		return ownership.Frozen
 	case g.exists && g.rejected:
-		return Rejected
+		return ownership.Rejected
 	case g.exists:
-		return Accepted
+		return ownership.Accepted
 	case g.retained || g.blocked:
-		return Departed
+		return ownership.Departed
 	default:
-		return Retiring
+		return ownership.Retiring
 	}
 }
 

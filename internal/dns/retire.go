@@ -1,6 +1,10 @@
 package dns
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
+)
 
 // released returns the Gateways that retire and have no record left to move or delete. A
 // record that a Gateway in another namespace wants stays, and moves after the deletion
@@ -8,7 +12,7 @@ import "k8s.io/apimachinery/pkg/types"
 func (s *situation) released() map[types.NamespacedName]bool {
 	released := map[types.NamespacedName]bool{}
 	for _, g := range s.Gateways {
-		if g.State == Retiring {
+		if g.State == ownership.Retiring {
 			released[g.NamespacedName] = true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -74,7 +75,7 @@ func tunnelOf(name types.NamespacedName) provider.TunnelID {
 // older than beta.
 func gateway(name types.NamespacedName, hostnames ...string) dns.Gateway {
 	g := dns.Gateway{
-		NamespacedName: name, Created: epoch, Class: "tunnel", State: dns.Accepted, Tunnel: tunnelOf(name), Connected: true,
+		NamespacedName: name, Created: epoch, Class: "tunnel", State: ownership.Accepted, Tunnel: tunnelOf(name), Connected: true,
 	}
 	if name == beta {
 		g.Created = epoch.Add(time.Hour)

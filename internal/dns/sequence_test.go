@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
@@ -124,9 +125,9 @@ func TestRecordThatEndsAWildcard(t *testing.T) {
 // A record that would end the wildcard of a Gateway that gets no record waits, and the
 // finding says why.
 func TestWildcardOfAFrozenGateway(t *testing.T) {
-	for state, why := range map[dns.State]string{
-		dns.Frozen:   "its Gateway is paused, its Tunnel is blocked, or its GatewayClass does not manage the zone",
-		dns.Rejected: "its Gateway is not accepted",
+	for state, why := range map[ownership.State]string{
+		ownership.Frozen:   "its Gateway is paused, its Tunnel is blocked, or its GatewayClass does not manage the zone",
+		ownership.Rejected: "its Gateway is not accepted",
 	} {
 		s := newScenario(t)
 		managed(s, star, alphaAt)
@@ -210,7 +211,7 @@ func TestRetirement(t *testing.T) {
 	s.run()
 	s.takeLog()
 	retiring := gateway(alpha)
-	retiring.Class, retiring.State = "", dns.Retiring
+	retiring.Class, retiring.State = "", ownership.Retiring
 	s.set(retiring)
 	neighbor := types.NamespacedName{Namespace: alpha.Namespace, Name: "neighbor"}
 	s.set(gateway(neighbor, "moved.example.com"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -69,7 +70,7 @@ func newSimulation(t *testing.T, z zones.Zone, set settings.DNS) *simulation {
 func (s *simulation) gateway(namespace, name string) int {
 	s.facts.Gateways = append(s.facts.Gateways, dns.Gateway{
 		NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, Created: s.start.Add(time.Duration(len(s.facts.Gateways)) * time.Second),
-		Class: "class", State: dns.Accepted, Tunnel: provider.TunnelID("tunnel-" + name), Connected: true,
+		Class: "class", State: ownership.Accepted, Tunnel: provider.TunnelID("tunnel-" + name), Connected: true,
 	})
 	return len(s.facts.Gateways) - 1
 }
@@ -133,7 +134,7 @@ func (s *simulation) now() dns.Facts {
 	f.Uptime, f.Clock, f.Memory = time.Since(s.start)+time.Second, time.Now(), s.memory
 	f.Gateways = slices.Clone(f.Gateways)
 	for i := range f.Gateways {
-		if f.Gateways[i].State == dns.Unknown { // its hostnames are what the controller does not know
+		if f.Gateways[i].State == ownership.Unknown { // its hostnames are what the controller does not know
 			f.Gateways[i].Hostnames, f.Gateways[i].Connected = nil, false
 		}
 	}

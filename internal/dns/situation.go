@@ -8,6 +8,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -127,13 +128,13 @@ func zoneID(s settings.DNS, zone string) provider.ZoneID {
 
 // stateIn returns what may happen to the Gateway's records in the zone. Where the
 // Gateway's GatewayClass does not manage the zone, nothing changes.
-func (p *party) stateIn(counts *class) State {
-	gone := p.Class == "" && (p.State == Departed || p.State == Retiring)
+func (p *party) stateIn(counts *class) ownership.State {
+	gone := p.Class == "" && (p.State == ownership.Departed || p.State == ownership.Retiring)
 	switch {
-	case p.State == Unknown || counts == nil:
-		return Unknown
+	case p.State == ownership.Unknown || counts == nil:
+		return ownership.Unknown
 	case !gone && (p.class == nil || p.class.rival != ""), counts.Settings.Mode != v1alpha1.DNSManage:
-		return Frozen
+		return ownership.Frozen
 	}
 	return p.State
 }

@@ -1,5 +1,7 @@
 package dns
 
+import "github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
+
 // trace returns the traces after the Facts were gathered. They begin when this process has
 // first seen the records: a previous process may have known more.
 func (s *situation) trace() map[string]trace {
@@ -69,9 +71,9 @@ func (s *situation) continueTrace(name string, t trace) trace {
 // accepted.
 func (s *situation) keeps(name string, p *party) bool {
 	switch p.State {
-	case Unknown, Frozen:
+	case ownership.Unknown, ownership.Frozen:
 		return true
-	case Rejected:
+	case ownership.Rejected:
 		for _, c := range s.claims[name] {
 			if c.party == p {
 				return false // not permitted: otherwise the Gateway holds it

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -77,7 +78,7 @@ func (s *situation) unusedVerdict(name string) (Verdict, bool) {
 	switch {
 	case holder == nil && s.GatewaysKnown:
 		return VerdictOrphan, true
-	case holder == nil || holder.State == Unknown:
+	case holder == nil || holder.State == ownership.Unknown:
 		return "", false
 	}
 	return VerdictUnwanted, true

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 )
 
 // dependent is a wanted hostname that resolves to its Gateway through the records of other
@@ -180,15 +182,15 @@ func (s *situation) protect(w dependent) protection {
 }
 
 // stateObstacle returns why no record is created for a Gateway in the state, or "".
-func stateObstacle(state State) string {
+func stateObstacle(state ownership.State) string {
 	switch state {
-	case Unknown:
+	case ownership.Unknown:
 		return "the controller has not processed its Gateway yet"
-	case Rejected:
+	case ownership.Rejected:
 		return "its Gateway is not accepted"
-	case Frozen:
+	case ownership.Frozen:
 		return "its Gateway is paused, its Tunnel is blocked, or its GatewayClass does not manage the zone"
-	case Departed, Retiring:
+	case ownership.Departed, ownership.Retiring:
 		return "its Gateway is gone"
 	default: // Accepted
 		return ""

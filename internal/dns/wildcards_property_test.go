@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
@@ -102,14 +103,14 @@ func (p *property) change() {
 	at := slices.IndexFunc(hostnames, func(h dns.Hostname) bool { return h.Name == name })
 	switch what := p.random.IntN(10); {
 	case what == 0:
-		gateway.State = pick(p.random, []dns.State{dns.Unknown, dns.Frozen, dns.Rejected})
+		gateway.State = pick(p.random, []ownership.State{ownership.Unknown, ownership.Frozen, ownership.Rejected})
 		p.note("g%d is in state %v", g, gateway.State)
-	case what == 1 && gateway.State == dns.Accepted:
+	case what == 1 && gateway.State == ownership.Accepted:
 		p.facts.GatewaysKnown = false // a restart
 		p.memory, p.start = dns.Memory{}, time.Now()
 		p.note("a restart")
-	case gateway.State != dns.Accepted || !p.facts.GatewaysKnown:
-		gateway.State, p.facts.GatewaysKnown = dns.Accepted, true
+	case gateway.State != ownership.Accepted || !p.facts.GatewaysKnown:
+		gateway.State, p.facts.GatewaysKnown = ownership.Accepted, true
 		p.note("g%d is accepted", g)
 	case at < 0:
 		hostnames = append(hostnames, dns.Hostname{Name: name, Namespace: gateway.Namespace, Created: time.Now(), Served: true, Permitted: true})
@@ -169,7 +170,7 @@ func (p *property) look() {
 func (p *property) checkFinal() {
 	p.facts.GatewaysKnown = true
 	for g := range p.facts.Gateways {
-		p.facts.Gateways[g].State = dns.Accepted
+		p.facts.Gateways[g].State = ownership.Accepted
 	}
 	p.wake = time.Now()
 	p.watch(2 * time.Hour)

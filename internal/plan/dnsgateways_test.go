@@ -10,6 +10,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -26,7 +27,7 @@ func TestDNSGatewaysHaveHostnamesSettingsAndTunnels(t *testing.T) {
 	got := planOf(t, managing(gatewayFor("a.example.com", "")), object).DNSGateways()
 	want := []plan.DNSGateway{{
 		Gateway: dns.Gateway{
-			NamespacedName: types.NamespacedName{Namespace: "infra", Name: "g"}, Class: "cloudflare-tunnel", Tunnel: c.id, State: dns.Accepted,
+			NamespacedName: types.NamespacedName{Namespace: "infra", Name: "g"}, Class: "cloudflare-tunnel", Tunnel: c.id, State: ownership.Accepted,
 			Hostnames: []dns.Hostname{{Name: "a.example.com", Namespace: "infra", Created: now, Served: true, Permitted: true}},
 		},
 		Settings: settings.DNS{
@@ -44,8 +45,8 @@ func TestDNSGatewaysOfPausedAndNewGateways(t *testing.T) {
 		manifests []string
 		want      plan.DNSGateway
 	}{
-		"paused": {[]string{managing(gatewayFor("a.example.com", paused)), tunnelObject("tunnelID: x")}, plan.DNSGateway{Gateway: dns.Gateway{State: dns.Frozen, Tunnel: "x"}, AccountID: fake.AccountID}},
-		"new":    {[]string{managing(gatewayFor("a.example.com", ""))}, plan.DNSGateway{Gateway: dns.Gateway{State: dns.Accepted}, AccountID: fake.AccountID}},
+		"paused": {[]string{managing(gatewayFor("a.example.com", paused)), tunnelObject("tunnelID: x")}, plan.DNSGateway{Gateway: dns.Gateway{State: ownership.Frozen, Tunnel: "x"}, AccountID: fake.AccountID}},
+		"new":    {[]string{managing(gatewayFor("a.example.com", ""))}, plan.DNSGateway{Gateway: dns.Gateway{State: ownership.Accepted}, AccountID: fake.AccountID}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := planOf(t, test.manifests...).DNSGateways()

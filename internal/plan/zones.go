@@ -13,6 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -126,13 +127,13 @@ func (p *Plan) newRecordGateway(g *Gateway) recordGateway {
 // departedGateway returns what DNS depends on for a Tunnel without a planned Gateway.
 func (p *Plan) departedGateway(t *v1alpha1.Tunnel) recordGateway {
 	name := types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name}
-	g := recordGateway{Gateway: dns.Gateway{NamespacedName: name, Tunnel: provider.TunnelID(t.Status.TunnelID), State: dns.Retiring}, account: t.Spec.AccountID}
+	g := recordGateway{Gateway: dns.Gateway{NamespacedName: name, Tunnel: provider.TunnelID(t.Status.TunnelID), State: ownership.Retiring}, account: t.Spec.AccountID}
 	_, exists := p.unserved[name]
 	switch {
 	case exists && !slices.Contains(p.terminating, name), t.Spec.ControllerName != p.tunnels.options.ControllerName, t.Spec.ClusterUID != p.tunnels.options.ClusterUID:
-		g.State = dns.Unknown
+		g.State = ownership.Unknown
 	case t.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain, t.Status.Phase == v1alpha1.TunnelBlocked:
-		g.State = dns.Departed
+		g.State = ownership.Departed
 	}
 	return g
 }

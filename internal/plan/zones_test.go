@@ -18,6 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -68,7 +69,7 @@ func (b *zoneBed) open(_ context.Context, account credentials.Source, token *cre
 // Gateway with the tunnel.
 func (b *zoneBed) manage(t *testing.T, gateway string, tunnel provider.TunnelID, hostnames ...string) {
 	t.Helper()
-	g := dns.Gateway{NamespacedName: types.NamespacedName{Namespace: "infra", Name: gateway}, Class: "c", State: dns.Accepted, Tunnel: tunnel, Connected: true}
+	g := dns.Gateway{NamespacedName: types.NamespacedName{Namespace: "infra", Name: gateway}, Class: "c", State: ownership.Accepted, Tunnel: tunnel, Connected: true}
 	for _, name := range hostnames {
 		g.Hostnames = append(g.Hostnames, dns.Hostname{Name: name, Namespace: "infra", Served: true, Permitted: true})
 	}
