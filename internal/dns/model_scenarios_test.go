@@ -68,12 +68,7 @@ func published(w *modelWorld) {
 	for i := range w.count {
 		w.track(i)
 	}
-	x := &modelExploration{seen: map[string]bool{}}
-	for start := w.now; w.now-start < 3*modelPropagation && w.violation == ""; {
-		if !x.advanceOnce(w, nil) {
-			break
-		}
-	}
+	w.follow(3 * modelPropagation)
 	w.disturbed = w.now
 }
 

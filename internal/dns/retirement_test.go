@@ -8,10 +8,7 @@ import (
 // settle follows the world for a while, and fails the test if an invariant is violated.
 func (w *modelWorld) settle(t *testing.T, d time.Duration) {
 	t.Helper()
-	x := &modelExploration{}
-	for start := w.now; w.now-start < d && w.violation == "" && x.advanceOnce(w, nil); {
-		continue
-	}
+	w.follow(d)
 	if w.violation != "" {
 		t.Fatal(w.violation)
 	}
