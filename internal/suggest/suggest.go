@@ -2,6 +2,9 @@
 package suggest
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -17,6 +20,21 @@ func Closest(word string, candidates []string) string {
 		}
 	}
 	return closest
+}
+
+// Similar returns at most limit candidates that resemble word, each once and the most similar
+// first. It ignores case.
+func Similar(word string, candidates []string, limit int) []string {
+	word, distances := strings.ToLower(word), map[string]int{}
+	for _, candidate := range candidates {
+		if d := distance(word, strings.ToLower(candidate)); d <= maxDistance(word) {
+			distances[candidate] = d
+		}
+	}
+	similar := slices.SortedFunc(maps.Keys(distances), func(a, b string) int {
+		return cmp.Or(cmp.Compare(distances[a], distances[b]), strings.Compare(a, b))
+	})
+	return similar[:min(limit, len(similar))]
 }
 
 // distance returns the number of letters that differ. If two adjacent letters are swapped

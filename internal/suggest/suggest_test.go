@@ -3,6 +3,8 @@ package suggest_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
@@ -38,5 +40,16 @@ func TestFieldFindsALongerName(t *testing.T) {
 		if got := suggest.Field(word, fields); got != want {
 			t.Errorf("Field(%q) = %q, want %q", word, got, want)
 		}
+	}
+}
+
+func TestSimilarSortsTheNamesByTheirDistance(t *testing.T) {
+	names := []string{"shops.example.com", "ship.example.com", "SHOP.example.com", "blog.example.com", "ship.example.com"}
+	want := []string{"SHOP.example.com", "ship.example.com", "shops.example.com"}
+	if diff := cmp.Diff(want, suggest.Similar("shop.example.com", names, 5)); diff != "" {
+		t.Errorf("similar names (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want[:1], suggest.Similar("shop.example.com", names, 1)); diff != "" {
+		t.Errorf("the most similar name (-want +got):\n%s", diff)
 	}
 }
