@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,6 +155,20 @@ func TestUnexpectedResponsesAreUnavailableErrors(t *testing.T) {
 			wantUnavailable(t, p.RotateToken(t.Context(), testID), 0)
 			_, connectionsErr := p.Connections(t.Context(), testID)
 			wantUnavailable(t, connectionsErr, 0)
+		})
+	}
+}
+
+// A connector with the token of another tunnel would serve that tunnel.
+func TestTokenOfAnotherTunnelIsUnavailable(t *testing.T) {
+	for name, credentials := range map[string]string{
+		"another account": fmt.Sprintf(`{"a":"other","t":%q,"s":"c2VjcmV0"}`, testID),
+		"another tunnel":  `{"a":"` + account + `","t":"00000000-0000-4000-8000-00000000dead","s":"c2VjcmV0"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := fmt.Sprintf(`{"success":true,"result":%q}`, base64.StdEncoding.EncodeToString([]byte(credentials)))
+			_, err := providerReturning(t, body).Token(t.Context(), testID)
+			wantUnavailable(t, err, 0)
 		})
 	}
 }

@@ -38,8 +38,11 @@ func (p *Provider) token(ctx context.Context, id provider.TunnelID) (provider.To
 	}
 	token := provider.Token(*text)
 	// The client converts any JSON value to a string.
-	if _, _, err := token.Credentials(); err != nil {
+	switch account, tunnel, err := token.Credentials(); {
+	case err != nil:
 		return "", unexpected("no valid token")
+	case account != p.accountID || tunnel != id:
+		return "", unexpected("the token of another tunnel")
 	}
 	return token, nil
 }
