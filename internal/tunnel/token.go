@@ -49,7 +49,19 @@ func ensureToken(f Facts) Step {
 		}
 	default: // TokenMissing
 	}
-	return f.attemptCall(TrackToken, step)
+	return f.afterRotation(step)
+}
+
+// afterRotation reads a rotated token only once the recorded time of the rotation, a whole
+// second, has passed: the connectors with the new token then connect later than that, and
+// keep their connections.
+func (f Facts) afterRotation(read Step) Step {
+	if rotated := f.Memory.Token.Rotated; rotated.IsSet() {
+		if remaining := f.recordedTime(rotated).Sub(f.Clock); remaining > 0 {
+			return waitFor(remaining)
+		}
+	}
+	return f.attemptCall(TrackToken, read)
 }
 
 // tokenReadDue reports whether the token must be read from Cloudflare although the Secret
@@ -93,7 +105,7 @@ func finishToken(f Facts) Step {
 	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenNameConflict || !check.Pending && check.NextCheck.IsSet() {
 		return Step{}
 	}
-	return f.attemptCall(TrackToken, f.readToken())
+	return f.afterRotation(f.readToken())
 }
 
 func (f Facts) readToken() Step {
