@@ -122,7 +122,7 @@ func (d *DNS) CertificateHosts(ctx context.Context, zone provider.ZoneID) (hosts
 		var params ssl.CertificatePackListParams // the list contains only active packs by default
 		params.ZoneID.Value = string(zone)
 		params.PerPage.Value, params.PerPage.Present = 50, true // the API's maximum
-		packs, err := listAll(ctx, d, "certificate packs", func(p pack) string { return p.ID },
+		packs, err := listAll(ctx, d.send, "certificate packs", func(p pack) string { return p.ID },
 			func(page float64, options ...option.RequestOption) error {
 				params.Page.Value, params.Page.Present = page, true
 				_, err := d.certificates.List(ctx, params, options...)

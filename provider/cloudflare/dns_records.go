@@ -83,7 +83,7 @@ func (d *DNS) recordsNamed(ctx context.Context, zone provider.ZoneID, name strin
 	params.PerPage.Value, params.PerPage.Present = float64(d.recordsPerPage), true
 	// By default, the API sorts by type, which would leave the order on the pages open.
 	params.Order.Value, params.Order.Present = dns.RecordListParamsOrderName, true
-	return listAll(ctx, d, "records", func(r recordView) string { return string(r.ID) },
+	return listAll(ctx, d.send, "records", func(r recordView) string { return string(r.ID) },
 		func(page float64, options ...option.RequestOption) error {
 			params.Page.Value, params.Page.Present = page, true
 			_, err := d.records.List(ctx, params, options...)

@@ -71,7 +71,7 @@ func (d *DNS) zonesByName(ctx context.Context, name string) ([]zoneView, error) 
 	var params zones.ZoneListParams
 	params.Name.Value, params.Name.Present = name, true
 	params.PerPage.Value, params.PerPage.Present = 50, true // the API's maximum
-	return listAll(ctx, d, "zones", func(z zoneView) string { return string(z.ID) },
+	return listAll(ctx, d.send, "zones", func(z zoneView) string { return string(z.ID) },
 		func(page float64, options ...option.RequestOption) error {
 			params.Page.Value, params.Page.Present = page, true
 			_, err := d.zones.List(ctx, params, options...)

@@ -17,11 +17,14 @@ type listResponse[T any] struct {
 	} `json:"result_info"`
 }
 
+// sender is the method with which a [DNS] or an [Access] makes one API call.
+type sender func(ctx context.Context, mode retryMode, call func(options ...option.RequestOption) error) error
+
 // listAll returns the items on all pages of a list, which noun names, without items that
 // have the same ID as an earlier one. list requests one page. It returns an error if the
 // list's length changes while it reads the pages.
 func listAll[T any](
-	ctx context.Context, d *DNS, noun string, id func(T) string,
+	ctx context.Context, send sender, noun string, id func(T) string,
 	list func(page float64, options ...option.RequestOption) error,
 ) ([]T, error) {
 	var all []T
@@ -30,7 +33,7 @@ func listAll[T any](
 	// The client's paging would ignore ctx after the first page.
 	for number := 1; ; number++ {
 		var page listResponse[T]
-		err := d.send(ctx, idempotent, func(options ...option.RequestOption) error {
+		err := send(ctx, idempotent, func(options ...option.RequestOption) error {
 			return list(float64(number), append(options, option.WithResponseBodyInto(&page))...)
 		})
 		switch {
@@ -43,13 +46,14 @@ func listAll[T any](
 		case page.ResultInfo.TotalCount != total:
 			return nil, unexpected("the list of " + noun + " changed while it was read")
 		}
+		before := len(all)
 		for _, item := range *page.Result {
 			if !seen[id(item)] {
 				seen[id(item)] = true
 				all = append(all, item)
 			}
 		}
-		if n := len(*page.Result); n == 0 || n < page.ResultInfo.PerPage {
+		if n := len(*page.Result); len(all) == before || n < page.ResultInfo.PerPage {
 			break
 		}
 	}
