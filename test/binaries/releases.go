@@ -94,20 +94,20 @@ func fetch(ctx context.Context, client remote.Client, release versions.Concrete,
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := extract(archive, dir); err != nil {
+	if err := extract(archive, dir, releasedPrograms); err != nil {
 		return fmt.Errorf("extract the release %s: %w", release, err)
 	}
 	return nil
 }
 
-// extract writes the programs in an archive to dir. It ignores other files, and the
-// archive's directories.
-func extract(archive io.Reader, dir string) error {
+// extract writes the wanted files in an archive to dir, without the archive's directories. A
+// wanted file is a name, or the end of a path. It ignores other files.
+func extract(archive io.Reader, dir string, wanted []string) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {
 		return err
 	}
-	missing := slices.Clone(releasedPrograms)
+	missing := slices.Clone(wanted)
 	for files := tar.NewReader(unzipped); len(missing) > 0; {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -116,11 +116,11 @@ func extract(archive io.Reader, dir string) error {
 		if err != nil {
 			return err
 		}
-		i := slices.Index(missing, path.Base(header.Name))
+		i := slices.IndexFunc(missing, func(name string) bool { return strings.HasSuffix("/"+header.Name, "/"+name) })
 		if i < 0 || header.Typeflag != tar.TypeReg {
 			continue
 		}
-		if err := writeProgram(filepath.Join(dir, missing[i]), files); err != nil {
+		if err := writeProgram(filepath.Join(dir, path.Base(missing[i])), files); err != nil {
 			return err
 		}
 		missing = slices.Delete(missing, i, i+1)

@@ -148,7 +148,7 @@ func (t *target) build(ctx context.Context) error {
 func (t *target) compile(ctx context.Context, path string) error {
 	start := time.Now()
 	fmt.Fprintf(t.entry.progress, "building %s %s from source (%s, once per machine)\n", t.Name, t.version, t.BuildTime)
-	done := reportEvery(progressInterval, func(passed time.Duration) {
+	done := reportProgress(func(passed time.Duration) {
 		fmt.Fprintf(t.entry.progress, "building %s (%s)\n", t.Name, passed)
 	})
 	defer done()

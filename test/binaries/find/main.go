@@ -32,6 +32,13 @@ func find(ctx context.Context, names []string) error {
 		}
 		return err
 	}
+	if slices.Equal(names, []string{"axe-core"}) {
+		dir, err := binaries.Axe.Unpack(ctx, os.Stderr)
+		if err == nil {
+			fmt.Println(dir)
+		}
+		return err
+	}
 	paths, err := binaries.ControlPlane(ctx, os.Stderr, names...)
 	if err != nil {
 		return err
