@@ -50,7 +50,8 @@ func namespaces() []*syscall.SysProcAttr {
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE},
+		// CAP_SYS_ADMIN is for Isolate.
+		AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN},
 	}
 	if os.Geteuid() != 0 {
 		return []*syscall.SysProcAttr{user}
@@ -128,6 +129,17 @@ func enter() bool {
 	setState(inside)
 	_, writeErr := io.WriteString(report, text)
 	return errors.Join(err, writeErr, report.Close()) == nil
+}
+
+// Isolate wires the calling goroutine to its thread, and moves the thread to a new network
+// namespace with the addresses of [Run]'s. Sockets that the goroutine then opens, and
+// processes that it starts, belong to the new namespace. It needs root, or a namespace of Run.
+func Isolate() error {
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("create a network namespace: %w", err)
+	}
+	return setUp()
 }
 
 // setUp starts the loopback interface and adds the routes.

@@ -4,6 +4,11 @@ package netns
 
 import "errors"
 
-func runInNamespace() (int, error) { return 0, errors.New("network namespaces exist only on Linux") }
+var errUnsupported = errors.New("network namespaces exist only on Linux")
+
+func runInNamespace() (int, error) { return 0, errUnsupported }
 
 func enter() bool { return false }
+
+// Isolate returns an error: network namespaces exist only on Linux.
+func Isolate() error { return errUnsupported }

@@ -86,3 +86,37 @@ func TestSignalsAndTheExitStatusAreForwarded(t *testing.T) {
 		t.Errorf("got %v, want exit status %d", err, waitStatus)
 	}
 }
+
+func TestAnIsolatedGoroutineSharesNoAddressWithTheOthers(t *testing.T) {
+	netns.Require(t)
+	const address = "10.96.0.1:80"
+	outside, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close() //nolint:errcheck // the test ends
+	done := make(chan error)
+	go func() { // its thread ends with it
+		done <- func() error {
+			if err := netns.Isolate(); err != nil {
+				return err
+			}
+			if connection, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+				return fmt.Errorf("got %v, %w, want a refused connection", connection, err)
+			}
+			inside, err := net.Listen("tcp", address)
+			if err != nil {
+				return err
+			}
+			defer inside.Close() //nolint:errcheck // the test ends
+			connection, err := net.Dial("tcp", address)
+			if err != nil {
+				return err
+			}
+			return connection.Close()
+		}()
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}

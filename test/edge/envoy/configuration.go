@@ -26,6 +26,7 @@ const (
 // replacements are the values that differ between a Pod and this machine.
 type replacements struct {
 	ports   map[int]int // of the listeners
+	pod     *pod        // nil if Envoy shares the machine's network
 	xdsHost string
 	xdsPort int
 	caFile  string
@@ -43,6 +44,13 @@ func newReplacements(getenv func(string) string) (replacements, error) {
 			return r, fmt.Errorf("%s: %w", variable, err)
 		}
 		r.ports[port] = int(number)
+	}
+	if ports := getenv("OUTBOUND_PORTS"); ports != "" {
+		outbound, err := parsePorts(ports)
+		if err != nil {
+			return r, err
+		}
+		r.pod = &pod{inbound: r.ports, outbound: outbound}
 	}
 	host, port, err := net.SplitHostPort(getenv("XDS_ADDRESS"))
 	if err != nil {
@@ -125,6 +133,9 @@ func (r replacements) staticListeners() ([]any, error) {
 
 // adaptListeners replaces the ports of the static listeners.
 func (r replacements) adaptListeners(root object) error {
+	if r.pod != nil {
+		return nil
+	}
 	static := root.object("staticResources")
 	if root.object("dynamicResources")["ldsConfig"] != nil {
 		listeners, err := r.staticListeners()

@@ -11,6 +11,9 @@
 //   - ENVOY is the absolute path of Envoy.
 //   - OPEN_PORT, PROTECTED_PORT and READY_PORT replace the listeners' ports. The listeners
 //     are static here: Envoys that share this machine cannot have the controller's listeners.
+//   - OUTBOUND_PORTS, if set, such as "80,18000", runs Envoy in a network namespace of its own,
+//     with the controller's listeners. There, the listeners have their own ports, and Envoy
+//     can connect only to these ports. The program then stays as Envoy's parent.
 //   - SETTINGS, if set, has the connector.envoy of the Gateway's settings, as JSON, whose
 //     metrics, access logs and traces the static listeners provide.
 //   - XDS_ADDRESS, as host:port, replaces the controller's address.
@@ -26,6 +29,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,7 +60,21 @@ func run(arguments []string, getenv func(string) string) error {
 		return fmt.Errorf("--config-yaml: %w", err)
 	}
 	command := slices.Concat([]string{program, "--config-yaml", string(configuration)}, s.others)
+	if r.pod != nil {
+		status, err := r.pod.run(envoyCommand(command))
+		if err == nil {
+			os.Exit(status)
+		}
+		return err
+	}
 	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, command, os.Environ())) // #nosec G204 -- the test sets the path
+}
+
+// envoyCommand returns the command. Envoy stays in the process group that the node kills.
+func envoyCommand(command []string) *exec.Cmd {
+	c := exec.Command(command[0], command[1:]...) // #nosec G204 -- the test sets the path
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	return c
 }
 
 // settings are Envoy's arguments.
