@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"path"
@@ -44,8 +45,11 @@ type Fault struct {
 	Status int
 	// RetryAfter is sent with Status, in whole seconds, rounded up.
 	RetryAfter time.Duration
-	// Body is sent as text/html instead of the envelope, with Status or 200. The request
-	// is not executed.
+	// Header is sent with Status or Body, for example Retry-After as a date. With a
+	// Content-Length above the length of Body, the response is truncated.
+	Header http.Header
+	// Body is sent as text/html, unless Header says otherwise, instead of the envelope, with
+	// Status or 200. The request is not executed.
 	Body string
 	// Drop closes the connection without a response. It takes precedence over Status and
 	// Body. The net/http client repeats a GET automatically if a reused connection
@@ -207,10 +211,12 @@ func (f Fault) write(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
 	}
 	if f.Body == "" {
+		maps.Copy(w.Header(), f.Header)
 		failure(f.status(), f.status(), http.StatusText(f.status())).write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html")
+	maps.Copy(w.Header(), f.Header)
 	w.WriteHeader(f.status())
 	_, _ = w.Write([]byte(f.Body)) // fails only if the client has disconnected
 }

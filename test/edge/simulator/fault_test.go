@@ -3,6 +3,7 @@ package simulator_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -120,6 +121,21 @@ func TestBodyFaultAnswersWithHTML(t *testing.T) {
 	err = c.Get(t.Context(), "user/tokens/verify", nil, nil, option.WithResponseInto(&response))
 	if err == nil || response.StatusCode != 502 || response.Header.Get("Content-Type") != "text/html" {
 		t.Errorf("error %v, response %v, want 502 in text/html", err, response)
+	}
+}
+
+func TestHeaderFaultTruncatesAResponse(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	s.Inject(simulator.Fault{Times: 1, Status: 429, Header: http.Header{"Retry-After": {date}}})
+	_, err := c.get(t.Context(), "any")
+	var failed *cloudflare.Error
+	if !errors.As(err, &failed) || failed.Response.Header.Get("Retry-After") != date {
+		t.Errorf("error %v, want Retry-After %s", err, date)
+	}
+	s.Inject(simulator.Fault{Times: 1, Body: `{"success":`, Header: http.Header{"Content-Type": {"application/json"}, "Content-Length": {"100"}}})
+	if _, err := c.get(t.Context(), "any"); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("error %v, want that the response ends too early", err)
 	}
 }
 

@@ -48,9 +48,14 @@ func TestUnregisteredConnectorCarriesRequestsUntilTheLagEnds(t *testing.T) {
 	one := p.start(t, "one")
 	_ = one.body.Close() // unregisters
 	p.start(t, "two")
-	for inTurn := 0; inTurn < 4; inTurn++ {
+	// The edge may notice that the connector unregisters between two requests, and then
+	// begins with the first connector again.
+	for inTurn, restarted := 0, false; inTurn < 4; inTurn++ {
 		if got := p.get(t, 2, "any", http.StatusOK); got[0] == got[1] {
-			t.Fatalf("%q answered, want both connectors in turn", got)
+			if restarted {
+				t.Fatalf("%q answered, want both connectors in turn", got)
+			}
+			inTurn, restarted = -1, true
 		}
 	}
 
