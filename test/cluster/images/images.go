@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
@@ -82,6 +83,10 @@ type Sidecar struct {
 	// FixedPorts makes all Envoys share the ports in the tunnel's configuration, to which
 	// the real cloudflared connects. Otherwise, each Envoy has its own ports.
 	FixedPorts bool
+	// Outbound, if set, runs each Envoy in a network namespace of its own, with the
+	// controller's listeners. These are the ports to which it connects: the controller's and
+	// the backends'.
+	Outbound []int
 }
 
 // Image returns the program that replaces the Envoy image.
@@ -93,6 +98,10 @@ func (s Sidecar) Image() node.Image {
 	}
 	if s.FixedPorts {
 		image.Environment = append(image.Environment, fmt.Sprintf("OPEN_PORT=%d", envoy.PortOpen), fmt.Sprintf("PROTECTED_PORT=%d", envoy.PortProtected))
+	}
+	if len(s.Outbound) > 0 {
+		ports := strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Outbound), " ", ","), "[]")
+		image.Environment = append(image.Environment, "OUTBOUND_PORTS="+ports)
 	}
 	return image
 }
