@@ -86,6 +86,14 @@ func (d *Database) Zone(id string) (Zone, bool) {
 	return Zone{}, false
 }
 
+// HasActive reports whether the account has an active zone that contains the hostname, which
+// can be a wildcard.
+func (d *Database) HasActive(account, hostname string) bool {
+	return slices.ContainsFunc(d.Zones(), func(z Zone) bool {
+		return z.Account == account && z.Status == Active && (hostname == z.Name || strings.HasSuffix(hostname, "."+z.Name))
+	})
+}
+
 // Update changes a zone's settings, for example its status. The function must not call the
 // database, and must not change the name or the ID.
 func (d *Database) Update(id string, change func(*Zone)) {
