@@ -15,6 +15,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/probe"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/access"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
@@ -23,6 +24,7 @@ import (
 type visitorBed struct {
 	*simulator.Server
 	database *zones.Database
+	access   *access.Database
 	zone     string // the ID of example.com
 	tunnel   string // the address of the tunnel
 	id       string // the tunnel's ID
@@ -40,14 +42,14 @@ var permissions = []simulator.Permission{simulator.ZoneRead, simulator.DNSRead, 
 
 func newVisitorBed(t *testing.T) *visitorBed {
 	t.Helper()
-	b := &visitorBed{database: zones.New(zones.Options{}), token: rand.Text()}
+	b := &visitorBed{database: zones.New(zones.Options{}), access: access.New(access.Options{}), token: rand.Text()}
 	b.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.sent.Add(1)
 		b.answer(w, r)
 	}))
 	t.Cleanup(backend.Close)
-	b.Server = simulator.New(simulator.Options{Token: "owner", Zones: b.database, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	b.Server = simulator.New(simulator.Options{Token: "owner", Zones: b.database, Access: b.access, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if address != "web:80" {
 			return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Name: address, IsNotFound: true}}
 		}

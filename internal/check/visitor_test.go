@@ -84,7 +84,15 @@ func withoutToken(_ *testing.T, b *visitorBed) { b.api = nil }
 
 func protected(g *ServingGateway) { g.Protected = true }
 
-func login(_ *testing.T, b *visitorBed) { b.RequireLogin("shop.example.com", "team") }
+// login creates an application for the hostname, and a service token that it admits.
+func login(t *testing.T, b *visitorBed) {
+	b.AddServiceToken("ci", "secret")
+	_, err := b.access.Create("main", []byte(`{"type":"self_hosted","name":"shop","domain":"shop.example.com","policies":[
+		{"decision":"allow","include":[{"everyone":{}}]},{"decision":"non_identity","include":[{"any_valid_service_token":{}}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 const elsewhere = "00000000-765d-4adf-8112-31c55c1551ef.cfargotunnel.com"
 
@@ -197,7 +205,9 @@ var visitorSituations = []visitorSituation{
 		b.expected = Expectation{Incomplete: true}
 	}},
 	{name: "a token in a header", want: "ok ok ok ok", prepare: all(expect(protected), login),
-		request: func(r *Request) { r.Header = http.Header{"Cf-Access-Token": {"team/a"}} }},
+		request: func(r *Request) {
+			r.Header = http.Header{"Cf-Access-Client-Id": {"ci"}, "Cf-Access-Client-Secret": {"secret"}}
+		}},
 
 	// request
 	{name: "no request", request: func(r *Request) { r.NoRequest = true }, want: "ok ok ok ok"},

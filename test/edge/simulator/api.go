@@ -73,23 +73,25 @@ func (s *Server) routes() http.Handler {
 		tunnels = basePath + "/accounts/{account}/cfd_tunnel"
 		tunnel  = tunnels + "/{tunnel}"
 	)
+	authorized := func(call endpoint) endpoint { return s.authorized(call, TunnelEdit) }
 	endpoints := map[string]endpoint{
-		"POST " + tunnels:                                  s.authorized(s.createTunnel),
-		"GET " + tunnels:                                   s.authorized(s.listTunnels),
-		"GET " + tunnel:                                    s.authorized(s.anyTunnelEndpoint(s.getTunnel)),
-		"PATCH " + tunnel:                                  s.authorized(s.tunnelEndpoint(s.editTunnel)),
-		"DELETE " + tunnel:                                 s.authorized(s.tunnelEndpoint(s.deleteTunnel)),
-		"GET " + tunnel + "/configurations":                s.authorized(s.tunnelEndpoint(s.getConfiguration)),
-		"PUT " + tunnel + "/configurations":                s.authorized(s.tunnelEndpoint(s.putConfiguration)),
-		"GET " + tunnel + "/token":                         s.authorized(s.tunnelEndpoint(s.getToken)),
-		"GET " + tunnel + "/connections":                   s.authorized(s.tunnelEndpoint(s.listConnections)),
-		"DELETE " + tunnel + "/connections":                s.authorized(s.tunnelEndpoint(s.deleteConnections)),
+		"POST " + tunnels:                                  authorized(s.createTunnel),
+		"GET " + tunnels:                                   authorized(s.listTunnels),
+		"GET " + tunnel:                                    authorized(s.anyTunnelEndpoint(s.getTunnel)),
+		"PATCH " + tunnel:                                  authorized(s.tunnelEndpoint(s.editTunnel)),
+		"DELETE " + tunnel:                                 authorized(s.tunnelEndpoint(s.deleteTunnel)),
+		"GET " + tunnel + "/configurations":                authorized(s.tunnelEndpoint(s.getConfiguration)),
+		"PUT " + tunnel + "/configurations":                authorized(s.tunnelEndpoint(s.putConfiguration)),
+		"GET " + tunnel + "/token":                         authorized(s.tunnelEndpoint(s.getToken)),
+		"GET " + tunnel + "/connections":                   authorized(s.tunnelEndpoint(s.listConnections)),
+		"DELETE " + tunnel + "/connections":                authorized(s.tunnelEndpoint(s.deleteConnections)),
 		"GET " + basePath + "/user/tokens/verify":          s.verifyToken,
 		"GET " + basePath + "/accounts/{id}/tokens/verify": s.verifyToken,
 		"/": noRoute,
 	}
 	maps.Copy(endpoints, s.zoneEndpoints())
 	maps.Copy(endpoints, s.recordEndpoints())
+	maps.Copy(endpoints, s.accessEndpoints())
 	mux := http.NewServeMux()
 	for pattern, call := range endpoints {
 		mux.Handle(pattern, s.handler(call))
@@ -148,14 +150,14 @@ func noRoute(r *http.Request) response {
 	return failure(http.StatusNotFound, codeNoRoute, "Could not route to "+r.URL.Path)
 }
 
-// authorized rejects an invalid token, a token without permission for tunnels, and accounts
+// authorized rejects an invalid token, a token without one of the permissions, and accounts
 // other than the configured account.
-func (s *Server) authorized(call endpoint) endpoint {
+func (s *Server) authorized(call endpoint, permissions ...Permission) endpoint {
 	return func(r *http.Request) response {
 		if !s.acceptsToken(r) {
 			return failure(http.StatusUnauthorized, codeAuthentication, "Authentication error")
 		}
-		if !s.permitsTunnels(r) {
+		if !s.permitsAccount(r, permissions...) {
 			return authenticationError()
 		}
 		if only := s.options.AccountID; only != "" && r.PathValue("account") != only {

@@ -7,7 +7,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httputil"
-	"slices"
 )
 
 // dataPath serves a tunnel's requests by one configuration.
@@ -155,22 +154,6 @@ func visitorScheme(visitor *http.Request) string {
 		return "https"
 	}
 	return "http"
-}
-
-// accessHeader is the header in which a visitor sends the team and the audience that it
-// is logged in to, as "<team>/<audience>".
-const accessHeader = "Cf-Access-Token"
-
-// protect returns a handler that returns 403 unless the visitor is logged in to one of
-// the audiences.
-func (a access) protect(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slices.ContainsFunc(a.AUDTag, func(tag string) bool { return r.Header.Get(accessHeader) == a.TeamName+"/"+tag }) {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 func statusHandler(status int) http.Handler {

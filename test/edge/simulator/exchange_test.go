@@ -194,36 +194,3 @@ func TestRequestAndAnswerAreStreamed(t *testing.T) {
 		_, _ = io.WriteString(w, "5\r\ntwo\r\n\r\n")
 	}
 }
-
-func TestRuleWithAccessRequiresItsAudiencesToken(t *testing.T) {
-	origin := httptest.NewServer(echo)
-	defer origin.Close()
-	s, id, address := newTunnel(t, simulator.Options{Dial: origins{"app:80": origin.Listener.Addr().String()}.dial})
-	s.SetConfiguration(id, json.RawMessage(`{"ingress":[
-		{"hostname":"status","service":"http_status:204","originRequest":{"access":{"required":true,"teamName":"team","audTag":["one","two"]}}},
-		{"hostname":"origin","service":"http://app","originRequest":{"access":{"required":true,"teamName":"team","audTag":["one","two"]}}},
-		{"hostname":"optional","service":"http_status:204","originRequest":{"access":{"required":false,"teamName":"team","audTag":["one"]}}},
-		{"service":"http://app","originRequest":{"access":{"required":true}}}]}`))
-	for _, test := range []struct {
-		host, token string
-		status      int
-	}{
-		{"origin", "", 403},
-		{"origin", "team/one", 200},
-		{"origin", "team/two", 200},
-		{"origin", "team/three", 403},
-		{"origin", "other/one", 403},
-		{"origin", "team/", 403},
-		{"origin", "Team/one", 403},
-		{"status", "team/one", 204},
-		{"status", "", 403},
-		{"optional", "", 204},
-		{"without an audience", "team/one", 403},
-		{"without an audience", "/", 403},
-	} {
-		w := send(t, address, "GET / HTTP/1.1\nHost: "+strings.ReplaceAll(test.host, " ", "-")+"\nCf-Access-Token: "+test.token+"\n\n")
-		if w.answer.StatusCode != test.status {
-			t.Errorf("%s with token %q: %d, want %d", test.host, test.token, w.answer.StatusCode, test.status)
-		}
-	}
-}

@@ -33,21 +33,21 @@ func (s seconds) duration() time.Duration { return time.Duration(s) * time.Secon
 // originRequest contains the settings for connecting to an origin. It omits the fields
 // that concern only the dialer or the transfer encoding.
 type originRequest struct {
-	ConnectTimeout       seconds `json:"connectTimeout"`
-	TLSTimeout           seconds `json:"tlsTimeout"`
-	TCPKeepAlive         seconds `json:"tcpKeepAlive"`
-	KeepAliveTimeout     seconds `json:"keepAliveTimeout"`
-	KeepAliveConnections int     `json:"keepAliveConnections"`
-	MatchSNIToHost       bool    `json:"matchSNItoHost"`
-	NoTLSVerify          bool    `json:"noTLSVerify"`
-	HTTP2Origin          bool    `json:"http2Origin"`
-	HTTPHostHeader       string  `json:"httpHostHeader"`
-	OriginServerName     string  `json:"originServerName"`
-	CAPool               string  `json:"caPool"`
-	Access               access  `json:"access"`
+	ConnectTimeout       seconds    `json:"connectTimeout"`
+	TLSTimeout           seconds    `json:"tlsTimeout"`
+	TCPKeepAlive         seconds    `json:"tcpKeepAlive"`
+	KeepAliveTimeout     seconds    `json:"keepAliveTimeout"`
+	KeepAliveConnections int        `json:"keepAliveConnections"`
+	MatchSNIToHost       bool       `json:"matchSNItoHost"`
+	NoTLSVerify          bool       `json:"noTLSVerify"`
+	HTTP2Origin          bool       `json:"http2Origin"`
+	HTTPHostHeader       string     `json:"httpHostHeader"`
+	OriginServerName     string     `json:"originServerName"`
+	CAPool               string     `json:"caPool"`
+	Access               accessRule `json:"access"`
 }
 
-type access struct {
+type accessRule struct {
 	Required bool     `json:"required"`
 	TeamName string   `json:"teamName"`
 	AUDTag   []string `json:"audTag"`
@@ -65,7 +65,7 @@ var connectorDefaults = originRequest{
 // the rule sets. A rule does not inherit access: the connector enforces access only where
 // a rule sets it.
 func (o originRequest) override(ruleSettings json.RawMessage) (originRequest, error) {
-	o.Access = access{}
+	o.Access = accessRule{}
 	if ruleSettings == nil {
 		return o, nil
 	}

@@ -18,12 +18,15 @@ const (
 	SSLRead    Permission = "SSL and Certificates Read"
 	// SettingsRead is for the settings of a zone.
 	SettingsRead Permission = "Zone Settings Read"
+	// AccessRead and AccessEdit are for applications, policies and tags of Cloudflare Access.
+	AccessRead Permission = "Access: Apps and Policies Read"
+	AccessEdit Permission = "Access: Apps and Policies Edit"
 )
 
 // Grant gives a token permissions.
 type Grant struct {
 	// Zones are the IDs of the zones that the permissions apply to. Nil means all zones.
-	// TunnelEdit applies to accounts, and ignores the zones.
+	// TunnelEdit, AccessRead and AccessEdit apply to accounts, and ignore the zones.
 	Zones       []string
 	Permissions []Permission
 }
@@ -69,12 +72,14 @@ func (s *Server) permits(r *http.Request, zone string, permissions ...Permission
 	})
 }
 
-// permitsTunnels reports whether the request's token can read and change tunnels.
-func (s *Server) permitsTunnels(r *http.Request) bool {
+// permitsAccount reports whether the request's token has one of the permissions for accounts.
+func (s *Server) permitsAccount(r *http.Request, permissions ...Permission) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	grants, restricted := s.grants[bearer(r)]
-	return !restricted || slices.ContainsFunc(grants, func(g Grant) bool { return slices.Contains(g.Permissions, TunnelEdit) })
+	return !restricted || slices.ContainsFunc(grants, func(g Grant) bool {
+		return slices.ContainsFunc(permissions, func(p Permission) bool { return slices.Contains(g.Permissions, p) })
+	})
 }
 
 func (g Grant) includesZone(id string) bool { return g.Zones == nil || slices.Contains(g.Zones, id) }

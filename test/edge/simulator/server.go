@@ -3,10 +3,10 @@
 // by the stored configuration, as cloudflared does. The records in [Options.Zones] decide
 // which tunnel serves a hostname.
 //
-// There is no login for Cloudflare Access, only the redirect to it. A visitor sends the team and the audience that
-// it is logged in to in the header Cf-Access-Token, as "<team>/<audience>". The simulator
-// invents this header. A rule that requires Access returns 403 unless the header names
-// its teamName and one of its audTag values.
+// The edge protects the hostnames of the applications in [Options.Access]: without a session
+// it redirects visitors to the login, which needs no password (see [Server.Login]). It adds
+// the session's signed token to requests. A rule that requires Access checks this token, as
+// cloudflared does; [Server.Tunnel] serves requests that come from behind the edge.
 //
 // The tests compare the product with this package, so it shares no code with the product:
 // it must not import its rules, types or validation.
@@ -25,6 +25,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/access"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
 
@@ -56,6 +57,9 @@ type Options struct {
 	// Zones are the zones in the API, and those in which [Server.Visitors] looks hostnames up.
 	// Nil means no zones.
 	Zones *zones.Database
+	// Access is the applications of Cloudflare Access in the API. The edge
+	// obeys them. Nil means none, in accounts that have the Zones, or every zone if Zones is nil.
+	Access *access.Database
 	// AcceptInvalid makes the API store configurations that the connector rejects.
 	// The connector then keeps its previous configuration.
 	AcceptInvalid bool
@@ -108,7 +112,8 @@ type Server struct {
 	closed    bool
 
 	visitorFaults []*VisitorFault
-	logins        map[string]string // the teams of hostnames that Access protects
+	serviceTokens map[string]string  // secrets by ID
+	codes         map[string]Session // logins that have not reached the application's hostname
 }
 
 // New returns a server without tunnels. The caller closes it if it serves
@@ -120,6 +125,9 @@ func New(o Options) *Server {
 	if o.Lag == nil {
 		o.Lag = func() Lag { return Lag{} }
 	}
+	if o.Access == nil {
+		o.Access = newAccess(o.Zones)
+	}
 	if o.Zones == nil {
 		o.Zones = zones.New(zones.Options{})
 	}
@@ -130,6 +138,15 @@ func New(o Options) *Server {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.api = s.routes()
 	return s
+}
+
+// newAccess returns a database without applications.
+func newAccess(z *zones.Database) *access.Database {
+	var o access.Options
+	if z != nil {
+		o.HasZone = z.HasActive
+	}
+	return access.New(o)
 }
 
 // API returns a handler that serves the v4 API below /client/v4/.

@@ -45,29 +45,3 @@ func (s *Server) visitorFault(host string) http.Handler {
 	}
 	return fault.Answer
 }
-
-// RequireLogin makes Cloudflare Access protect a hostname: it redirects visitors who send no
-// header Cf-Access-Token to the login page of the team. An empty team ends that.
-func (s *Server) RequireLogin(host, team string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.logins == nil {
-		s.logins = map[string]string{}
-	}
-	s.logins[host] = team
-}
-
-// login returns the redirect to the login page, or nil if the request needs none.
-func (s *Server) login(host string, r *http.Request) http.Handler {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	team := s.logins[host]
-	if team == "" || r.Header.Get(accessHeader) != "" {
-		return nil
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Www-Authenticate", `Cloudflare-Access resource_metadata="https://`+host+`/.well-known/cloudflare-access-protected-resource/"`)
-		// #nosec G710 -- the hostname comes from the zones
-		http.Redirect(w, r, "https://"+team+".cloudflareaccess.com/cdn-cgi/access/login/"+host+"?redirect_url=%2F", http.StatusFound)
-	})
-}

@@ -32,12 +32,17 @@ func elsewhere(format string, args ...any) http.Handler {
 //
 // What passes the edge has its headers Server and CF-Ray, and a page of Cloudflare instead of
 // an origin's 502 or 504. The edge obeys the zone's settings always_use_https, ssl and gRPC,
-// [Server.InjectVisitor] and [Server.RequireLogin].
+// [Server.InjectVisitor] and the applications in [Options.Access]. The address of a team,
+// <team>.cloudflareaccess.com, has the login and the public keys.
 func (s *Server) Visitors() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
+		}
+		if team, ok := strings.CutSuffix(strings.ToLower(host), teamDomain); ok {
+			byEdge(s.team(team)).ServeHTTP(w, r)
+			return
 		}
 		answer := s.options.Zones.Lookup(host)
 		if !slices.ContainsFunc(answer.Steps, zones.Step.Proxied) {
@@ -72,7 +77,7 @@ func (s *Server) edgeAnswer(z zones.Zone, host string, r *http.Request) http.Han
 			w.WriteHeader(http.StatusForbidden)
 		})
 	}
-	return s.login(host, r)
+	return s.accessAnswer(z.Account, host, r)
 }
 
 // redirectTo returns the edge's redirect to the same URL with another scheme.

@@ -89,22 +89,6 @@ func TestFaultsForVisitors(t *testing.T) {
 	}
 }
 
-func TestAccessAsksVisitorsToLogIn(t *testing.T) {
-	s, _ := newSite(t)
-	s.RequireLogin("www.example.com", "team")
-	got := ask(t, s)
-	wantAnswer(t, got, 302, "")
-	if location := got.Header().Get("Location"); !strings.HasPrefix(location, "https://team.cloudflareaccess.com/cdn-cgi/access/login/www.example.com?") {
-		t.Errorf("Location %s", location)
-	}
-	if !strings.HasPrefix(got.Header().Get("Www-Authenticate"), "Cloudflare-Access ") {
-		t.Errorf("header %v", got.Header())
-	}
-	wantAnswer(t, ask(t, s, "Cf-Access-Token: team/a"), 201, "")
-	s.RequireLogin("www.example.com", "")
-	wantAnswer(t, ask(t, s), 201, "")
-}
-
 func TestEdgeObeysTheSettingsOfAZone(t *testing.T) {
 	s, database := newSite(t)
 	set := func(name, value string) {

@@ -74,6 +74,9 @@ func (s *Server) ListenVisitors(l net.Listener) {
 
 // edgeCertificate returns the edge's certificate for the name that the client asks for.
 func (s *Server) edgeCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if covers("*"+teamDomain, hello.ServerName) {
+		return s.authority().sign(zones.CertificatePack{Hosts: []string{"*" + teamDomain}})
+	}
 	for _, z := range s.options.Zones.Zones() {
 		for _, p := range z.CertificatePacks {
 			if z.Status == zones.Active && p.Status == "active" && slices.ContainsFunc(p.Hosts, func(h string) bool { return covers(h, hello.ServerName) }) {
