@@ -24,6 +24,9 @@ const (
 	// behave like calls with PriorityStart and never use more than a small part of the
 	// budget.
 	PriorityDrift
+	// PriorityAccess is for all calls of an [Access]. They behave like calls with
+	// PriorityDrift, and use at most 600 requests in five minutes.
+	PriorityAccess
 	// PriorityDNS is for all calls of a [DNS]. They behave like calls with
 	// PriorityDrift, and use at most 240 requests in five minutes on average.
 	PriorityDNS

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Reservation reserves requests in the API request budget for several calls that belong
@@ -18,6 +19,7 @@ type Reservation struct {
 	requests  int // reserved
 	granted   bool
 	remaining int // reserved requests that were granted and not used yet
+	slot      time.Time
 }
 
 // Requests returns how many requests are reserved. Only providers call it.
@@ -51,6 +53,22 @@ func (r *Reservation) Next() (granted, covered bool) {
 		r.remaining--
 	}
 	return r.granted, covered
+}
+
+// Slot returns when the budget can grant the reservation. It calls assign for that time,
+// unless an earlier call has a slot that is after now. So calls that are made at the same time
+// share one slot: with one for each, the next reservation would wait behind all of them. Only
+// providers call it.
+func (r *Reservation) Slot(now time.Time, assign func() time.Time) time.Time {
+	if r == nil {
+		return assign()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.slot.After(now) {
+		r.slot = assign()
+	}
+	return r.slot
 }
 
 type reservationKey struct{}

@@ -3,6 +3,7 @@ package provider_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -44,5 +45,25 @@ func TestReservationBelongsToOnePriority(t *testing.T) {
 	}
 	if provider.ReservationOf(provider.WithPriority(ctx, provider.PriorityChange)) == nil {
 		t.Error("the reservation is lost although the priority stays the same")
+	}
+}
+
+func TestCallsWithOneReservationShareASlot(t *testing.T) {
+	r, start, assigned := provider.ReservationOf(provider.WithReservation(t.Context(), 2)), time.Now(), 0
+	assign := func() time.Time {
+		assigned++
+		return start.Add(time.Duration(assigned) * time.Minute)
+	}
+	for at, want := range map[time.Duration]int{0: 1, 59 * time.Second: 1} {
+		if got := r.Slot(start.Add(at), assign); got != start.Add(time.Minute) || assigned != want {
+			t.Errorf("after %s: the slot is %s after the start, and %d were assigned", at, got.Sub(start), assigned)
+		}
+	}
+	if got := r.Slot(start.Add(time.Minute), assign); got != start.Add(2*time.Minute) {
+		t.Errorf("after its slot, a reservation has the slot %s after the start", got.Sub(start))
+	}
+	var none *provider.Reservation
+	if got := none.Slot(start, assign); got != start.Add(3*time.Minute) {
+		t.Errorf("a call without a reservation has the slot %s after the start", got.Sub(start))
 	}
 }

@@ -152,7 +152,7 @@ func TestBudgetWaitsAreObserved(t *testing.T) {
 func TestEveryPriorityHasALabelValue(t *testing.T) {
 	// Every priority has its own label value.
 	for priority, name := range map[provider.Priority]string{
-		provider.PriorityChange: "change", provider.PriorityDeletion: "deletion", provider.PriorityStart: "start", provider.PriorityDrift: "drift", provider.PriorityDNS: "dns",
+		provider.PriorityChange: "change", provider.PriorityDeletion: "deletion", provider.PriorityStart: "start", provider.PriorityDrift: "drift", provider.PriorityAccess: "access", provider.PriorityDNS: "dns",
 	} {
 		registry := prometheus.NewRegistry()
 		err := &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}

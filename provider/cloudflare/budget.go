@@ -36,13 +36,15 @@ type quota struct {
 // A change takes up to three requests, and so does a deletion. Deletions therefore leave
 // enough requests for a change or two, and calls at start leave enough for one deletion
 // more. Drift calls are not urgent: they need a nearly idle budget and never use more
-// than a third of the rate. DNS calls come after all others: they leave drift calls five
-// more requests, and send at most 240 in five minutes.
+// than a third of the rate. Access calls leave drift calls one more request, so that eight
+// writes can be sent at once, and send at most 600 in five minutes. DNS calls come after all
+// others: they leave drift calls five more requests, and send at most 240 in five minutes.
 var quotas = [...]quota{
 	provider.PriorityChange:   {waits: true},
 	provider.PriorityDeletion: {reserve: 5, waits: true},
 	provider.PriorityStart:    {reserve: 10},
 	provider.PriorityDrift:    {reserve: 20, spacing: time.Second},
+	provider.PriorityAccess:   {reserve: 21, spacing: 5 * time.Minute / 600},
 	provider.PriorityDNS:      {reserve: 25, spacing: 5 * time.Minute / 240},
 }
 
@@ -117,7 +119,8 @@ func (b *budget) tryAcquire(ctx context.Context, now, deadline time.Time) (time.
 		if b.grant(provider.ReservationOf(ctx), p, now) {
 			return now, nil
 		}
-		slot = b.assignSlot(p, provider.ReservationOf(ctx).Requests(), now)
+		r := provider.ReservationOf(ctx)
+		slot = r.Slot(now, func() time.Time { return b.assignSlot(p, r.Requests(), now) })
 	}
 	switch {
 	case quota.waits && !slot.After(deadline):

@@ -35,8 +35,8 @@ func wantSlot(t *testing.T, err error, want time.Duration) {
 }
 
 func TestPrioritiesLeaveTheirReserve(t *testing.T) {
-	const change, deletion, start, drift, dns = provider.PriorityChange, provider.PriorityDeletion,
-		provider.PriorityStart, provider.PriorityDrift, provider.PriorityDNS
+	const change, deletion, start, drift, access, dns = provider.PriorityChange, provider.PriorityDeletion,
+		provider.PriorityStart, provider.PriorityDrift, provider.PriorityAccess, provider.PriorityDNS
 	tests := map[string]struct {
 		spent    int
 		priority provider.Priority
@@ -57,6 +57,10 @@ func TestPrioritiesLeaveTheirReserve(t *testing.T) {
 		"drift, last request":             {9, drift, 0},
 		"drift, reserve only":             {10, drift, requestInterval},
 		"drift, empty":                    {30, drift, 21 * requestInterval},
+		"Access, full":                    {0, access, 0},
+		"Access, last request":            {8, access, 0},
+		"Access, reserve only":            {9, access, requestInterval},
+		"Access, empty":                   {30, access, 22 * requestInterval},
 		"DNS, full":                       {0, dns, 0},
 		"DNS, last request":               {4, dns, 0},
 		"DNS, reserve only":               {5, dns, requestInterval},
@@ -267,9 +271,10 @@ func TestBlockEndsAWaitThatIsTooLong(t *testing.T) {
 
 func TestBlockAppliesToAllPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, other := &budget{}, &budget{}
+		b := &budget{}
 		b.block(time.Second)
 		for p := range provider.Priority(len(quotas)) {
+			other := &budget{}
 			wantRateLimited(t, b.acquireNow(t, p), time.Second)
 			if err := other.acquireNow(t, p); err != nil {
 				t.Errorf("priority %d with another token: %v", p, err)
