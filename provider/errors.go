@@ -13,11 +13,13 @@ const MaxRetryAfter = 10 * time.Minute
 
 // Errors that callers distinguish with errors.Is.
 var (
-	// ErrNotFound means that the tunnel does not exist, or was deleted.
-	ErrNotFound = errors.New("tunnel not found")
+	// ErrNotFound means that the tunnel, or the application of an [Access], does not exist,
+	// or was deleted.
+	ErrNotFound = errors.New("not found")
 	// ErrUnauthorized means that the API rejects the API token, or that the token
 	// lacks a permission. A retry succeeds only after an administrator has fixed the
-	// token. (HTTP status 401 or 403. A [DNS] returns [ErrForbidden] for 403.)
+	// token. (HTTP status 401 or 403. A [DNS] and an [Access] return [ErrForbidden] for
+	// 403.)
 	ErrUnauthorized = errors.New("the Cloudflare API rejected the API token")
 	// ErrLocallyManaged means that the tunnel's connectors take their
 	// configuration from a file and ignore the configuration in the API. (The API's
@@ -35,13 +37,13 @@ var (
 	ErrRoutes = errors.New("the tunnel has private network routes")
 )
 
-// Errors of a [DNS], which callers distinguish with errors.Is.
+// Errors of a [DNS] and of an [Access], which callers distinguish with errors.Is.
 var (
-	// ErrForbidden means that the API token lacks a permission for the zone, or that the
-	// zone does not exist: Cloudflare does not reveal which zones exist. Some endpoints
-	// also return it for a token that was revoked. A retry succeeds only after an
+	// ErrForbidden means that the API token lacks a permission for the zone or the account,
+	// or that the zone does not exist: Cloudflare does not reveal which zones exist. Some
+	// endpoints also return it for a token that was revoked. A retry succeeds only after an
 	// administrator has fixed the token or the zone. (HTTP status 403.)
-	ErrForbidden = errors.New("the API token lacks a permission for the zone, or the zone does not exist")
+	ErrForbidden = errors.New("the API token lacks a permission for the zone or account, or the zone does not exist")
 	// ErrRecordExists means that a record exists with the same name, which cannot share
 	// the name with the new record. (API error codes 81053, 81054, 81056 and 81058; 81057
 	// in older reports.)
@@ -49,9 +51,22 @@ var (
 	// ErrRecordNotFound means that a record to be changed or deleted does not exist. (API
 	// error code 81044.)
 	ErrRecordNotFound = errors.New("DNS record not found")
-	// ErrQuotaExceeded means that the zone has as many records as it can have. (API error
-	// code 81045.)
-	ErrQuotaExceeded = errors.New("the zone's quota of DNS records is exceeded")
+	// ErrQuotaExceeded means that the zone has as many records as it can have, or the
+	// account as many applications. (API error code 81045, or a text about a maximum
+	// number.)
+	ErrQuotaExceeded = errors.New("the Cloudflare quota of DNS records or of applications is exceeded")
+	// ErrApplicationExists means that an application exists for the hostname. (HTTP status
+	// 409, API error code 11010.)
+	ErrApplicationExists = errors.New("an application for this hostname already exists")
+	// ErrApplicationChanged means that an application to be changed or deleted differs from
+	// what was last read. Nothing was written.
+	ErrApplicationChanged = errors.New("the application was changed since it was last read")
+	// ErrTagNotFound means that a tag of an application does not exist.
+	ErrTagNotFound = errors.New("a tag of the application does not exist")
+	// ErrPolicyNotFound means that a reusable policy does not exist.
+	ErrPolicyNotFound = errors.New("a policy of the application does not exist")
+	// ErrNoZone means that the account has no zone for the hostname.
+	ErrNoZone = errors.New("the account has no zone for the hostname")
 	// ErrInvalidRecord means that the API rejects a record. The same batch is always
 	// rejected. (API error code 1004, or a code from 9000 to 9999. 9313 means that the
 	// comment is too long.)

@@ -1,9 +1,10 @@
 // Package provider defines the interface to the Cloudflare API. Package cloudflare
 // implements it with the real API, package fake in memory for tests.
 //
-// The package contains the interfaces [Provider] for tunnels and [DNS] for records, a
-// tunnel's [Configuration] and the errors that an implementation returns. It does not depend on Kubernetes. A provider
-// makes API calls; the controller decides which calls to make.
+// The package contains the interfaces [Provider] for tunnels, [DNS] for records and [Access]
+// for applications of Cloudflare Access, a tunnel's [Configuration] and the errors that an
+// implementation returns. It does not depend on Kubernetes. A provider makes API calls; the
+// controller decides which calls to make.
 package provider
 
 import (

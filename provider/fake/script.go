@@ -66,6 +66,13 @@ func (p *Provider) Fail(op Op, errs ...error) { p.script(op, false, errs) }
 // error, as if the response was lost.
 func (p *Provider) FailAfter(op Op, errs ...error) { p.script(op, true, errs) }
 
+// ClearFailures removes the errors that no call has returned yet.
+func (p *Provider) ClearFailures() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.scripted)
+}
+
 func (p *Provider) script(op Op, applied bool, errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
