@@ -27,6 +27,7 @@ const (
 type responseError struct {
 	status  int
 	codes   []int64
+	texts   []string // the API's messages
 	message string
 	class   error // an error from package provider, or nil
 }
@@ -91,7 +92,9 @@ func (c *connection) errorResponse(resp *http.Response, envelope *zero_trust.Err
 	parts := []string{describe(resp)}
 	for _, entry := range envelope.Errors {
 		e.codes = append(e.codes, entry.Code)
-		parts = append(parts, fmt.Sprintf("%s (code %d)", c.redact(entry.Message), entry.Code))
+		text := c.redact(entry.Message)
+		e.texts = append(e.texts, text)
+		parts = append(parts, fmt.Sprintf("%s (code %d)", text, entry.Code))
 	}
 	e.message = strings.Join(parts, ": ")
 	switch {

@@ -1,4 +1,5 @@
-// Package cloudflare implements [provider.Provider] and [provider.DNS] with the Cloudflare API.
+// Package cloudflare implements [provider.Provider], [provider.DNS] and [provider.Access] with
+// the Cloudflare API.
 //
 // The typed cloudflare-go client builds the requests and parses the responses. This
 // package adds an API request budget for every API token, bounded retries, create calls
