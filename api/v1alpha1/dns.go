@@ -128,31 +128,39 @@ type RecordAdoption struct {
 // RequestedAdoptions returns the entries in the Tunnel's annotation, or an error that says
 // why the annotation is not valid.
 func (t *Tunnel) RequestedAdoptions() ([]RecordAdoption, error) {
-	text := t.Annotations[AdoptRecordsAnnotation]
+	return parseAdoptions(t.Annotations[AdoptRecordsAnnotation], "records", "zone or name", RecordAdoption.isUnanswerable)
+}
+
+// parseAdoptions returns the entries in the value of an annotation. It returns an error if it
+// is not a list of the things, has too many entries, or has one that is unanswerable: its
+// status cannot have the result, because the entry has no time or no valid fields.
+func parseAdoptions[T any](text, things, fields string, isUnanswerable func(T) bool) ([]T, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var list []RecordAdoption
+	var list []T
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, fmt.Errorf("it is not a JSON list of records: %w", err)
+		return nil, fmt.Errorf("it is not a JSON list of %s: %w", things, err)
 	}
 	if len(list) > MaxAdoptions {
 		return nil, fmt.Errorf("it has %d entries, and the maximum is %d", len(list), MaxAdoptions)
 	}
-	if i := slices.IndexFunc(list, RecordAdoption.isUnanswerable); i >= 0 {
-		return nil, fmt.Errorf("entry %d has no time, or no valid zone or name", i+1)
+	if i := slices.IndexFunc(list, isUnanswerable); i >= 0 {
+		return nil, fmt.Errorf("entry %d has no time, or no valid %s", i+1, fields)
 	}
 	return list, nil
 }
 
-// maxRecordName is the maximum length of the names in a result, in characters.
-const maxRecordName = 253
-
 // isUnanswerable reports whether the API server would refuse a status with the result of
 // the request.
 func (a RecordAdoption) isUnanswerable() bool {
-	isName := func(name string) bool { return name != "" && len(name) <= maxRecordName }
-	return a.Requested.IsZero() || !isName(a.Zone) || !isName(a.Name)
+	return a.Requested.IsZero() || !fitsResult(a.Zone) || !fitsResult(a.Name)
+}
+
+// fitsResult reports whether a result can have the name.
+func fitsResult(name string) bool {
+	const maximum = 253 // characters, as the CustomResourceDefinition says
+	return name != "" && len(name) <= maximum
 }
 
 // TunnelDNSStatus reports on the DNS records of a Gateway's hostnames.

@@ -14,4 +14,4 @@
 package v1alpha1
 
 //go:generate go tool -modfile=../../test/tools/go.mod controller-gen object crd paths=. output:crd:dir=../../config/crd output:object:dir=.
-//go:generate cp ../../config/crd/tunnelgateway.dev_tunnelconfigurations.yaml ../../config/crd/tunnelgateway.dev_tunnels.yaml ../../charts/tunnel-gateway/files/
+//go:generate cp ../../config/crd/tunnelgateway.dev_accesspolicies.yaml ../../config/crd/tunnelgateway.dev_tunnelconfigurations.yaml ../../config/crd/tunnelgateway.dev_tunnels.yaml ../../charts/tunnel-gateway/files/

@@ -1,11 +1,5 @@
 package v1alpha1
 
-import (
-	"slices"
-
-	"k8s.io/utils/ptr"
-)
-
 // EveryPort is the protocolPort for an entry that selects listeners with any protocol
 // and port.
 const EveryPort = "*"
@@ -45,60 +39,10 @@ type ListenerConfiguration struct {
 
 	// Access makes the connectors require a valid Cloudflare Access token. If the
 	// GatewayClass requires a token for a hostname, its access block applies as a
-	// whole, in every mergingMode. Otherwise, the Gateway's access block applies.
-	// Entries for the same hostname must have equal blocks. Default: no token is
-	// required.
+	// whole, in every mergingMode. Otherwise, the Gateway's access block applies, then
+	// the AccessPolicies for the listener. Entries for the same hostname must have equal
+	// blocks. Default: no token is required.
 	//
 	// +optional
 	Access *Access `json:"access,omitempty"`
 }
-
-// Access makes the connectors reject requests without a valid Cloudflare Access token.
-// It exists only for listeners, because cloudflared enforces it only as part of an
-// ingress rule's settings.
-//
-// +kubebuilder:validation:XValidation:rule="!self.required || has(self.teamName)",message="access is required but has no teamName, so tokens cannot be validated: set teamName, or set required to false"
-// +kubebuilder:validation:XValidation:rule="!self.required || (has(self.audTags) && size(self.audTags) > 0)",message="access is required but has no audTags, so tokens cannot be validated: set the AUD tag of the Access application, or set required to false"
-type Access struct {
-	// Required determines whether a request must have a valid token. It has no
-	// default, so that teamName and audTags are never ignored by mistake.
-	//
-	// +required
-	Required bool `json:"required"`
-
-	// TeamName is the Zero Trust organization's name: <teamName> in
-	// <teamName>.cloudflareaccess.com. Set it if required is true.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-z]([0-9a-z-]*[0-9a-z])?$')",message="must be the team name only, such as example for example.cloudflareaccess.com"
-	TeamName *string `json:"teamName,omitempty"`
-
-	// AUDTags are the Application Audience (AUD) tags of Access applications.
-	// Connectors accept tokens for these applications. Set at least one if required is
-	// true.
-	//
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=16
-	AUDTags []AUDTag `json:"audTags,omitempty"`
-}
-
-// Equal reports whether both blocks have the same meaning. Each can be nil. The order
-// of the tags is irrelevant.
-func (a *Access) Equal(other *Access) bool {
-	if a == nil || other == nil {
-		return a == other
-	}
-	includes := func(all, tags []AUDTag) bool {
-		return !slices.ContainsFunc(tags, func(tag AUDTag) bool { return !slices.Contains(all, tag) })
-	}
-	return a.Required == other.Required && ptr.Deref(a.TeamName, "") == ptr.Deref(other.TeamName, "") &&
-		includes(a.AUDTags, other.AUDTags) && includes(other.AUDTags, a.AUDTags)
-}
-
-// AUDTag identifies a Cloudflare Access application.
-//
-// +kubebuilder:validation:MaxLength=128
-// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z_-]+$')",message="must be the AUD tag of an Access application, as the Cloudflare dashboard shows it: letters and digits only"
-type AUDTag string

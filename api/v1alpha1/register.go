@@ -25,7 +25,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &TunnelConfiguration{}, &TunnelConfigurationList{}, &Tunnel{}, &TunnelList{})
+	scheme.AddKnownTypes(GroupVersion, &TunnelConfiguration{}, &TunnelConfigurationList{}, &Tunnel{}, &TunnelList{}, &AccessPolicy{}, &AccessPolicyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

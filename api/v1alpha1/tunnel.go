@@ -273,6 +273,12 @@ type TunnelStatus struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	DNS *TunnelDNSStatus `json:"dns,omitempty"`
 
+	// Access reports on the applications of Cloudflare Access for the Gateway's hostnames.
+	// It is empty if nothing demands an application.
+	//
+	// +optional
+	Access *TunnelAccessStatus `json:"access,omitempty"`
+
 	// Phase summarizes the tunnel's state.
 	//
 	// +optional

@@ -112,6 +112,13 @@ type TunnelConfigurationSpec struct {
 	// +optional
 	DNS *DNS `json:"dns,omitempty"`
 
+	// Access determines whether the controller manages applications of Cloudflare Access.
+	// Only a GatewayClass's TunnelConfiguration may set it, and only in the controller's
+	// namespace.
+	//
+	// +optional
+	Access *AccessApplications `json:"access,omitempty"`
+
 	// Tunnel determines which tunnel serves a Gateway, and what happens to the
 	// tunnel when the Gateway is deleted. A Gateway's TunnelConfiguration may set
 	// the fields that allowedGatewayFields lists.

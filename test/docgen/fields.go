@@ -20,6 +20,8 @@ var (
 	configurationExample string
 	//go:embed tunnel-reference.head.md
 	tunnelHead string
+	//go:embed access-policy.head.md
+	accessPolicyHead string
 )
 
 // fieldsPage describes a page that documents one kind's fields.
@@ -48,6 +50,12 @@ var (
 			"spec.connector.topologySpreadConstraints[]": "TopologySpreadConstraint",
 		},
 	}
+	accessPolicyPage = fieldsPage{
+		name:       "access-policy.md",
+		head:       accessPolicyHead,
+		definition: "tunnelgateway.dev_accesspolicies.yaml",
+		fields:     []string{"spec"},
+	}
 	tunnelPage = fieldsPage{
 		name:            "tunnel-reference.md",
 		head:            tunnelHead,
@@ -61,7 +69,7 @@ var (
 // crd's files in the current directory.
 func fieldsPages() ([]page, error) {
 	var pages []page
-	for _, p := range []fieldsPage{configurationPage, tunnelPage} {
+	for _, p := range []fieldsPage{configurationPage, accessPolicyPage, tunnelPage} {
 		kind, err := readSchema(p.definition)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", p.definition, err)

@@ -43,6 +43,7 @@ var ruleSections = []struct {
 	{"7", "Ingress rules", []string{"order-path-types", "isolation-404-terminator"}},
 	{"envoy", "Routes with the data plane Envoy", nil},
 	{"settings", "Settings in the GatewayClass and the Gateway", nil},
+	{"access", "Applications of Cloudflare Access", nil},
 	{"seed", "Examples from other projects, as written and completed", nil},
 }
 

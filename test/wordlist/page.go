@@ -11,6 +11,7 @@ import (
 // things up, so they can be long.
 var generatedPages = []string{
 	"charts/tunnel-gateway/README.md",
+	"docs/access-policy.md",
 	"docs/conditions.md",
 	"docs/configuration.md",
 	"docs/conformance/tests.md",
