@@ -79,7 +79,18 @@ func (d Default) SecretReference(s *settings.Settings) *v1alpha1.SecretKeyRefere
 // settings, which is in the controller's namespace. It returns s and false if the settings
 // name no Secret.
 func (s Source) ForDNS(set settings.DNS, namespace string) (source Source, separate bool) {
-	ref := set.APIToken
+	return s.inNamespace(set.APIToken, namespace)
+}
+
+// ForAccess returns the source of the API token for the applications of the account, like
+// [Source.ForDNS].
+func (s Source) ForAccess(set settings.Applications, namespace string) (source Source, separate bool) {
+	return s.inNamespace(set.APIToken, namespace)
+}
+
+// inNamespace returns the source with the Secret that ref names in the namespace. It
+// returns s and false if ref is nil.
+func (s Source) inNamespace(ref *v1alpha1.SecretKeyReference, namespace string) (source Source, separate bool) {
 	if ref == nil {
 		return s, false
 	}

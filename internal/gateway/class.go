@@ -115,8 +115,10 @@ func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 
 // acceptedMessage returns the message for a GatewayClass that is accepted.
 func (s *ClassSnapshot) acceptedMessage(o Options) string {
-	d, _ := settings.ClassDNS(settings.Input{Class: s.Class, ClassConfiguration: s.Configuration, ControllerNamespace: o.ControllerNamespace})
-	return strings.TrimSpace("The GatewayClass is accepted. " + d.Warning())
+	in := settings.Input{Class: s.Class, ClassConfiguration: s.Configuration, ControllerNamespace: o.ControllerNamespace}
+	d, _ := settings.ClassDNS(in)
+	a, _ := settings.ClassApplications(in)
+	return strings.Join(slices.DeleteFunc([]string{"The GatewayClass is accepted.", d.Warning(), a.Warning()}, func(text string) bool { return text == "" }), " ")
 }
 
 // bundleProblem returns the CRDs with an unsupported version, or nil: "If

@@ -32,7 +32,8 @@ var annotations = []annotation{
 	{v1alpha1.PausedAnnotation, gateway.KindGateway, trueOrFalse},
 	{v1alpha1.RotateTokenAnnotation, "Tunnel", notEmpty},
 	{v1alpha1.ReconcileAnnotation, "Tunnel", notEmpty},
-	{v1alpha1.AdoptRecordsAnnotation, "Tunnel", validAdoptions},
+	{v1alpha1.AdoptRecordsAnnotation, "Tunnel", validAdoptions[v1alpha1.RecordAdoption]("dns adopt")},
+	{v1alpha1.AdoptApplicationsAnnotation, "Tunnel", validAdoptions[v1alpha1.ApplicationAdoption]("access adopt")},
 	{hostnames.Annotation, "Namespace", validHostnames},
 	{v1alpha1.BundleVersionAnnotation, "CustomResourceDefinition", notEmpty},
 	{connector.TokenVersionAnnotation, "Pod", notEmpty},
@@ -63,12 +64,14 @@ func oneOf(value, first, second string) string {
 }
 
 // validAdoptions accepts what the command dns adopt writes.
-func validAdoptions(value string) string {
-	var entries []v1alpha1.RecordAdoption
-	if err := json.Unmarshal([]byte(value), &entries); err != nil {
-		return fmt.Sprintf(noEffect+"; the command dns adopt writes the value", value)
+func validAdoptions[T any](command string) func(value string) string {
+	return func(value string) string {
+		var entries []T
+		if err := json.Unmarshal([]byte(value), &entries); err != nil {
+			return fmt.Sprintf(noEffect+"; the command %s writes the value", value, command)
+		}
+		return ""
 	}
-	return ""
 }
 
 func notEmpty(value string) string {

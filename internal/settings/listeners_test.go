@@ -63,10 +63,19 @@ func TestDifferentAccessOfOneHostnameIsInvalid(t *testing.T) {
 			Required: len(tags) > 0, TeamName: new("example"), AUDTags: tags,
 		}}
 	}
+	policies := func(protocolPort, session string, names ...v1alpha1.PolicyName) v1alpha1.ListenerConfiguration {
+		return v1alpha1.ListenerConfiguration{ProtocolPort: protocolPort, Access: &v1alpha1.Access{
+			Required: true, Policies: names, SessionDuration: new(v1alpha1.SessionDuration(session)), CORS: &v1alpha1.AccessCORS{AllowOrigins: []string{"*"}},
+		}}
+	}
 	for name, test := range map[string]struct {
 		entries []v1alpha1.ListenerConfiguration
 		message string // part of the message; empty when the entries are valid
 	}{
+		"the same policies":               {[]v1alpha1.ListenerConfiguration{policies("HTTPS:443", "8h", "a", "b"), policies("*", "8h", "b", "a")}, ""},
+		"different policies":              {[]v1alpha1.ListenerConfiguration{policies("HTTPS:443", "8h", "a", "b"), policies("*", "8h", "a")}, "different access blocks"},
+		"different sessions":              {[]v1alpha1.ListenerConfiguration{policies("HTTPS:443", "8h", "a"), policies("*", "9h", "a")}, "different access blocks"},
+		"policies and tags":               {[]v1alpha1.ListenerConfiguration{policies("HTTPS:443", "8h", "a"), access("*", "", "a")}, "different access blocks"},
 		"equal blocks":                    {[]v1alpha1.ListenerConfiguration{access("HTTPS:443", "a.example.com", "a"), access("HTTPS:8443", "a.example.com", "a")}, ""},
 		"the same tags in another order":  {[]v1alpha1.ListenerConfiguration{access("HTTPS:443", "", "a", "b"), access("*", "", "b", "a")}, ""},
 		"blocks of different hostnames":   {[]v1alpha1.ListenerConfiguration{access("*", "a.example.com", "a"), access("*", "*.example.com", "b"), access("*", "")}, ""},

@@ -33,7 +33,7 @@ func prefersGateway(class *v1alpha1.TunnelConfigurationSpec) bool {
 }
 
 // mergeSpecs merges two specs. Only the GatewayClass can set mergingMode, account,
-// dataPlane, allowedGatewayFields, limits, pausing, hostnames and dns. The result has no
+// dataPlane, allowedGatewayFields, limits, pausing, hostnames, dns and access. The result has no
 // listenerConfigurations, because [Listeners] has the entries from both levels.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
@@ -45,6 +45,7 @@ func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunnel
 		Pausing:              cmp.Or(first.Pausing, second.Pausing),
 		Hostnames:            cmp.Or(first.Hostnames, second.Hostnames),
 		DNS:                  cmp.Or(first.DNS, second.DNS),
+		Access:               cmp.Or(first.Access, second.Access),
 		Tunnel:               mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
 		Connector:            mergeBlocks(first.Connector, second.Connector, mergeConnectors),
 		OriginRequest:        mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),

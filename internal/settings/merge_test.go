@@ -26,6 +26,7 @@ var atomicTypes = map[reflect.Type]bool{
 	reflect.TypeFor[v1alpha1.Limits]():                 true,
 	reflect.TypeFor[v1alpha1.Hostnames]():              true,
 	reflect.TypeFor[v1alpha1.DNS]():                    true,
+	reflect.TypeFor[v1alpha1.AccessApplications]():     true,
 	reflect.TypeFor[v1alpha1.EnvoyProxy]():             true,
 	reflect.TypeFor[v1alpha1.PodDisruptionBudget]():    true,
 	reflect.TypeFor[corev1.NodeSelector]():             true,

@@ -68,6 +68,7 @@ var classFields = []classField{
 	{"pausing", func(s *spec) bool { return s.Pausing != nil }, "it determines whether a Gateway can keep what others revoke"},
 	{"hostnames", func(s *spec) bool { return s.Hostnames != nil }, "it determines which hostnames a namespace may use"},
 	{"dns", func(s *spec) bool { return s.DNS != nil }, "it determines in which zones the controller changes DNS records"},
+	{"access", func(s *spec) bool { return s.Access != nil }, "it determines which policies protect hostnames"},
 	{
 		"tunnel.existing.takeover", func(s *spec) bool {
 			return s.Tunnel != nil && s.Tunnel.Existing != nil && s.Tunnel.Existing.Takeover != nil

@@ -55,6 +55,7 @@ var fieldValues = map[string]spec{
 	"pausing":                  {Pausing: new(v1alpha1.PausingAllowed)},
 	"hostnames":                {Hostnames: &v1alpha1.Hostnames{}},
 	"dns":                      {DNS: &v1alpha1.DNS{}},
+	"access":                   {Access: &v1alpha1.AccessApplications{}},
 	"connector.enabled":        connector(func(c *v1alpha1.Connector) { c.Enabled = new(true) }),
 	"connector.replicas":       connector(func(c *v1alpha1.Connector) { c.Replicas = new(int32(2)) }),
 	"connector.autoscaling":    connector(func(c *v1alpha1.Connector) { c.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))} }),

@@ -49,8 +49,8 @@ func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
 
 // ClassProblem returns why parametersRef in the GatewayClass, the object that it names, or
 // the annotation [v1alpha1.DataPlaneAnnotation] is not valid, or nil. configuration is the
-// object that [ClassParameters] returns, or nil when it does not exist. spec.account and
-// spec.dns are valid only in controllerNamespace.
+// object that [ClassParameters] returns, or nil when it does not exist. spec.account,
+// spec.dns and spec.access are valid only in controllerNamespace.
 //
 // "If the referent cannot be found, refers to an unsupported kind, or when the data
 // within that resource is malformed, the GatewayClass SHOULD be rejected with the
@@ -98,6 +98,8 @@ func controllerNamespaceViolation(spec *v1alpha1.TunnelConfigurationSpec, contro
 		return fmt.Sprintf(format, "account", controllerNamespace, KindTunnelConfiguration)
 	case spec.DNS != nil:
 		return fmt.Sprintf(format, "dns", controllerNamespace, KindTunnelConfiguration)
+	case spec.Access != nil:
+		return fmt.Sprintf(format, "access", controllerNamespace, KindTunnelConfiguration)
 	}
 	return ""
 }

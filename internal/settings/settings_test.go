@@ -120,6 +120,7 @@ func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 		"required access with an empty entry in audTags": {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{""}}), "audTags"},
 		"required access with all fields":                {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a"}}), ""},
 		"access that is not required":                    {access(v1alpha1.Access{}), ""},
+		"required access with policies":                  {access(v1alpha1.Access{Required: true, Policies: []v1alpha1.PolicyName{"in-no-catalogue"}}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty, permitting := configuration("infra", "own", specOf{}), configuration("platform", "defaults", specOf{AllowedGatewayFields: gatewayFields})

@@ -37,6 +37,7 @@ var specChecks = []specCheck{
 	checkAccessOfHostnames,
 	checkTracing,
 	checkDNS,
+	checkApplications,
 }
 
 func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
@@ -253,7 +254,7 @@ func checkEmptyOverrides(path string, entry, tunnel *v1alpha1.OriginRequest) str
 // checkAccess checks required access. The connector cannot validate tokens without a team
 // and a tag, so required access without them would protect nothing.
 func checkAccess(path string, a *v1alpha1.Access) string {
-	if a == nil || !a.Required {
+	if a == nil || !a.Required || len(a.Policies) > 0 {
 		return ""
 	}
 	switch {
