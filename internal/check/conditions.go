@@ -10,9 +10,9 @@ import (
 )
 
 // checkedConditions are the types of conditions that the step objects reports. The steps
-// outside the cluster report DNS and certificates.
+// outside the cluster report DNS, certificates and Access.
 var checkedConditions = slices.DeleteFunc(slices.Clone(conditions.Types), func(t conditions.Type) bool {
-	return t == conditions.TypeDNSReady || t == conditions.TypeEdgeCertificateReady || t == conditions.TypeConnectorsReady
+	return t == conditions.TypeAccessReady || t == conditions.TypeDNSReady || t == conditions.TypeEdgeCertificateReady || t == conditions.TypeConnectorsReady
 })
 
 // minor are the types of conditions that report a problem with other requests, or with

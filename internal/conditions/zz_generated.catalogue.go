@@ -18,11 +18,12 @@ var (
 	TypeDataPlaneReady       = Type{name: "tunnelgateway.dev/DataPlaneReady", expected: metav1.ConditionTrue, optional: true}
 	TypeDNSReady             = Type{name: "tunnelgateway.dev/DNSReady", expected: metav1.ConditionTrue, optional: true}
 	TypeEdgeCertificateReady = Type{name: "tunnelgateway.dev/EdgeCertificateReady", expected: metav1.ConditionTrue, optional: true}
+	TypeAccessReady          = Type{name: "tunnelgateway.dev/AccessReady", expected: metav1.ConditionTrue, optional: true}
 )
 
 // Types are the types of the conditions of objects of the Gateway API. An earlier type is more
 // likely to explain a problem.
-var Types = []Type{TypeConflicted, TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, TypeRedirectLoop, TypeHostnameShared, TypeProgrammed, TypeSupportedVersion, TypeConnectorsReady, TypeDataPlaneReady, TypeDNSReady, TypeEdgeCertificateReady}
+var Types = []Type{TypeConflicted, TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, TypeRedirectLoop, TypeHostnameShared, TypeProgrammed, TypeSupportedVersion, TypeConnectorsReady, TypeDataPlaneReady, TypeDNSReady, TypeEdgeCertificateReady, TypeAccessReady}
 
 // The types of the conditions of a Tunnel.
 var (
@@ -34,10 +35,10 @@ var (
 )
 
 // GatewayTypes are the types of the conditions of this kind: Gateway.
-var GatewayTypes = []Type{TypeAccepted, TypeResolvedRefs, TypeProgrammed, TypeConnectorsReady, TypeDataPlaneReady, TypeHostnameShared, TypeDNSReady, TypeEdgeCertificateReady}
+var GatewayTypes = []Type{TypeAccepted, TypeResolvedRefs, TypeProgrammed, TypeConnectorsReady, TypeDataPlaneReady, TypeHostnameShared, TypeDNSReady, TypeEdgeCertificateReady, TypeAccessReady}
 
 // ListenerSetTypes are the types of the conditions of this kind: ListenerSet.
-var ListenerSetTypes = []Type{TypeAccepted, TypeProgrammed, TypeDNSReady, TypeEdgeCertificateReady}
+var ListenerSetTypes = []Type{TypeAccepted, TypeProgrammed, TypeDNSReady, TypeEdgeCertificateReady, TypeAccessReady}
 
 // ListenerSetEntryTypes are the types of the conditions of this kind: ListenerSet listeners.
 var ListenerSetEntryTypes = []Type{TypeAccepted, TypeConflicted, TypeResolvedRefs, TypeProgrammed}
@@ -48,9 +49,14 @@ var RouteTypes = []Type{TypeAccepted, TypeResolvedRefs, TypePartiallyInvalid, Ty
 // PolicyTypes are the types of the conditions of this kind: BackendTLSPolicy.
 var PolicyTypes = []Type{TypeAccepted, TypeResolvedRefs}
 
+// AccessPolicyTypes are the types of the conditions of this kind: AccessPolicy.
+var AccessPolicyTypes = []Type{TypeAccepted, TypeResolvedRefs, TypeProgrammed}
+
 // The reasons of conditions. docs/conditions.md describes them.
 var (
 	ReasonAccepted                    = Reason{"Accepted"}
+	ReasonApplicationExists           = Reason{"ApplicationExists"}
+	ReasonApplicationsRemain          = Reason{"ApplicationsRemain"}
 	ReasonApplied                     = Reason{"Applied"}
 	ReasonBackendNotFound             = Reason{"BackendNotFound"}
 	ReasonCloudflareUnavailable       = Reason{"CloudflareUnavailable"}
@@ -66,6 +72,7 @@ var (
 	ReasonDataPlaneBlocked            = Reason{"DataPlaneBlocked"}
 	ReasonDataPlaneChanging           = Reason{"DataPlaneChanging"}
 	ReasonDeletionPending             = Reason{"DeletionPending"}
+	ReasonDisabled                    = Reason{"Disabled"}
 	ReasonDisconnected                = Reason{"Disconnected"}
 	ReasonEnvoyRejected               = Reason{"EnvoyRejected"}
 	ReasonFailed                      = Reason{"Failed"}
@@ -105,13 +112,17 @@ var (
 	ReasonObjectMismatch              = Reason{"ObjectMismatch"}
 	ReasonObjectTaken                 = Reason{"ObjectTaken"}
 	ReasonOtherCluster                = Reason{"OtherCluster"}
+	ReasonOverridden                  = Reason{"Overridden"}
 	ReasonParentNotAccepted           = Reason{"ParentNotAccepted"}
 	ReasonParentNotProgrammed         = Reason{"ParentNotProgrammed"}
 	ReasonPaused                      = Reason{"Paused"}
 	ReasonPending                     = Reason{"Pending"}
+	ReasonPolicyInvalid               = Reason{"PolicyInvalid"}
+	ReasonPolicyNotFound              = Reason{"PolicyNotFound"}
 	ReasonPortUnavailable             = Reason{"PortUnavailable"}
 	ReasonPrivateRoutes               = Reason{"PrivateRoutes"}
 	ReasonProgrammed                  = Reason{"Programmed"}
+	ReasonProtected                   = Reason{"Protected"}
 	ReasonProtocolConflict            = Reason{"ProtocolConflict"}
 	ReasonPublished                   = Reason{"Published"}
 	ReasonQuotaExceeded               = Reason{"QuotaExceeded"}
@@ -127,6 +138,7 @@ var (
 	ReasonRotationBlocked             = Reason{"RotationBlocked"}
 	ReasonRouteKindConflict           = Reason{"RouteKindConflict"}
 	ReasonServing                     = Reason{"Serving"}
+	ReasonSettingsConflict            = Reason{"SettingsConflict"}
 	ReasonSettingsNotApplied          = Reason{"SettingsNotApplied"}
 	ReasonStalled                     = Reason{"Stalled"}
 	ReasonSupportedVersion            = Reason{"SupportedVersion"}
@@ -163,6 +175,8 @@ var (
 	EventTunnelResumed               = EventReason{name: "TunnelResumed", warning: false}
 	EventTunnelRetiring              = EventReason{name: "TunnelRetiring", warning: false}
 	EventInvalidAdoptRecords         = EventReason{name: "InvalidAdoptRecords", warning: true}
+	EventApplicationContested        = EventReason{name: "ApplicationContested", warning: true}
+	EventInvalidAdoptApplications    = EventReason{name: "InvalidAdoptApplications", warning: true}
 	EventTunnelDeleted               = EventReason{name: "TunnelDeleted", warning: false}
 	EventTakenOver                   = EventReason{name: "TakenOver", warning: false}
 	EventDriftRepaired               = EventReason{name: "DriftRepaired", warning: true}
@@ -200,6 +214,7 @@ var Problems = []Problem{
 	{ReasonDeletionPending, "The controller is deleting the tunnel of a previous Gateway with this name.", false},
 	{ReasonConnectorsStopping, "The connectors are stopping.", false},
 	{ReasonRecordsRemain, "DNS records that the controller manages still lead to the tunnel of a deleted Gateway. The controller moves them to other Gateways or deletes them. It deletes the tunnel after at most ten minutes.", false},
+	{ReasonApplicationsRemain, "The tunnel of a deleted Gateway was deleted. Applications of Cloudflare Access that the controller manages remain for its hostnames. The controller hands them over to other Gateways or deletes them. It deletes the Tunnel after at most ten minutes.", false},
 	{ReasonConnectorsConnected, "Connectors that this controller does not run are connected to the tunnel, so the controller cannot delete it.", true},
 	{ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare does not delete it.", true},
 	{ReasonObjectTaken, "An object with the name of the connector objects exists, but does not belong to the Tunnel.", true},

@@ -10,7 +10,7 @@ import (
 
 var (
 	// goldenObject matches the line that begins an object in a golden status.
-	goldenObject = regexp.MustCompile(`^(Gateway|ListenerSet|HTTPRoute|GRPCRoute|BackendTLSPolicy)\b.*:$`)
+	goldenObject = regexp.MustCompile(`^(Gateway|ListenerSet|HTTPRoute|GRPCRoute|BackendTLSPolicy|AccessPolicy)\b.*:$`)
 	// goldenListener matches the line that begins a listener in an object.
 	goldenListener = regexp.MustCompile(`^  listener .*:$`)
 	// goldenCondition matches a condition: type, status and reason.
@@ -21,6 +21,7 @@ var (
 var objectKinds = map[string]string{
 	"Gateway": "Gateway", "ListenerSet": "ListenerSet", "HTTPRoute": "Route", "GRPCRoute": "Route",
 	"BackendTLSPolicy": "BackendTLSPolicy",
+	"AccessPolicy":     "AccessPolicy",
 }
 
 // listenerKinds maps an object kind to its listener kind in the catalogue.
