@@ -68,7 +68,7 @@ func FuzzClusterNames(f *testing.F) {
 func TestRenderedClusterNames(t *testing.T) {
 	b := routing.Backend{Service: types.NamespacedName{Namespace: "shop", Name: "web"}, Headless: true, ServicePort: 8080, PortName: "http"}
 	route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: b.Service}
-	r := envoy.Render(&routing.Table{Groups: []routing.Group{{Hostname: "app.example.com", Namespace: "shop", Entries: []routing.Entry{{
+	r := envoy.Render(&routing.Table{Groups: []routing.Group{{Hostname: "app.example.com", Namespace: "shop", Entries: []*routing.Entry{{
 		Hostname: "app.example.com", RouteHostname: "app.example.com", Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 	}}}}})

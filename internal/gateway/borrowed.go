@@ -82,8 +82,8 @@ func (g *group) borrowedNames(groups map[string]*group) iter.Seq2[*Route, served
 
 // redirects returns the redirects to https that answer http before the entries in the
 // group.
-func (g *group) redirects(groups map[string]*group) []routing.Entry {
-	var entries []routing.Entry
+func (g *group) redirects(groups map[string]*group) []*routing.Entry {
+	var entries []*routing.Entry
 	for route, hostname := range g.borrowedNames(groups) {
 		for i := range route.matches {
 			if route.matches[i].toHTTPS {
@@ -108,16 +108,16 @@ func (g *group) borrowsFromGateway() bool {
 
 // answerHTTPS inserts, after each redirect to https, the entries that answer https in its
 // place.
-func (g *group) answerHTTPS(entries []routing.Entry, groups map[string]*group, configured overrides) []routing.Entry {
+func (g *group) answerHTTPS(entries []*routing.Entry, groups map[string]*group, configured overrides) []*routing.Entry {
 	if g.schemes.secure == nil || !slices.ContainsFunc(entries, isHTTPOnly) {
 		return entries // most groups
 	}
 	secure := g.newSecureEntries(groups, configured)
-	var all []routing.Entry
-	for i := range entries {
-		all = append(all, entries[i])
-		if isHTTPOnly(entries[i]) {
-			all = secure.appendInsteadOf(all, &entries[i])
+	var all []*routing.Entry
+	for _, e := range entries {
+		all = append(all, e)
+		if isHTTPOnly(e) {
+			all = secure.appendInsteadOf(all, e)
 		}
 	}
 	return all
@@ -125,13 +125,13 @@ func (g *group) answerHTTPS(entries []routing.Entry, groups map[string]*group, c
 
 // isHTTPOnly reports, for a group of HTTP listeners alone, whether the entry is a
 // redirect to https.
-func isHTTPOnly(e routing.Entry) bool { return e.Scheme == routing.SchemeHTTP }
+func isHTTPOnly(e *routing.Entry) bool { return e.Scheme == routing.SchemeHTTP }
 
 // secureEntries are entries on HTTPS listeners that can answer in place of redirects.
 type secureEntries struct {
 	// byHostname are the entries by the hostname for which the group would serve them, and
 	// covering the sorted entries that apply to a hostname.
-	byHostname, covering map[string][]routing.Entry
+	byHostname, covering map[string][]*routing.Entry
 	// costs says how many rules each match counts as.
 	costs map[*routing.Match]int
 	// used counts the rules that answer for each hostname.
@@ -139,7 +139,7 @@ type secureEntries struct {
 }
 
 func (g *group) newSecureEntries(groups map[string]*group, configured overrides) *secureEntries {
-	x := &secureEntries{map[string][]routing.Entry{}, map[string][]routing.Entry{}, map[*routing.Match]int{}, map[string]int{}}
+	x := &secureEntries{map[string][]*routing.Entry{}, map[string][]*routing.Entry{}, map[*routing.Match]int{}, map[string]int{}}
 	secure := g.schemes.secure
 	settings := configured.byRoute(secure.hostname)
 	for _, route := range secure.routes {
@@ -163,7 +163,7 @@ func (g *group) newSecureEntries(groups map[string]*group, configured overrides)
 }
 
 // of returns the entries that apply to the hostname, in order.
-func (x *secureEntries) of(hostname string) []routing.Entry {
+func (x *secureEntries) of(hostname string) []*routing.Entry {
 	if entries, ok := x.covering[hostname]; ok {
 		return entries
 	}
@@ -183,7 +183,7 @@ func (x *secureEntries) of(hostname string) []routing.Entry {
 //
 // A redirect for a wildcard only gets the status 404: a route on the HTTPS listener can
 // name any hostname below it, and each would need its own list.
-func (x *secureEntries) appendInsteadOf(to []routing.Entry, redirect *routing.Entry) []routing.Entry {
+func (x *secureEntries) appendInsteadOf(to []*routing.Entry, redirect *routing.Entry) []*routing.Entry {
 	if !routing.IsExact(redirect.Hostname) {
 		return append(to, notFoundInsteadOf(redirect))
 	}
@@ -195,9 +195,9 @@ func (x *secureEntries) appendInsteadOf(to []routing.Entry, redirect *routing.En
 		if relation == routing.Undecided || match.Path != e.Match.Path && replacesPrefix(e.Action) || !x.fits(redirect.Hostname, e.Match) {
 			break
 		}
-		matchesAll := e.Match.MatchesAll()
-		e.Hostname, e.Match, e.InsteadOf = redirect.Hostname, match, redirect.Source
-		if to = append(to, e); matchesAll {
+		instead := *e
+		instead.Hostname, instead.Match, instead.InsteadOf = redirect.Hostname, match, redirect.Source
+		if to = append(to, &instead); e.Match.MatchesAll() {
 			return to
 		}
 	}
@@ -212,10 +212,10 @@ func (x *secureEntries) fits(hostname string, m *routing.Match) bool {
 
 // notFoundInsteadOf returns the entry that answers https in place of a redirect with the
 // status 404.
-func notFoundInsteadOf(redirect *routing.Entry) routing.Entry {
+func notFoundInsteadOf(redirect *routing.Entry) *routing.Entry {
 	e := *redirect
 	e.Scheme, e.InsteadOf, e.Action = routing.SchemeHTTPS, redirect.Source, &actionNoHTTPS
-	return e
+	return &e
 }
 
 // actionNoHTTPS answers https requests that a redirect to https matches.

@@ -192,7 +192,7 @@ func Build(s *Snapshot, o Options) *Result {
 			d.Uncounted = d.limiter.selectCounted(d.Table)
 		}
 		d.addRedirectLoops(groups)
-		d.addIgnoredPolicies()
+		d.addIgnoredPolicies(d.entries())
 		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())
 		d.ClaimedHostnames = claimedHostnames(d.Routes, d.shares, groups)
 	}

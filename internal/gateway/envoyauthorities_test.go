@@ -151,7 +151,7 @@ func wantInspected(t *testing.T, bundles map[string]bundle) {
 func resourcesWith(service string, tls routing.BackendTLS) *envoy.Resources {
 	backend := routing.Backend{Service: types.NamespacedName{Namespace: "shop", Name: service}, Protocol: routing.ProtocolHTTPS, Port: 443, ServicePort: 443, ClusterIP: "127.0.0.1"}
 	backend.TLS = routing.NewBackendTLS(tls, tls.Authorities)
-	return envoy.Render(&routing.Table{Groups: []routing.Group{{Hostname: service + ".example.com", Entries: []routing.Entry{{
+	return envoy.Render(&routing.Table{Groups: []routing.Group{{Hostname: service + ".example.com", Entries: []*routing.Entry{{
 		Hostname: service + ".example.com", Match: &routing.Match{}, Source: routing.Source{Route: &routing.Route{Kind: routing.KindHTTPRoute}},
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: backend, Weight: 1}}}},
 	}}}}})

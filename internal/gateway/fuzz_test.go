@@ -66,7 +66,7 @@ func FuzzPath(f *testing.F) {
 // expressionOf returns the path in the ingress rule for a path match.
 func expressionOf(p routing.Path) string {
 	entry := routing.Entry{Match: &routing.Match{Path: p}, Action: &routing.Action{Status: 200}, Source: routing.Source{Route: &routing.Route{}}}
-	return ingress.Rules(&routing.Table{Groups: []routing.Group{{Entries: []routing.Entry{entry}}}})[0].Path
+	return ingress.Rules(&routing.Table{Groups: []routing.Group{{Entries: []*routing.Entry{new(entry)}}}})[0].Path
 }
 
 // referencePathMatch implements the path types a second time. It returns whether an

@@ -302,8 +302,7 @@ func compareTenantsBelowShare(t *testing.T, before, after *gateway.Result) (comp
 func compareAnswers(t *testing.T, namespace string, before, after *gateway.Result) {
 	t.Helper()
 	for _, g := range before.Table.Groups {
-		for i := range g.Entries {
-			e := &g.Entries[i]
+		for _, e := range g.Entries {
 			if e.Source.Route.Namespace != namespace || e.Match.Path.Kind != routing.PathExact {
 				continue
 			}

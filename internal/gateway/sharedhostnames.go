@@ -118,8 +118,8 @@ func (r *Result) entries() iter.Seq[*routing.Entry] {
 			return
 		}
 		for i := range r.Table.Groups {
-			for j := range r.Table.Groups[i].Entries {
-				if !yield(&r.Table.Groups[i].Entries[j]) {
+			for _, e := range r.Table.Groups[i].Entries {
+				if !yield(e) {
 					return
 				}
 			}

@@ -27,7 +27,7 @@ type group struct {
 // newTable returns the routing table for the groups.
 func newTable(groups map[string]*group, configured overrides, access routing.Access) *routing.Table {
 	t := &routing.Table{Groups: make([]routing.Group, len(groups)), Access: access}
-	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
+	entries := make([]*routing.Entry, 0, len(groups)) // one buffer for all groups
 	for i, hostname := range sortedHostnames(groups) {
 		g, first := groups[hostname], len(entries)
 		entries = g.appendEntries(entries, groups, configured.byRoute(hostname))
@@ -120,7 +120,7 @@ func (g *group) hostnamesThrough(owner Owner, route *Route, groups map[string]*g
 }
 
 // appendEntries appends the entries in the group that requests can reach, in any order.
-func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []routing.Entry {
+func (g *group) appendEntries(entries []*routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []*routing.Entry {
 	for _, route := range g.routes {
 		afterHTTPS := g.isAfterHTTPS(route)
 		for hostname := range g.servedHostnames(route, groups) {
@@ -139,8 +139,8 @@ func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group,
 	return entries
 }
 
-func newEntry(route *Route, m *ruleMatch, hostname servedHostname) routing.Entry {
-	return routing.Entry{
+func newEntry(route *Route, m *ruleMatch, hostname servedHostname) *routing.Entry {
+	return &routing.Entry{
 		Hostname: hostname.served, RouteHostname: hostname.written, Match: &m.Match, Action: &route.actions[m.rule],
 		Source: routing.Source{Route: &route.source, Rule: m.rule, Match: m.match},
 	}

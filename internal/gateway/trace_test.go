@@ -99,14 +99,7 @@ func wantShadowed(t *testing.T, o *oracle, result *gateway.Result, trace *gatewa
 
 // entriesOf returns all entries in a group in order.
 func entriesOf(g *routing.Group) []*routing.Entry {
-	var all []*routing.Entry
-	for i := range g.Redirects {
-		all = append(all, &g.Redirects[i])
-	}
-	for i := range g.Entries {
-		all = append(all, &g.Entries[i])
-	}
-	return all
+	return slices.Concat(g.Redirects, g.Entries)
 }
 
 // matchingSources returns the supported matches in all routes that match the request, for

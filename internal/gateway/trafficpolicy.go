@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -67,26 +68,23 @@ func (r backendResolver) addressing(name types.NamespacedName, service *corev1.S
 }
 
 // addIgnoredPolicies adds to each route the Services whose traffic policy has no effect,
-// because the route's requests use HTTP/2.
-func (d *decision) addIgnoredPolicies() {
+// because the route's requests use HTTP/2. entries are all entries of these routes.
+func (d *decision) addIgnoredPolicies(entries iter.Seq[*routing.Entry]) {
 	policies := d.translator.backends.policies
 	if len(policies) == 0 {
 		return // most Gateways
 	}
 	ignored := map[*Route]map[types.NamespacedName]bool{}
-	for i := range d.Table.Groups {
-		for j := range d.Table.Groups[i].Entries {
-			e := &d.Table.Groups[i].Entries[j]
-			for _, b := range backendsOf(e.Action.Forward) {
-				if b.Import || policies[b.Service] == "" || !d.usesHTTP2(e, &b) {
-					continue
-				}
-				route := d.Routes[e.Source.Route.Rank]
-				if ignored[route] == nil {
-					ignored[route] = map[types.NamespacedName]bool{}
-				}
-				ignored[route][b.Service] = true
+	for e := range entries {
+		for _, b := range backendsOf(e.Action.Forward) {
+			if b.Import || policies[b.Service] == "" || !d.usesHTTP2(e, &b) {
+				continue
 			}
+			route := d.Routes[e.Source.Route.Rank]
+			if ignored[route] == nil {
+				ignored[route] = map[types.NamespacedName]bool{}
+			}
+			ignored[route][b.Service] = true
 		}
 	}
 	for route, services := range ignored {

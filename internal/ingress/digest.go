@@ -45,8 +45,8 @@ func NewEnvoyDigest(t *routing.Table, namespace string) *Digest {
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		add(g.Namespace, g.Hostname)
-		for j := range g.Entries {
-			add(g.Entries[j].Source.Route.Namespace, g.Entries[j].Hostname)
+		for _, e := range g.Entries {
+			add(e.Source.Route.Namespace, e.Hostname)
 		}
 	}
 	return d
@@ -72,8 +72,8 @@ func NewDigest(t *routing.Table, namespace string) *Digest {
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		d.objects = append(d.objects, part{g.Namespace, hashOf(g.Hostname)})
-		for j := range g.Entries {
-			rule, route := b.entryRule(&g.Entries[j], g.Entries[j].Hostname), g.Entries[j].Source.Route
+		for _, e := range g.Entries {
+			rule, route := b.entryRule(e, e.Hostname), e.Source.Route
 			d.objects = append(d.objects, part{rule.Namespace, hashOf([]any{rule.ingressRule(), route.Kind, route.Name, route.Created})})
 		}
 	}

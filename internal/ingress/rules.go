@@ -136,14 +136,14 @@ func (b *builder) addGroup(g *routing.Group, separate []string) {
 		index := g.Index()
 		for _, hostname := range separate {
 			for next < len(g.Entries) && routing.CompareRouteHostnames(g.Entries[next].Hostname, hostname) < 0 {
-				b.addEntry(&g.Entries[next], g.Entries[next].Hostname)
+				b.addEntry(g.Entries[next], g.Entries[next].Hostname)
 				next++
 			}
 			b.addSeparate(hostname, index.EntriesFor(hostname))
 		}
 	}
 	for ; next < len(g.Entries); next++ {
-		b.addEntry(&g.Entries[next], g.Entries[next].Hostname)
+		b.addEntry(g.Entries[next], g.Entries[next].Hostname)
 	}
 }
 

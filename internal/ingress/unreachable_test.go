@@ -24,18 +24,18 @@ func TestUnreachableRules(t *testing.T) {
 	}
 	first := routing.Source{Route: older}
 	for name, test := range map[string]struct {
-		entries []routing.Entry
+		entries []*routing.Entry
 		want    []routing.UnreachableRule
 	}{
-		"the same path":                   {[]routing.Entry{entry(older, 0, 0, "a.example.com", "/a"), entry(younger, 3, 0, "a.example.com", "/a")}, []routing.UnreachableRule{unreachable(3, first)}},
-		"every path":                      {[]routing.Entry{entry(older, 0, 0, "*.example.com", ""), entry(younger, 0, 0, "a.example.com", "/a")}, []routing.UnreachableRule{unreachable(0, first)}},
-		"another path":                    {[]routing.Entry{entry(older, 0, 0, "a.example.com", "/a"), entry(younger, 0, 0, "a.example.com", "/b")}, nil},
-		"another match of the rule":       {[]routing.Entry{entry(older, 0, 0, "a.example.com", "/a"), entry(younger, 0, 0, "a.example.com", "/a"), entry(younger, 0, 1, "a.example.com", "/b")}, nil},
-		"another hostname of the rule":    {[]routing.Entry{entry(older, 0, 0, "a.example.com", "/a"), entry(younger, 0, 0, "a.example.com", "/a"), entry(younger, 0, 0, "b.example.com", "/a")}, nil},
-		"the same match twice":            {[]routing.Entry{entry(younger, 0, 0, "a.example.com", "/a"), entry(younger, 0, 1, "a.example.com", "/a")}, nil},
-		"a later rule of the same route":  {[]routing.Entry{entry(younger, 0, 0, "a.example.com", "/a"), entry(younger, 1, 0, "a.example.com", "/a")}, []routing.UnreachableRule{unreachable(1, routing.Source{Route: younger})}},
-		"several matches behind one rule": {[]routing.Entry{entry(older, 0, 0, "a.example.com", ""), entry(younger, 0, 0, "a.example.com", "/a"), entry(younger, 0, 1, "a.example.com", "/b")}, []routing.UnreachableRule{unreachable(0, first)}},
-		"several rules before it":         {[]routing.Entry{entry(older, 0, 0, "a.example.com", "/a"), entry(older, 1, 0, "a.example.com", "/b"), entry(younger, 0, 0, "a.example.com", "/a"), entry(younger, 0, 1, "a.example.com", "/b")}, []routing.UnreachableRule{unreachable(0, first, routing.Source{Route: older, Rule: 1})}},
+		"the same path":                   {[]*routing.Entry{new(entry(older, 0, 0, "a.example.com", "/a")), new(entry(younger, 3, 0, "a.example.com", "/a"))}, []routing.UnreachableRule{unreachable(3, first)}},
+		"every path":                      {[]*routing.Entry{new(entry(older, 0, 0, "*.example.com", "")), new(entry(younger, 0, 0, "a.example.com", "/a"))}, []routing.UnreachableRule{unreachable(0, first)}},
+		"another path":                    {[]*routing.Entry{new(entry(older, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 0, "a.example.com", "/b"))}, nil},
+		"another match of the rule":       {[]*routing.Entry{new(entry(older, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 1, "a.example.com", "/b"))}, nil},
+		"another hostname of the rule":    {[]*routing.Entry{new(entry(older, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 0, "b.example.com", "/a"))}, nil},
+		"the same match twice":            {[]*routing.Entry{new(entry(younger, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 1, "a.example.com", "/a"))}, nil},
+		"a later rule of the same route":  {[]*routing.Entry{new(entry(younger, 0, 0, "a.example.com", "/a")), new(entry(younger, 1, 0, "a.example.com", "/a"))}, []routing.UnreachableRule{unreachable(1, routing.Source{Route: younger})}},
+		"several matches behind one rule": {[]*routing.Entry{new(entry(older, 0, 0, "a.example.com", "")), new(entry(younger, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 1, "a.example.com", "/b"))}, []routing.UnreachableRule{unreachable(0, first)}},
+		"several rules before it":         {[]*routing.Entry{new(entry(older, 0, 0, "a.example.com", "/a")), new(entry(older, 1, 0, "a.example.com", "/b")), new(entry(younger, 0, 0, "a.example.com", "/a")), new(entry(younger, 0, 1, "a.example.com", "/b"))}, []routing.UnreachableRule{unreachable(0, first, routing.Source{Route: older, Rule: 1})}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := &routing.Table{Groups: []routing.Group{{Hostname: "*.example.com", Entries: test.entries}}, ClusterDomain: "cluster.local"}

@@ -14,8 +14,8 @@ type Shadowed struct {
 	Reason string
 }
 
-// Answer returns the entry that answers the request, or nil when the request gets
-// the status 404. It also returns all other entries that match the request in one of the
+// Answer returns the entry that answers the request, or nil when the request gets the
+// status 404. It also returns all other entries that match the request in one of the
 // schemes, in the order in which they would answer if the entries before them did not exist.
 func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 	var answer *Entry
@@ -39,7 +39,7 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 			case answer == nil:
 				answer = e
 			default:
-				shadowed = append(shadowed, Shadowed{e, g.Hostname, g.explain(answer, e)})
+				shadowed = append(shadowed, Shadowed{e, g.Hostname, g.Explain(answer, e)})
 			}
 		}
 	}
@@ -49,9 +49,9 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 // all returns the Redirects and the Entries, in the order in which they are tried.
 func (g *Group) all() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		for _, entries := range [][]Entry{g.Redirects, g.Entries} {
-			for i := range entries {
-				if !yield(&entries[i]) {
+		for _, entries := range [][]*Entry{g.Redirects, g.Entries} {
+			for _, e := range entries {
+				if !yield(e) {
 					return
 				}
 			}
@@ -59,8 +59,9 @@ func (g *Group) all() iter.Seq[*Entry] {
 	}
 }
 
-// explain describes why an entry of the group comes after the answer.
-func (g *Group) explain(answer, e *Entry) string {
+// Explain describes why an entry of the group comes after the answer, another one, as a
+// clause about the entry.
+func (g *Group) Explain(answer, e *Entry) string {
 	switch {
 	case g.borrows(answer) && !g.borrows(e):
 		return "a redirect to https answers requests with http first"
@@ -74,14 +75,7 @@ func (g *Group) explain(answer, e *Entry) string {
 }
 
 // borrows reports whether the entry is one of the Redirects.
-func (g *Group) borrows(e *Entry) bool {
-	for i := range g.Redirects {
-		if &g.Redirects[i] == e {
-			return true
-		}
-	}
-	return false
-}
+func (g *Group) borrows(e *Entry) bool { return slices.Contains(g.Redirects, e) }
 
 func explainScheme(e *Entry) string { return "it only answers requests with " + string(e.Scheme) }
 
@@ -90,7 +84,7 @@ const explanationConfined = "a route in another namespace names a narrower hostn
 // confinement returns a function that reports whether an entry that covers the host does
 // not apply to it, because of a confined route.
 func (g *Group) confinement(host string) func(*Entry) bool {
-	isConfined := func(e Entry) bool { return e.Source.Route.Confined }
+	isConfined := func(e *Entry) bool { return e.Source.Route.Confined }
 	if g == nil || !slices.ContainsFunc(g.Entries, isConfined) {
 		return func(*Entry) bool { return false }
 	}

@@ -22,14 +22,36 @@ type Host struct {
 // by the most specific hostname and never fall through to the list for a wider hostname.
 // It therefore repeats the entries for wider hostnames in the same group. Hostnames in
 // [Table.Access] and in also get a list too if a group covers them. The lists are in the
-// order of [CompareGroups].
+// order of [CompareGroups]. The caller does not change them.
 func (t *Table) Hosts(also ...string) []Host {
+	hosts := t.known.find(also)
+	if hosts == nil {
+		hosts = t.newHosts(also)
+		t.known.keep(also, hosts)
+	}
+	return hosts
+}
+
+func (t *Table) newHosts(also []string) []Host {
 	groups := make(map[string]Index, len(t.Groups))
-	hostnames := map[string]struct{}{}
+	for i := range t.Groups {
+		groups[t.Groups[i].Hostname] = t.Groups[i].Index()
+	}
+	hostnames := t.Hostnames(also...)
+	hosts := make([]Host, 0, len(hostnames))
+	for _, hostname := range hostnames {
+		owner, _ := MostSpecific(groups, hostname)
+		hosts = append(hosts, Host{Hostname: hostname, Entries: groups[owner].EntriesFor(hostname), Access: t.Access.Of(hostname)})
+	}
+	return hosts
+}
+
+// Hostnames returns the hostnames of [Table.Hosts], in the same order.
+func (t *Table) Hostnames(also ...string) []string {
+	groups, hostnames := make(map[string]struct{}, len(t.Groups)), map[string]struct{}{}
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		groups[g.Hostname] = g.Index()
-		hostnames[g.Hostname] = struct{}{}
+		groups[g.Hostname], hostnames[g.Hostname] = struct{}{}, struct{}{}
 		for e := range g.all() {
 			hostnames[e.Hostname] = struct{}{}
 		}
@@ -39,12 +61,7 @@ func (t *Table) Hosts(also ...string) []Host {
 			hostnames[hostname] = struct{}{}
 		}
 	}
-	hosts := make([]Host, 0, len(hostnames))
-	for _, hostname := range slices.SortedFunc(maps.Keys(hostnames), CompareGroups) {
-		owner, _ := MostSpecific(groups, hostname)
-		hosts = append(hosts, Host{Hostname: hostname, Entries: groups[owner].EntriesFor(hostname), Access: t.Access.Of(hostname)})
-	}
-	return hosts
+	return slices.SortedFunc(maps.Keys(hostnames), CompareGroups)
 }
 
 // Index finds the entries of a group by hostname.
@@ -69,13 +86,11 @@ type indexed struct {
 // Index prepares the entries for lookups by hostname.
 func (g *Group) Index() Index {
 	x := Index{group: g, byHostname: map[string]*indexed{}, redirects: map[string][]int{}}
-	for i := range g.Redirects {
-		e := &g.Redirects[i]
+	for i, e := range g.Redirects {
 		x.redirects[e.Hostname] = append(x.redirects[e.Hostname], i)
 		x.named(e)
 	}
-	for i := range g.Entries {
-		e := &g.Entries[i]
+	for i, e := range g.Entries {
 		x.named(e).add(e, i)
 	}
 	return x
@@ -165,11 +180,11 @@ func (x Index) redirectsFor(hostname string) []*Entry {
 }
 
 // appendAt appends the entries at the positions, in order.
-func appendAt(to []*Entry, from []Entry, positions []int) []*Entry {
+func appendAt(to, from []*Entry, positions []int) []*Entry {
 	slices.Sort(positions)
 	to = slices.Grow(to, len(positions))
 	for _, position := range positions {
-		to = append(to, &from[position])
+		to = append(to, from[position])
 	}
 	return to
 }

@@ -16,7 +16,7 @@ func TestConfinedEntriesCostNothingElsewhere(t *testing.T) {
 	group := routing.Group{Hostname: "*.example.com"}
 	add := func(e routing.Entry, tenant string, confined bool) {
 		e.Source.Route.Tenant, e.Source.Route.Confined = tenant, confined
-		group.Entries = append(group.Entries, e)
+		group.Entries = append(group.Entries, &e)
 	}
 	for i := range n {
 		add(entry("*.example.com", prefix(fmt.Sprintf("/%d", i))), "wide", true)

@@ -2,7 +2,7 @@ package routing
 
 import (
 	"cmp"
-	"sort"
+	"slices"
 )
 
 // key is one criterion by which entries are ordered.
@@ -31,19 +31,7 @@ var order = []key{
 }
 
 // Sort orders the entries of a group.
-func Sort(entries []Entry) {
-	if len(entries) > 1 { // most groups have one entry
-		sort.Sort(byPrecedence(entries))
-	}
-}
-
-// byPrecedence compares entries in place, because [slices.SortFunc] would copy two
-// entries to the heap for each comparison.
-type byPrecedence []Entry
-
-func (e byPrecedence) Len() int           { return len(e) }
-func (e byPrecedence) Less(i, j int) bool { return compare(&e[i], &e[j]) < 0 }
-func (e byPrecedence) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func Sort(entries []*Entry) { slices.SortFunc(entries, compare) }
 
 func compare(a, b *Entry) int {
 	for i := range order {

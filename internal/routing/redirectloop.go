@@ -36,8 +36,7 @@ func (g *Group) redirectLoops() []RedirectLoop {
 	var loops []RedirectLoop
 	var index Index
 	hosts, candidates := map[string][]*Entry{}, map[string]int{}
-	for i := range g.Entries {
-		e := &g.Entries[i]
+	for _, e := range g.Entries {
 		schemes := e.selfRedirects()
 		if schemes == 0 || candidates[e.Hostname] == maxSelfRedirects {
 			continue // most entries

@@ -100,7 +100,7 @@ func TestAnEntryCertainlyRedirectsToItself(t *testing.T) {
 		"requests with http, matched by https": {redirectEntry(with(prefix(""), "GET", routing.ValueMatch{Name: "X-Forwarded-Proto", Value: "https"}), routing.Redirect{}), https},
 		"no redirect":                          {otherEntry(prefix("")), none},
 	} {
-		t.Run(name, func(t *testing.T) { wantLoop(t, test.want, test.entry) })
+		t.Run(name, func(t *testing.T) { wantLoop(t, test.want, &test.entry) })
 	}
 }
 
@@ -133,31 +133,31 @@ func TestEntriesBeforeARedirect(t *testing.T) {
 		"the replaced path":           {otherEntry(exact("/maintenance")), redirectEntry(prefix(""), fullPath("/maintenance")), none},
 		"not the replaced path":       {otherEntry(prefix("/api")), redirectEntry(prefix(""), fullPath("/maintenance")), both},
 	} {
-		t.Run(name, func(t *testing.T) { wantLoop(t, test.want, test.before, test.loop) })
+		t.Run(name, func(t *testing.T) { wantLoop(t, test.want, &test.before, &test.loop) })
 	}
 }
 
 // The comparisons grow with the entries, not with their square.
 func TestFewRedirectsOfOneHostnameAreCompared(t *testing.T) {
-	var entries []routing.Entry
+	var entries []*routing.Entry
 	for i := range 300 {
-		entries = append(entries, redirectEntry(exact(fmt.Sprintf("/%d", i)), routing.Redirect{}))
+		entries = append(entries, new(redirectEntry(exact(fmt.Sprintf("/%d", i)), routing.Redirect{})))
 	}
 	entries[299].Hostname = "b.example.com"
 	table := routing.Table{Groups: []routing.Group{{Entries: entries}}}
 	loops := table.RedirectLoops()
-	if len(loops) != 101 || loops[100].Entry != &entries[299] {
+	if len(loops) != 101 || loops[100].Entry != entries[299] {
 		t.Errorf("%d loops are found, want 100 for one hostname and 1 for the other", len(loops))
 	}
 }
 
 // wantLoop checks for which schemes the last entry loops.
-func wantLoop(t *testing.T, want string, entries ...routing.Entry) {
+func wantLoop(t *testing.T, want string, entries ...*routing.Entry) {
 	t.Helper()
 	table := routing.Table{Groups: []routing.Group{{Entries: entries}}}
 	got := ""
 	for _, loop := range table.RedirectLoops() {
-		if loop.Entry != &entries[len(entries)-1] {
+		if loop.Entry != entries[len(entries)-1] {
 			t.Errorf("another entry loops: %v", loop.Entry.Match)
 		}
 		for _, scheme := range []routing.Scheme{routing.SchemeHTTP, routing.SchemeHTTPS} {
@@ -177,12 +177,12 @@ func wantLoop(t *testing.T, want string, entries ...routing.Entry) {
 // For one request, the answer says whether the redirect is a loop, although not every
 // matching request loops.
 func TestARequestThatIsRedirectedToItself(t *testing.T) {
-	table := routing.Table{Groups: []routing.Group{{Entries: []routing.Entry{
-		otherEntry(with(exact("/form"), "GET")),
-		redirectEntry(exact("/form"), routing.Redirect{Status: 303}),
-		redirectEntry(with(prefix("/post"), "POST"), routing.Redirect{Status: 308}),
-		redirectEntry(prefix("/moved"), fullPath("/moved")),
-		redirectEntry(prefix("/b"), routing.Redirect{Hostname: "b.example.com"}),
+	table := routing.Table{Groups: []routing.Group{{Entries: []*routing.Entry{
+		new(otherEntry(with(exact("/form"), "GET"))),
+		new(redirectEntry(exact("/form"), routing.Redirect{Status: 303})),
+		new(redirectEntry(with(prefix("/post"), "POST"), routing.Redirect{Status: 308})),
+		new(redirectEntry(prefix("/moved"), fullPath("/moved"))),
+		new(redirectEntry(prefix("/b"), routing.Redirect{Hostname: "b.example.com"})),
 	}}}}
 	for name, test := range map[string]struct {
 		request routing.Request

@@ -40,6 +40,8 @@ type Table struct {
 	Telemetry Telemetry
 	// ClientCertificate is what the data plane presents to backends with TLS, or nil.
 	ClientCertificate *ClientCertificate
+
+	known *knownLists // nil unless KeepLists was called
 }
 
 // Entries iterates over all entries.
@@ -65,10 +67,10 @@ type Group struct {
 	// Redirects are redirects to https that belong to an HTTP listener for a wider
 	// hostname. They answer http requests before the Entries, in their order. Only a
 	// group of HTTPS listeners has any.
-	Redirects []Entry
+	Redirects []*Entry
 	// Entries are in the order in which they are tried. A request that no entry matches
 	// gets the status 404.
-	Entries []Entry
+	Entries []*Entry
 }
 
 // Entry is one route match and its action.

@@ -27,19 +27,19 @@ func TestUnreachableRules(t *testing.T) {
 	expression.Headers[0].Expression = true
 	behindOlder := []routing.UnreachableRule{{Rule: routing.Source{Route: younger}, Before: []routing.Source{{Route: older}}}}
 	for name, test := range map[string]struct {
-		entries []routing.Entry
+		entries []*routing.Entry
 		want    []routing.UnreachableRule
 	}{
-		"the same match":                 {[]routing.Entry{entry(older, 0, "a.example.com", a), entry(younger, 0, "a.example.com", a)}, behindOlder},
-		"the same headers":               {[]routing.Entry{entry(older, 0, "a.example.com", header("x", "Y")), entry(younger, 0, "a.example.com", header("y", "X"))}, behindOlder},
-		"fewer headers":                  {[]routing.Entry{entry(older, 0, "a.example.com", header("x", "y")), entry(younger, 0, "a.example.com", header("x"))}, nil},
-		"an expression":                  {[]routing.Entry{entry(older, 0, "a.example.com", header("x")), entry(younger, 0, "a.example.com", expression)}, nil},
-		"a method":                       {[]routing.Entry{entry(older, 0, "a.example.com", routing.Match{Path: a.Path, Method: "GET"}), entry(younger, 0, "a.example.com", a)}, nil},
-		"every request":                  {[]routing.Entry{entry(older, 0, "a.example.com", every), entry(younger, 0, "a.example.com", header("x"))}, behindOlder},
-		"every path with a header":       {[]routing.Entry{entry(older, 0, "a.example.com", routing.Match{Headers: header("x").Headers}), entry(younger, 0, "a.example.com", a)}, nil},
-		"a narrower hostname":            {[]routing.Entry{entry(older, 0, "a.example.com", every), entry(younger, 0, "*.example.com", a)}, nil},
-		"a narrower and an own hostname": {[]routing.Entry{entry(older, 1, "a.example.com", a), entry(older, 0, "*.example.com", every), entry(younger, 0, "*.example.com", a)}, behindOlder},
-		"another hostname of the rule":   {[]routing.Entry{entry(older, 0, "a.example.com", a), entry(younger, 0, "a.example.com", a), entry(younger, 0, "b.example.com", a)}, nil},
+		"the same match":                 {[]*routing.Entry{new(entry(older, 0, "a.example.com", a)), new(entry(younger, 0, "a.example.com", a))}, behindOlder},
+		"the same headers":               {[]*routing.Entry{new(entry(older, 0, "a.example.com", header("x", "Y"))), new(entry(younger, 0, "a.example.com", header("y", "X")))}, behindOlder},
+		"fewer headers":                  {[]*routing.Entry{new(entry(older, 0, "a.example.com", header("x", "y"))), new(entry(younger, 0, "a.example.com", header("x")))}, nil},
+		"an expression":                  {[]*routing.Entry{new(entry(older, 0, "a.example.com", header("x"))), new(entry(younger, 0, "a.example.com", expression))}, nil},
+		"a method":                       {[]*routing.Entry{new(entry(older, 0, "a.example.com", routing.Match{Path: a.Path, Method: "GET"})), new(entry(younger, 0, "a.example.com", a))}, nil},
+		"every request":                  {[]*routing.Entry{new(entry(older, 0, "a.example.com", every)), new(entry(younger, 0, "a.example.com", header("x")))}, behindOlder},
+		"every path with a header":       {[]*routing.Entry{new(entry(older, 0, "a.example.com", routing.Match{Headers: header("x").Headers})), new(entry(younger, 0, "a.example.com", a))}, nil},
+		"a narrower hostname":            {[]*routing.Entry{new(entry(older, 0, "a.example.com", every)), new(entry(younger, 0, "*.example.com", a))}, nil},
+		"a narrower and an own hostname": {[]*routing.Entry{new(entry(older, 1, "a.example.com", a)), new(entry(older, 0, "*.example.com", every)), new(entry(younger, 0, "*.example.com", a))}, behindOlder},
+		"another hostname of the rule":   {[]*routing.Entry{new(entry(older, 0, "a.example.com", a)), new(entry(younger, 0, "a.example.com", a)), new(entry(younger, 0, "b.example.com", a))}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := &routing.Table{Groups: []routing.Group{{Hostname: "*.example.com", Entries: test.entries}}}

@@ -22,7 +22,7 @@ func renderedFor(sequence int64, addresses map[string]*net.TCPAddr, backends ...
 	for _, b := range backends {
 		host := b.Service.Name + ".example.com"
 		route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: b.Service}
-		table.Groups = append(table.Groups, routing.Group{Hostname: host, Namespace: "team", Entries: []routing.Entry{{
+		table.Groups = append(table.Groups, routing.Group{Hostname: host, Namespace: "team", Entries: []*routing.Entry{{
 			Hostname: host, RouteHostname: host, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 			Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 		}}})

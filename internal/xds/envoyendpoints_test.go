@@ -40,7 +40,7 @@ func newTenancy(services, pods int, app *net.TCPAddr) *tenancy {
 			Service:  types.NamespacedName{Namespace: "team", Name: fmt.Sprintf("web-%05d", i)},
 			Protocol: routing.ProtocolHTTP, Port: 80, ServicePort: 80, ClusterIP: fmt.Sprintf("10.96.%d.%d", i/250, i%250+1),
 		}
-		t.Groups[i] = routing.Group{Hostname: host, Namespace: "team", Entries: []routing.Entry{{
+		t.Groups[i] = routing.Group{Hostname: host, Namespace: "team", Entries: []*routing.Entry{{
 			Hostname: host, RouteHostname: host, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 			Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 		}}}

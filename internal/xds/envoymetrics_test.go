@@ -33,7 +33,7 @@ func countedTable(telemetry routing.Telemetry, b routing.Backend, first, n int) 
 	for i := range t.Groups {
 		t.Groups[i] = tableFor(b).Groups[0]
 		t.Groups[i].Hostname = numberedHostname(first + i)
-		e := &t.Groups[i].Entries[0]
+		e := t.Groups[i].Entries[0]
 		e.Hostname, e.RouteHostname, e.Counted = t.Groups[i].Hostname, t.Groups[i].Hostname, true
 		e.Source.Route.NamespacedName = types.NamespacedName{Namespace: "team", Name: fmt.Sprintf("route-%d", first+i)}
 	}

@@ -237,7 +237,7 @@ func (c *randomCluster) casesOf(entry *routing.Entry, r request, routed routing.
 	}
 	group, scheme := c.table.Group(routed.Host), routed.Scheme
 	has := func(scheme routing.Scheme) bool {
-		return slices.ContainsFunc(group.Entries, func(e routing.Entry) bool { return e.Scheme == scheme })
+		return slices.ContainsFunc(group.Entries, func(e *routing.Entry) bool { return e.Scheme == scheme })
 	}
 	add(has(routing.SchemeHTTP) && has(routing.SchemeHTTPS), string(scheme)+" of both protocols")
 	add(entry.Action.Forward != nil, "backend")
