@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
@@ -23,13 +26,22 @@ func newAccess(s *settings.Settings) routing.Access {
 	access := make(routing.Access, len(class)+len(gateway))
 	for _, level := range []map[string]*v1alpha1.Access{class, gateway} {
 		for hostname := range level {
-			access[hostname] = required(class, hostname)
-			if access[hostname] == nil {
-				access[hostname] = required(gateway, hostname)
-			}
+			access[hostname] = newRequirement(cmp.Or(required(class, hostname), required(gateway, hostname)))
 		}
 	}
 	return access
+}
+
+// newRequirement returns what the block requires of requests, or nil.
+func newRequirement(a *v1alpha1.Access) *routing.Requirement {
+	if a == nil {
+		return nil
+	}
+	r := &routing.Requirement{TeamName: ptr.Deref(a.TeamName, "")}
+	for _, tag := range a.AUDTags {
+		r.AUDTags = append(r.AUDTags, string(tag))
+	}
+	return r
 }
 
 // required returns the access that a level requires for the hostname, or nil.

@@ -21,7 +21,7 @@ func AccessGaps(t *routing.Table) []routing.AccessGap {
 	var gaps []routing.AccessGap
 	rules := summarize(Rules(t))
 	for _, hostname := range slices.Sorted(maps.Keys(t.Access)) {
-		if t.Access[hostname] == nil {
+		if t.Access[hostname].IsOpen() {
 			continue
 		}
 		for _, through := range rules.openTo(hostname) {

@@ -1,9 +1,13 @@
 package ingress
 
 import (
+	"cmp"
 	"encoding/json"
 	"hash/fnv"
+	"io"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -33,9 +37,13 @@ func NewEnvoyDigest(t *routing.Table, namespace string) *Digest {
 	if t == nil {
 		return nil
 	}
-	d := &Digest{objects: []part{{namespace, hashOf(t.Access)}}}
+	d := &Digest{objects: accessParts(t.Access, namespace)}
 	for _, rule := range envoyRules(t) {
-		d.rules = append(d.rules, part{namespace, hashOf(rule)})
+		account := namespace
+		if access := t.Access[rule.Hostname]; access != nil && access.Namespace != "" {
+			account = access.Namespace
+		}
+		d.rules = append(d.rules, part{account, hashOf(rule)})
 	}
 	add := func(namespace, hostname string) {
 		if _, decided := routing.MostSpecific(t.Access, hostname); decided {
@@ -63,21 +71,57 @@ func NewDigest(t *routing.Table, namespace string) *Digest {
 		if rule.Namespace == "" {
 			rule.Namespace = namespace
 		}
-		d.rules = append(d.rules, part{rule.Namespace, hashOf(rule.ingressRule())})
+		d.rules = append(d.rules, part{rule.Namespace, hashOfRule(&rule)})
 	}
-	tunnel := part{namespace, hashOf([]any{t.OriginRequest, t.Access})}
-	d.rules, d.objects = append(d.rules, tunnel), append(d.objects, tunnel)
-	// Access comes from the Gateway settings, so it is no part of the entries.
+	tunnel := append(accessParts(t.Access, namespace), part{namespace, hashOf(t.OriginRequest)})
+	d.rules, d.objects = append(d.rules, tunnel...), append(d.objects, tunnel...)
+	// Access does not come from the routes, so it is no part of the entries.
 	b := newBuilder(&routing.Table{ClusterDomain: t.ClusterDomain, OriginRequest: t.OriginRequest}, 0, 0)
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		d.objects = append(d.objects, part{g.Namespace, hashOf(g.Hostname)})
 		for _, e := range g.Entries {
 			rule, route := b.entryRule(e, e.Hostname), e.Source.Route
-			d.objects = append(d.objects, part{rule.Namespace, hashOf([]any{rule.ingressRule(), route.Kind, route.Name, route.Created})})
+			d.objects = append(d.objects, part{rule.Namespace, hashOfRule(&rule, route.Kind, route.Name, strconv.FormatInt(route.Created, 10))})
 		}
 	}
 	return d
+}
+
+// accessParts returns one part for the requirements of each namespace that accounts for
+// them: the given one for those of the settings.
+func accessParts(access routing.Access, namespace string) []part {
+	accounts := map[string]routing.Access{namespace: {}}
+	for hostname, requirement := range access {
+		account := namespace
+		if requirement != nil {
+			account = cmp.Or(requirement.Namespace, namespace)
+		}
+		if accounts[account] == nil {
+			accounts[account] = routing.Access{}
+		}
+		accounts[account][hostname] = requirement
+	}
+	var parts []part
+	for _, account := range slices.Sorted(maps.Keys(accounts)) {
+		parts = append(parts, part{account, hashOf(accounts[account])})
+	}
+	return parts
+}
+
+// hashOfRule returns the hash of a rule and the texts. Encoding thousands of rules as JSON
+// would take longer than the decision about them.
+func hashOfRule(r *Rule, texts ...string) uint64 {
+	h := fnv.New64a()
+	for _, text := range append(texts, r.Hostname, r.Path, r.Service) {
+		_, _ = io.WriteString(h, text) // never fails
+		_, _ = h.Write([]byte{0})      // no text contains it
+	}
+	if r.OriginRequest != nil {
+		encoded, _ := json.Marshal(r.OriginRequest) // strings, integers and booleans always marshal
+		_, _ = h.Write(encoded)
+	}
+	return h.Sum64()
 }
 
 func hashOf(value any) uint64 {

@@ -2,12 +2,9 @@ package ingress
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -38,10 +35,11 @@ var (
 //
 // The entry for a.admin.example.com has no rule, because the wider rule requires the same
 // token. The entry for *.test.example.com has none, because the table serves no hostname
-// about which it decides. A request for d.admin.example.com needs a token although the
+// about which it decides. A closed hostname has no rule either: Envoy returns 403 for it
+// on both listeners. A request for d.admin.example.com needs a token although the
 // table does not serve it; Envoy then returns 404. However many hostnames the tenants
-// add, the rules only follow the platform team's settings, so there are at most
-// [MaxAccessRules].
+// add, the rules only follow what demands protection, and package gateway closes the youngest
+// demands above [routing.MaxAccessRules].
 //
 // The connector compares hostnames case-sensitively. A request for B.admin.example.com
 // therefore takes the rule for *.admin.example.com and needs a token. Envoy refuses it,
@@ -58,27 +56,17 @@ func EnvoyConfiguration(t *routing.Table) *provider.Configuration {
 	}
 }
 
-// MaxAccessRules is the most rules that there can be, including the last one: the
-// CustomResourceDefinition limits spec.listenerConfigurations to 256 entries each for the
-// GatewayClass and the Gateway.
-const MaxAccessRules = 2*256 + 1
-
 // envoyRules returns the rules from the narrowest to the widest hostname.
 func envoyRules(t *routing.Table) []provider.IngressRule {
-	access := map[string]*v1alpha1.Access{"": nil} // by the hostname of a rule
-	decisive := decisiveHostnames(t)
-	if len(decisive) > 0 && decisive[len(decisive)-1] == "" {
-		access[""] = t.Access[""]
+	var hostnames []string
+	if len(t.Access) > 0 { // few Gateways
+		hostnames = t.Hostnames()
 	}
-	rules := []provider.IngressRule{envoyRule("", access[""])}
-	for _, hostname := range slices.Backward(decisive) {
-		wider, _ := routing.MostSpecific(access, hostname)
-		if !t.Access[hostname].Equal(access[wider]) {
-			access[hostname] = t.Access[hostname]
-			rules = append(rules, envoyRule(hostname, t.Access[hostname]))
-		}
+	needed := t.Access.Rules(hostnames)
+	rules := make([]provider.IngressRule, len(needed))
+	for i, rule := range needed {
+		rules[i] = envoyRule(rule.Hostname, rule.Requirement)
 	}
-	slices.Reverse(rules)
 	return rules
 }
 
@@ -88,7 +76,7 @@ const (
 )
 
 // EnvoyRefusal returns the status with which Envoy refuses a request because its host is
-// not in canonical form, or 0. If only admin.example.com is protected, a request for
+// not in canonical form, or 0. A closed hostname is refused in each form. If only admin.example.com is protected, a request for
 // ADMIN.example.com misses its rule, reaches the open listener and gets 404. If
 // *.example.com is protected with another audience, the request takes that rule, reaches
 // the protected listener and gets 403.
@@ -99,9 +87,9 @@ func EnvoyRefusal(t *routing.Table, r routing.Request) int {
 	for _, rule := range envoyRules(t) {
 		switch {
 		case !routing.Covers(rule.Hostname, r.Host):
-		case rule.Service == serviceProtected:
+		case rule.Service == serviceProtected, t.Access.Of(r.Hostname()).IsClosed():
 			return refusedProtected
-		case t.Access.Of(r.Hostname()) != nil:
+		case !t.Access.Of(r.Hostname()).IsOpen():
 			return refusedOpen
 		default:
 			return 0
@@ -110,23 +98,7 @@ func EnvoyRefusal(t *routing.Table, r routing.Request) int {
 	return 0
 }
 
-// decisiveHostnames returns the hostnames in the settings that decide about a hostname in
-// the table, in the order of [routing.CompareGroups]. With the entries *.example.com and
-// *.test.example.com, and a table with only shop.example.com, it returns *.example.com.
-func decisiveHostnames(t *routing.Table) []string {
-	if len(t.Access) == 0 {
-		return nil // most Gateways
-	}
-	decisive := map[string]struct{}{}
-	for _, host := range t.Hosts() {
-		if hostname, ok := routing.MostSpecific(t.Access, host.Hostname); ok {
-			decisive[hostname] = struct{}{}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(decisive), routing.CompareGroups)
-}
-
-func envoyRule(hostname string, access *v1alpha1.Access) provider.IngressRule {
+func envoyRule(hostname string, access *routing.Requirement) provider.IngressRule {
 	if access == nil {
 		return provider.IngressRule{Hostname: hostname, Service: serviceOpen}
 	}

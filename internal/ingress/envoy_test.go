@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func accessTo(application v1alpha1.AUDTag) *v1alpha1.Access {
-	return &v1alpha1.Access{Required: true, TeamName: new("example"), AUDTags: []v1alpha1.AUDTag{application}}
+func accessTo(application string) *routing.Requirement {
+	return &routing.Requirement{TeamName: "example", AUDTags: []string{application}}
 }
 
 // A hostname in the settings has a rule exactly where it decides about a hostname in the
@@ -60,6 +60,14 @@ func TestEnvoyHasRulesOnlyForAccess(t *testing.T) {
 			routing.Access{"*.example.com": accessTo("a")}, []string{"*.example.com:10081 a", open}},
 		"an exempted hostname below a hostname that no listener has": {groups("a.example.com", "www.example.com"),
 			routing.Access{"*.example.com": accessTo("a"), "www.example.com": nil}, []string{"www.example.com:10080", "*.example.com:10081 a", open}},
+		"a closed hostname": {groups("a.example.com"), routing.Access{"a.example.com": {Closed: true}}, []string{open}},
+		"a closed hostname below a protected wildcard": {groups("a.example.com", "*.example.com"),
+			routing.Access{"a.example.com": {Closed: true}, "*.example.com": accessTo("a")}, []string{"*.example.com:10081 a", open}},
+		"an open hostname below a closed wildcard below a protected one": {groups("*.example.com"),
+			routing.Access{"*.example.com": accessTo("a"), "*.b.example.com": {Closed: true}, "c.b.example.com": nil},
+			[]string{"c.b.example.com:10080", "*.example.com:10081 a", open}},
+		"closed hosts without hostname": {groups("www.example.com", ""), routing.Access{"": {Closed: true}, "www.example.com": accessTo("a")},
+			[]string{"www.example.com:10081 a", open}},
 		"an exempted hostname that no listener has": {groups("a.example.com"),
 			routing.Access{"*.example.com": accessTo("a"), "www.example.com": nil}, []string{"*.example.com:10081 a", open}},
 	} {

@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -41,11 +41,15 @@ func randomTable(dice *rand.Rand) *routing.Table {
 		if dice.IntN(3) == 0 {
 			table.Groups = append(table.Groups, groupOf(hostname))
 		}
-		switch dice.IntN(5) {
-		case 0:
+		switch dice.IntN(12) {
+		case 0, 1:
 			table.Access[hostname] = nil
-		case 1, 2:
-			table.Access[hostname] = accessTo([]v1alpha1.AUDTag{"a", "b"}[dice.IntN(2)])
+		case 2:
+			table.Access[hostname] = &routing.Requirement{Waiting: true}
+		case 3, 4:
+			table.Access[hostname] = &routing.Requirement{Closed: true}
+		case 5, 6, 7, 8:
+			table.Access[hostname] = accessTo([]string{"a", "b"}[dice.IntN(2)])
 		}
 	}
 	return table
@@ -67,23 +71,25 @@ func TestEnvoyRulesHaveEveryHostnamesAccess(t *testing.T) {
 		used := map[string]bool{"": true}
 		for _, host := range table.Hosts() {
 			listener, rule := servedOn(*c, host.Hostname), ruleFor(c, host.Hostname)
+			if host.Access.IsClosed() {
+				counts["closed"]++
+				continue // each listener returns 403
+			}
 			used[rule.Hostname] = true
 			counts[listener]++
-			if (host.Access != nil) != (listener == "protected") || listener == "unknown" {
+			if host.Access.IsOpen() != (listener == "open") || listener == "unknown" {
 				t.Errorf("seed %d: %q is served on %s: %q", seed, host.Hostname, listener, written(c.Ingress))
 			}
 			if got, want := audienceOf(rule), audience(host); got != want {
 				t.Errorf("seed %d: %q has a rule for the audience %q, want %q: %q", seed, host.Hostname, got, want, written(c.Ingress))
 			}
 		}
-		for _, rule := range c.Ingress {
-			if !used[rule.Hostname] {
-				t.Errorf("seed %d: no hostname needs the rule for %q: %q", seed, rule.Hostname, written(c.Ingress))
-			}
+		if unused := slices.IndexFunc(c.Ingress, func(rule provider.IngressRule) bool { return !used[rule.Hostname] }); unused >= 0 {
+			t.Errorf("seed %d: no hostname needs rule %d of %q", seed, unused, written(c.Ingress))
 		}
 	}
-	if counts["open"] == 0 || counts["protected"] == 0 {
-		t.Errorf("the tables do not have both kinds of hostnames: %v", counts)
+	if len(counts) != 3 {
+		t.Errorf("the tables do not have all kinds of hostnames: %v", counts)
 	}
 }
 
@@ -107,7 +113,7 @@ func audienceOf(rule provider.IngressRule) string {
 }
 
 func audience(host routing.Host) string {
-	if host.Access == nil {
+	if host.Access.IsOpen() {
 		return ""
 	}
 	return string(host.Access.AUDTags[0])
@@ -127,8 +133,8 @@ func TestHostnamesOfTenantsNeedNoRules(t *testing.T) {
 	}
 }
 
-// MaxAccessRules follows from maxItems in the CRD, and docs/limits.md states it.
-func TestSettingsLimitTheRulesForAccess(t *testing.T) {
+// The entries of both levels alone stay below the limit, and docs/limits.md states it.
+func TestSettingsStayBelowTheLimitOfRulesForAccess(t *testing.T) {
 	content, err := os.ReadFile("../../config/crd/tunnelgateway.dev_tunnelconfigurations.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -138,15 +144,14 @@ func TestSettingsLimitTheRulesForAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	maximum := *spec.Properties["listenerConfigurations"].MaxItems
-	if rules := 2*maximum + 1; rules != ingress.MaxAccessRules || rules > 1000 {
-		t.Errorf("the settings permit %d rules, want %d and at most 1000", rules, ingress.MaxAccessRules)
+	if rules := 2**spec.Properties["listenerConfigurations"].MaxItems + 1; rules > routing.MaxAccessRules {
+		t.Errorf("the settings permit %d rules, want at most %d", rules, routing.MaxAccessRules)
 	}
 	limits, err := os.ReadFile("../../docs/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if row := regexp.MustCompile(fmt.Sprintf(`\| rules for Access .*with Envoy.*\| %d \|`, ingress.MaxAccessRules)); !row.Match(limits) {
+	if row := regexp.MustCompile(fmt.Sprintf(`\| rules for Access .*with Envoy.*\| %d \|`, routing.MaxAccessRules)); !row.Match(limits) {
 		t.Errorf("docs/limits.md has no row %s", row)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -18,7 +17,7 @@ type reached struct {
 
 // atLeast reports whether requests that reach the protected listener have a token that the
 // access admits.
-func (r reached) atLeast(access *v1alpha1.Access) bool {
+func (r reached) atLeast(access *routing.Requirement) bool {
 	want := RenderAccess(access)
 	return !slices.ContainsFunc(r.protected, func(got *provider.AccessSettings) bool {
 		return got == nil || !got.Required || got.TeamName != want.TeamName ||
@@ -44,29 +43,37 @@ func indexRules(c provider.Configuration, hash string) indexedRules {
 
 func (x indexedRules) hostnames() []string { return slices.Collect(maps.Keys(x.byHostname)) }
 
-// reached returns where the rules lead the requests with a canonical host whose most specific
-// hostname is this one: for a wildcard, rules for narrower hostnames do not count. Like the
-// connector, it uses the first rule that matches, and each rule that can match before it.
+// reached returns where the rules lead the requests for a hostname; see met.
 func (x indexedRules) reached(hostname string) reached {
-	positions := slices.Clone(x.byHostname[hostname])
-	for wide := range routing.WiderHostnames(hostname) {
-		positions = append(positions, x.byHostname[wide]...)
-	}
-	slices.Sort(positions)
 	var r reached
-	for _, i := range positions {
-		rule := x.rules[i]
+	for _, rule := range x.met(hostname) {
 		switch rule.Service {
 		case serviceOpen:
 			r.open = true
 		case serviceProtected:
 			r.protected = append(r.protected, rule.OriginRequest.Access)
 		}
-		if rule.Path == "" {
+	}
+	return r
+}
+
+// met returns the rules that the requests with a canonical host can meet whose most specific
+// hostname is this one: for a wildcard, rules for narrower hostnames do not count. Like the
+// connector, it uses the first rule that matches, and each rule that can match before it.
+func (x indexedRules) met(hostname string) []provider.IngressRule {
+	positions := slices.Clone(x.byHostname[hostname])
+	for wide := range routing.WiderHostnames(hostname) {
+		positions = append(positions, x.byHostname[wide]...)
+	}
+	slices.Sort(positions)
+	var met []provider.IngressRule
+	for _, i := range positions {
+		met = append(met, x.rules[i])
+		if x.rules[i].Path == "" {
 			break
 		}
 	}
-	return r
+	return met
 }
 
 // ruleHostname returns the hostname in the form that the routing table uses.

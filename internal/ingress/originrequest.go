@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"slices"
+
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -14,11 +16,11 @@ type ruleSettings struct {
 	tunnel *v1alpha1.OriginRequest
 	access routing.Access
 	// rendered has the access in the form of the tunnel configuration.
-	rendered map[*v1alpha1.Access]*provider.AccessSettings
+	rendered map[*routing.Requirement]*provider.AccessSettings
 }
 
 func newRuleSettings(t *routing.Table) ruleSettings {
-	s := ruleSettings{tunnel: t.OriginRequest, access: t.Access, rendered: map[*v1alpha1.Access]*provider.AccessSettings{}}
+	s := ruleSettings{tunnel: t.OriginRequest, access: t.Access, rendered: map[*routing.Requirement]*provider.AccessSettings{}}
 	for _, access := range t.Access {
 		s.rendered[access] = RenderAccess(access)
 	}
@@ -144,14 +146,11 @@ func seconds(d *v1alpha1.Duration) *int64 {
 	return &n
 }
 
-// RenderAccess returns the access in the form of the tunnel configuration, or nil.
-func RenderAccess(a *v1alpha1.Access) *provider.AccessSettings {
-	if a == nil {
+// RenderAccess returns the access in the form of the tunnel configuration, or nil if
+// requests need no token.
+func RenderAccess(a *routing.Requirement) *provider.AccessSettings {
+	if !a.DemandsToken() {
 		return nil
 	}
-	rendered := &provider.AccessSettings{Required: a.Required, TeamName: ptr.Deref(a.TeamName, "")}
-	for _, tag := range a.AUDTags {
-		rendered.AUDTag = append(rendered.AUDTag, string(tag))
-	}
-	return rendered
+	return &provider.AccessSettings{Required: true, TeamName: a.TeamName, AUDTag: slices.Clone(a.AUDTags)}
 }

@@ -135,6 +135,9 @@ func changed(dice *rand.Rand, c provider.Configuration) provider.Configuration {
 		}
 		next.Ingress = append(next.Ingress, rule)
 	}
+	if dice.IntN(4) == 0 {
+		next.Ingress = closing(next.Ingress, hostnames[dice.IntN(len(hostnames))])
+	}
 	rank := func(r provider.IngressRule) int { return slices.Index(hostnames, r.Hostname) }
 	slices.SortStableFunc(next.Ingress, func(a, b provider.IngressRule) int { return rank(a) - rank(b) })
 	if n := len(next.Ingress); n > 2 && dice.IntN(4) == 0 {
@@ -144,6 +147,12 @@ func changed(dice *rand.Rand, c provider.Configuration) provider.Configuration {
 		}
 	}
 	return next
+}
+
+// closing returns the rules with one that returns 403 instead of all for the hostname.
+func closing(rules []provider.IngressRule, hostname string) []provider.IngressRule {
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r provider.IngressRule) bool { return r.Hostname == hostname })
+	return append(rules, provider.IngressRule{Hostname: hostname, Service: "http_status:403"})
 }
 
 // restrictCheck checks one pair of configurations.

@@ -14,8 +14,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// serviceNotFound is the service for the rules that end a group.
-const serviceNotFound = "http_status:404"
+const (
+	// serviceNotFound is the service for the rules that end a group.
+	serviceNotFound = "http_status:404"
+	// serviceClosed is the service for closed hostnames.
+	serviceClosed = "http_status:403"
+)
 
 // Rule is an ingress rule and the entry that it serves.
 type Rule struct {
@@ -24,10 +28,11 @@ type Rule struct {
 	// apply unchanged.
 	OriginRequest *provider.OriginRequest
 	// Entry is the table entry. It is nil for the 404 rules that end a group, a hostname
-	// with separate Access settings, or the configuration.
+	// with separate Access settings, or the configuration, and for the 403 rules of closed
+	// hostnames.
 	Entry *routing.Entry
 	// Namespace is the namespace of the entry's route, or of the listener for a group's
-	// 404 rules. It is empty for the 404 rule that ends the configuration.
+	// 404 and 403 rules. It is empty for the 404 rule that ends the configuration.
 	Namespace string
 }
 
@@ -74,7 +79,7 @@ func (r *Rule) ingressRule() provider.IngressRule {
 // contains the access for its hostname. A hostname that requires other access than the
 // wider hostnames in its group has a rule for each entry that covers it, so that its
 // requests never reach the rules for a wider hostname. The 404 rules have no origin to
-// protect.
+// protect. A closed hostname has one rule with the status 403 instead of all others.
 func Rules(t *routing.Table) []Rule { return build(t, nil) }
 
 // build returns the ingress rules for the table. When it omits an entry's rule, it calls
@@ -94,6 +99,9 @@ func build(t *routing.Table, omit func(omitted, before *routing.Entry)) []Rule {
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		b.addGroup(g, separate[g.Hostname])
+		if t.Access.Of(g.Hostname).IsClosed() {
+			b.addClosed(g.Hostname, g.Namespace)
+		}
 		// Other requests for the hostname must not fall through to a wider group.
 		if routing.HasWider(groups, g.Hostname) {
 			b.addNotFound(g.Hostname, g.Namespace)
@@ -136,27 +144,39 @@ func (b *builder) addGroup(g *routing.Group, separate []string) {
 		index := g.Index()
 		for _, hostname := range separate {
 			for next < len(g.Entries) && routing.CompareRouteHostnames(g.Entries[next].Hostname, hostname) < 0 {
-				b.addEntry(g.Entries[next], g.Entries[next].Hostname)
+				b.addEntry(g, g.Entries[next], g.Entries[next].Hostname)
 				next++
 			}
-			b.addSeparate(hostname, index.EntriesFor(hostname))
+			b.addSeparate(g, hostname, index.EntriesFor(hostname))
 		}
 	}
 	for ; next < len(g.Entries); next++ {
-		b.addEntry(g.Entries[next], g.Entries[next].Hostname)
+		b.addEntry(g, g.Entries[next], g.Entries[next].Hostname)
 	}
 }
 
 // addSeparate adds the rules for a hostname with separate Access settings: one for each
 // entry that covers it. A request that matches none also does not match the rules for a
 // wider hostname, which have the same paths.
-func (b *builder) addSeparate(hostname string, entries []*routing.Entry) {
+func (b *builder) addSeparate(g *routing.Group, hostname string, entries []*routing.Entry) {
 	for _, e := range entries {
-		b.addEntry(e, hostname)
+		b.addEntry(g, e, hostname)
 	}
 }
 
-func (b *builder) addEntry(e *routing.Entry, hostname string) { b.add(b.entryRule(e, hostname)) }
+func (b *builder) addEntry(g *routing.Group, e *routing.Entry, hostname string) {
+	if b.settings.access.Of(hostname).IsClosed() {
+		b.addClosed(hostname, g.Namespace)
+		return
+	}
+	b.add(b.entryRule(e, hostname))
+}
+
+// addClosed adds the rule that answers all requests for a closed hostname. The rules for the
+// hostname that follow it cannot be reached.
+func (b *builder) addClosed(hostname, namespace string) {
+	b.add(Rule{Hostname: hostname, Service: serviceClosed, Namespace: namespace})
+}
 
 func (b *builder) entryRule(e *routing.Entry, hostname string) Rule {
 	return Rule{

@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -40,7 +39,7 @@ const (
 
 func TestConfigurationRendersATable(t *testing.T) {
 	protected := provider.OriginRequest{Access: &provider.AccessSettings{Required: true, TeamName: "one", AUDTag: []string{"a"}}}
-	access := &v1alpha1.Access{Required: true, TeamName: new("one"), AUDTags: []v1alpha1.AUDTag{"a"}}
+	access, closed := &routing.Requirement{TeamName: "one", AUDTags: []string{"a"}}, &routing.Requirement{Closed: true}
 	grpc := forward(routing.KindGRPCRoute, "a.example.com", "", "calls", routing.ProtocolHTTPS)
 	for name, test := range map[string]struct {
 		groups []routing.Group
@@ -48,15 +47,15 @@ func TestConfigurationRendersATable(t *testing.T) {
 		want   []provider.IngressRule
 	}{
 		"a group without a wider group has no 404 rule": {
-			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart")}}},
+			[]routing.Group{{Hostname: "a.example.com", Entries: []*routing.Entry{new(httpEntry("a.example.com", "/cart", "cart"))}}},
 			nil,
 			[]provider.IngressRule{{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart}, {Service: "http_status:404"}},
 		},
 		"a group ends with a 404 rule before a wider group": {
 			[]routing.Group{
-				{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart")}},
+				{Hostname: "a.example.com", Entries: []*routing.Entry{new(httpEntry("a.example.com", "/cart", "cart"))}},
 				{Hostname: "b.example.com"},
-				{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}},
+				{Hostname: "*.example.com", Entries: []*routing.Entry{new(httpEntry("*.example.com", "", "pages"))}},
 			},
 			nil,
 			[]provider.IngressRule{
@@ -67,15 +66,15 @@ func TestConfigurationRendersATable(t *testing.T) {
 		},
 		"a group that serves every request has no 404 rule": {
 			[]routing.Group{
-				{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "", "cart")}},
-				{Entries: []routing.Entry{httpEntry("", "", "pages")}},
+				{Hostname: "a.example.com", Entries: []*routing.Entry{new(httpEntry("a.example.com", "", "cart"))}},
+				{Entries: []*routing.Entry{new(httpEntry("", "", "pages"))}},
 			},
 			nil,
 			[]provider.IngressRule{{Hostname: "a.example.com", Service: cart}, {Service: pages}},
 		},
 		"a rule that no request can reach is omitted": {
-			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{
-				httpEntry("a.example.com", "/cart", "cart"), failure("a.example.com", "/cart"), httpEntry("*.example.com", "", "pages"), httpEntry("a.example.com", "", "cart"), httpEntry("*.example.com", "/cart", "cart"),
+			[]routing.Group{{Hostname: "*.example.com", Entries: []*routing.Entry{
+				new(httpEntry("a.example.com", "/cart", "cart")), new(failure("a.example.com", "/cart")), new(httpEntry("*.example.com", "", "pages")), new(httpEntry("a.example.com", "", "cart")), new(httpEntry("*.example.com", "/cart", "cart")),
 			}}},
 			nil,
 			[]provider.IngressRule{
@@ -83,8 +82,8 @@ func TestConfigurationRendersATable(t *testing.T) {
 			},
 		},
 		"each kind of path has its expression": {
-			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{
-				withPath(httpEntry("a.example.com", "", "cart"), routing.PathExact, "/a.b"), withPath(httpEntry("a.example.com", "", "cart"), routing.PathExpression, "(?:/x|/y)"),
+			[]routing.Group{{Hostname: "a.example.com", Entries: []*routing.Entry{
+				new(withPath(httpEntry("a.example.com", "", "cart"), routing.PathExact, "/a.b")), new(withPath(httpEntry("a.example.com", "", "cart"), routing.PathExpression, "(?:/x|/y)")),
 			}}},
 			nil,
 			[]provider.IngressRule{
@@ -93,8 +92,8 @@ func TestConfigurationRendersATable(t *testing.T) {
 		},
 		"every rule of an entry requires the access of its hostname": {
 			[]routing.Group{
-				{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart"), failure("a.example.com", "/pay")}},
-				{Entries: []routing.Entry{httpEntry("b.example.com", "/cart", "cart"), httpEntry("", "", "pages")}},
+				{Hostname: "a.example.com", Entries: []*routing.Entry{new(httpEntry("a.example.com", "/cart", "cart")), new(failure("a.example.com", "/pay"))}},
+				{Entries: []*routing.Entry{new(httpEntry("b.example.com", "/cart", "cart")), new(httpEntry("", "", "pages"))}},
 			},
 			routing.Access{"a.example.com": access},
 			[]provider.IngressRule{
@@ -105,7 +104,7 @@ func TestConfigurationRendersATable(t *testing.T) {
 			},
 		},
 		"a GRPCRoute uses HTTP/2": {
-			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{grpc}}},
+			[]routing.Group{{Hostname: "a.example.com", Entries: []*routing.Entry{new(grpc)}}},
 			nil,
 			[]provider.IngressRule{
 				{Hostname: "a.example.com", Service: "https://calls.shop.svc.cluster.local:80", OriginRequest: provider.OriginRequest{HTTP2Origin: new(true)}},
@@ -113,9 +112,9 @@ func TestConfigurationRendersATable(t *testing.T) {
 			},
 		},
 		"a protected hostname has a rule for each entry above it": {
-			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{
-				httpEntry("admin.example.com", "/own", "cart"), httpEntry("z.example.com", "", "cart"),
-				httpEntry("*.example.com", "/own", "pages"), httpEntry("*.example.com", "/pages", "pages"), failure("*.example.com", "/pay"),
+			[]routing.Group{{Hostname: "*.example.com", Entries: []*routing.Entry{
+				new(httpEntry("admin.example.com", "/own", "cart")), new(httpEntry("z.example.com", "", "cart")),
+				new(httpEntry("*.example.com", "/own", "pages")), new(httpEntry("*.example.com", "/pages", "pages")), new(failure("*.example.com", "/pay")),
 			}}},
 			routing.Access{"admin.example.com": access},
 			[]provider.IngressRule{
@@ -128,7 +127,7 @@ func TestConfigurationRendersATable(t *testing.T) {
 			},
 		},
 		"a hostname without a route has rules before the wildcard": {
-			[]routing.Group{{Entries: []routing.Entry{httpEntry("*.example.com", "/cart", "cart"), httpEntry("", "", "pages")}}},
+			[]routing.Group{{Entries: []*routing.Entry{new(httpEntry("*.example.com", "/cart", "cart")), new(httpEntry("", "", "pages"))}}},
 			routing.Access{"*.admin.example.com": access},
 			[]provider.IngressRule{
 				{Hostname: "*.admin.example.com", Path: "^/cart(/|$)", Service: cart, OriginRequest: protected},
@@ -137,19 +136,57 @@ func TestConfigurationRendersATable(t *testing.T) {
 			},
 		},
 		"an exempt hostname below a protected wildcard has rules without access": {
-			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}}},
+			[]routing.Group{{Hostname: "*.example.com", Entries: []*routing.Entry{new(httpEntry("*.example.com", "", "pages"))}}},
 			routing.Access{"*.example.com": access, "open.example.com": nil},
 			[]provider.IngressRule{
 				{Hostname: "open.example.com", Service: pages}, {Hostname: "*.example.com", Service: pages, OriginRequest: protected}, {Service: "http_status:404"},
 			},
 		},
 		"a hostname protected like a wider hostname needs no rules": {
-			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}}},
+			[]routing.Group{{Hostname: "*.example.com", Entries: []*routing.Entry{new(httpEntry("*.example.com", "", "pages"))}}},
 			routing.Access{"": access, "open.example.com": access},
 			[]provider.IngressRule{{Hostname: "*.example.com", Service: pages, OriginRequest: protected}, {Service: "http_status:404"}},
 		},
+		"a closed hostname has one rule instead of all others": {
+			[]routing.Group{
+				{Hostname: "a.example.com", Entries: []*routing.Entry{new(httpEntry("a.example.com", "/cart", "cart")), new(httpEntry("a.example.com", "", "pages"))}},
+				{Hostname: "*.example.com", Entries: []*routing.Entry{new(httpEntry("*.example.com", "", "pages"))}},
+			},
+			routing.Access{"a.example.com": closed},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Service: "http_status:403"}, {Hostname: "*.example.com", Service: pages}, {Service: "http_status:404"},
+			},
+		},
+		"a closed hostname without a route has a rule": {
+			[]routing.Group{{Hostname: "a.example.com"}},
+			routing.Access{"a.example.com": closed},
+			[]provider.IngressRule{{Hostname: "a.example.com", Service: "http_status:403"}, {Service: "http_status:404"}},
+		},
+		"a closed hostname below a wildcard has a rule before its rules": {
+			[]routing.Group{{Hostname: "*.example.com", Entries: []*routing.Entry{new(httpEntry("a.example.com", "/cart", "cart")), new(httpEntry("*.example.com", "", "pages"))}}},
+			routing.Access{"a.example.com": closed, "b.example.com": closed},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Service: "http_status:403"}, {Hostname: "b.example.com", Service: "http_status:403"},
+				{Hostname: "*.example.com", Service: pages}, {Service: "http_status:404"},
+			},
+		},
+		"narrower hostnames below a closed wildcard keep their decision": {
+			[]routing.Group{{Hostname: "*.example.com", Entries: []*routing.Entry{
+				new(httpEntry("a.example.com", "", "cart")), new(httpEntry("c.example.com", "", "cart")), new(httpEntry("*.example.com", "", "pages")),
+			}}},
+			routing.Access{"*.example.com": closed, "a.example.com": nil, "b.example.com": access},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Service: cart}, {Hostname: "b.example.com", Service: pages, OriginRequest: protected},
+				{Hostname: "c.example.com", Service: "http_status:403"}, {Hostname: "*.example.com", Service: "http_status:403"}, {Service: "http_status:404"},
+			},
+		},
+		"hosts without a hostname are closed by the last rule": {
+			[]routing.Group{{Hostname: "a.example.com", Entries: []*routing.Entry{new(httpEntry("a.example.com", "", "cart"))}}, {Entries: []*routing.Entry{new(httpEntry("", "", "pages"))}}},
+			routing.Access{"": closed, "a.example.com": access},
+			[]provider.IngressRule{{Hostname: "a.example.com", Service: cart, OriginRequest: protected}, {Service: "http_status:403"}},
+		},
 		"a protected hostname that no entry covers has no rule": {
-			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("z.example.com", "", "pages")}}},
+			[]routing.Group{{Hostname: "*.example.com", Entries: []*routing.Entry{new(httpEntry("z.example.com", "", "pages"))}}},
 			routing.Access{"admin.example.com": access},
 			[]provider.IngressRule{{Hostname: "z.example.com", Service: pages}, {Service: "http_status:404"}},
 		},

@@ -45,8 +45,11 @@ func describeAccess(t *routing.Table, style Style) string {
 	var required []string
 	if t != nil {
 		for _, hostname := range slices.SortedFunc(maps.Keys(t.Access), routing.CompareGroups) {
-			if access := t.Access[hostname]; access != nil {
-				required = append(required, fmt.Sprintf("%s (team %s)", orStar(hostname), ptr.Deref(access.TeamName, "")))
+			switch access := t.Access[hostname]; {
+			case access.IsClosed():
+				required = append(required, orStar(hostname)+" (closed)")
+			case access != nil:
+				required = append(required, fmt.Sprintf("%s (team %s)", orStar(hostname), access.TeamName))
 			}
 		}
 	}

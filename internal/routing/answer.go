@@ -15,13 +15,13 @@ type Shadowed struct {
 }
 
 // Answer returns the entry that answers the request, or nil when the request gets the
-// status 404. It also returns all other entries that match the request in one of the
+// status 404, or 403 if its hostname is closed. It also returns all other entries that match the request in one of the
 // schemes, in the order in which they would answer if the entries before them did not exist.
 func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 	var answer *Entry
 	var shadowed []Shadowed
 	owner := t.Group(r.Host)
-	skips := owner.confinement(r.Host)
+	skips, isClosed := owner.confinement(r.Host), t.Access.IsClosed(r.Host)
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		if !Covers(g.Hostname, r.Host) {
@@ -34,6 +34,8 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 				shadowed = append(shadowed, Shadowed{e, g.Hostname, explainIsolation(owner, g)})
 			case !e.Matches(r):
 				shadowed = append(shadowed, Shadowed{e, g.Hostname, explainScheme(e)})
+			case isClosed:
+				shadowed = append(shadowed, Shadowed{e, g.Hostname, explanationClosed})
 			case answer == nil && skips(e):
 				shadowed = append(shadowed, Shadowed{e, g.Hostname, explanationConfined})
 			case answer == nil:
@@ -80,6 +82,8 @@ func (g *Group) borrows(e *Entry) bool { return slices.Contains(g.Redirects, e) 
 func explainScheme(e *Entry) string { return "it only answers requests with " + string(e.Scheme) }
 
 const explanationConfined = "a route in another namespace names a narrower hostname, and the Gateway has no room to repeat the rule there"
+
+const explanationClosed = "the hostname must be protected by Cloudflare Access, and is closed until it is"
 
 // confinement returns a function that reports whether an entry that covers the host does
 // not apply to it, because of a confined route.

@@ -3,8 +3,6 @@ package routing
 import (
 	"maps"
 	"slices"
-
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // Host has the entries for all requests whose most specific hostname in the Table is
@@ -14,8 +12,17 @@ type Host struct {
 	// Entries are in the order in which they are tried. Requests that no entry matches
 	// get the status 404.
 	Entries []*Entry
-	// Access is the Cloudflare Access that the requests require, or nil.
-	Access *v1alpha1.Access
+	// Access is what the requests require, or nil. If the host is closed, its requests get
+	// the status 403 and none of the entries.
+	Access *Requirement
+	// Domain is set if only hosts with one more label than the domain are served, and all
+	// others are closed; for example ".example.com".
+	Domain string
+}
+
+// IsClosed reports whether no host that the hostname covers is served.
+func (h *Host) IsClosed() bool {
+	return h.Access.IsClosed() || h.Domain != "" && isDeeper(h.Hostname, h.Domain)
 }
 
 // Hosts returns one list of entries for each hostname, for data planes that choose a list
@@ -41,7 +48,7 @@ func (t *Table) newHosts(also []string) []Host {
 	hosts := make([]Host, 0, len(hostnames))
 	for _, hostname := range hostnames {
 		owner, _ := MostSpecific(groups, hostname)
-		hosts = append(hosts, Host{Hostname: hostname, Entries: groups[owner].EntriesFor(hostname), Access: t.Access.Of(hostname)})
+		hosts = append(hosts, Host{Hostname: hostname, Entries: groups[owner].EntriesFor(hostname), Access: t.Access.Of(hostname), Domain: t.Access.Domain(hostname)})
 	}
 	return hosts
 }

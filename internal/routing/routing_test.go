@@ -59,8 +59,8 @@ func TestMatchAppliesToARequest(t *testing.T) {
 
 func TestAnswerStaysInTheMostSpecificGroup(t *testing.T) {
 	table := routing.Table{Groups: []routing.Group{
-		{Hostname: "a.example.com", Entries: []routing.Entry{entry("a.example.com", prefix("/x"))}},
-		{Hostname: "*.example.com", Entries: []routing.Entry{entry("*.example.com", routing.Match{})}},
+		{Hostname: "a.example.com", Entries: []*routing.Entry{new(entry("a.example.com", prefix("/x")))}},
+		{Hostname: "*.example.com", Entries: []*routing.Entry{new(entry("*.example.com", routing.Match{}))}},
 	}}
 	answer, shadowed := table.Answer(routing.Request{Host: "a.example.com", Path: "/y"})
 	if answer != nil {
@@ -75,9 +75,29 @@ func TestAnswerStaysInTheMostSpecificGroup(t *testing.T) {
 	}
 }
 
+// A closed hostname answers nothing, and a wider one does not answer for it.
+func TestClosedHostnameAnswersNothing(t *testing.T) {
+	table := routing.Table{
+		Groups: []routing.Group{
+			{Hostname: "a.example.com", Redirects: []*routing.Entry{new(entry("a.example.com", routing.Match{}))}, Entries: []*routing.Entry{new(entry("a.example.com", routing.Match{}))}},
+			{Hostname: "*.example.com", Entries: []*routing.Entry{new(entry("*.example.com", routing.Match{}))}},
+		},
+		Access: routing.Access{"a.example.com": {Closed: true}, "*.b.example.com": {Closed: true}},
+	}
+	for host, entries := range map[string]int{"a.example.com": 3, "x.b.example.com": 1} {
+		answer, shadowed := table.Answer(routing.Request{Host: host, Path: "/"})
+		if answer != nil || len(shadowed) != entries {
+			t.Errorf("%s: %v answers, and %d entries are shadowed, want %d", host, answer, len(shadowed), entries)
+		}
+	}
+	if answer, _ := table.Answer(routing.Request{Host: "b.example.com", Path: "/"}); answer == nil {
+		t.Error("nothing answers for a hostname that is not closed")
+	}
+}
+
 func TestAnswerExplainsWhatIsShadowed(t *testing.T) {
 	first, second := entry("a.example.com", prefix("/x/y")), entry("a.example.com", prefix("/x"))
-	table := routing.Table{Groups: []routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{first, second}}}}
+	table := routing.Table{Groups: []routing.Group{{Hostname: "a.example.com", Entries: []*routing.Entry{new(first), new(second)}}}}
 	answer, shadowed := table.Answer(routing.Request{Host: "a.example.com", Path: "/x/y/z"})
 	if answer == nil || answer.Match != first.Match {
 		t.Errorf("answer %v", answer)
@@ -137,7 +157,7 @@ func randomTable(random *rand.Rand, hostname func() string) routing.Table {
 			}
 			e := entry(served, prefix([]string{"", "/x", "/x/y"}[random.IntN(3)]))
 			e.RouteHostname, e.Source.Route = route, &routing.Route{Kind: routing.KindHTTPRoute, Rank: rank}
-			g.Entries = append(g.Entries, e)
+			g.Entries = append(g.Entries, &e)
 		}
 		routing.Sort(g.Entries)
 		table.Groups = append(table.Groups, g)
@@ -327,7 +347,7 @@ func TestEachCriterionPrecedesTheLessImportantOnes(t *testing.T) {
 			if row.firstHostname != "" {
 				first.RouteHostname = row.firstHostname
 			}
-			entries := []routing.Entry{second, first}
+			entries := []*routing.Entry{new(second), new(first)}
 			routing.Sort(entries)
 			table := routing.Table{Groups: []routing.Group{{Hostname: "*.example.com", Entries: entries}}}
 			answer, shadowed := table.Answer(request)
