@@ -134,7 +134,8 @@ func accountGauge(name, unit, help string) Metric {
 var All = append(gauges(),
 	changeToPush, pushes, pushedBytes, configurationChanges, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait,
 	connectedEnvoys, xdsPushes, xdsRejections, xdsAcknowledgement, certificateExpiry,
-	dnsRecords, dnsChanges, dnsZoneRecords, dnsZoneQuota, dnsLastRead, dnsForbidden)
+	dnsRecords, dnsChanges, dnsZoneRecords, dnsZoneQuota, dnsLastRead, dnsForbidden,
+	accessHostnames, accessChanges, accessApplications, accessAccountApplications, accessOrphans, accessWaiting, accessLastRead, accessForbidden)
 
 // Metrics records the controller's metrics. Its methods are safe for concurrent use, but
 // calls for the same Gateway must not overlap.
@@ -149,6 +150,7 @@ type Metrics struct {
 	xdsAcknowledgement                     *prometheus.HistogramVec
 	connectedEnvoys, certificateExpiry     *prometheus.GaugeVec
 	dns                                    dnsVectors
+	access                                 accessVectors
 
 	vectors   []vector
 	collector *gatewayCollector
@@ -173,7 +175,7 @@ func New(registry prometheus.Registerer) *Metrics {
 	m.accountTunnels, m.orphanedTunnels = gaugeVec(registry, accountTunnels), gaugeVec(registry, orphanedTunnels)
 	m.xdsPushes, m.xdsRejections, m.xdsAcknowledgement = m.counter(registry, xdsPushes), m.counter(registry, xdsRejections), m.histogram(registry, xdsAcknowledgement)
 	m.connectedEnvoys, m.certificateExpiry = gaugeVec(registry, connectedEnvoys), gaugeVec(registry, certificateExpiry)
-	m.dns = m.newDNSVectors(registry)
+	m.dns, m.access = m.newDNSVectors(registry), m.newAccessVectors(registry)
 	registry.MustRegister(m.collector)
 	m.changeToPush.WithLabelValues()
 	return m

@@ -108,6 +108,7 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	recordAccount(m)
 	recordCertificates(m)
 	recordZone(m, "example.com")
+	recordAccess(m, "account")
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -184,6 +185,7 @@ func TestLabelValuesAreDocumented(t *testing.T) {
 	m := metrics.New(registry)
 	recordGateway(m, sharedGateway)
 	recordZone(m, "example.com")
+	recordAccess(m, "account")
 	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })

@@ -29,8 +29,14 @@ const (
 	ResultRecordMissing  Result = "record_missing"
 	ResultQuotaExceeded  Result = "quota_exceeded"
 	ResultInvalidRecord  Result = "invalid_record"
-	ResultCanceled       Result = "canceled"
-	ResultError          Result = "error"
+
+	ResultApplicationExists Result = "application_exists"
+	ResultPolicyMissing     Result = "policy_missing"
+	ResultNoZone            Result = "no_zone"
+	ResultTagMissing        Result = "tag_missing"
+	ResultChanged           Result = "application_changed"
+	ResultCanceled          Result = "canceled"
+	ResultError             Result = "error"
 )
 
 // Values for the label "wait": where a call waits for the API request budget.
@@ -213,6 +219,11 @@ var errorResults = []struct {
 	{provider.ErrUnauthorized, ResultUnauthorized},
 	{provider.ErrNameExists, ResultNameExists},
 	{provider.ErrConnected, ResultConnected},
+	{provider.ErrApplicationExists, ResultApplicationExists},
+	{provider.ErrPolicyNotFound, ResultPolicyMissing},
+	{provider.ErrNoZone, ResultNoZone},
+	{provider.ErrTagNotFound, ResultTagMissing},
+	{provider.ErrApplicationChanged, ResultChanged},
 	{provider.ErrRoutes, ResultRoutes},
 	{provider.ErrLocallyManaged, ResultLocallyManaged},
 	{provider.ErrForbidden, ResultForbidden},

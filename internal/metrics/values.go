@@ -28,6 +28,13 @@ const (
 	ChangeRecords      Operation = "change_records"
 	ReadQuota          Operation = "read_quota"
 	ListCertificates   Operation = "list_certificates"
+	ListApplications   Operation = "list_applications"
+	CreateApplication  Operation = "create_application"
+	UpdateApplication  Operation = "update_application"
+	DeleteApplication  Operation = "delete_application"
+	RevokeTokens       Operation = "revoke_tokens"
+	ListPolicies       Operation = "list_policies"
+	EnsureTag          Operation = "ensure_tag"
 )
 
 // ListenerState summarizes a listener's conditions.
@@ -81,6 +88,7 @@ const (
 	XDSClusters  XDSResources = "clusters"
 	XDSEndpoints XDSResources = "endpoints"
 	XDSListeners XDSResources = "listeners"
+	XDSScopes    XDSResources = "scopes"
 	XDSRoutes    XDSResources = "routes"
 	XDSSecrets   XDSResources = "secrets"
 	XDSLimits    XDSResources = "limits"
@@ -124,10 +132,17 @@ var (
 		{string(ChangeRecords), "apply a batch of changes to the records in a zone"},
 		{string(ReadQuota), "read the number of records in a zone, and its quota"},
 		{string(ListCertificates), "list the edge certificates of a zone"},
+		{string(ListApplications), "list the account's applications of Cloudflare Access"},
+		{string(CreateApplication), "create an application"},
+		{string(UpdateApplication), "change an application"},
+		{string(DeleteApplication), "delete an application"},
+		{string(RevokeTokens), "revoke the tokens of an application"},
+		{string(ListPolicies), "list the account's reusable policies of Cloudflare Access"},
+		{string(EnsureTag), "make a tag for applications, unless it exists"},
 	}}
 	labelResult = Label{Name: "result", Help: "how the call ended", Values: []Value{
 		{string(ResultSuccess), "the call succeeded"},
-		{string(ResultNotFound), "the tunnel does not exist; this can be the expected result"},
+		{string(ResultNotFound), "the tunnel or the application does not exist; this can be the expected result"},
 		{string(ResultUnauthorized), "the Cloudflare API rejected the token"},
 		{string(ResultRateLimited), "the Cloudflare API returned status 429, or the controller waits after such a response"},
 		{string(ResultDeferred), "the API request budget is exhausted; the controller sent no request and retries the call at its slot"},
@@ -137,10 +152,15 @@ var (
 		{string(ResultConnected), "the tunnel cannot be deleted because it has connections"},
 		{string(ResultRoutes), "the tunnel cannot be deleted because it has private network routes"},
 		{string(ResultLocallyManaged), "the tunnel is locally managed"},
-		{string(ResultForbidden), "the API token lacks a permission for the zone; it can lack SSL and Certificates Read"},
+		{string(ResultForbidden), "the API token lacks a permission; it can lack SSL and Certificates Read"},
 		{string(ResultRecordExists), "a record with the name exists"},
 		{string(ResultRecordMissing), "a record to change or delete does not exist"},
-		{string(ResultQuotaExceeded), "the zone would have too many records"},
+		{string(ResultQuotaExceeded), "the zone would have too many records, or the account too many applications"},
+		{string(ResultApplicationExists), "another application has exactly this hostname"},
+		{string(ResultPolicyMissing), "a policy of the application does not exist"},
+		{string(ResultNoZone), "the account has no zone for the hostname"},
+		{string(ResultTagMissing), "a tag of the application does not exist"},
+		{string(ResultChanged), "the application was changed since the controller has last read it; the controller reads it again"},
 		{string(ResultInvalidRecord), "the Cloudflare API rejected a record"},
 		{string(ResultCanceled), "the controller canceled the call, or its time limit expired"},
 		{string(ResultError), "any other error"},
@@ -150,6 +170,7 @@ var (
 		{"deletion", "deleting a tunnel"},
 		{"start", "reading the configuration after a start"},
 		{"drift", "periodic drift checks and inventories"},
+		{"access", "applications of Cloudflare Access"},
 		{"dns", "DNS zones and records"},
 	}}
 	labelWait = Label{Name: "wait", Help: "where the call waits", Values: []Value{
@@ -183,6 +204,7 @@ var (
 		{string(XDSClusters), "clusters, without their endpoints"},
 		{string(XDSEndpoints), "the endpoints for clusters that follow EndpointSlices"},
 		{string(XDSListeners), "the listeners for requests, and the listener for probes and metrics"},
+		{string(XDSScopes), "which routes serve which hostnames"},
 		{string(XDSRoutes), "the routes for the two request listeners"},
 		{string(XDSSecrets), "the client certificate for backends"},
 		{string(XDSLimits), "the rate limit for the access log"},
