@@ -57,6 +57,8 @@ type Kind struct {
 	// empty for a kind that is read only in the version of GVK. A kind with versions is
 	// optional: the cluster need not have it.
 	Versions []string
+	// Optional means that the cluster need not have the kind, which has one version.
+	Optional bool
 
 	api    api
 	object Object
@@ -109,7 +111,7 @@ func (k Kind) GVK() schema.GroupVersionKind {
 
 // GVKs returns the versions in which the kind can be read, the newest first.
 func (k Kind) GVKs() []schema.GroupVersionKind {
-	if !k.IsOptional() {
+	if !k.HasVersions() {
 		return []schema.GroupVersionKind{k.GVK()}
 	}
 	all := make([]schema.GroupVersionKind, len(k.Versions))
@@ -124,11 +126,15 @@ func (k Kind) Resource() schema.GroupResource {
 	return schema.GroupResource{Group: k.api.version.Group, Resource: strings.ToLower(k.Plural)}
 }
 
-// HasCRD reports whether a CRD defines the kind. The CRD must be installed.
+// HasCRD reports whether a CRD of the Gateway API or of this project defines the kind. The
+// CRD must be installed unless the kind is optional.
 func (k Kind) HasCRD() bool { return k.api.custom }
 
+// HasVersions reports whether the kind can be read in several versions.
+func (k Kind) HasVersions() bool { return len(k.Versions) > 0 }
+
 // IsOptional reports whether clusters need not have the kind.
-func (k Kind) IsOptional() bool { return len(k.Versions) > 0 }
+func (k Kind) IsOptional() bool { return k.Optional || k.HasVersions() }
 
 // IsRequired reports whether every cluster must have the kind.
 func (k Kind) IsRequired() bool { return !k.IsOptional() }

@@ -51,6 +51,11 @@ var (
 	TunnelConfiguration = declare(projectAPI, Kind{
 		Plural: "TunnelConfigurations", Plan: Listed, object: &v1alpha1.TunnelConfiguration{}, list: &v1alpha1.TunnelConfigurationList{},
 	})
+	// AccessPolicy is optional, so that a controller that was upgraded before its CRDs serves
+	// every Gateway.
+	AccessPolicy = declare(projectAPI, Kind{
+		Plural: "AccessPolicies", Optional: true, Plan: Listed, object: &v1alpha1.AccessPolicy{}, list: &v1alpha1.AccessPolicyList{},
+	})
 	Tunnel = declare(projectAPI, Kind{Plural: "Tunnels", OwnNamespace: true, Plan: Listed, object: &v1alpha1.Tunnel{}, list: &v1alpha1.TunnelList{}})
 
 	Namespace     = declare(coreAPI, Kind{Plural: "Namespaces", ClusterScoped: true, Plan: Listed, object: &corev1.Namespace{}, list: &corev1.NamespaceList{}})

@@ -24,7 +24,7 @@ import (
 func coreKind(of kinds.Kind) func() (kind, error) {
 	k := kind{stored: of.GVK(), served: []string{of.GVK().Version}, namespaced: !of.ClusterScoped}
 	decode := decodeStrict
-	if of.IsOptional() {
+	if of.HasVersions() {
 		k.served, decode = of.Versions, decodeKnown
 	}
 	k.decode = func(u *unstructured.Unstructured) (client.Object, []error) {

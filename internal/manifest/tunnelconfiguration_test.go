@@ -39,8 +39,8 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		caPool      = "must be an absolute path in the connector's container, such as /etc/backend-ca/ca.crt"
 		port        = "must be HTTP or HTTPS, a colon, and a port from 1 to 65535, such as HTTPS:443, or * for every listener"
 		hostname    = "must be the hostname of a listener in lower case, such as www.example.com or *.example.com"
-		noTeam      = "access: Invalid value: access is required but has no teamName, so tokens cannot be validated: set teamName, or set required to false"
-		noTags      = "access: Invalid value: access is required but has no audTags, so tokens cannot be validated: set the AUD tag of the Access application, or set required to false"
+		noTeam      = "access: Invalid value: access is required but has neither policies nor teamName, so tokens cannot be validated: set policies, set teamName and audTags, or set required to false"
+		noTags      = "access: Invalid value: access is required but has neither policies nor audTags, so tokens cannot be validated: set policies, set the AUD tag of the Access application, or set required to false"
 		teamName    = "must be the team name only, such as example for example.cloudflareaccess.com"
 		bounds      = "min is greater than max: lower min (default 1) or raise max (default 4)"
 		rotation    = "must be at least 24h"
@@ -277,6 +277,40 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		"access with an empty tag":          {`{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: true, teamName: a, audTags: [""]}}]}`, []string{`listenerConfigurations[0].access.audTags[0]: Invalid value: "": ` + audTag}},
 		"access with a duplicate tag":       {`{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: true, teamName: a, audTags: [b, b]}}]}`, []string{`listenerConfigurations[0].access.audTags[1]: Duplicate value: "b"`}},
 
+		"access with policies and a team": {
+			`{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: true, policies: [a], teamName: a}}]}`,
+			[]string{"listenerConfigurations[0].access: Invalid value: access has both policies and teamName or audTags: set policies for an application that the controller manages, or the other two for one that you manage"},
+		},
+		"access with an empty list of policies": {
+			`{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: true, policies: []}}]}`,
+			[]string{"listenerConfigurations[0].access.policies: Invalid value: 0: spec.listenerConfigurations[0].access.policies in body should have at least 1 items"},
+		},
+		"session of an application made by hand": {
+			`{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: true, teamName: a, audTags: [b], sessionDuration: 8h}}]}`,
+			[]string{"listenerConfigurations[0].access: Invalid value: access has sessionDuration or cors without policies: they are settings of an application that the controller manages"},
+		},
+
+		"managed applications without a team": {
+			"{access: {applications: Managed}}",
+			[]string{"access: Invalid value: access.teamName is not set: set the name of the Zero Trust organization, or set applications to Disabled"},
+		},
+		"unsupported mode of applications": {
+			"{access: {applications: Manage, teamName: a}}",
+			[]string{`access.applications: Unsupported value: "Manage": supported values: "Disabled", "Managed"`},
+		},
+		"policies with one name": {
+			"{access: {policies: [{name: a, id: b}, {name: a, id: c}]}}",
+			[]string{`access.policies[1]: Duplicate value: {"name":"a"}`},
+		},
+		"policy without an ID":          {"{access: {policies: [{name: a}]}}", []string{"access.policies[0].id: Required value"}},
+		"policy with a slash in its ID": {"{access: {policies: [{name: a, id: b/c}]}}", []string{`access.policies[0].id: Invalid value: "b/c": must be the ID of a reusable policy, as the Cloudflare dashboard shows it: letters, digits and hyphens only`}},
+		"policy in upper case":          {"{access: {policies: [{name: A, id: b}]}}", []string{`access.policies[0].name: Invalid value: "A": must be a name in lower case, such as employees`}},
+		"negative number of applications": {
+			"{access: {maxApplications: -1}}",
+			[]string{"access.maxApplications: Invalid value: -1: spec.access.maxApplications in body should be greater than or equal to 0"},
+		},
+		"opening delay in milliseconds": {"{access: {openingDelay: 1ms}}", []string{`access.openingDelay: Invalid value: "1ms": ` + duration}},
+
 		"unknown field": {"{connector: {replica: 2}}", []string{"connector.replica: Forbidden: unknown field; did you mean replicas?"}},
 	}
 	for name, test := range tests {
@@ -314,6 +348,7 @@ func TestValidTunnelConfigurationsAreAccepted(t *testing.T) {
 		"http2Origin without matchSNItoHost": "{originRequest: {matchSNItoHost: false, http2Origin: true}}",
 		"ports at the bounds":                `{listenerConfigurations: [{protocolPort: "HTTP:1"}, {protocolPort: "HTTP:59999"}, {protocolPort: "HTTPS:65499"}, {protocolPort: "HTTPS:65529"}, {protocolPort: "HTTPS:65535"}]}`,
 		"a listener of every port":           `{listenerConfigurations: [{protocolPort: "*"}, {protocolPort: "*", hostname: a.example.com}]}`,
+		"disabled applications":              "{access: {applications: Disabled, policies: [], maxApplications: 10000, openingDelay: 1s}}",
 		"access that is not required":        `{listenerConfigurations: [{protocolPort: "HTTPS:443", access: {required: false, teamName: a}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
