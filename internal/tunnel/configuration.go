@@ -28,6 +28,9 @@ func applyConfiguration(f Facts) Step {
 	if step := readConfiguration(f); step.Action != "" {
 		return step
 	}
+	if f.Desired.RulesUnknown {
+		return waitFor(f.rulesDelay())
+	}
 	remote := f.Memory.Remote.Configuration
 	if remote.Hash != f.Desired.Hash {
 		return replaceConfiguration(f)
@@ -38,6 +41,23 @@ func applyConfiguration(f Facts) Step {
 		})}
 	}
 	return nextRead(f)
+}
+
+// rulesDelay returns the time until the rules in effect can be known. The controller decides
+// again as soon as they are.
+func (f Facts) rulesDelay() time.Duration {
+	if f.Memory.KnowsRules() {
+		return minBackoff
+	}
+	return max(f.Memory.Remote.Configuration.NextRead-f.Uptime, minBackoff)
+}
+
+// KnowsRules reports whether the rules in effect are those of the remote configuration, and no
+// write that Cloudflare may still apply replaces them.
+func (m Memory) KnowsRules() bool {
+	remote := m.Remote.Configuration
+	isOther := func(hash string) bool { return hash != remote.Hash }
+	return remote.Known && remote.Hash != "" && (remote.Confirmed || !slices.ContainsFunc(m.LateWrites.Hashes, isOther))
 }
 
 // readConfiguration reads the remote configuration when it is due. A read that must wait

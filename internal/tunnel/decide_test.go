@@ -137,6 +137,34 @@ func TestDeletionWaitsForRecords(t *testing.T) {
 	})
 }
 
+func TestTunnelObjectWaitsForApplications(t *testing.T) {
+	unreleased := func(f *Facts) { f.Access.Unreleased = true }
+	since := func(d time.Duration) change {
+		return func(f *Facts) { f.Memory.ApplicationsRemainSince = At(f.Uptime - d) }
+	}
+	waits := func(d time.Duration) want {
+		return want{Action: Wait, Wait: d, Problem: conditions.ReasonApplicationsRemain}
+	}
+	deletes := want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: conditions.EventTunnelDeleted}
+	shared := rivals(Rival{Object: "infra.other", Recorded: true, OtherController: true})
+	testDecide(t, []row{
+		{"the tunnel is deleted before its applications are released", retiring(unreleased), deletes},
+		{"the Tunnel object waits for applications", retiring(unreleased, status(deleting), tunnelIsAbsent), waits(10 * time.Minute)},
+		{"it waits at most ten minutes", retiring(unreleased, status(deleting), tunnelIsAbsent, since(9*time.Minute)), waits(time.Minute)},
+		{"applications that remain after ten minutes are left behind", retiring(unreleased, status(deleting), tunnelIsAbsent, since(10*time.Minute)), want{Action: DeleteObject}},
+		{"a Tunnel object without applications does not wait", retiring(status(deleting), tunnelIsAbsent), want{Action: DeleteObject}},
+		{"a Tunnel whose tunnel other Tunnels use waits, too", retiring(unreleased, shared), waits(10 * time.Minute)},
+		{"DNS records are released first", retiring(unreleased, func(f *Facts) { f.DNS.Unreleased = true }), want{Action: Wait, Wait: 10 * time.Minute, Problem: conditions.ReasonRecordsRemain}},
+		{"a retained tunnel keeps its applications", retiring(unreleased, withRetain), want{Action: None}},
+		{"a Gateway that exists does not wait", unreleased, idle()},
+		{"a Gateway that returns does not wait", combine(returnedAfterDeleting, unreleased, tunnelIsAbsent), want{Action: DeleteObject}},
+	})
+}
+
+func tunnelIsAbsent(f *Facts) {
+	f.Memory.Remote = Remote{Tunnel: RemoteTunnel{Presence: Absent, Read: At(f.Uptime)}}
+}
+
 func TestDepartureOfATunnel(t *testing.T) {
 	for _, r := range []struct {
 		name  string
@@ -150,6 +178,9 @@ func TestDepartureOfATunnel(t *testing.T) {
 		{"pods are left", retiring(func(f *Facts) { f.Connectors.Pods = 1 }), Undecided},
 		{"the connectors have ended", retiring(), ReleasesRecords},
 		{"the statuses cannot be removed", retiring(func(f *Facts) { f.Memory.StatusesWithdrawn = false }), ReleasesRecords},
+		{"the tunnel was deleted", retiring(status(deleting), tunnelIsAbsent), ReleasesApplications},
+		{"the tunnel was deleted, and the records remain", retiring(tunnelIsAbsent, func(f *Facts) { f.DNS.Unreleased = true }), ReleasesRecords},
+		{"another Tunnel uses the tunnel", retiring(rivals(Rival{Object: "infra.other", Recorded: true, OtherController: true})), ReleasesApplications},
 		{"the tunnel is retained", retiring(withRetain), KeepsTunnel},
 		{"the Gateway was deleted while it was paused", retiring(recordedPaused), KeepsTunnel},
 		{"the Tunnel is of another cluster", retiring(func(f *Facts) { f.Object.Spec.ClusterUID = "other" }), KeepsTunnel},

@@ -49,6 +49,8 @@ type Facts struct {
 	ChangedNamespaces []string
 	// DNS describes the DNS records that lead to the tunnel.
 	DNS DNS
+	// Access describes the applications of the Gateway's hostnames.
+	Access Access
 	// Memory is what only this process knows.
 	Memory Memory
 }
@@ -112,6 +114,10 @@ type Desired struct {
 	ConfigurationDataPlane v1alpha1.DataPlane
 	// Hash is the hash of Configuration.
 	Hash string
+	// RulesUnknown reports whether Configuration was decided without the rules in effect, on
+	// which it depends. It is not written: the remote configuration is read, and the
+	// controller decides again.
+	RulesUnknown bool
 	// Hostnames counts the hostnames that the routes serve.
 	Hostnames int
 	// Other is the desired configuration for the data plane that is not in effect. It

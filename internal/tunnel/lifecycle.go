@@ -107,7 +107,7 @@ func Observe(f Facts) Memory {
 	case !m.SurplusSince.IsSet():
 		m.SurplusSince = At(f.Uptime)
 	}
-	return f.observeEnvoys(m).startRefresh(f).awaitRecords(f)
+	return f.observeEnvoys(m).startRefresh(f).awaitRecords(f).awaitApplications(f)
 }
 
 // WithoutObject returns the Memory after the Tunnel object is gone. The next object

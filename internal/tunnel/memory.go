@@ -43,6 +43,9 @@ type Memory struct {
 	ConnectorsStopped Instant
 	// RecordsRemainSince is since when the retiring Tunnel waits for its DNS records.
 	RecordsRemainSince Instant
+	// ApplicationsRemainSince is since when the Tunnel of a deleted tunnel waits for its
+	// applications.
+	ApplicationsRemainSince Instant
 	// Claimed reports whether listing the Tunnels a second time has confirmed the claim
 	// to an existing tunnel.
 	Claimed bool

@@ -172,7 +172,7 @@ func (h *hasher) gateway(g gatewayObject) {
 
 func (h *hasher) actor(m *model, actor *actor) {
 	h.view(m, actor, &actor.view)
-	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated, actor.readSince, actor.builtBoth, actor.unreleased)
+	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated, actor.readSince, actor.builtBoth, actor.unreleased, actor.applicationsRemain)
 	h.string(string(actor.built))
 	if actor.backup != nil {
 		h.add(actor.backup.hash)
@@ -200,7 +200,7 @@ func (h *hasher) actor(m *model, actor *actor) {
 // its exact age makes no difference.
 var maxAges = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
-	"ConnectorsStopped": gracePeriod + stopMargin, "RecordsRemainSince": recordsTimeout, "SurplusSince": gracePeriod, "UnacknowledgedSince": maxUnacknowledged,
+	"ConnectorsStopped": gracePeriod + stopMargin, "RecordsRemainSince": recordsTimeout, "ApplicationsRemainSince": applicationsTimeout, "SurplusSince": gracePeriod, "UnacknowledgedSince": maxUnacknowledged,
 	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Started": refreshInterval, "Unanswered": provider.CallTimeout,
 }
 

@@ -200,17 +200,27 @@ func credentialEvents() []event {
 
 // recordEvents make DNS records lead to the tunnel, and release them.
 func recordEvents() []event {
-	leads := func(name string, free, unreleased bool) event {
-		return event{name: name, free: free, apply: func(m *model, a int) bool {
-			if m.actors[a].unreleased == unreleased {
-				return false
-			}
-			m.actors[a].unreleased = unreleased
-			m.requeueAll()
-			return true
-		}}
-	}
-	return []event{leads("DNS records lead to the tunnel", false, true), leads("the DNS records are released", true, false)}
+	unreleased := func(a *actor) *bool { return &a.unreleased }
+	return []event{sets("DNS records lead to the tunnel", false, unreleased, true), sets("the DNS records are released", true, unreleased, false)}
+}
+
+// applicationEvents give the Gateway applications of Access, and release them.
+func applicationEvents() []event {
+	remain := func(a *actor) *bool { return &a.applicationsRemain }
+	return []event{sets("the Gateway gets applications", false, remain, true), sets("the applications are released", true, remain, false)}
+}
+
+// sets returns an event that changes a fact about the actor.
+func sets(name string, free bool, of func(*actor) *bool, value bool) event {
+	return event{name: name, free: free, apply: func(m *model, a int) bool {
+		fact := of(&m.actors[a])
+		if *fact == value {
+			return false
+		}
+		*fact = value
+		m.requeueAll()
+		return true
+	}}
 }
 
 func rivalEvents() (list []event) {

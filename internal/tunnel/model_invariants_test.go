@@ -274,12 +274,26 @@ func (m *model) checkRecords(current *attempt) {
 	}
 }
 
+// checkApplications checks that the object of a deleted tunnel stays until its applications
+// were released, or ten minutes after the Gateway is gone. If the Gateway has returned, its
+// next Tunnel uses them.
+func (m *model) checkApplications(current *attempt) {
+	actor, o := &m.actors[current.actor], current.facts.Object
+	if current.facts.Gateway.State != GatewayGone || !actor.applicationsRemain || actor.missing == 0 || m.now-(actor.missing-1) >= applicationsTimeout {
+		return
+	}
+	if o.Status.Deleting {
+		m.violate("the Tunnel object is deleted before the applications")
+	}
+}
+
 // checkDeleteObject checks that the Tunnel object is no longer needed.
 func (m *model) checkDeleteObject(current *attempt) {
 	live := current.live
 	if live == nil {
 		return
 	}
+	m.checkApplications(current)
 	t := m.cloudflare.get(tunnelIndex(live.Status.TunnelID))
 	if live.Status.Deleting && t == nil {
 		return

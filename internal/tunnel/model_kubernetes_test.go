@@ -69,7 +69,7 @@ func (m *model) gather(a int) Facts {
 		f.Rivals = m.rivals(a, seen.object, actor.liveRivals)
 	}
 	f.OtherRotating, f.Reserved = m.otherActors(a)
-	f.DNS.Unreleased = actor.unreleased
+	f.DNS.Unreleased, f.Access.Unreleased = actor.unreleased, actor.applicationsRemain
 	f.Token = seen.tokenFacts()
 	f.Connectors, f.Envoys = seen.connectorFacts(f), seen.envoyFacts()
 	return f

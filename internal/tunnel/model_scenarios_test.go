@@ -30,7 +30,7 @@ func scenarios() []scenario {
 		{name: "a rollback of the controller", depth: 2, start: startNamed, events: rollback},
 		{name: "a rollback with everything else", depth: 1, start: startOlder, events: slices.Concat(everything, restore, versionEvents())},
 		{name: "a rollback with Envoy", depth: 1, start: startServing(startWithEnvoy(startNamed)), events: slices.Concat(rollback, dataPlaneEvents())},
-		{name: "a rollback during a deletion", depth: 2, start: startDeleted(settings{}), events: slices.Concat(versionEvents(), processEvents(), gatewayEvents())},
+		{name: "a rollback during a deletion", depth: 2, start: startDeleted, events: slices.Concat(versionEvents(), processEvents(), gatewayEvents())},
 		{name: "an existing tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, false), events: slices.Concat(everything, restore)},
 		{name: "a locally managed tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, true), events: slices.Concat(everything, restore)},
 		{name: "an adopted tunnel that is locally managed", depth: 1, start: func(m *model) {
@@ -45,12 +45,17 @@ func scenarios() []scenario {
 			startNamed(m)
 			m.actors[0].gateway.settings.limited = true
 		}, events: slices.Concat(processEvents(), gatewayEvents(), pauseEvents(), []event{objectDeleted(), changeRoute()})},
-		{name: "faults during a deletion", depth: 3, start: startDeleted(settings{}), events: slices.Concat(processEvents(), gatewayEvents())},
+		{name: "faults during a deletion", depth: 3, start: startDeleted, events: slices.Concat(processEvents(), gatewayEvents())},
 		{name: "a deletion while DNS records lead to the tunnel", depth: 2, start: func(m *model) {
-			startDeleted(settings{})(m)
+			startDeleted(m)
 			m.actors[0].unreleased = true
 		}, events: slices.Concat(processEvents(), gatewayEvents(), pauseEvents(), recordEvents(), []event{objectDeleted()})},
 		{name: "DNS records of a serving tunnel", depth: 1, start: startNamed, events: slices.Concat(everything, restore, recordEvents())},
+		{name: "a deletion while applications remain", depth: 2, start: func(m *model) {
+			startDeleted(m)
+			m.actors[0].applicationsRemain = true
+		}, events: slices.Concat(processEvents(), gatewayEvents(), pauseEvents(), applicationEvents(), []event{objectDeleted()})},
+		{name: "applications of a serving tunnel", depth: 1, start: startNamed, events: slices.Concat(everything, restore, applicationEvents())},
 		{name: "two Gateways that adopt the same tunnel", depth: 1, start: func(m *model) {
 			startAdopted(settings{takeover: true})(m)
 			m.count = 2
@@ -110,15 +115,12 @@ func startAdopted(s settings) func(m *model) {
 }
 
 // startDeleted starts with a Gateway that was deleted while its tunnel was serving.
-func startDeleted(s settings) func(m *model) {
-	return func(m *model) {
-		startNamed(m)
-		m.actors[0].gateway.settings = s
-		x := &exploration{}
-		for m.actors[0].pods[0].state != podConnected || !m.idle() {
-			x.advanceOnce(m, nil)
-		}
-		m.actors[0].gateway.exists = false
-		m.requeueAll()
+func startDeleted(m *model) {
+	startNamed(m)
+	x := &exploration{}
+	for m.actors[0].pods[0].state != podConnected || !m.idle() {
+		x.advanceOnce(m, nil)
 	}
+	m.actors[0].gateway.exists = false
+	m.requeueAll()
 }

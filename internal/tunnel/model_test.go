@@ -161,6 +161,8 @@ type actor struct {
 
 	// unreleased reports whether DNS records lead to the tunnel.
 	unreleased bool
+	// applicationsRemain reports whether the Gateway's hostnames have applications of Access.
+	applicationsRemain bool
 
 	// missing is since when every read found the Gateway to be missing, plus one; 0 for
 	// never. The model determines it independently of the Memory.

@@ -98,7 +98,7 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 		},
 		{
 			"the message names a Tunnel that a newer version serves, and the address stays",
-			newerVersion, notInEffect(conditions.ReasonNewerVersion), "A newer version of the controller serves Tunnel infra.shared (schema version 3; this version supports 2)",
+			newerVersion, notInEffect(conditions.ReasonNewerVersion), "A newer version of the controller serves Tunnel infra.shared (schema version 4; this version supports 3)",
 		},
 		{
 			"a Gateway that returns during the deletion is not programmed",

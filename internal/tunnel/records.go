@@ -30,7 +30,8 @@ func releaseRecords(f Facts) Step {
 	return w
 }
 
-// Departure is what becomes of the DNS records of a Tunnel whose Gateway is gone.
+// Departure is what becomes of the DNS records and the applications of a Tunnel whose Gateway
+// is gone.
 type Departure int
 
 const (
@@ -42,9 +43,13 @@ const (
 	// ReleasesRecords means that the connectors have ended, and that the tunnel is deleted
 	// after its records.
 	ReleasesRecords
+	// ReleasesApplications means that the tunnel was deleted, or belongs to another Tunnel, and
+	// that the Tunnel object is deleted after its applications.
+	ReleasesApplications
 )
 
-// DepartureOf returns what becomes of the Tunnel's DNS records. The Tunnel must exist.
+// DepartureOf returns what becomes of the Tunnel's DNS records and applications. The Tunnel
+// must exist.
 func DepartureOf(f Facts) Departure {
 	switch {
 	case f.lifecycle() != lifecycleRetiring:
@@ -61,14 +66,17 @@ func DepartureOf(f Facts) Departure {
 			return Undecided
 		}
 	}
-	return ReleasesRecords
+	if releaseRecords(f).Action != "" || deleteTunnel(f).Action != "" {
+		return ReleasesRecords
+	}
+	return ReleasesApplications
 }
 
 // awaitRecords notes since when the Tunnel waits for its DNS records.
 func (m Memory) awaitRecords(f Facts) Memory {
 	f.Memory = m
 	switch {
-	case f.Object == nil || DepartureOf(f) != ReleasesRecords:
+	case f.Object == nil || DepartureOf(f) < ReleasesRecords:
 		m.RecordsRemainSince = Instant{}
 	case f.DNS.Unreleased && !m.RecordsRemainSince.IsSet():
 		m.RecordsRemainSince = At(f.Uptime)

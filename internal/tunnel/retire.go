@@ -41,7 +41,7 @@ func waitForGateway(f Facts) Step {
 // retire returns the next step for a Tunnel whose retirement delay has passed. The rules
 // run in order: each must be satisfied before the next rule runs.
 func retire(f Facts) Step {
-	for _, r := range []rule{keepPaused, withdrawStatuses, stopConnectors, waitForPods, retain, releaseRecords, skipSharedTunnel, deleteTunnel} {
+	for _, r := range []rule{keepPaused, withdrawStatuses, stopConnectors, waitForPods, retain, releaseRecords, deleteTunnel, releaseApplications} {
 		if step := r(f); step.Action != "" {
 			return step
 		}
@@ -116,19 +116,13 @@ func retain(f Facts) Step {
 	}
 }
 
-// skipSharedTunnel keeps a tunnel that other Tunnels record or request.
-func skipSharedTunnel(f Facts) Step {
-	if len(f.contenders()) == 0 {
-		return Step{}
-	}
-	return Step{Action: DeleteObject}
-}
-
 // deleteTunnel deletes the tunnel at Cloudflare. The zero Step means that there is no
 // tunnel to delete.
 func deleteTunnel(f Facts) Step {
 	status, remote := f.Object.Status, f.Memory.Remote
 	switch {
+	case len(f.contenders()) > 0:
+		return Step{} // other Tunnels record or request it
 	case remote.Tunnel.Presence == Absent && !f.createPending():
 		return Step{}
 	case f.adopts() && status.Configuration.Hash == "":

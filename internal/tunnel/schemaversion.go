@@ -20,8 +20,8 @@ import (
 //
 // A new version reads the records from all earlier versions, and serves their pods with
 // the earlier bootstrap until they are replaced. Version 2 serves the listeners, which
-// were in the bootstrap.
-const SchemaVersion int32 = 2
+// were in the bootstrap. Version 3 protects hostnames by applications that it manages.
+const SchemaVersion int32 = 3
 
 // IsNewer reports whether a newer controller version serves the Tunnel, whose schema
 // this version does not support. t can be nil.

@@ -54,19 +54,19 @@ func TestOlderVersionChangesNothing(t *testing.T) {
 }
 
 func TestNewerVersionIsRecordedFirst(t *testing.T) {
-	recorded := want{Action: Record, Record: "schemaVersion=2"}
+	recorded := want{Action: Record, Record: "schemaVersion=3"}
 	testDecide(t, []row{
 		{"nothing else has to change", olderVersion, recorded},
 		{
 			"with the record that precedes a write of the routes", combine(olderVersion, routesChanged),
-			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired schemaVersion=2"},
+			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired schemaVersion=3"},
 		},
 		{"before the spec is written", combine(olderVersion, withOtherSpec), recorded},
 		{"before connectors are written", combine(olderVersion, func(f *Facts) { f.Connectors.Current = false }), recorded},
 		{"while the Gateway is paused, because Envoy routes change", combine(olderVersion, paused), recorded},
 		{"while the state of the Gateway is unknown", combine(olderVersion, gatewayIs(GatewayUnknown)), recorded},
 		{"before the tunnel of a Gateway that is gone is read", combine(olderVersion, retiring(func(f *Facts) { f.Memory.Remote = Remote{} })), recorded},
-		{"together with another record", combine(olderVersion, otherUID), want{Action: Record, Record: "gatewayUID=uid-2 schemaVersion=2"}},
+		{"together with another record", combine(olderVersion, otherUID), want{Action: Record, Record: "gatewayUID=uid-2 schemaVersion=3"}},
 		{
 			"not in a Tunnel of another cluster",
 			combine(olderVersion, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: conditions.ReasonOtherCluster},

@@ -61,7 +61,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	t.Run("a new tunnel is recorded before it is created", func(t *testing.T) {
 		runSequence(t, serving(noObject), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
-			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=2"}},
+			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=3"}},
 			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: tunnel}},
@@ -156,7 +156,7 @@ func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	t.Run("a Tunnel deleted by mistake is recreated and finds its tunnel", func(t *testing.T) {
 		runSequence(t, serving(func(f *Facts) { f.Object, f.Token.State, f.Connectors = nil, TokenMissing, Connectors{} }), []sequenceStep{
 			{want: want{Action: Claim}, then: objectCreated},
-			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=2"}},
+			{want: want{Action: Record, Record: "gatewayUID=uid-1 schemaVersion=3"}},
 			{want: want{Action: Record, Record: "dataPlane=IngressRules"}},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
 			{want: want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: conditions.EventTunnelFound}},

@@ -33,7 +33,7 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	if f.inEffect() {
 		s.Hostnames = ptr.To(int32(f.Desired.Hostnames)) // #nosec G115 -- a tunnel has far fewer
 	}
-	s.DNS = f.DNS.Status
+	s.DNS, s.Access = f.DNS.Status, f.Access.Status
 	c := f.Connectors
 	s.Connectors = v1alpha1.ConnectorsStatus{Desired: c.Desired, Ready: c.Ready, Summary: fmt.Sprintf("%d/%d", c.Ready, c.Desired)}
 	if c.Desired == 0 && f.connectorsReadyCondition() == nil {
