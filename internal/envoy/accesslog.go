@@ -41,7 +41,7 @@ func addAccessLog(m *hcmv3.HttpConnectionManager, a *v1alpha1.AccessLog) {
 		return
 	}
 	filters := []*accesslogv3.AccessLogFilter{recordsOf(dataaccesslogv3.AccessLogType_DownstreamEnd), loggedRequests(a)}
-	if m.GetRds() != nil { // Envoy gets the limit only by xDS, so with static routes, it has none
+	if m.GetScopedRoutes() != nil { // Envoy gets the limit only by xDS, so with static routes, it has none
 		filters = append(filters, lineLimit())
 	}
 	m.AccessLog = append(m.AccessLog, &accesslogv3.AccessLog{

@@ -83,7 +83,7 @@ func Bootstrap(controller string) *bootstrapv3.Bootstrap {
 // in [Resources.Endpoints], by name. It names files for the client certificate.
 func Static(r *Resources, assignments map[string]*endpointv3.ClusterLoadAssignment) *bootstrapv3.Bootstrap {
 	b := newBootstrap()
-	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Listeners: trafficListeners(r.Telemetry, staticRoutes(r.Open), staticRoutes(r.Protected))}
+	b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Listeners: trafficListeners(r.Telemetry, staticRoutes(Whole(ListenerOpen, r.Routes)), staticRoutes(Whole(ListenerProtected, r.Routes)))}
 	for _, cluster := range r.Clusters {
 		if cluster.GetType() == clusterv3.Cluster_EDS {
 			cluster = staticCluster(cluster, assignments[cluster.Name])

@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,17 +36,16 @@ type clusters struct {
 	domain string
 	// clientCertificate reports whether Envoy presents a certificate to backends.
 	clientCertificate bool
-	// presents reports whether one of the clusters presents it.
-	presents bool
 
 	byKey  map[clusterKey]*namedCluster
 	merged map[*v1alpha1.OriginRequest]v1alpha1.OriginRequest
 	// options are HTTP options, which most clusters share.
 	options map[httpOptions]map[string]*anypb.Any
 	// byContent contains the clusters, and last the clusters that the Gateway had before.
-	byContent, last map[clusterContent]*clusterv3.Cluster
-	protection      protection
-	breakers        *clusterv3.CircuitBreakers
+	byContent  map[clusterContent]*clusterv3.Cluster
+	last       *clusterSet
+	protection protection
+	breakers   *clusterv3.CircuitBreakers
 }
 
 // clusterContent contains everything that distinguishes one cluster from another.
@@ -68,6 +65,7 @@ type clusterKey struct {
 type namedCluster struct {
 	*clusterv3.Cluster
 	backend routing.Backend
+	content clusterContent
 }
 
 func newClusters(t *routing.Table, last *Resources) *clusters {
@@ -79,7 +77,7 @@ func newClusters(t *routing.Table, last *Resources) *clusters {
 	}
 	c.breakers = c.protection.circuitBreakers()
 	if last != nil {
-		c.last = last.byContent
+		c.last = last.clusterSet
 	}
 	return c
 }
@@ -95,7 +93,7 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 	key := clusterKey{b, e.Source.Route.Kind == routing.KindGRPCRoute, e.OriginRequest}
 	cluster, ok := c.byKey[key]
 	if !ok {
-		cluster = &namedCluster{c.shared(b, c.connection(e, b)), b}
+		cluster = c.shared(b, c.connection(e, b))
 		c.byKey[key] = cluster
 	}
 	return cluster
@@ -103,18 +101,18 @@ func (c *clusters) cluster(e *routing.Entry, b routing.Backend) *namedCluster {
 
 // shared returns the cluster with the content. It reuses the cluster from the last
 // resources, because hashing thousands of clusters again would delay each route change.
-func (c *clusters) shared(b routing.Backend, conn connection) *clusterv3.Cluster {
+func (c *clusters) shared(b routing.Backend, conn connection) *namedCluster {
 	content := clusterContent{b, conn, c.protection}
 	content.TLS = nil
 	cluster := c.byContent[content]
 	if cluster == nil {
-		cluster = c.last[content]
+		cluster = c.last.find(content)
 	}
 	if cluster == nil {
 		cluster = c.newCluster(b, conn)
 	}
 	c.byContent[content] = cluster
-	return cluster
+	return &namedCluster{cluster, b, content}
 }
 
 // settings returns the settings for requests to an entry: the settings on its listeners,
@@ -139,31 +137,6 @@ func (c *clusters) hostRewrite(e *routing.Entry, b *routing.WeightedBackend) str
 		}
 	}
 	return cmp.Or(host, ptr.Deref(c.settings(e).HTTPHostHeader, ""))
-}
-
-// addTo adds the clusters to the resources, by name.
-func (c *clusters) addTo(r *Resources) {
-	r.byContent = c.byContent
-	byName := map[string]*namedCluster{}
-	for _, cluster := range c.byKey {
-		byName[cluster.Name] = cluster
-	}
-	lookedUp := map[string]routing.Backend{}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		cluster := byName[name]
-		r.Clusters = append(r.Clusters, cluster.Cluster)
-		b := cluster.backend
-		if discovery := cluster.GetType(); discovery == clusterv3.Cluster_EDS {
-			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: name, Service: b.Service, Import: b.Import, PortName: b.PortName, Family: b.Family})
-		} else if discovery == clusterv3.Cluster_STRICT_DNS {
-			lookedUp[b.Service.String()] = b
-		}
-	}
-	limitEndpoints(r.Endpoints)
-	r.bySource = groupBySource(r.Endpoints)
-	for _, service := range slices.Sorted(maps.Keys(lookedUp)) {
-		r.ByName = append(r.ByName, lookedUp[service])
-	}
 }
 
 // connection is how Envoy connects to a backend.
@@ -217,7 +190,6 @@ func (c *clusters) connection(e *routing.Entry, b routing.Backend) connection {
 		conn.serverName, conn.unverified, conn.policy = b.TLS.Hostname, false, b.TLS.ID
 	}
 	conn.presents = conn.tls && c.clientCertificate
-	c.presents = c.presents || conn.presents
 	conn.idleTimeout = duration(s.KeepAliveTimeout, defaultIdleTimeout)
 	conn.http2 = b.UsesHTTP2(e.Source.Route.Kind, ptr.Deref(s.HTTP2Origin, false))
 	if conn.tls {

@@ -38,7 +38,8 @@ func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
 		Clusters  []resource `json:"clusters"`
 		Endpoints []resource `json:"endpoints"`
 		Routes    []resource `json:"routes"`
-	}{[]resource{}, []resource{}, []resource{}}
+		Scopes    []resource `json:"scopes"`
+	}{[]resource{}, []resource{}, []resource{}, []resource{}}
 	add := func(to *[]resource, name string, m proto.Message) error {
 		body, version, err := Pack(m)
 		if err != nil {
@@ -58,11 +59,13 @@ func EncodeDiscovery(r *Resources, a Assignments) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for _, c := range []interface {
-		proto.Message
-		GetName() string
-	}{r.Open, r.Protected} {
-		if err := add(&all.Routes, c.GetName(), c); err != nil {
+	for _, c := range r.Routes {
+		if err := add(&all.Routes, c.Name, c); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range r.Scopes {
+		if err := add(&all.Scopes, s.Name, s); err != nil {
 			return nil, err
 		}
 	}

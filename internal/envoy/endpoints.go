@@ -7,6 +7,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,6 +76,9 @@ func EndpointLimit(clusters int) int {
 
 // Assignment has the endpoints for one cluster.
 type Assignment = endpointv3.ClusterLoadAssignment
+
+// EqualAssignments reports whether both have the same endpoints.
+func EqualAssignments(a, b *Assignment) bool { return proto.Equal(a, b) }
 
 // Assignments are by cluster name.
 type Assignments map[string]*Assignment

@@ -21,8 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// The listener names. Each listener for requests shares its name with its
-// RouteConfiguration.
+// The listener names. The names of a listener's RouteConfigurations begin with its name.
 const (
 	// ListenerOpen serves the hostnames that require no Access.
 	ListenerOpen = "open"
@@ -55,9 +54,12 @@ func trafficListeners(telemetry routing.Telemetry, open, protected setRoutes) []
 // setRoutes sets where a listener gets its routes from.
 type setRoutes func(*hcmv3.HttpConnectionManager)
 
-func dynamicRoutes(name string) setRoutes {
+// dynamicRoutes are the routes for the bucket of a request.
+func dynamicRoutes(listener string) setRoutes {
 	return func(m *hcmv3.HttpConnectionManager) {
-		m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name, ConfigSource: adsSource()}}
+		m.EarlyHeaderMutationExtensions = append(m.EarlyHeaderMutationExtensions, startScope(listener))
+		m.HttpFilters = append([]*hcmv3.HttpFilter{bucketFilter(listener)}, m.HttpFilters...)
+		m.RouteSpecifier = &hcmv3.HttpConnectionManager_ScopedRoutes{ScopedRoutes: scopedRoutes()}
 	}
 }
 

@@ -87,6 +87,13 @@ func newRouteMatch(m *routing.Match, path string) routeMatch {
 	return routeMatch{match, path}
 }
 
+// deeperThan matches requests for hosts with several more labels than the domain.
+func deeperThan(domain string) *routev3.RouteMatch {
+	oneLevel := headerMatcher(routing.ValueMatch{Name: ":authority", Value: "[^.]+" + regexp.QuoteMeta(domain) + "(:[0-9]*)?", Expression: true})
+	oneLevel.InvertMatch = true
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}, Headers: []*routev3.HeaderMatcher{oneLevel}}
+}
+
 func headerMatcher(h routing.ValueMatch) *routev3.HeaderMatcher {
 	return &routev3.HeaderMatcher{
 		Name: strings.ToLower(h.Name), HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: stringMatcher(h)},

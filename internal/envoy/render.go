@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"reflect"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -11,11 +13,14 @@ import (
 // Resources contain everything that Envoy needs to serve a routing table. They share memory,
 // and must not be changed.
 type Resources struct {
-	// Open and Protected are the routes for the two listeners. Each has a virtual host
-	// for every hostname in the table. On a listener that does not serve the hostname,
-	// the virtual host has no routes, so that a wider virtual host does not answer.
-	Open, Protected *routev3.RouteConfiguration
-	// Clusters are sorted by name.
+	// Routes are the RouteConfigurations for both listeners, sorted by name. Those of a listener
+	// are its shards; see [buckets]. If the last resources have an equal one, it is the same
+	// object.
+	Routes []*routev3.RouteConfiguration
+	// Scopes select the RouteConfiguration for a request, sorted by name. They share equal
+	// objects with the last resources, too.
+	Scopes []*routev3.ScopedRouteConfiguration
+	// Clusters are sorted by name, and share equal objects with the last resources.
 	Clusters []*clusterv3.Cluster
 	// Endpoints are the clusters whose addresses [Assign] returns, by name.
 	Endpoints []EndpointsOf
@@ -29,68 +34,52 @@ type Resources struct {
 	// cluster names this secret.
 	ClientCertificate *routing.ClientCertificate
 
-	byContent map[clusterContent]*clusterv3.Cluster
-	bySource  map[EndpointSource][]EndpointsOf
-	// kept are the routes that a hostname with the placement [Kept] had when its Access changed.
-	// A route that it has lost since then returns 403.
-	kept map[string][]*routev3.Route
-	// closed are the hostnames for which the open listener returns 403.
-	closed map[string]bool
+	settings renderSettings
+	// hosts are in the order of [routing.Table.Hosts].
+	hosts []*renderedHost
+	// shards is the number of shards for each listener.
+	shards     int
+	clusterSet *clusterSet
+	bySource   map[EndpointSource][]EndpointsOf
+}
+
+// renderSettings are what every host and cluster depends on.
+type renderSettings struct {
+	telemetry  routing.Telemetry
+	tunnel     *v1alpha1.OriginRequest
+	domain     string
+	protection routing.Protection
+	// clientCertificate reports whether Envoy presents a certificate to backends.
+	clientCertificate bool
 }
 
 // Render returns the resources for a table. The same table gives the same resources.
 func Render(t *routing.Table) *Resources { return RenderTransition(t, Transition{}, nil) }
 
 // RenderTransition returns the resources for a table while hostnames change their Access
-// settings. The resources share equal clusters with the last ones, which may be nil.
+// settings. The resources share equal objects with the last ones, which may be nil. It does not
+// render hosts again whose entries are the objects in the last table, unless settings for all
+// hosts have changed. Only hosts with the placement [Kept] depend on the last resources.
 func RenderTransition(t *routing.Table, transition Transition, last *Resources) *Resources {
+	resources := &Resources{Telemetry: t.Telemetry, settings: renderSettings{
+		telemetry: t.Telemetry, tunnel: t.OriginRequest, domain: t.ClusterDomain, protection: t.Protection, clientCertificate: t.ClientCertificate != nil,
+	}}
 	hosts := t.Hosts(transition.Hostnames...)
-	r := &renderer{
-		telemetry: t.Telemetry,
-		clusters:  newClusters(t, last),
-		routes:    map[*routing.Entry][]*routev3.Route{},
-		actions:   map[actionKey]*routev3.RouteAction{},
-	}
-	var before map[string][]*routev3.Route
-	if len(transition.Placements) > 0 {
-		before = last.openRoutes()
-	}
-	resources := &Resources{Telemetry: t.Telemetry, kept: map[string][]*routev3.Route{}, closed: map[string]bool{}}
-	open := make([]*routev3.VirtualHost, len(hosts))
-	protected := make([]*routev3.VirtualHost, len(hosts))
-	for i := range hosts {
-		hostname, serving := hosts[i].Hostname, r.virtualHost(&hosts[i])
-		placement := transition.placement(&hosts[i])
-		open[i], protected[i] = place(serving, placement.Open), place(serving, placement.Protected)
-		switch placement.Open {
-		case Kept:
-			open[i], resources.kept[hostname] = keep(serving, before[hostname])
-		case Closed:
-			resources.closed[hostname] = true
-		default:
-		}
-	}
-	resources.Open = routeConfiguration(ListenerOpen, open, t.Telemetry)
-	resources.Protected = routeConfiguration(ListenerProtected, protected, t.Telemetry)
-	r.clusters.addTo(resources)
-	if tracing := t.Telemetry.Tracing; tracing != nil {
-		resources.Clusters = append(resources.Clusters, collectorCluster(tracing))
-	}
-	if r.clusters.presents {
+	r := newRenderer(t, last, reflect.DeepEqual(resources.settings, last.settingsOf()))
+	resources.hosts = r.hosts(hosts, transition)
+	resources.addRoutes(countShards(hosts, t.Telemetry), last)
+	r.addClusters(resources, last)
+	if resources.clusterSet.presents {
 		resources.ClientCertificate = t.ClientCertificate
 	}
 	return resources
 }
 
-func routeConfiguration(name string, hosts []*routev3.VirtualHost, telemetry routing.Telemetry) *routev3.RouteConfiguration {
-	return &routev3.RouteConfiguration{
-		Name:                     name,
-		VirtualHosts:             hosts,
-		IgnorePortInHostMatching: true,
-		RequestHeadersToRemove:   []string{"x-envoy-external-address", "x-envoy-internal"}, // added by Envoy itself
-		ResponseHeadersToRemove:  removedFromResponses(telemetry),
-		ValidateClusters:         boolValue(false), // unresolved backends have no cluster
+func (r *Resources) settingsOf() renderSettings {
+	if r == nil {
+		return renderSettings{}
 	}
+	return r.settings
 }
 
 // renderer renders table entries. Entries that are repeated for several hostnames share
@@ -100,6 +89,26 @@ type renderer struct {
 	clusters  *clusters
 	routes    map[*routing.Entry][]*routev3.Route
 	actions   map[actionKey]*routev3.RouteAction
+	// last are the hosts of the last resources. reuses reports whether they depend on the same
+	// settings.
+	last   []*renderedHost
+	reuses bool
+	// added are the hosts that are not among the last ones, and dropped the last hosts that are
+	// not among the present ones.
+	added, dropped []*renderedHost
+}
+
+func newRenderer(t *routing.Table, last *Resources, reuses bool) *renderer {
+	r := &renderer{
+		telemetry: t.Telemetry,
+		clusters:  newClusters(t, last),
+		routes:    map[*routing.Entry][]*routev3.Route{},
+		actions:   map[actionKey]*routev3.RouteAction{},
+	}
+	if last != nil {
+		r.last, r.reuses = last.hosts, reuses
+	}
+	return r
 }
 
 // actionKey has everything on which the RouteAction for an entry depends.
@@ -112,6 +121,9 @@ type actionKey struct {
 
 func (r *renderer) virtualHost(h *routing.Host) *routev3.VirtualHost {
 	host := emptyVirtualHost(h.Hostname)
+	if h.Domain != "" && !routing.IsExact(h.Hostname) {
+		host.Routes = append(host.Routes, forbid(deeperThan(h.Domain)))
+	}
 	var answered routing.Schemes
 	for _, e := range h.Entries {
 		host.Routes = append(host.Routes, r.routesOf(e, h.Hostname)...)

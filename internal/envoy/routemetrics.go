@@ -23,12 +23,17 @@ func addRouteMetrics(m *hcmv3.HttpConnectionManager, telemetry routing.Telemetry
 	s := routeMetrics{scope: metricsScope(telemetry.Metrics), labels: routeLabels(telemetry)}
 	m.AccessLog = append(m.AccessLog, statsLogger("requests", recordsOf(dataaccesslogv3.AccessLogType_DownstreamEnd),
 		&statsv3.Config{StatsScope: s.scope, Counters: s.counters(), Histograms: s.histograms()}))
-	if !ptr.Deref(telemetry.Metrics.RequestsInFlight, false) {
+	if !countsInFlight(telemetry) {
 		return
 	}
 	m.AccessLog = append(m.AccessLog, statsLogger("requests-in-flight", recordsOf(dataaccesslogv3.AccessLogType_DownstreamStart),
 		&statsv3.Config{StatsScope: s.scope, Gauges: []*statsv3.Config_Gauge{s.inFlight()}}))
 	m.AccessLogOptions = &hcmv3.HttpConnectionManager_HcmAccessLogOptions{FlushAccessLogOnNewRequest: true}
+}
+
+// countsInFlight reports whether a listener counts requests by route from their start.
+func countsInFlight(telemetry routing.Telemetry) bool {
+	return telemetry.CountsRoutes() && ptr.Deref(telemetry.Metrics.RequestsInFlight, false)
 }
 
 // recordsOf selects the records of one type. Because requests in flight need a record at

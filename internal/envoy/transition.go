@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 
@@ -35,7 +34,7 @@ const (
 	// Served means that the virtual host has all routes.
 	Served
 	// Kept means that the virtual host answers only the requests that it answered before
-	// the hostname's Access settings changed, and only as long as the answer stays the
+	// protection was demanded for the hostname, and only as long as the answer stays the
 	// same. All others get 403.
 	Kept
 	// Closed means that all requests get 403.
@@ -43,18 +42,29 @@ const (
 )
 
 func (t Transition) placement(h *routing.Host) Placement {
+	if h.IsClosed() {
+		return Placement{Open: Closed, Protected: Closed}
+	}
 	if p, ok := t.Placements[h.Hostname]; ok {
 		return p
 	}
-	return PlacementOf(h.Access != nil)
+	return PlacementOf(h.Access)
 }
 
-// PlacementOf returns the placement for a hostname whose Access settings do not change.
-func PlacementOf(requiresAccess bool) Placement {
-	if requiresAccess {
+// PlacementOf returns the placement for a hostname whose Access settings do not change. A
+// closed hostname needs no rule at Cloudflare, so its requests can arrive on both listeners.
+// A hostname that waits for its protection has the rules of an open one.
+func PlacementOf(access *routing.Requirement) Placement {
+	switch {
+	case access.IsClosed():
+		return Placement{Open: Closed, Protected: Closed}
+	case access.DemandsToken():
 		return Placement{Open: NotServed, Protected: Served}
+	case access.IsWaiting():
+		return Placement{Open: Kept, Protected: NotServed}
+	default:
+		return Placement{Open: Served, Protected: NotServed}
 	}
-	return Placement{Open: Served, Protected: NotServed}
 }
 
 // place returns a virtual host that serves a host in this way.
@@ -65,8 +75,7 @@ func place(host *routev3.VirtualHost, s Serving) *routev3.VirtualHost {
 	case NotServed:
 		return &routev3.VirtualHost{Name: host.Name, Domains: host.Domains}
 	default:
-		everything := &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
-		return &routev3.VirtualHost{Name: host.Name, Domains: host.Domains, Routes: []*routev3.Route{forbid(everything)}}
+		return &routev3.VirtualHost{Name: host.Name, Domains: host.Domains, Routes: []*routev3.Route{forbid(everything())}}
 	}
 }
 
@@ -120,60 +129,14 @@ func forbidAll(routes []*routev3.Route) []*routev3.Route {
 }
 
 // forbid returns a route that returns 403 for the match.
-func forbid(match *routev3.RouteMatch) *routev3.Route {
-	return &routev3.Route{Match: match, Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusForbidden}}}
+func forbid(match *routev3.RouteMatch) *routev3.Route { return respond(match, http.StatusForbidden) }
+
+// respond returns a route that returns the status for the match.
+func respond(match *routev3.RouteMatch, status uint32) *routev3.Route {
+	return &routev3.Route{Match: match, Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}}
 }
 
-// openRoutes returns the routes, by hostname, from which the open listener serves the
-// hostnames with the placement [Kept]. It is nil for nil resources.
-func (r *Resources) openRoutes() map[string][]*routev3.Route {
-	if r == nil {
-		return nil
-	}
-	routes := make(map[string][]*routev3.Route, len(r.Open.VirtualHosts))
-	for _, host := range r.Open.VirtualHosts {
-		hostname := hostnameOf(host)
-		routes[hostname] = host.Routes
-		if kept, ok := r.kept[hostname]; ok {
-			routes[hostname] = kept
-		}
-	}
-	return routes
-}
-
-// Close returns the resources with hostnames for which the open listener returns 403. The
-// hostname of the virtual host for all other requests is "*".
-func (r *Resources) Close(names []string) *Resources {
-	closed := *r
-	closed.kept, closed.closed = maps.Clone(r.kept), maps.Clone(r.closed)
-	hosts := slices.Clone(r.Open.VirtualHosts)
-	for i, host := range hosts {
-		if slices.Contains(names, host.Name) {
-			hosts[i] = place(host, Closed)
-			delete(closed.kept, hostnameOf(host))
-			closed.closed[hostnameOf(host)] = true
-		}
-	}
-	closed.Open = routeConfiguration(ListenerOpen, hosts, r.Telemetry)
-	return &closed
-}
-
-// IsOpen reports, by hostname, whether the open listener has routes for the hostname that
-// do not all return 403.
-func (r *Resources) IsOpen() map[string]bool {
-	open := make(map[string]bool, len(r.Open.VirtualHosts))
-	for _, host := range r.Open.VirtualHosts {
-		hostname := hostnameOf(host)
-		open[hostname] = len(host.Routes) > 0 && !r.closed[hostname]
-	}
-	return open
-}
-
-// hostnameOf returns the hostname of a virtual host, which is empty for the virtual host
-// for all other requests.
-func hostnameOf(host *routev3.VirtualHost) string {
-	if host.Name == "*" {
-		return ""
-	}
-	return host.Name
+// everything matches each request.
+func everything() *routev3.RouteMatch {
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 }

@@ -6,20 +6,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-const (
-	// maxOpen is how long a hostname that becomes protected stays open while its rule is
-	// outstanding. It leaves the rest of five minutes to a reconcile that waits for
-	// Cloudflare, or that is repeated after an error.
-	maxOpen = 3*time.Minute + 30*time.Second
-	// maxPossible is how many configurations may be in use by connectors. Above it, the
-	// configuration counts as unknown.
-	maxPossible = 64
-)
+// maxPossible is how many configurations may be in use by connectors. Above it, the
+// configuration counts as unknown.
+const maxPossible = 64
 
 // Observed is what a process knows about a tunnel configuration.
 type Observed struct {
@@ -34,6 +29,9 @@ type Observed struct {
 	Applied bool
 	// Elsewhere reports whether no tunnel configuration can lead requests to Envoy yet.
 	Elsewhere bool
+	// OpenSince are, by hostname, the uptimes since when hostnames that may still be open
+	// wait for their protection; see [access.Exposure.OpenSince].
+	OpenSince map[string]time.Duration
 }
 
 // AccessChanges is what a process remembers about the hostnames on one Gateway while the
@@ -55,7 +53,10 @@ type Exposure struct {
 	// Kept are the protected hostnames that the open listener still serves, and Closed
 	// the hostnames for which it returns 403, in order.
 	Kept, Closed []string
-	// Until is the uptime at which the next kept hostname closes; 0 if there is none.
+	// Waiting are the open hostnames that wait for an application, in order.
+	Waiting []string
+	// Until is the uptime at which the next kept or waiting hostname closes; 0 if there is
+	// none.
 	Until time.Duration
 }
 
@@ -67,7 +68,7 @@ type Exposure struct {
 // The protected listener serves a hostname only if all rules that lead there demand its
 // Access settings. A protected hostname stays on the open listener only if this process
 // served it there under exactly this name, with the routes that it had then, and no
-// longer than maxOpen. An unprotected hostname is also served where the rules still lead.
+// longer than [access.MaxOpen]. An unprotected hostname is also served where the rules still lead.
 func (a AccessChanges) Next(t *routing.Table, desired provider.Configuration, o Observed, last *envoy.Resources, uptime time.Duration) (AccessChanges, Exposure) {
 	wanted := indexRules(desired, desired.Hash())
 	possible, complete := a.candidates(o, wanted)
@@ -75,31 +76,43 @@ func (a AccessChanges) Next(t *routing.Table, desired provider.Configuration, o 
 	if len(next.possible) > maxPossible {
 		next = AccessChanges{overflow: true, since: next.since}
 	}
-	if complete && len(next.possible) == 1 {
-		return next, Exposure{}
+	e := exposing{possible: possible, unknown: !complete, before: earlier(a.since, o.OpenSince), since: next.since, uptime: uptime, isOpen: last.IsOpen}
+	var x Exposure
+	if !complete || len(next.possible) > 1 {
+		x = e.exposure(t)
 	}
-	e := exposing{possible: possible, unknown: !complete, before: a.since, since: next.since, uptime: uptime, open: map[string]bool{}}
-	if last != nil {
-		e.open = last.IsOpen()
-	}
-	x := e.exposure(t)
+	e.addWaiting(t, &x)
 	x.Until = next.until()
 	return next, x
 }
 
-// Close returns how Envoy serves the last table once it closes the kept hostnames that
-// have been open for too long, and what to remember once this is published.
+// earlier returns the earlier one of the uptimes for each hostname.
+func earlier(a, b map[string]time.Duration) map[string]time.Duration {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]time.Duration{}
+	}
+	for hostname, since := range b {
+		if other, ok := all[hostname]; !ok || since < other {
+			all[hostname] = since
+		}
+	}
+	return all
+}
+
+// Close returns how Envoy serves the last table once it closes the kept and the waiting
+// hostnames that have been open for too long, and what to remember once this is published.
 func (a AccessChanges) Close(x Exposure, uptime time.Duration) (AccessChanges, Exposure) {
-	closed := func(name string) bool { return uptime >= a.since[hostnameOf(name)]+maxOpen }
-	x.Closed, x.Kept = slices.Clone(x.Closed), slices.Clone(x.Kept)
-	for _, name := range x.Kept {
+	closed := func(name string) bool { return uptime >= a.since[hostnameOf(name)]+access.MaxOpen }
+	x.Closed, x.Kept, x.Waiting = slices.Clone(x.Closed), slices.Clone(x.Kept), slices.Clone(x.Waiting)
+	for _, name := range slices.Concat(x.Kept, x.Waiting) {
 		if closed(name) {
 			x.Closed = append(x.Closed, name)
 		}
 	}
-	x.Kept = slices.DeleteFunc(x.Kept, closed)
+	x.Kept, x.Waiting = slices.DeleteFunc(x.Kept, closed), slices.DeleteFunc(x.Waiting, closed)
 	a.since = maps.Clone(a.since)
-	maps.DeleteFunc(a.since, func(_ string, since time.Duration) bool { return uptime >= since+maxOpen })
+	maps.DeleteFunc(a.since, func(_ string, since time.Duration) bool { return uptime >= since+access.MaxOpen })
 	x.Until = a.until()
 	return a, x
 }
@@ -107,8 +120,8 @@ func (a AccessChanges) Close(x Exposure, uptime time.Duration) (AccessChanges, E
 // until returns the uptime at which the next kept hostname closes; 0 if there is none.
 func (a AccessChanges) until() (until time.Duration) {
 	for _, since := range a.since {
-		if until == 0 || since+maxOpen < until {
-			until = since + maxOpen
+		if until == 0 || since+access.MaxOpen < until {
+			until = since + access.MaxOpen
 		}
 	}
 	return until
@@ -178,10 +191,10 @@ func (x *Exposure) IsSettled() bool { return len(x.Placements) == 0 }
 type exposing struct {
 	possible []indexedRules
 	unknown  bool
-	// open are the hostnames that this process serves on the open listener. For the
+	// isOpen reports whether this process serves a hostname on the open listener. For the
 	// protected hostnames among them, before and since are the times at which they became
 	// protected.
-	open          map[string]bool
+	isOpen        func(hostname string) bool
 	before, since map[string]time.Duration
 	uptime        time.Duration
 }
@@ -197,11 +210,11 @@ func (e *exposing) exposure(t *routing.Table) Exposure {
 	x.Hostnames = slices.Sorted(maps.Keys(distinguished))
 	for _, host := range t.Hosts(x.Hostnames...) {
 		p := e.place(&host)
-		if p == envoy.PlacementOf(host.Access != nil) {
+		if p == envoy.PlacementOf(host.Access) {
 			continue
 		}
 		x.Placements[host.Hostname] = p
-		if name := nameOf(host.Hostname); p.Open == envoy.Kept {
+		if name := nameOf(host.Hostname); p.Open == envoy.Kept && host.Access.DemandsToken() {
 			x.Kept = append(x.Kept, name)
 		} else if p.Open == envoy.Closed {
 			x.Closed = append(x.Closed, name)
@@ -210,21 +223,57 @@ func (e *exposing) exposure(t *routing.Table) Exposure {
 	return x
 }
 
+// addWaiting adds the hostnames that wait for an application. They close in time although no
+// rule is outstanding, and even if no more decision about the Gateway can be made.
+func (e *exposing) addWaiting(t *routing.Table, x *Exposure) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(t.Access)), (*routing.Requirement).IsWaiting) {
+		return // nearly always
+	}
+	if x.Placements == nil {
+		x.Placements = map[string]envoy.Placement{}
+	}
+	for _, hostname := range t.Hostnames(x.Hostnames...) {
+		if !t.Access.Of(hostname).IsWaiting() {
+			continue
+		}
+		if e.placeOpen(hostname) == envoy.Kept {
+			x.Waiting = append(x.Waiting, nameOf(hostname))
+			continue
+		}
+		x.Placements[hostname] = envoy.Placement{Open: envoy.Closed, Protected: envoy.Closed}
+		x.Closed = append(x.Closed, nameOf(hostname))
+	}
+}
+
 func (e *exposing) place(host *routing.Host) envoy.Placement {
 	toOpen, toProtected, demanded := e.unknown, e.unknown, !e.unknown
 	for _, rules := range e.possible {
 		r := rules.reached(host.Hostname)
 		toOpen, toProtected = toOpen || r.open, toProtected || len(r.protected) > 0
-		demanded = demanded && (host.Access == nil || r.atLeast(host.Access))
+		demanded = demanded && (!host.Access.DemandsToken() || r.atLeast(host.Access))
 	}
-	p := envoy.PlacementOf(host.Access != nil)
+	p := envoy.PlacementOf(host.Access)
+	if !host.Access.DemandsToken() {
+		return placeOther(p, host.Access, toProtected)
+	}
 	switch {
-	case host.Access == nil && toProtected:
-		p.Protected = envoy.Served
-	case host.Access != nil && !demanded:
+	case !demanded:
 		p.Open, p.Protected = e.placeOpen(host.Hostname), envoy.Closed
-	case host.Access != nil && toOpen:
+	case toOpen:
 		p.Open = e.placeOpen(host.Hostname)
+	}
+	return p
+}
+
+// placeOther places a hostname that demands no token, to whose protected listener rules may
+// lead.
+func placeOther(p envoy.Placement, access *routing.Requirement, toProtected bool) envoy.Placement {
+	switch {
+	case !toProtected || access.IsClosed(): // with any rules
+	case access.IsWaiting():
+		p.Protected = envoy.Closed
+	default:
+		p.Protected = envoy.Served
 	}
 	return p
 }
@@ -235,7 +284,7 @@ func (e *exposing) placeOpen(hostname string) envoy.Serving {
 	if !known {
 		since = e.uptime
 	}
-	if !e.open[hostname] || e.uptime >= since+maxOpen {
+	if !e.isOpen(hostname) || e.uptime >= since+access.MaxOpen {
 		return envoy.Closed
 	}
 	e.since[hostname] = since

@@ -132,11 +132,13 @@ func (s *Server) PublishByName(gateway types.NamespacedName, number uint64, a en
 		return
 	}
 	valid := resources{}
-	v := validator{next: map[digest]struct{}{}}
 	for cluster := range a {
-		if err := v.add(valid, cluster, assignment(a, cluster)); err != nil {
+		r, err := newEndpoints(cluster, assignment(a, cluster))
+		if err != nil {
 			s.options.Logger.Error(err, "the endpoints of a cluster are not valid; Envoys keep the previous endpoints", "gateway", gateway, "cluster", cluster)
+			continue
 		}
+		valid[cluster] = r
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,18 +276,13 @@ func (st *stream) resubscribe(r *discoveryv3.DeltaDiscoveryRequest) {
 // changedEndpoints returns the endpoints that the client does not have, and the clusters
 // for whose endpoints it waits in vain.
 func (s *session) changedEndpoints(sub *subscription) (added []*resource, removed []string) {
-	var all resources
-	if s.target != nil {
-		all = s.target.byKind[endpoints]
-		added = sub.missing(all)
-	}
+	all := s.target.of(endpoints)
+	added = sub.missing(all)
 	if s.target.isComplete() {
-		return added, sub.absent(all)
+		return added, sub.absent(all.has)
 	}
-	named := *sub
-	named.isWildcard = false
-	for _, r := range named.missing(s.byName) {
-		if _, ok := all[r.Name]; !ok {
+	for _, r := range sub.missingAmong(s.byName) {
+		if !all.has(r.Name) {
 			added = append(added, r)
 		}
 	}

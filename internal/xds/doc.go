@@ -1,6 +1,7 @@
 // Package xds configures the Envoys beside the connectors: it serves clusters,
-// endpoints, listeners and routes over one aggregated stream per Envoy, with the
-// incremental xDS protocol.
+// endpoints, listeners, routes and the scopes that select them over one aggregated stream per
+// Envoy, with the incremental xDS protocol. Publishing and sending a change costs what it
+// changes.
 //
 // [Server.Publish] keeps a Gateway's resources and returns. Each stream follows the
 // newest publication in its own goroutine, so a slow Envoy does not delay the others.

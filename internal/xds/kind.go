@@ -10,6 +10,7 @@ const (
 	clusters kind = iota
 	endpoints
 	listeners
+	scopes
 	routes
 	secrets
 	limits
@@ -21,9 +22,21 @@ var typeURLs = [kinds]string{
 	clusters:  "type.googleapis.com/envoy.config.cluster.v3.Cluster",
 	endpoints: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
 	listeners: "type.googleapis.com/envoy.config.listener.v3.Listener",
+	scopes:    "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
 	routes:    "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
 	secrets:   "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
 	limits:    "type.googleapis.com/envoy.type.v3.TokenBucket",
+}
+
+// labels are the names of the types in metrics.
+var labels = [kinds]metrics.XDSResources{
+	clusters:  metrics.XDSClusters,
+	endpoints: metrics.XDSEndpoints,
+	listeners: metrics.XDSListeners,
+	scopes:    metrics.XDSScopes,
+	routes:    metrics.XDSRoutes,
+	secrets:   metrics.XDSSecrets,
+	limits:    metrics.XDSLimits,
 }
 
 func kindOf(typeURL string) (kind, bool) {
@@ -35,6 +48,7 @@ func kindOf(typeURL string) (kind, bool) {
 	return 0, false
 }
 
-func (k kind) label() metrics.XDSResources {
-	return [kinds]metrics.XDSResources{metrics.XDSClusters, metrics.XDSEndpoints, metrics.XDSListeners, metrics.XDSRoutes, metrics.XDSSecrets, metrics.XDSLimits}[k]
-}
+func (k kind) label() metrics.XDSResources { return labels[k] }
+
+// isWildcard reports whether a client that names no resources wants all of them.
+func (k kind) isWildcard() bool { return k == clusters || k == listeners || k == scopes }

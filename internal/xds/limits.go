@@ -12,7 +12,7 @@ package xds
 // acknowledged it.
 func (s *session) lacksLimits() bool {
 	sub := &s.types[limits]
-	for name, r := range s.target.byKind[limits] {
+	for name, r := range s.target.byKind[limits].each() {
 		if sub.isStarted && sub.wants(name) && !sub.has(r) {
 			return true
 		}

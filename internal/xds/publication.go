@@ -3,10 +3,10 @@ package xds
 import (
 	"errors"
 	"fmt"
-	"maps"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -39,7 +39,7 @@ type Publication struct {
 // the previous one and reports that in [State.Rejected]. A new Tunnel UID ends the
 // streams for the old one.
 func (s *Server) Publish(p Publication) error {
-	if p.Tunnel == "" || p.Resources == nil || p.Resources.Open == nil || p.Resources.Protected == nil || len(p.Listeners) == 0 {
+	if p.Tunnel == "" || p.Resources == nil || len(p.Resources.Routes) == 0 || len(p.Listeners) == 0 {
 		return errors.New("publish Envoy's configuration: the Tunnel, the listeners or the resources are missing")
 	}
 	g := s.ensureGateway(p.Gateway)
@@ -84,24 +84,29 @@ func (s *Server) publishEndpoints(g *gateway, tunnel types.UID, a envoy.Assignme
 	g.publishing.Lock()
 	defer g.publishing.Unlock()
 	current := s.publishedEndpoints(g, tunnel)
-	v := validator{next: map[digest]struct{}{}}
-	next := maps.Clone(current)
+	changed, messages := resources{}, map[string]proto.Message{}
 	for cluster := range a {
-		if _, ok := current[cluster]; !ok {
+		if !current.has(cluster) {
 			continue
 		}
-		if err := v.add(next, cluster, assignment(a, cluster)); err != nil {
+		m := assignment(a, cluster)
+		r, err := newEndpoints(cluster, m)
+		if err != nil {
 			s.options.Logger.Error(err, "the endpoints of a cluster are not valid; Envoys keep the previous endpoints", "gateway", g.name, "cluster", cluster)
+			continue
 		}
+		changed[cluster], messages[cluster] = r, m
 	}
-	if haveEqualVersions(current, next) {
+	if len(changed) == 0 {
 		return func() {}
 	}
+	next := current.derive(changed, nil)
+	g.validator.replaceEndpoints(next, messages)
 	return s.commit(g, func() { g.replaceEndpoints(next) })
 }
 
 // publishedEndpoints returns the last published endpoints if they belong to the Tunnel.
-func (s *Server) publishedEndpoints(g *gateway, tunnel types.UID) resources {
+func (s *Server) publishedEndpoints(g *gateway, tunnel types.UID) *set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.published == nil || g.tunnel != tunnel {

@@ -8,7 +8,7 @@ package xds
 // lacksSecrets reports whether the client has not acknowledged some secret in the target.
 // Some cluster in the target names each of them, so the client subscribes to it.
 func (s *session) lacksSecrets() bool {
-	for _, r := range s.target.byKind[secrets] {
+	for _, r := range s.target.byKind[secrets].each() {
 		if !s.types[secrets].has(r) {
 			return true
 		}

@@ -24,9 +24,10 @@ const (
 
 // session is the state behind one stream. It decides what to send next, without I/O.
 //
-// Clusters, endpoints and secrets precede the routes that use them, and clusters are removed
-// when routes no longer use them. Listeners precede routes, too, except the listener
-// for probes. The type stream shows an example.
+// Clusters, endpoints and secrets precede the routes that use them, and routes precede the
+// scopes that select them. Unused resources are removed in the opposite order.
+// Listeners precede routes, too, except the listener for probes. The type stream shows an
+// example.
 type session struct {
 	// latest is the newest snapshot for the client, or nil if it is unknown. It replaces
 	// target when the client has the target.
@@ -40,8 +41,11 @@ type session struct {
 	deadline time.Time
 	// leaked are the clusters in rejected responses. Envoy may have applied some.
 	leaked map[string]struct{}
-	// hasSentRoutes reports whether routes from the target were sent.
+	// hasSentRoutes reports whether routes or scopes from the target were sent.
 	hasSentRoutes bool
+	// isNew reports whether the client started without scopes and has not had all the routes
+	// since.
+	isNew bool
 
 	pace, endpointsPace pace
 	nonces              uint64
@@ -74,6 +78,7 @@ func (s *session) receive(r *discoveryv3.DeltaDiscoveryRequest, now time.Time) (
 		if err := sub.start(k, r); err != nil {
 			return nil, err
 		}
+		s.isNew = s.isNew || k == scopes && len(sub.held) == 0
 	}
 	answer := s.answer(k, r, now)
 	return answer, sub.update(r, isFirst)
@@ -216,10 +221,10 @@ func (s *session) towardsTarget(now time.Time) step {
 	if first.response != nil {
 		return first
 	}
-	if next := s.one(secrets, s.target.byKind[secrets]); next.response != nil {
+	if next := s.one(secrets); next.response != nil {
 		return next
 	}
-	if next := s.one(limits, s.target.byKind[limits]); next.response != nil {
+	if next := s.one(limits); next.response != nil {
 		return next
 	}
 	next := s.clustersAndRoutes(now)
@@ -227,19 +232,6 @@ func (s *session) towardsTarget(now time.Time) step {
 		next = s.afterRoutes()
 	}
 	next.wait = shorter(next.wait, first.wait)
-	return next
-}
-
-// afterRoutes returns what follows the target's routes.
-func (s *session) afterRoutes() step {
-	isSettled := s.isSettled()
-	if isSettled {
-		if next := s.lastListeners(); next.response != nil {
-			return next
-		}
-	}
-	next := s.removals(isSettled)
-	next.isSettled = isSettled && !s.isIncomplete()
 	return next
 }
 
@@ -251,10 +243,8 @@ func (s *session) begin() {
 	s.target, s.hasSentRoutes, s.deadline = s.latest, false, time.Time{}
 	s.types[clusters].refused = map[string]string{}
 	s.pending = map[string]struct{}{}
-	if sub := &s.types[endpoints]; sub.isStarted {
-		for _, r := range sub.missing(s.target.byKind[endpoints]) {
-			s.pending[r.Name] = struct{}{}
-		}
+	for _, r := range s.types[endpoints].missing(s.target.byKind[endpoints]) {
+		s.pending[r.Name] = struct{}{}
 	}
 }
 
@@ -320,34 +310,18 @@ func (s *session) lacksForRoutes() bool {
 // awaitEndpoints makes the routes wait for the new clusters' endpoints, too.
 func (s *session) awaitEndpoints(added []*resource) {
 	for _, r := range added {
-		if _, ok := s.target.byKind[endpoints][r.Name]; ok {
+		if s.target.byKind[endpoints].has(r.Name) {
 			s.pending[r.Name] = struct{}{}
 		}
 	}
 }
 
-// routes sends the changed RouteConfigurations.
-func (s *session) routes() step {
-	all := s.target.byKind[routes]
-	if next := s.one(routes, all); next.response != nil {
-		s.hasSentRoutes = true
-		return next
-	}
-	if absent := s.types[routes].absent(all); len(absent) > 0 && s.target.isComplete() {
-		return step{kind: routes, response: &response{removed: absent}}
-	}
-	return step{}
-}
-
 // one sends a resource that the client does not have in its own response, so that a
 // rejection concerns only one.
-func (s *session) one(k kind, all resources) step {
+func (s *session) one(k kind) step {
 	sub := &s.types[k]
-	if !sub.isStarted {
-		return step{}
-	}
-	for _, r := range sub.missing(all) {
-		if !sub.isOnItsWay(r.Name) {
+	for _, r := range sub.missing(s.target.byKind[k]) {
+		if sub.onItsWay[r.Name] == 0 {
 			return step{kind: k, response: &response{added: []*resource{r}}}
 		}
 	}
@@ -361,13 +335,10 @@ func (s *session) removals(isSettled bool) step {
 	if !sub.isStarted || len(sub.outstanding) > 0 || !isSettled && s.hasSentRoutes {
 		return step{}
 	}
-	var kept resources
-	if s.target != nil {
-		kept = s.target.byKind[clusters]
-	}
+	kept := s.target.of(clusters)
 	removed := map[string]struct{}{}
 	for name := range s.leaked {
-		if _, ok := kept[name]; !ok {
+		if !kept.has(name) {
 			removed[name] = struct{}{}
 			delete(s.leaked, name)
 		}

@@ -1,6 +1,10 @@
 package xds
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
+)
 
 // isSendingClusters reports whether new clusters are on their way.
 func (s *session) isSendingClusters() bool {
@@ -11,7 +15,7 @@ func (s *session) isSendingClusters() bool {
 func (s *session) refusesClusters() bool {
 	all := s.target.byKind[clusters]
 	for name, version := range s.types[clusters].refused {
-		if r, ok := all[name]; ok && r.Version == version {
+		if r := all.get(name); r != nil && r.Version == version {
 			return true
 		}
 	}
@@ -28,17 +32,21 @@ func (s *session) isSending() bool {
 	return false
 }
 
-// isSettled reports whether the client uses only the target's routes.
+// isSettled reports whether the client uses only the target's routes and scopes.
 func (s *session) isSettled() bool {
-	if s.target == nil || !s.target.isComplete() {
+	if !s.target.isComplete() {
 		return false
 	}
-	for _, r := range s.target.byKind[routes] {
-		if !s.types[routes].has(r) {
+	if s.target.usesScopes() && !s.types[scopes].isStarted {
+		return s.hasWhole(envoy.ListenerOpen) && s.hasWhole(envoy.ListenerProtected)
+	}
+	sub := &s.types[routes]
+	for _, r := range s.target.byKind[routes].each() {
+		if !sub.has(r) {
 			return false
 		}
 	}
-	return true
+	return !s.target.usesScopes() || s.types[scopes].hasAll(s.target.byKind[scopes])
 }
 
 // isIncomplete reports whether the client has not acknowledged some cluster or listener
@@ -62,7 +70,7 @@ func (s *session) lacksListeners() bool {
 	if !sub.isStarted {
 		return false
 	}
-	for _, r := range s.target.byKind[listeners] {
+	for _, r := range s.target.byKind[listeners].each() {
 		if !sub.has(r) {
 			return true
 		}

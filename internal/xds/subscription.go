@@ -2,7 +2,6 @@ package xds
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -38,8 +37,15 @@ type subscription struct {
 	// needsAnswer reports whether the client waits for an answer even if it is empty.
 	needsAnswer bool
 	outstanding []*response
+	// onItsWay counts the outstanding responses with a resource.
+	onItsWay map[string]int
 	// limit caps the resources in a response; 0 means no limit.
 	limit int
+
+	// compared is the set with which the client's resources were compared last. differing
+	// are the names where they can differ, including all that have changed since then.
+	compared  *revision
+	differing map[string]struct{}
 }
 
 // response is a response that the client has not acknowledged yet.
@@ -58,6 +64,7 @@ type response struct {
 func (s *subscription) start(k kind, r *discoveryv3.DeltaDiscoveryRequest) error {
 	s.isStarted = true
 	s.names, s.held, s.refused, s.unanswered = map[string]struct{}{}, map[string]string{}, map[string]string{}, map[string]struct{}{}
+	s.onItsWay, s.differing = map[string]int{}, map[string]struct{}{}
 	if len(r.InitialResourceVersions) > maxNames {
 		return status.Errorf(codes.ResourceExhausted, "the request has %d initial versions, the maximum is %d", len(r.InitialResourceVersions), maxNames)
 	}
@@ -67,7 +74,7 @@ func (s *subscription) start(k kind, r *discoveryv3.DeltaDiscoveryRequest) error
 		}
 		s.held[name] = version
 	}
-	if (k == clusters || k == listeners) && len(r.ResourceNamesSubscribe) == 0 {
+	if k.isWildcard() && len(r.ResourceNamesSubscribe) == 0 {
 		s.isWildcard = true
 	}
 	s.needsAnswer = (s.isWildcard || slices.Contains(r.ResourceNamesSubscribe, wildcard)) && len(s.held) == 0
@@ -79,13 +86,14 @@ func (s *subscription) start(k kind, r *discoveryv3.DeltaDiscoveryRequest) error
 func (s *subscription) update(r *discoveryv3.DeltaDiscoveryRequest, isFirst bool) error {
 	for _, name := range r.ResourceNamesSubscribe {
 		if name == wildcard {
-			s.isWildcard = true
+			s.setWildcard(true)
 			continue
 		}
 		if len(name) > maxNameSize {
 			return status.Error(codes.InvalidArgument, "a resource name is too long")
 		}
 		s.names[name] = struct{}{}
+		s.differing[name] = struct{}{}
 		if !isFirst {
 			delete(s.held, name)
 		}
@@ -96,7 +104,7 @@ func (s *subscription) update(r *discoveryv3.DeltaDiscoveryRequest, isFirst bool
 	}
 	for _, name := range r.ResourceNamesUnsubscribe {
 		if name == wildcard {
-			s.isWildcard = false
+			s.setWildcard(false)
 			continue
 		}
 		delete(s.names, name)
@@ -112,6 +120,8 @@ func (s *subscription) update(r *discoveryv3.DeltaDiscoveryRequest, isFirst bool
 	return nil
 }
 
+func (s *subscription) setWildcard(isWildcard bool) { s.isWildcard, s.compared = isWildcard, nil }
+
 // size counts the names that the server remembers.
 func (s *subscription) size() int {
 	return len(s.names) + len(s.held) + len(s.refused) + len(s.unanswered)
@@ -125,36 +135,11 @@ func (s *subscription) wants(name string) bool {
 	return ok
 }
 
-// missing returns the resources that the client wants and neither has nor refused, by name.
-func (s *subscription) missing(all resources) []*resource {
-	var missing []*resource
-	consider := func(r *resource) {
-		if s.held[r.Name] != r.Version && s.refused[r.Name] != r.Version {
-			missing = append(missing, r)
-		}
-	}
-	if s.isWildcard || len(all) < len(s.names) {
-		for name, r := range all {
-			if s.wants(name) {
-				consider(r)
-			}
-		}
-	} else {
-		for name := range s.names {
-			if r, ok := all[name]; ok {
-				consider(r)
-			}
-		}
-	}
-	slices.SortFunc(missing, func(a, b *resource) int { return strings.Compare(a.Name, b.Name) })
-	return missing
-}
-
 // absent returns the names for which the client waits and that do not exist, sorted.
-func (s *subscription) absent(all resources) []string {
+func (s *subscription) absent(exists func(name string) bool) []string {
 	var absent []string
 	for name := range s.unanswered {
-		if _, ok := all[name]; !ok {
+		if !exists(name) {
 			absent = append(absent, name)
 		}
 	}
@@ -170,11 +155,14 @@ func (s *subscription) send(r *response) {
 			r.previous[added.Name] = version
 		}
 		s.held[added.Name] = added.Version
+		s.onItsWay[added.Name]++
+		s.differing[added.Name] = struct{}{} // perhaps not from the set
 		delete(s.unanswered, added.Name)
 	}
 	for _, name := range r.removed {
 		delete(s.held, name)
 		delete(s.unanswered, name)
+		s.differing[name] = struct{}{}
 	}
 	s.needsAnswer = false
 	s.outstanding = append(s.outstanding, r)
@@ -188,6 +176,11 @@ func (s *subscription) take(nonce string) *response {
 	}
 	r := s.outstanding[i]
 	s.outstanding = slices.Delete(s.outstanding, i, i+1)
+	for _, a := range r.added {
+		if s.onItsWay[a.Name]--; s.onItsWay[a.Name] == 0 {
+			delete(s.onItsWay, a.Name)
+		}
+	}
 	return r
 }
 
@@ -198,6 +191,7 @@ func (s *subscription) revert(r *response) (added []string) {
 		if s.held[a.Name] != a.Version {
 			continue // unsubscribed meanwhile
 		}
+		s.differing[a.Name] = struct{}{}
 		if version, ok := r.previous[a.Name]; ok {
 			s.held[a.Name] = version
 			continue
@@ -217,25 +211,5 @@ func (s *subscription) refuse(r *response) {
 
 // has reports whether the client has acknowledged the resource in its version.
 func (s *subscription) has(r *resource) bool {
-	return s.wants(r.Name) && s.held[r.Name] == r.Version && !s.isOnItsWay(r.Name)
-}
-
-// isOnItsWay reports whether an outstanding response contains the resource.
-func (s *subscription) isOnItsWay(name string) bool {
-	return slices.ContainsFunc(s.outstanding, func(r *response) bool {
-		return slices.ContainsFunc(r.added, func(a *resource) bool { return a.Name == name })
-	})
-}
-
-// heldBeyond returns the names that the client has and that are not among the resources,
-// sorted.
-func (s *subscription) heldBeyond(all resources) []string {
-	var names []string
-	for name := range s.held {
-		if _, ok := all[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return s.wants(r.Name) && s.held[r.Name] == r.Version && s.onItsWay[r.Name] == 0
 }
