@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/xds"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -47,8 +48,8 @@ func (h *harness) wantListeners(situation, open, openClosed, protected, protecte
 	h.t.Helper()
 	p := h.xds.last(h.t).Resources
 	for _, c := range []struct{ name, got, want string }{
-		{"the open listener serves", served(p.Open), open}, {"the open listener returns 403 for", closed(p.Open), openClosed},
-		{"the protected listener serves", served(p.Protected), protected}, {"the protected listener returns 403 for", closed(p.Protected), protectedClosed},
+		{"the open listener serves", served(envoy.Whole(envoy.ListenerOpen, p.Routes)), open}, {"the open listener returns 403 for", closed(envoy.Whole(envoy.ListenerOpen, p.Routes)), openClosed},
+		{"the protected listener serves", served(envoy.Whole(envoy.ListenerProtected, p.Routes)), protected}, {"the protected listener returns 403 for", closed(envoy.Whole(envoy.ListenerProtected, p.Routes)), protectedClosed},
 	} {
 		if c.got != c.want {
 			h.t.Errorf("%s: %s %q, want %q", situation, c.name, c.got, c.want)
@@ -171,22 +172,22 @@ func TestHostnameThatGetsAccessGetsNoOpenRoutes(t *testing.T) {
 	h.setPath("/added")
 	h.reconcileOnce()
 	added := h.xds.last(t).Resources
-	if got := served(added.Open); got != "" {
+	if got := served(envoy.Whole(envoy.ListenerOpen, added.Routes)); got != "" {
 		t.Errorf("the open listener serves %q with a route that was added", got)
 	}
-	if got := served(added.Protected); got != "a.example.com" {
+	if got := served(envoy.Whole(envoy.ListenerProtected, added.Routes)); got != "a.example.com" {
 		t.Errorf("the protected listener serves %q, want a.example.com", got)
 	}
 	h.setPath("")
 	h.reconcileOnce()
-	if got := served(h.xds.last(t).Resources.Open); got != "" {
+	if got := served(envoy.Whole(envoy.ListenerOpen, h.xds.last(t).Resources.Routes)); got != "" {
 		t.Errorf("the open listener serves %q with a route that came back", got)
 	}
 	for i := range 5 {
 		h.setPath(fmt.Sprintf("/%d", i))
 		h.reconcileOnce()
 	}
-	if n := len(h.xds.last(t).Resources.Open.VirtualHosts[0].Routes); n > 2 {
+	if n := len(envoy.Whole(envoy.ListenerOpen, h.xds.last(t).Resources.Routes).VirtualHosts[0].Routes); n > 2 {
 		t.Errorf("after five changes, the hostname has %d open routes, want one for each list", n)
 	}
 }
@@ -200,7 +201,7 @@ func TestNewLeaderClosesHostnameWhoseRuleIsOutstanding(t *testing.T) {
 	h.restart()
 	h.reconcileOnce()
 	for i, p := range h.xds.publications {
-		if got := served(p.Resources.Open); got != "" {
+		if got := served(envoy.Whole(envoy.ListenerOpen, p.Resources.Routes)); got != "" {
 			t.Errorf("publication %d serves %q on the open listener", i, got)
 		}
 	}

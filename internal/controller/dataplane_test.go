@@ -52,9 +52,9 @@ func TestEnvoyServesNewGateway(t *testing.T) {
 		t.Errorf("the Tunnel records the data plane %q, want Envoy", object.Status.DataPlane)
 	}
 	p := h.xds.last(t)
-	if p.Tunnel != object.UID || p.Sequence == 0 || served(p.Resources.Open) != "a.example.com" {
+	if p.Tunnel != object.UID || p.Sequence == 0 || served(envoy.Whole(envoy.ListenerOpen, p.Resources.Routes)) != "a.example.com" {
 		t.Errorf("published %q for Tunnel %q with sequence %d, want a.example.com for %q with another one than 0",
-			served(p.Resources.Open), p.Tunnel, p.Sequence, object.UID)
+			served(envoy.Whole(envoy.ListenerOpen, p.Resources.Routes)), p.Tunnel, p.Sequence, object.UID)
 	}
 	configuration, _ := h.cloud.StoredConfiguration(h.tunnelID())
 	if len(configuration.Ingress) != 1 || configuration.Ingress[0].Service != "http://127.0.0.1:10080" {
@@ -71,7 +71,7 @@ func TestEnvoyServesChangedRouteWithoutCloudflare(t *testing.T) {
 	h.setPath("/changed")
 	h.reconcileOnce()
 	h.wantCalls()
-	routes := h.xds.last(t).Resources.Open.VirtualHosts[0].Routes
+	routes := envoy.Whole(envoy.ListenerOpen, h.xds.last(t).Resources.Routes).VirtualHosts[0].Routes
 	if len(routes) != 1 || routes[0].GetMatch().GetPath() != "/changed" {
 		t.Errorf("published the routes %v, want one route for /changed", routes)
 	}
@@ -90,7 +90,7 @@ func TestEnvoyServesChangedRouteBetweenWrites(t *testing.T) {
 	}
 	h.setHostname("b.example.com")
 	h.reconcileOnce()
-	if got := served(h.xds.last(t).Resources.Protected); got != "b.example.com" {
+	if got := served(envoy.Whole(envoy.ListenerProtected, h.xds.last(t).Resources.Routes)); got != "b.example.com" {
 		t.Errorf("the protected listener serves %q, want b.example.com", got)
 	}
 }

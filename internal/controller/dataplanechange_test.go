@@ -14,6 +14,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -79,7 +80,7 @@ func TestDataPlaneChangesToEnvoy(t *testing.T) {
 	h.wantDataPlane(v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneAddingEnvoy, false)
 	h.wantRunsEnvoy(true)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-	if served(h.xds.last(t).Resources.Open) != "a.example.com" {
+	if served(envoy.Whole(envoy.ListenerOpen, h.xds.last(t).Resources.Routes)) != "a.example.com" {
 		t.Error("the routes were not published before Envoy serves")
 	}
 	if problem := want("DataPlaneReady", h.dataPlaneReady(), "False Pending"); problem != "" {

@@ -142,7 +142,7 @@ func TestMetricsByRouteFollowTheSettings(t *testing.T) {
 		if diff := cmp.Diff(want, p.Listeners, protocmp.Transform()); diff != "" {
 			t.Errorf("the published listeners differ (-want +got):\n%s", diff)
 		}
-		for _, host := range p.Resources.Open.VirtualHosts {
+		for _, host := range envoy.Whole(envoy.ListenerOpen, p.Resources.Routes).VirtualHosts {
 			for _, route := range host.Routes {
 				if got := route.Metadata != nil; got != test.labels {
 					t.Errorf("route %s of %s has labels: %t, want %t", route.Name, host.Name, got, test.labels)
@@ -195,7 +195,7 @@ func TestRestartKeepsMovingHostname(t *testing.T) {
 	h.restart()
 	h.reconcileOnce()
 	for i, p := range h.xds.publications {
-		if problem := want(fmt.Sprintf("the protected listener of publication %d", i), served(p.Resources.Protected), "a.example.com"); problem != "" {
+		if problem := want(fmt.Sprintf("the protected listener of publication %d", i), served(envoy.Whole(envoy.ListenerProtected, p.Resources.Routes)), "a.example.com"); problem != "" {
 			t.Error(problem)
 		}
 	}
@@ -214,13 +214,13 @@ func TestRestartAfterAFailedWriteServesBothListeners(t *testing.T) {
 	for range 2 {
 		h.reconcileOnce()
 		p := h.xds.last(t).Resources
-		if open, protected := served(p.Open), served(p.Protected); open != "a.example.com" || protected != "a.example.com" {
+		if open, protected := served(envoy.Whole(envoy.ListenerOpen, p.Routes)), served(envoy.Whole(envoy.ListenerProtected, p.Routes)); open != "a.example.com" || protected != "a.example.com" {
 			t.Errorf("the listeners serve %q and %q, want a.example.com on both", open, protected)
 		}
 		h.advance(h.requeueAfter)
 	}
 	h.reconcileFor(driftInterval / 2)
-	if got := served(h.xds.last(t).Resources.Protected); got != "" {
+	if got := served(envoy.Whole(envoy.ListenerProtected, h.xds.last(t).Resources.Routes)); got != "" {
 		t.Errorf("after the write, the protected listener serves %q", got)
 	}
 }

@@ -111,7 +111,7 @@ func TestControllerOfAnOlderVersionChangesNothing(t *testing.T) {
 			switch {
 			case test.after == "" && len(h.cloud.LiveTunnels()) > 0:
 				t.Error("the newer version does not delete the tunnel")
-			case test.after != "" && served(h.xds.last(t).Resources.Open)+served(h.xds.last(t).Resources.Protected) != test.after:
+			case test.after != "" && served(envoy.Whole(envoy.ListenerOpen, h.xds.last(t).Resources.Routes))+served(envoy.Whole(envoy.ListenerProtected, h.xds.last(t).Resources.Routes)) != test.after:
 				t.Errorf("the newer version does not serve %s", test.after)
 			}
 		})
@@ -150,7 +150,7 @@ func TestAdministratorKeepsTheOlderVersion(t *testing.T) {
 		h.setSchemaVersion(version)
 		h.reconcileFor(time.Hour)
 		h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-		if got := served(h.xds.last(t).Resources.Protected); got != "b.example.com" || h.tunnelObject().Status.SchemaVersion != tunnel.SchemaVersion {
+		if got := served(envoy.Whole(envoy.ListenerProtected, h.xds.last(t).Resources.Routes)); got != "b.example.com" || h.tunnelObject().Status.SchemaVersion != tunnel.SchemaVersion {
 			t.Errorf("the older version serves %q, and records version %d", got, h.tunnelObject().Status.SchemaVersion)
 		}
 	}

@@ -2,9 +2,9 @@ package envoy_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -19,7 +19,7 @@ func largeTable(n int) *routing.Table {
 		route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: fmt.Sprint(i)}, Rank: i}
 		g := routing.Group{Hostname: hostname, Namespace: "team"}
 		for rule := range 5 {
-			g.Entries = append(g.Entries, routing.Entry{
+			g.Entries = append(g.Entries, &routing.Entry{
 				Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route, Rule: rule},
 				Match:  &routing.Match{Path: routing.Path{Value: fmt.Sprintf("/part-%d", rule)}},
 				Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: backend(i / 2), Weight: 1}}}},
@@ -38,31 +38,52 @@ func backend(service int) routing.Backend {
 	}
 }
 
-// BenchmarkRender measures rendering 10,000 hostnames with five routes each: for the
-// first time, when it can share clusters with the last time, and including serialization.
+// BenchmarkRender measures rendering hostnames with five routes each for the first time, and again
+// after one of them has changed. The other entries are the same objects.
 func BenchmarkRender(b *testing.B) {
-	table := largeTable(10_000)
-	b.Run("again", func(b *testing.B) {
-		last := envoy.Render(table)
-		b.ReportAllocs()
-		for b.Loop() {
-			last = envoy.RenderTransition(table, envoy.Transition{}, last)
-		}
-	})
-	for _, serialize := range []bool{false, true} {
-		b.Run(fmt.Sprintf("serialize=%t", serialize), func(b *testing.B) {
+	for _, n := range []int{10_000, 50_000} {
+		table := largeTable(n)
+		b.Run(fmt.Sprintf("hostnames=%d/first", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r := envoy.Render(table)
-				if !serialize {
-					continue
+				envoy.Render(table)
+			}
+		})
+		b.Run(fmt.Sprintf("hostnames=%d/change", n), func(b *testing.B) {
+			b.ReportAllocs()
+			last := envoy.Render(table)
+			for i := 0; b.Loop(); i++ {
+				next := envoy.RenderTransition(withChangedHost(table, i%n), envoy.Transition{}, last)
+				if changed := changedRoutes(next, last); changed != 1+min(i, 1) { // the host that changed before changes back
+					b.Fatalf("one hostname changes %d RouteConfigurations", changed)
 				}
-				for _, c := range []proto.Message{r.Open, r.Protected} {
-					if _, err := (proto.MarshalOptions{Deterministic: true}).Marshal(c); err != nil {
-						b.Fatal(err)
-					}
-				}
+				last = next
 			}
 		})
 	}
+}
+
+// withChangedHost returns the table with other entries for one hostname.
+func withChangedHost(t *routing.Table, group int) *routing.Table {
+	changed := *t
+	changed.Groups = slices.Clone(t.Groups)
+	entries := slices.Clone(t.Groups[group].Entries)
+	for i, e := range entries {
+		entry := *e
+		entry.Match = &routing.Match{Path: routing.Path{Value: fmt.Sprintf("/changed-%d", i)}}
+		entries[i] = &entry
+	}
+	changed.Groups[group].Entries = entries
+	return &changed
+}
+
+// changedRoutes counts the RouteConfigurations that are not those of the last resources.
+func changedRoutes(next, last *envoy.Resources) int {
+	changed := 0
+	for _, c := range next.Routes {
+		if !slices.Contains(last.Routes, c) {
+			changed++
+		}
+	}
+	return changed
 }

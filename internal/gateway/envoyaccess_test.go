@@ -110,7 +110,7 @@ func (c *envoyAccessCheck) checkRefusal(t *testing.T, host requestHost, isOpen, 
 	}
 }
 
-func (c *envoyAccessCheck) checkProtected(t *testing.T, host requestHost, rule provider.IngressRule, required *v1alpha1.Access, hasOpenRoutes bool) {
+func (c *envoyAccessCheck) checkProtected(t *testing.T, host requestHost, rule provider.IngressRule, required *routing.Requirement, hasOpenRoutes bool) {
 	t.Helper()
 	isOpen := rule.OriginRequest.Access == nil
 	if isOpen {
@@ -149,7 +149,7 @@ func withoutConnectorFields(s *gateway.Snapshot) {
 // for it. Envoy ignores the letter case, port and final dot of a host there.
 func openHosts(t *routing.Table) map[string]bool {
 	hosts := map[string]bool{}
-	for _, h := range envoy.Render(t).Open.VirtualHosts {
+	for _, h := range envoy.Whole(envoy.ListenerOpen, envoy.Render(t).Routes).VirtualHosts {
 		hostname := h.Domains[0]
 		if hostname == "*" {
 			hostname = ""

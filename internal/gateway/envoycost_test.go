@@ -36,7 +36,7 @@ func costOfTenant(t *testing.T, change func(c *tenantCluster, wide *gatewayv1.HT
 	change(c, wide)
 	table := gateway.Build(c.Snapshot, envoyOptions()).Table
 	r := envoy.Render(table)
-	cost := renderedCost{size: proto.Size(r.Open), clusters: len(r.Clusters)}
+	cost := renderedCost{size: proto.Size(envoy.Whole(envoy.ListenerOpen, r.Routes)), clusters: len(r.Clusters)}
 	for _, host := range table.Hosts() {
 		for _, e := range host.Entries {
 			if e.Action.CORS != nil {

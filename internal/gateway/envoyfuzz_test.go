@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,7 @@ func FuzzEnvoyValues(f *testing.F) {
 		if err := resourcesProblem(r); err != nil {
 			t.Fatalf("%+v: %v", route, err)
 		}
-		for _, host := range append(r.Open.VirtualHosts, r.Protected.VirtualHosts...) {
+		for _, host := range slices.Concat(r.Routes[0].VirtualHosts, r.Routes[1].VirtualHosts) {
 			wantSafeTexts(t, host)
 		}
 	})

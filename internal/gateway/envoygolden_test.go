@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -35,7 +34,7 @@ func writeEnvoy(t *testing.T, w *bytes.Buffer, d decision) {
 		writeRules(w, c)
 	}
 	r := envoy.Render(d.result.Table)
-	for _, c := range []*routev3.RouteConfiguration{r.Open, r.Protected} {
+	for _, c := range r.Routes {
 		fmt.Fprintf(w, "%s:\n", c.Name)
 		for _, h := range c.VirtualHosts {
 			fmt.Fprintf(w, "  %q:\n", h.Domains[0])

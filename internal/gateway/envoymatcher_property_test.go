@@ -44,7 +44,7 @@ func TestEnvoyGivesTheSpecifiedAnswer(t *testing.T) {
 		if err := resourcesProblem(resources); err != nil {
 			t.Fatal(err)
 		}
-		open, protected := newEnvoyMatcher(resources.Open, resources), newEnvoyMatcher(resources.Protected, resources)
+		open, protected := newEnvoyMatcher(envoy.Whole(envoy.ListenerOpen, resources.Routes), resources), newEnvoyMatcher(envoy.Whole(envoy.ListenerProtected, resources.Routes), resources)
 		dice := rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // the test must be reproducible
 		for _, request := range requestsFor(s, seed, true, 150) {
 			sent := request
@@ -107,7 +107,7 @@ func TestEnvoyServesTheTableAboveTheLimits(t *testing.T) {
 			t.Errorf("Envoy gets %d rules, and the limit is %d", rules, limit)
 		}
 		resources := envoy.Render(result.Table)
-		open, protected := newEnvoyMatcher(resources.Open, resources), newEnvoyMatcher(resources.Protected, resources)
+		open, protected := newEnvoyMatcher(envoy.Whole(envoy.ListenerOpen, resources.Routes), resources), newEnvoyMatcher(envoy.Whole(envoy.ListenerProtected, resources.Routes), resources)
 		for _, request := range requestsFor(s, seed, true, 100) {
 			path, err := envoy.Capabilities().RequestPath(rawPath(request.Path))
 			if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protopath"
@@ -68,7 +67,13 @@ func messageProblem(m proto.Message) error {
 
 // resourcesProblem checks all resources by their own rules.
 func resourcesProblem(r *envoy.Resources) error {
-	errs := []error{messageProblem(r.Open), messageProblem(r.Protected)}
+	var errs []error
+	for _, c := range r.Routes {
+		errs = append(errs, messageProblem(c))
+	}
+	for _, s := range r.Scopes {
+		errs = append(errs, messageProblem(s))
+	}
 	for _, c := range r.Clusters {
 		errs = append(errs, messageProblem(c))
 	}
@@ -126,7 +131,7 @@ func envoyProblem(t *testing.T, binary string, tables map[string]*envoy.Resource
 
 // joined returns one configuration with the named tables.
 func joined(tables map[string]*envoy.Resources, names []string) *bootstrapv3.Bootstrap {
-	all := envoy.Static(&envoy.Resources{Open: &routev3.RouteConfiguration{}, Protected: &routev3.RouteConfiguration{}}, nil)
+	all := envoy.Static(&envoy.Resources{}, nil)
 	all.StaticResources.Listeners = nil
 	clusters := map[string]*clusterv3.Cluster{}
 	for _, name := range names {

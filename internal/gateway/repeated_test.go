@@ -49,8 +49,8 @@ func TestRepeatedRulesCount(t *testing.T) {
 
 // answersInsteadOfOthers reports whether an entry answers in the place of another listener.
 func answersInsteadOfOthers(t *routing.Table) bool {
-	isOfGateway := func(e routing.Entry) bool { return e.Source.Route.Namespace == "infra" }
-	isInstead := func(e routing.Entry) bool { return e.InsteadOf.Route != nil }
+	isOfGateway := func(e *routing.Entry) bool { return e.Source.Route.Namespace == "infra" }
+	isInstead := func(e *routing.Entry) bool { return e.InsteadOf.Route != nil }
 	return slices.ContainsFunc(t.Groups, func(g routing.Group) bool {
 		return slices.ContainsFunc(g.Redirects, isOfGateway) || slices.ContainsFunc(g.Entries, isInstead)
 	})
@@ -92,8 +92,8 @@ func uncountedEntries(t *routing.Table) map[*routing.Entry]bool {
 	uncounted := map[*routing.Entry]bool{}
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		for j := range g.Redirects {
-			uncounted[&g.Redirects[j]] = g.Redirects[j].Source.Route.Namespace == "infra" // that of the Gateway
+		for _, e := range g.Redirects {
+			uncounted[e] = e.Source.Route.Namespace == "infra" // that of the Gateway
 		}
 	}
 	return uncounted
@@ -148,7 +148,7 @@ func TestBothRoutesOfAnEscapedPathCount(t *testing.T) {
 	}
 	result := gateway.Build(c.Snapshot, envoyOptions())
 	routes := 0
-	for _, host := range envoy.Render(result.Table).Open.VirtualHosts {
+	for _, host := range envoy.Whole(envoy.ListenerOpen, envoy.Render(result.Table).Routes).VirtualHosts {
 		routes += len(host.Routes)
 	}
 	if result.Usage.Rules != routes {

@@ -59,7 +59,7 @@ func (w *accessWorld) changeTable() {
 		g.Entries = nil
 		for _, prefix := range []string{"/a/b", "/a", ""} {
 			if w.dice.IntN(3) > 0 {
-				g.Entries = append(g.Entries, httpEntry(g.Hostname, prefix, fmt.Sprint("s", w.dice.IntN(3))))
+				g.Entries = append(g.Entries, new(httpEntry(g.Hostname, prefix, fmt.Sprint("s", w.dice.IntN(3)))))
 			}
 		}
 	}
@@ -81,7 +81,10 @@ func (w *accessWorld) publish() {
 		known[host.Hostname] = true
 		switch before := w.open[host.Hostname]; {
 		case host.Access == nil:
-			w.open[host.Hostname] = &openness{answers: openAnswers(w.last.Open, host.Hostname)}
+			w.open[host.Hostname] = &openness{answers: openAnswers(envoy.Whole(envoy.ListenerOpen, w.last.Routes), host.Hostname)}
+		case host.Access.IsClosed():
+			delete(w.open, host.Hostname)
+		case host.Access.IsWaiting(): // as before
 		case before != nil && before.since == 0:
 			before.since = w.uptime
 		}
@@ -191,9 +194,9 @@ func answerOf(host *routev3.VirtualHost, path string) string {
 // answer. A connector distinguishes the letter case of a host, and Envoy does not.
 func (w *accessWorld) visit(host, path string) (rule provider.IngressRule, hostname, answer string) {
 	rule = ruleFor(&w.actual, host)
-	listener, isOpen := w.last.Open, rule.Service == "http://127.0.0.1:10080"
+	listener, isOpen := envoy.Whole(envoy.ListenerOpen, w.last.Routes), rule.Service == "http://127.0.0.1:10080"
 	if !isOpen {
-		listener = w.last.Protected
+		listener = envoy.Whole(envoy.ListenerProtected, w.last.Routes)
 	}
 	hosts := map[string]*routev3.VirtualHost{}
 	for _, h := range listener.VirtualHosts {
@@ -210,9 +213,9 @@ func (w *accessWorld) visit(host, path string) (rule provider.IngressRule, hostn
 }
 
 // counts are the requests for protected hostnames that reach a backend through each
-// listener, the requests for protected hostnames that do not, and the requests for open
-// ones.
-type counts struct{ protected, kept, refused, open int }
+// listener, the requests for protected hostnames that do not, and the requests for closed
+// and for open ones.
+type counts struct{ protected, kept, refused, closed, waiting, open int }
 
 // check checks the answers to all requests.
 func (w *accessWorld) check(n *counts) (problems []string) {
@@ -237,6 +240,12 @@ func (w *accessWorld) checkRequest(host, path string, n *counts) string {
 	case required == nil:
 		n.open++
 		return w.checkServed(host, path, isForwarded)
+	case required.IsWaiting():
+		n.waiting++
+		return w.checkWaiting(hostname, path, answer, isForwarded && rule.OriginRequest.Access == nil)
+	case required.IsClosed():
+		n.closed++
+		return w.checkClosed(host, answer)
 	case !isForwarded:
 		n.refused++
 		if w.isInEffect() {
@@ -251,11 +260,34 @@ func (w *accessWorld) checkRequest(host, path string, n *counts) string {
 		return ""
 	}
 	n.kept++
+	return w.checkKept(hostname, path, answer)
+}
+
+// checkKept returns a problem if an open hostname that needs a token answers what it did not
+// answer before, or has been open for too long.
+func (w *accessWorld) checkKept(hostname, path, answer string) string {
 	switch before := w.open[hostname]; {
 	case before == nil || before.answers[path] != answer:
 		return fmt.Sprintf("%s answers on the open listener, and %+v was open before", answer, before)
 	case w.uptime > before.since+5*time.Minute:
 		return fmt.Sprintf("open for %s", w.uptime-before.since)
+	}
+	return ""
+}
+
+// checkClosed returns a problem if a closed hostname of the table does not return 403.
+func (w *accessWorld) checkClosed(host, answer string) string {
+	if answer == "403" || answer == "404" && w.table.Group(strings.ToLower(host)) == nil {
+		return ""
+	}
+	return "the hostname is closed, but the answer is " + answer
+}
+
+// checkWaiting returns a problem if a hostname that waits for its protection answers what it did
+// not answer before.
+func (w *accessWorld) checkWaiting(hostname, path, answer string, isForwarded bool) string {
+	if before := w.open[hostname]; isForwarded && (before == nil || before.answers[path] != answer) {
+		return fmt.Sprintf("%s answers while protection is outstanding, and %+v was open before", answer, before)
 	}
 	return ""
 }
@@ -279,7 +311,7 @@ func (w *accessWorld) checkServed(host, path string, isForwarded bool) string {
 
 // Despite any failure, a request for a protected hostname is forwarded without its token
 // only if it was answered in the same way before the hostname became protected, and for
-// five minutes at most. An open hostname is never refused, and a protected one not once
+// five minutes at most, and never for a closed hostname. An open hostname is never refused, and a protected one not once
 // its rule is in effect.
 func TestAccessHoldsWhileItChanges(t *testing.T) {
 	var n counts
@@ -300,7 +332,7 @@ func TestAccessHoldsWhileItChanges(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", n)
-	if n.protected == 0 || n.kept == 0 || n.refused == 0 || n.open == 0 {
+	if n.protected == 0 || n.kept == 0 || n.refused == 0 || n.closed == 0 || n.waiting == 0 || n.open == 0 {
 		t.Errorf("the worlds do not have every case: %+v", n)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -23,7 +23,7 @@ func tableOf(hostnames, protected string) *routing.Table {
 	}
 	for _, entry := range strings.Fields(protected) {
 		hostname, audience, _ := strings.Cut(entry, "/")
-		t.Access[hostname] = accessTo(v1alpha1.AUDTag(audience))
+		t.Access[hostname] = accessTo(audience)
 	}
 	return t
 }
@@ -139,5 +139,37 @@ func TestTooManyFailedWritesCountAsUnknown(t *testing.T) {
 	observed.Known = true
 	if _, x = changes.Next(table, *ingress.EnvoyConfiguration(table), observed, nil, time.Hour); !x.IsSettled() {
 		t.Errorf("after a read, the placements are %v", x.Placements)
+	}
+}
+
+// A hostname that waits for its application closes in time, even if no more decision is made.
+// The time before its rule was written counts.
+func TestWaitingHostnameClosesInTime(t *testing.T) {
+	waits := routing.Access{"a.example.com": {Waiting: true}}
+	open, waiting, protected := tableOf("a.example.com", ""), tableOf("a.example.com", ""), tableOf("a.example.com", "a.example.com")
+	waiting.Access = waits
+	since := time.Hour
+	observed := ingress.Observed{
+		Last: ingress.EnvoyConfiguration(open), Known: true, OpenSince: map[string]time.Duration{"a.example.com": since},
+	}
+	changes, x := ingress.AccessChanges{}.Next(waiting, *ingress.EnvoyConfiguration(waiting), observed, envoy.Render(open), since+time.Minute)
+	if want := since + access.MaxOpen; len(x.Waiting) != 1 || !x.IsSettled() || x.Until != want {
+		t.Fatalf("%+v wait until %s, want a.example.com until %s", x.Waiting, x.Until, want)
+	}
+	resources := envoy.RenderTransition(waiting, x.Transition, envoy.Render(open))
+	if _, closed := changes.Close(x, x.Until); len(closed.Waiting) != 0 || len(closed.Closed) != 1 || resources.Close(closed.Closed).IsOpen("a.example.com") {
+		t.Errorf("after the time, %q wait, and %q are closed", closed.Waiting, closed.Closed)
+	}
+	for uptime, want := range map[time.Duration]string{
+		x.Until - time.Second: "a.example.com: open keeps, protected serves",
+		x.Until:               "a.example.com: open 403, protected serves",
+	} {
+		_, x := changes.Next(protected, *ingress.EnvoyConfiguration(protected), observed, resources, uptime)
+		if got := describePlacements(x); got != want {
+			t.Errorf("with its rule outstanding at %s: %s, want %s", uptime, got, want)
+		}
+	}
+	if _, x := changes.Next(waiting, *ingress.EnvoyConfiguration(waiting), observed, nil, since+time.Minute); len(x.Waiting) != 0 || len(x.Closed) != 1 {
+		t.Errorf("a new leader keeps %q open", x.Waiting)
 	}
 }

@@ -29,6 +29,7 @@ const (
 	clusters  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	endpoints = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	listeners = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	scopes    = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration"
 	routes    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	limits    = "type.googleapis.com/envoy.type.v3.TokenBucket"
 )
@@ -50,12 +51,16 @@ type client struct {
 	resumed chan struct{}
 	// versions are what the client has, by type and name.
 	versions map[string]map[string]string
+	// selected maps the scopes that the client has to the routes that they select. The client
+	// also keeps subscriptions to routes.
+	selected map[string]string
+	keeps    map[string]bool
 }
 
 // connect opens a stream with the certificate. The stream may fail later.
 func (b *bed) connect(t *testing.T, certificates ...tls.Certificate) *client {
 	t.Helper()
-	c := &client{t: t, resumed: make(chan struct{}), versions: map[string]map[string]string{clusters: {}, endpoints: {}, listeners: {}, routes: {}, limits: {}}}
+	c := &client{t: t, resumed: make(chan struct{}), selected: map[string]string{}, versions: map[string]map[string]string{clusters: {}, endpoints: {}, listeners: {}, scopes: {}, routes: {}, limits: {}}}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: envoy.ServerName, RootCAs: b.pool(), Certificates: certificates}
 	conn, err := grpc.NewClient("passthrough:///server", append(b.dialOptions,
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
@@ -193,7 +198,7 @@ func (c *client) wantNothing() {
 func describe(responses []*discoveryv3.DeltaDiscoveryResponse) string {
 	var all []string
 	for _, r := range responses {
-		text := map[string]string{clusters: "clusters", endpoints: "endpoints", listeners: "listeners", routes: "routes", limits: "limits"}[r.TypeUrl]
+		text := map[string]string{clusters: "clusters", endpoints: "endpoints", listeners: "listeners", scopes: "scopes", routes: "routes", limits: "limits"}[r.TypeUrl]
 		for _, resource := range r.Resources {
 			text += " " + resource.Name
 		}
@@ -220,7 +225,7 @@ func (c *client) run() string {
 }
 
 // settle acknowledges everything until nothing more arrives, and subscribes to the
-// endpoints that clusters need. It returns what arrived.
+// endpoints that clusters need and to the routes that scopes select. It returns what arrived.
 func (c *client) settle() string {
 	c.t.Helper()
 	got := ""
@@ -231,6 +236,9 @@ func (c *client) settle() string {
 		}
 		got = join(got, describe(responses))
 		for _, r := range responses {
+			if r.TypeUrl == scopes {
+				c.subscribeTo(r)
+			}
 			c.ack(r)
 			for _, resource := range r.Resources {
 				if r.TypeUrl == clusters && strings.HasPrefix(resource.Name, "eds") {

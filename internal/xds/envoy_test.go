@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -297,7 +298,7 @@ func portOf(server *httptest.Server) string {
 // tableFor returns a table in which app.example.com leads to the backend.
 func tableFor(b routing.Backend) *routing.Table {
 	route := &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "app"}}
-	return &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: hostname, Namespace: "team", Entries: []routing.Entry{{
+	return &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: hostname, Namespace: "team", Entries: []*routing.Entry{{
 		Hostname: hostname, RouteHostname: hostname, Source: routing.Source{Route: route}, Match: &routing.Match{Path: routing.Path{Value: "/app"}},
 		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: b, Weight: 1}}}},
 	}}}}}
@@ -467,8 +468,9 @@ func TestEnvoyRejects(t *testing.T) {
 		harm func(*envoy.Resources)
 	}{
 		{"routes", func(r *envoy.Resources) {
-			r.Open = proto.CloneOf(r.Open)
-			r.Open.VirtualHosts[0].Routes[0].Match.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: "("}}
+			r.Routes = slices.Clone(r.Routes)
+			r.Routes[0] = proto.CloneOf(r.Routes[0])
+			r.Routes[0].VirtualHosts[0].Routes[0].Match.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: "("}}
 		}},
 		{"clusters", func(r *envoy.Resources) {
 			bad := proto.CloneOf(r.Clusters[0])

@@ -103,7 +103,7 @@ func TestSlowReadersShareMemory(t *testing.T) {
 	withBed(t, func(t *testing.T, b *bed) {
 		const size, clients = 4 << 20, 20
 		p := publication(1, "v1", "a")
-		host := p.Resources.Open.VirtualHosts[0]
+		host := p.Resources.Routes[0].VirtualHosts[0]
 		for i := range size >> 10 {
 			host.Routes = append(host.Routes, routeConfiguration("", fmt.Sprint(i, strings.Repeat("x", 1000))).VirtualHosts[0].Routes[0])
 		}

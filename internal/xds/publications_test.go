@@ -23,7 +23,7 @@ import (
 func publication(sequence int64, open string, names ...string) xds.Publication {
 	p := xds.Publication{
 		Gateway: shared, Tunnel: sharedTunnel, Sequence: sequence, Listeners: newListeners("v1"), Assignments: envoy.Assignments{},
-		Resources: &envoy.Resources{Open: routeConfiguration(envoy.ListenerOpen, open), Protected: routeConfiguration(envoy.ListenerProtected, "")},
+		Resources: &envoy.Resources{Routes: []*routev3.RouteConfiguration{routeConfiguration(envoy.ListenerOpen, open), routeConfiguration(envoy.ListenerProtected, "")}},
 	}
 	for _, name := range names {
 		c := &clusterv3.Cluster{Name: name, ConnectTimeout: durationpb.New(time.Second)}

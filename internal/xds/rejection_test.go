@@ -18,7 +18,7 @@ func TestRejectedRoutesGoBack(t *testing.T) {
 		c := b.started(t)
 		defer c.close()
 		bad := publication(2, "bad", "b")
-		bad.Resources.Protected = routeConfiguration(envoy.ListenerProtected, "v2")
+		bad.Resources.Routes[1] = routeConfiguration(envoy.ListenerProtected, "v2")
 		b.publish(t, bad)
 		c.ack(c.want("clusters b"))
 		for _, r := range c.take() {
@@ -46,7 +46,7 @@ func TestRejectedRoutesGoBack(t *testing.T) {
 
 		// Another publication with the same routes does not try them again.
 		again := publication(3, "bad", "c")
-		again.Resources.Protected = bad.Resources.Protected
+		again.Resources.Routes[1] = bad.Resources.Routes[1]
 		b.publish(t, again)
 		if got := c.settle(); got != "clusters c; clusters -b" {
 			t.Errorf("got %q", got)

@@ -161,22 +161,22 @@ func TestInvalidPublicationsAreRefused(t *testing.T) {
 			{"are missing", func(p *xds.Publication) { p.Tunnel = "" }},
 			{"Cluster b: invalid Cluster.ConnectTimeout", func(p *xds.Publication) { p.Resources.Clusters[0].ConnectTimeout.Seconds = -1 }},
 			{"ClusterLoadAssignment eds: invalid", func(p *xds.Publication) { p.Assignments["eds"] = assigned("eds", "") }},
-			{"virtual host app.example.com: invalid VirtualHost.Domains", func(p *xds.Publication) { p.Resources.Open.VirtualHosts[0].Domains = nil }},
+			{"virtual host app.example.com: invalid VirtualHost.Domains", func(p *xds.Publication) { p.Resources.Routes[0].VirtualHosts[0].Domains = nil }},
 			{"RouteConfiguration open: invalid RouteConfiguration.RequestHeadersToRemove", func(p *xds.Publication) {
-				p.Resources.Open.RequestHeadersToRemove = []string{"a\n"}
+				p.Resources.Routes[0].RequestHeadersToRemove = []string{"a\n"}
 			}},
 			{"invalid RuntimeFractionalPercent.DefaultValue", func(p *xds.Publication) {
 				packed, err := anypb.New(&corsv3.CorsPolicy{FilterEnabled: &corev3.RuntimeFractionalPercent{}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				p.Resources.Open.VirtualHosts[0].Routes[0].TypedPerFilterConfig = map[string]*anypb.Any{"cors": packed}
+				p.Resources.Routes[0].VirtualHosts[0].Routes[0].TypedPerFilterConfig = map[string]*anypb.Any{"cors": packed}
 			}},
 			{"decode type.googleapis.com/unknown", func(p *xds.Publication) {
-				p.Resources.Open.VirtualHosts[0].TypedPerFilterConfig = map[string]*anypb.Any{"unknown": {TypeUrl: "type.googleapis.com/unknown"}}
+				p.Resources.Routes[0].VirtualHosts[0].TypedPerFilterConfig = map[string]*anypb.Any{"unknown": {TypeUrl: "type.googleapis.com/unknown"}}
 			}},
 			{"invalid UTF-8", func(p *xds.Publication) {
-				p.Resources.Open.VirtualHosts = append(p.Resources.Open.VirtualHosts, &routev3.VirtualHost{Name: "\xff", Domains: []string{"x"}})
+				p.Resources.Routes[0].VirtualHosts = append(p.Resources.Routes[0].VirtualHosts, &routev3.VirtualHost{Name: "\xff", Domains: []string{"x"}})
 			}},
 		} {
 			p := publication(2, "v2", "b", "eds")

@@ -109,7 +109,7 @@ func (b *bed) start(path string) error {
 	if err != nil {
 		return err
 	}
-	b.table = table
+	b.table = withShards(table)
 	if b.dir, err = os.MkdirTemp("", "tunnel-gateway-envoy-"); err != nil {
 		return err
 	}
@@ -246,7 +246,11 @@ func (b *bed) render(source *state.Source) (string, error) {
 	endpoints := resources.Assign(
 		func(of envoy.EndpointSource) []*discoveryv1.EndpointSlice { return slicesOf(source, of) },
 		func(string) bool { return false })
-	text, err := protojson.Marshal(envoy.Static(resources, endpoints))
+	configuration, err := static(resources, endpoints)
+	if err != nil {
+		return "", err
+	}
+	text, err := protojson.Marshal(configuration)
 	if err != nil {
 		return "", err
 	}

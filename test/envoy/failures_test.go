@@ -40,7 +40,7 @@ func TestTimedOutRequestsAreSentOnce(t *testing.T) {
 // TestRoutesWithoutTimeouts reads the configuration, because Envoy's default is 15 seconds.
 func TestRoutesWithoutTimeouts(t *testing.T) {
 	b := start(t)
-	for _, host := range envoy.Render(b.table).Open.VirtualHosts {
+	for _, host := range envoy.Whole(envoy.ListenerOpen, envoy.Render(b.table).Routes).VirtualHosts {
 		for _, route := range host.Routes {
 			if action := route.GetRoute(); action != nil && action.Timeout == nil {
 				t.Errorf("a route of %s has Envoy's default timeout: %v", host.Name, route)
