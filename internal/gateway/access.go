@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,27 +8,73 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/message"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// newAccess returns the decision for each hostname with access on one of the levels. On
-// each level, the entry with the most specific hostname decides. If the GatewayClass
-// requires access, its block applies as a whole. Otherwise, the Gateway decides.
-func newAccess(s *settings.Settings) routing.Access {
-	if s == nil {
-		return nil
-	}
-	class, gateway := settings.Access(s.Listeners.Class), settings.Access(s.Listeners.Gateway)
-	access := make(routing.Access, len(class)+len(gateway))
-	for _, level := range []map[string]*v1alpha1.Access{class, gateway} {
+// newAccess returns what the hostnames require: for each hostname of an entry, as the entry
+// decides, and for each hostname whose state is not the one of a wider hostname. states are
+// those of the hostnames of the table.
+func (t *accessTable) newAccess(states map[string]access.State) routing.Access {
+	result := make(routing.Access, len(t.levels.class)+len(t.levels.gateway)+len(states))
+	for _, level := range []map[string]*v1alpha1.Access{t.levels.class, t.levels.gateway} {
 		for hostname := range level {
-			access[hostname] = newRequirement(cmp.Or(required(class, hostname), required(gateway, hostname)))
+			result[hostname] = t.requirement(hostname, t.levels.decide(hostname, t.claimant(hostname)), states)
 		}
 	}
-	return access
+	if len(states) == 0 {
+		return result // most Gateways: each hostname requires what its entries require
+	}
+	for hostname, decided := range t.decided {
+		if _, found := result[hostname]; !found {
+			result[hostname] = t.requirement(hostname, decided, states)
+		}
+	}
+	// A hostname without an entry, a state or an application of its own needs no place in the
+	// result if it requires the same as the hostnames around it.
+	maps.DeleteFunc(result, func(hostname string, r *routing.Requirement) bool {
+		return t.isUnnamed(hostname, states) && r.Equal(widerRequirement(result, hostname))
+	})
+	return result
+}
+
+// isUnnamed reports whether the hostname has neither an entry nor a state of its own.
+func (t *accessTable) isUnnamed(hostname string, states map[string]access.State) bool {
+	if t.levels.class[hostname] != nil || t.levels.gateway[hostname] != nil {
+		return false
+	}
+	_, hasState := states[hostname]
+	return !hasState || t.application(hostname, t.decided[hostname]) != hostname
+}
+
+// widerRequirement returns what the most specific wider hostname requires.
+func widerRequirement(a routing.Access, hostname string) *routing.Requirement {
+	for wide := range routing.WiderHostnames(hostname) {
+		if r, ok := a[wide]; ok {
+			return r
+		}
+	}
+	return nil
+}
+
+// requirement returns what a hostname requires. A hostname that needs an application and has
+// no state is closed: it is the hostname of an entry that no listener covers, and each
+// hostname below it has a state.
+func (t *accessTable) requirement(hostname string, decided accessDecision, states map[string]access.State) *routing.Requirement {
+	if state, ok := states[hostname]; ok {
+		r := state.Requirement()
+		if r != nil && t.DataPlane != v1alpha1.DataPlaneEnvoy {
+			r.OneLevel = false // ingress rules do not tell how deep a host is below a wildcard
+		}
+		return r
+	}
+	if decided.isManaged() {
+		return &routing.Requirement{Closed: true}
+	}
+	return newRequirement(decided.block)
 }
 
 // newRequirement returns what the block requires of requests, or nil.
@@ -42,15 +87,6 @@ func newRequirement(a *v1alpha1.Access) *routing.Requirement {
 		r.AUDTags = append(r.AUDTags, string(tag))
 	}
 	return r
-}
-
-// required returns the access that a level requires for the hostname, or nil.
-func required(level map[string]*v1alpha1.Access, hostname string) *v1alpha1.Access {
-	decisive, ok := routing.MostSpecific(level, hostname)
-	if !ok || !level[decisive].Required {
-		return nil
-	}
-	return level[decisive]
 }
 
 // Warning is a problem with an accepted Gateway that no condition reports as False. The

@@ -19,6 +19,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -74,6 +75,14 @@ type Snapshot struct {
 	// BackendTLSPolicies are the policies that target one of the Services, or whose status
 	// has an entry for the Gateway by this controller.
 	BackendTLSPolicies []*gatewayv1.BackendTLSPolicy
+	// AccessPolicies are the policies that target the Gateway or one of the ListenerSets, or
+	// whose status has an entry for the Gateway by this controller.
+	AccessPolicies []*v1alpha1.AccessPolicy
+	// AccessPoliciesUnknown reports whether AccessPolicies cannot be read, for example
+	// because their CustomResourceDefinition is not served. No protection ends then.
+	AccessPoliciesUnknown bool
+	// Access is what is known about the applications.
+	Access access.Known
 	// CABundles are what reading the ConfigMaps that [CABundlesToRead] returns found. A
 	// ConfigMap that does not exist has no entry.
 	CABundles map[types.NamespacedName]CABundle
@@ -124,6 +133,15 @@ type Result struct {
 	// DNS are the DNS settings of the GatewayClass. They are known even when the Settings
 	// are not valid, unless those of the GatewayClass are not; the mode is then empty.
 	DNS settings.DNS
+	// Applications are the settings of the GatewayClass for applications of Cloudflare
+	// Access. They are known even when the Settings are not valid, unless those of the
+	// GatewayClass are not; the mode is then empty.
+	Applications settings.Applications
+	// Demanded is what the hostnames demand of Cloudflare Access, and AccessStates is the
+	// state of each hostname that demands an application, or about which applications
+	// decide. The empty hostname has a state if it is closed.
+	Demanded     access.Demanded
+	AccessStates map[string]access.State
 	// DataPlane is the data plane for which the routes are evaluated.
 	DataPlane v1alpha1.DataPlane
 	// Paused reports whether the Gateway is paused: it has the annotation
@@ -150,10 +168,14 @@ type Result struct {
 	controller gatewayv1.GatewayController
 	translator translator
 	permitted  *permittedHostnames
-	notAllowed []*Listener // that NotAllowedListeners has returned
-	shares     shares
-	policies   []PolicyStatus
-	client     clientCertificate
+	accessible *accessTable // nil if the settings are not valid
+
+	accessPolicies *accessPolicies // nil if there are none
+	notAllowed     []*Listener     // that NotAllowedListeners has returned
+	shares         shares
+	policies       []PolicyStatus
+	kept           *kept // nil without a Memory
+	client         clientCertificate
 }
 
 // Problem is the reason and the message for a condition that reports a problem.
@@ -161,7 +183,9 @@ type Problem = settings.Problem
 
 // Build makes all decisions for one Gateway. Each step uses the results from the steps
 // before it.
-func Build(s *Snapshot, o Options) *Result {
+func Build(s *Snapshot, o Options) *Result { return build(s, o).Result }
+
+func build(s *Snapshot, o Options) *decision {
 	d := newDecision(s, o)
 	d.decideListeners()
 	d.translateRoutes()
@@ -192,16 +216,18 @@ func Build(s *Snapshot, o Options) *Result {
 			d.Uncounted = d.limiter.selectCounted(d.Table)
 		}
 		d.addRedirectLoops(groups)
+		d.addProtectedCalls()
 		d.addIgnoredPolicies(d.entries())
 		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps())
 		d.ClaimedHostnames = claimedHostnames(d.Routes, d.shares, groups)
 	}
-	return d.Result
+	return d
 }
 
-// decision is a Result in progress.
+// decision is a Result in progress. A [Memory] keeps it until the next one.
 type decision struct {
 	*Result
+	options    Options
 	snapshot   *Snapshot
 	references references
 	// invalid is why the settings are not valid, or nil.
@@ -214,7 +240,7 @@ type decision struct {
 func newDecision(s *Snapshot, o Options) *decision {
 	grants := newGrants(s.Grants)
 	d := &decision{
-		Result: &Result{gateway: s.Gateway, now: s.Now, controller: o.ControllerName}, snapshot: s,
+		Result: &Result{gateway: s.Gateway, now: s.Now, controller: o.ControllerName}, options: o, snapshot: s,
 		references: newReferences(s, grants),
 	}
 	d.client = d.references.resolveClient(s.Gateway)
@@ -224,13 +250,13 @@ func newDecision(s *Snapshot, o Options) *decision {
 	}
 	d.Settings, d.invalid = settings.Resolve(in)
 	d.DNS, _ = settings.ClassDNS(in)
+	d.Applications, _ = settings.ClassApplications(in)
 	d.Paused = v1alpha1.RequestsPause(d.gateway) && !settings.ForbidsPausing(in)
 	d.DataPlane = cmp.Or(s.DataPlane, d.Settings.DataPlane())
 	capabilities := o.DataPlanes[d.DataPlane]
-	d.access = newAccess(d.Settings)
 	d.permitted = newPermittedHostnames(s)
 	d.limiter = newLimiter(s, in, d.DataPlane)
-	d.limiter.repeats, d.limiter.knowsScheme, d.limiter.access = capabilities.RepeatsEntries, capabilities.KnowsScheme, d.access
+	d.limiter.repeats, d.limiter.knowsScheme = capabilities.RepeatsEntries, capabilities.KnowsScheme
 	d.translator = translator{
 		capabilities: capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused, unsupported: capabilities.Expression},
@@ -276,6 +302,7 @@ func (d *decision) translateRoutes() {
 func (d *decision) attachRoutes() map[string]*group {
 	attachRoutes(d.Routes, d.parents)
 	groups := d.groups()
+	d.decideAccess(groups)
 	if d.limiter.repeats {
 		return groups
 	}

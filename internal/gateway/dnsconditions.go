@@ -30,8 +30,8 @@ var dnsReasons = []conditions.Reason{
 	conditions.ReasonNoZone, conditions.ReasonForbidden, conditions.ReasonZoneSettingsConflict, conditions.ReasonQuotaExceeded, conditions.ReasonPending,
 }
 
-// maxDNSHostnames is how many hostnames the message of a condition names.
-const maxDNSHostnames = 10
+// maxHostnames is how many hostnames the message of a condition names.
+const maxHostnames = 10
 
 // messageUndecided explains that there is no finding yet.
 const messageUndecided = "the controller has not compared the hostname with the zone yet. Wait a few seconds."
@@ -112,7 +112,7 @@ func (c *conditionList) setDNSReady(hostnames []DNSHostname, findings dns.Findin
 		c.set(conditions.TypeDNSReady, true, conditions.ReasonPublished, "A DNS record leads each hostname to the tunnel.")
 		return
 	}
-	sortHostnameProblems(problems)
+	sortHostnameProblems(problems, dnsReasons)
 	c.set(conditions.TypeDNSReady, false, problems[0].reason, describeHostnameProblems(problems, message.MaxSize))
 }
 
@@ -133,10 +133,10 @@ func (c *conditionList) setEdgeCertificateReady(hostnames []DNSHostname, finding
 	const size = message.MaxSize / 2 // the conditions of an object share a maximum size
 	switch missing, unknown := byState[dns.CertificateMissing], byState[dns.CertificateUnknown]; {
 	case len(missing) > 0:
-		sortHostnameProblems(missing)
+		sortHostnameProblems(missing, dnsReasons)
 		c.set(conditions.TypeEdgeCertificateReady, false, conditions.ReasonNotCovered, describeHostnameProblems(missing, size))
 	case len(unknown) > 0:
-		sortHostnameProblems(unknown)
+		sortHostnameProblems(unknown, dnsReasons)
 		c.add(conditions.TypeEdgeCertificateReady, metav1.ConditionUnknown, conditions.ReasonNotChecked, describeHostnameProblems(unknown, size))
 	case len(byState) > 0:
 		c.set(conditions.TypeEdgeCertificateReady, true, conditions.ReasonCovered, "An edge certificate covers each hostname.")
@@ -153,18 +153,19 @@ type hostnameProblem struct {
 	message  string
 }
 
-// sortHostnameProblems sorts the worst problems first, and equal messages together.
-func sortHostnameProblems(problems []hostnameProblem) {
-	rank := func(p hostnameProblem) int { return slices.Index(dnsReasons, p.reason) }
+// sortHostnameProblems sorts the worst problems first, and equal messages together. reasons
+// are the reasons, the worst first.
+func sortHostnameProblems(problems []hostnameProblem, reasons []conditions.Reason) {
+	rank := func(p hostnameProblem) int { return slices.Index(reasons, p.reason) }
 	slices.SortFunc(problems, func(a, b hostnameProblem) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.message, b.message), cmp.Compare(a.hostname, b.hostname))
 	})
 }
 
-// describeHostnameProblems names at most [maxDNSHostnames] hostnames, and only as many as
+// describeHostnameProblems names at most [maxHostnames] hostnames, and only as many as
 // fit into the size. The problems are sorted.
 func describeHostnameProblems(problems []hostnameProblem, size int) string {
-	for n := min(maxDNSHostnames, len(problems)); ; n-- {
+	for n := min(maxHostnames, len(problems)); ; n-- {
 		text := joinHostnameProblems(problems[:n])
 		if n < len(problems) {
 			text += fmt.Sprintf(" And %d more.", len(problems)-n)

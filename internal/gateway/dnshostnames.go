@@ -30,6 +30,10 @@ type DNSHostname struct {
 // A listener that is not served keeps its hostnames, for example if a Secret is missing,
 // and so does a route above a limit: neither deletes a record.
 func (r *Result) DNSHostnames() []DNSHostname {
+	return keep(r.kept, func(k *kept) *[]DNSHostname { return &k.dnsHostnames }, r.newDNSHostnames)
+}
+
+func (r *Result) newDNSHostnames() []DNSHostname {
 	c := r.newDNSCollection()
 	for _, route := range r.Routes {
 		for i := range route.Parents {
@@ -67,17 +71,23 @@ type dnsCollection struct {
 }
 
 func (r *Result) newDNSCollection() dnsCollection {
-	c := dnsCollection{found: map[string]*DNSHostname{}, permitted: r.permitted, claims: map[string]*Listener{}, created: make(map[Owner]time.Time, 1+len(r.Sets))}
+	c := dnsCollection{found: map[string]*DNSHostname{}, permitted: r.permitted, claims: map[string]*Listener{}, created: r.createdByOwner()}
 	for _, l := range r.Listeners {
 		if l.claims {
 			c.claims[l.Hostname()] = l
 		}
 	}
-	c.created[gatewayOwner(r.gateway)] = createdOr(r.gateway.CreationTimestamp, r.now)
-	for _, set := range r.Sets {
-		c.created[set.Owner] = createdOr(set.object.CreationTimestamp, r.now)
-	}
 	return c
+}
+
+// createdByOwner returns when the Gateway and its ListenerSets were created.
+func (r *Result) createdByOwner() map[Owner]time.Time {
+	created := make(map[Owner]time.Time, 1+len(r.Sets))
+	created[gatewayOwner(r.gateway)] = createdOr(r.gateway.CreationTimestamp, r.now)
+	for _, set := range r.Sets {
+		created[set.Owner] = createdOr(set.object.CreationTimestamp, r.now)
+	}
+	return created
 }
 
 // createdOr returns when an object was created. An object without a timestamp, as in a

@@ -5,7 +5,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// countNotFound counts the rules that end a group with the status 404.
+// countNotFound counts the rules that end a group with the status 404, and the rules with
+// the status 403 of closed groups without a route. In another closed group, that rule
+// replaces those of the routes, which still count.
 //
 // A group needs such a rule when a wider group exists. The rule counts for the group's
 // tenant. It counts for the wider group instead when only other tenants have wider
@@ -26,6 +28,9 @@ func (l *limiter) countNotFound(groups map[string]*group) {
 			if owner == nil {
 				owner = w
 			}
+		}
+		if owner == nil && len(g.routes) == 0 && l.access.Of(g.hostname).IsClosed() {
+			owner = g
 		}
 		if owner != nil {
 			owner.notFound++

@@ -161,10 +161,11 @@ func (r *Route) unsupportedHostnamesProblem() *Problem {
 }
 
 func (r *Route) acceptedMessage(parent *Parent) string {
+	text := "The route is accepted."
 	if leftOut := r.DescribeLeftOut(parent); leftOut != "" {
-		return fmt.Sprintf("The route is accepted, but not under every hostname: %s.", leftOut)
+		text = fmt.Sprintf("The route is accepted, but not under every hostname: %s.", leftOut)
 	}
-	return "The route is accepted."
+	return strings.TrimSpace(text + " " + r.DescribeProtectedCalls())
 }
 
 // DescribeLeftOut lists the hostnames under which an accepted route is not served, with

@@ -23,6 +23,8 @@ type Report struct {
 	ListenerSets []ListenerSetStatus
 	Routes       []RouteStatus
 	Policies     []PolicyStatus
+	// AccessPolicies are empty while AccessPolicies cannot be read.
+	AccessPolicies []AccessPolicyStatus
 	// Owners are the Gateways and ListenerSets that the report covers. This controller's
 	// entry in a route status is stale when its parent is one of them and the report does
 	// not contain the entry.
@@ -51,6 +53,7 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 	for _, policy := range s.BackendTLSPolicies {
 		report.Policies = append(report.Policies, PolicyStatus{NamespacedName: types.NamespacedName{Namespace: policy.Namespace, Name: policy.Name}})
 	}
+	report.AccessPolicies = unmanagedPolicyStatuses(s.AccessPolicies, report.Owners)
 	return report
 }
 
@@ -109,23 +112,23 @@ type Readiness struct {
 	Wanted, Available int32
 }
 
-// Report returns the status of every object, given the outcome.
+// Report returns the status of every object, given the outcome. With a [Memory], statuses
+// that have not changed share their lists with the last Report.
 func (r *Result) Report(o Outcome) Report {
 	onGateway, onSets := r.pushes(o)
+	reports := hostnameReports{dns: r.newDNSReport(o.DNS), access: r.newAccessReport(o.Push)}
 	o.Push = onGateway
-	records := r.newDNSReport(o.DNS)
 	report := Report{
-		Gateway: r.gatewayStatus(o, records),
+		Gateway: r.gatewayStatus(o, reports),
 		Owners:  map[Owner]bool{gatewayOwner(r.gateway): true},
 	}
 	for _, set := range r.Sets {
 		report.Owners[set.Owner] = true
-		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, onSets, records)})
+		report.ListenerSets = append(report.ListenerSets, r.listenerSetStatus(set, onSets, reports))
 	}
-	for _, route := range r.Routes {
-		report.Routes = append(report.Routes, r.routeStatus(route))
-	}
+	report.Routes = r.routeStatuses()
 	report.Policies = r.policies
+	report.AccessPolicies = r.accessPolicyStatuses(reports.access)
 	return report
 }
 
@@ -140,7 +143,7 @@ func (r *Result) AttachedListenerSets() int32 {
 	return n
 }
 
-func (r *Result) gatewayStatus(o Outcome, records dnsReport) gatewayv1.GatewayStatus {
+func (r *Result) gatewayStatus(o Outcome, reports hostnameReports) gatewayv1.GatewayStatus {
 	c := conditionList{generation: r.gateway.Generation}
 	switch invalid := describeInvalid(r.listeners); {
 	case r.Rejected != nil:
@@ -163,7 +166,8 @@ func (r *Result) gatewayStatus(o Outcome, records dnsReport) gatewayv1.GatewaySt
 	if o.Envoys != nil {
 		c.setDataPlaneReady(o.Envoys, r.Rejected == nil, r.gateway.Status.Conditions)
 	}
-	c.setDNS(records, records.hostnames, r.gateway.Status.Conditions)
+	c.setDNS(reports.dns, reports.dns.hostnames, r.gateway.Status.Conditions)
+	c.setAccess(reports.access, reports.access.hostnames, r.gateway.Status.Conditions)
 	status := gatewayv1.GatewayStatus{
 		Conditions:           c.list,
 		AttachedListenerSets: ptr.To(r.AttachedListenerSets()),
@@ -262,7 +266,7 @@ func (r *Result) setProblem(set *Set) *Problem {
 	return nil
 }
 
-func (r *Result) setStatus(set *Set, push Push, records dnsReport) gatewayv1.ListenerSetStatus {
+func (r *Result) setStatus(set *Set, push Push, reports hostnameReports) gatewayv1.ListenerSetStatus {
 	push = push.forTenants()
 	c := conditionList{generation: set.object.Generation}
 	problem := r.setProblem(set)
@@ -281,7 +285,8 @@ func (r *Result) setStatus(set *Set, push Push, records dnsReport) gatewayv1.Lis
 	default:
 		c.set(conditions.TypeProgrammed, false, problem.Reason, problem.Message)
 	}
-	c.setDNS(records, records.byOwner[set.Owner], set.object.Status.Conditions)
+	c.setDNS(reports.dns, reports.dns.byOwner[set.Owner], set.object.Status.Conditions)
+	c.setAccess(reports.access, reports.access.byOwner[set.Owner], set.object.Status.Conditions)
 	status := gatewayv1.ListenerSetStatus{Conditions: c.list}
 	if set.NotAllowed != nil {
 		return status // a namespace that the Gateway does not admit must not fill the API server

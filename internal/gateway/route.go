@@ -56,6 +56,9 @@ type Route struct {
 	backends int      // the backend count if it can exceed the entry count, or 0
 	confined string   // why its rules are not repeated for hostnames of other tenants, or empty
 	tooLong  *Problem // why the route's regular expressions are too long, or nil
+	// protected are the hostnames that require Access, on which the calls of a GRPCRoute get
+	// 403.
+	protected []string
 	// skipsExpressions reports whether the route is never served, so that its regular
 	// expressions are not parsed.
 	skipsExpressions bool
@@ -84,18 +87,20 @@ func newRoutes(s *Snapshot, permitted *permittedHostnames) []*Route {
 // rankRoutes orders the routes: the oldest first, then by "{namespace}/{name}", then by
 // kind.
 func rankRoutes(routes []*Route) {
-	slices.SortFunc(routes, func(a, b *Route) int {
-		if order := cmp.Compare(a.age, b.age); order != 0 {
-			return order
-		}
-		if order := compareNames(a.NamespacedName, b.NamespacedName); order != 0 {
-			return order
-		}
-		return cmp.Compare(a.Kind, b.Kind)
-	})
+	slices.SortFunc(routes, compareRoutes)
 	for i, route := range routes {
 		route.source = routing.Route{Kind: route.Kind, NamespacedName: route.NamespacedName, Created: int64(route.age), Rank: i}
 	}
+}
+
+func compareRoutes(a, b *Route) int {
+	if order := cmp.Compare(a.age, b.age); order != 0 {
+		return order
+	}
+	if order := compareNames(a.NamespacedName, b.NamespacedName); order != 0 {
+		return order
+	}
+	return cmp.Compare(a.Kind, b.Kind)
 }
 
 func newHTTPRoute(object *gatewayv1.HTTPRoute) Route {
@@ -143,24 +148,30 @@ func resolveRoutes(routes []*Route, t translator, p parents) {
 	actions := make([]routing.Action, 0, len(routes))
 	matches := make([]ruleMatch, 0, len(routes))
 	for _, r := range routes {
-		firstAction, firstMatch := len(actions), len(matches)
-		unresolved := message.List{Separator: " ", More: "And %d more.", MaxSize: r.messageSize}
 		r.admitted = r.isAdmitted(p)
-		for i := range r.Rules {
-			var a ruleAction
-			if r.admitted {
-				a = t.action(r, i)
-			}
-			r.addUnresolved(a.problems, &unresolved)
-			actions = append(actions, a.action)
-			matches = r.appendMatches(matches, i, a, t)
-		}
-		if r.Unresolved != nil {
-			r.Unresolved.Message = unresolved.String()
-		}
-		r.actions, r.matches = appendedSince(actions, firstAction), appendedSince(matches, firstMatch)
-		r.countCosts(t.capabilities.Cost)
+		actions, matches = t.resolve(r, actions, matches)
 	}
+}
+
+// resolve appends the actions and the matches of the route to the buffers.
+func (t translator) resolve(r *Route, actions []routing.Action, matches []ruleMatch) ([]routing.Action, []ruleMatch) {
+	firstAction, firstMatch := len(actions), len(matches)
+	unresolved := message.List{Separator: " ", More: "And %d more.", MaxSize: r.messageSize}
+	for i := range r.Rules {
+		var a ruleAction
+		if r.admitted {
+			a = t.action(r, i)
+		}
+		r.addUnresolved(a.problems, &unresolved)
+		actions = append(actions, a.action)
+		matches = r.appendMatches(matches, i, a, t)
+	}
+	if r.Unresolved != nil {
+		r.Unresolved.Message = unresolved.String()
+	}
+	r.actions, r.matches = appendedSince(actions, firstAction), appendedSince(matches, firstMatch)
+	r.countCosts(t.capabilities.Cost)
+	return actions, matches
 }
 
 // appendedSince returns the elements of the buffer from the index on. Its capacity is

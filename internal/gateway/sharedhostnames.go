@@ -102,6 +102,10 @@ type Shared struct {
 // Hostnames returns, sorted, the hostnames that the Gateway's routes serve. It omits the
 // empty hostname, which has no DNS record.
 func (r *Result) Hostnames() []string {
+	return keep(r.kept, func(k *kept) *[]string { return &k.hostnames }, r.servedHostnames)
+}
+
+func (r *Result) servedHostnames() []string {
 	seen := map[string]bool{}
 	for e := range r.entries() {
 		if e.Hostname != "" {
