@@ -36,7 +36,7 @@ func isMoreSpecific(a, b string) bool {
 
 // requiredAccess returns the access that requests for the host require, or nil, and the
 // hostname of the most specific entry that covers the host.
-func (o *oracle) requiredAccess(host string) (access *v1alpha1.Access, hostname string) {
+func (o *oracle) requiredAccess(host string) (access *routing.Requirement, hostname string) {
 	class, own := decisiveEntry(o.snapshot.ClassConfiguration, host), decisiveEntry(o.snapshot.GatewayConfiguration, host)
 	for _, entry := range []*v1alpha1.ListenerConfiguration{class, own} {
 		if entry == nil {
@@ -46,7 +46,7 @@ func (o *oracle) requiredAccess(host string) (access *v1alpha1.Access, hostname 
 			hostname = entry.Hostname
 		}
 		if access == nil && entry.Access.Required {
-			access = entry.Access
+			access = requirementOf(entry.Access)
 		}
 	}
 	return access, hostname
@@ -127,17 +127,22 @@ func (c *accessCheck) check(t *testing.T, host requestHost, path string) {
 	}
 }
 
-// accessOf returns a rule's access in the form that the settings use.
-func accessOf(rule provider.IngressRule) *v1alpha1.Access {
+// requirementOf returns what an entry requires.
+func requirementOf(a *v1alpha1.Access) *routing.Requirement {
+	r := &routing.Requirement{TeamName: *a.TeamName}
+	for _, tag := range a.AUDTags {
+		r.AUDTags = append(r.AUDTags, string(tag))
+	}
+	return r
+}
+
+// accessOf returns what a rule requires.
+func accessOf(rule provider.IngressRule) *routing.Requirement {
 	rendered := rule.OriginRequest.Access
 	if rendered == nil {
 		return nil
 	}
-	a := &v1alpha1.Access{Required: rendered.Required, TeamName: &rendered.TeamName}
-	for _, tag := range rendered.AUDTag {
-		a.AUDTags = append(a.AUDTags, v1alpha1.AUDTag(tag))
-	}
-	return a
+	return &routing.Requirement{TeamName: rendered.TeamName, AUDTags: rendered.AUDTag}
 }
 
 // wantWitness checks that a host exists for which the connector tries a rule through

@@ -20,6 +20,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -86,13 +87,15 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 		return map[string][]byte{".error.golden.txt": []byte(strings.ReplaceAll(err.Error(), "testdata/", "") + "\n")}
 	}
 	var configurations, statuses bytes.Buffer
-	decisions := decide(t, files, "")
+	verdicts := verdictsOf(t, input)
+	decisions := decideCase(t, verdicts, files, "")
 	if len(decisions) == 0 {
 		fmt.Fprintln(&configurations, "# no managed Gateway")
 		fmt.Fprintln(&statuses, "# no managed Gateway")
 	}
 	for _, d := range decisions {
 		writeStatuses(&statuses, d.report)
+		writeAccess(&statuses, d.result)
 		if d.result.DataPlane == v1alpha1.DataPlaneEnvoy {
 			fmt.Fprintf(&configurations, "# %s: Envoy routes the requests\n", d.key)
 			continue
@@ -107,7 +110,7 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 	golden := map[string][]byte{".config.golden.yaml": configurations.Bytes(), ".status.golden.yaml": statuses.Bytes()}
 	if asksForEnvoy(t, input) {
 		var resources bytes.Buffer
-		for _, d := range decide(t, files, v1alpha1.DataPlaneEnvoy) {
+		for _, d := range decideCase(t, verdicts, files, v1alpha1.DataPlaneEnvoy) {
 			writeEnvoy(t, &resources, d)
 		}
 		golden[".envoy.golden.yaml"] = resources.Bytes()
@@ -152,11 +155,19 @@ type decision struct {
 // data plane when none is given.
 func decide(t *testing.T, files *state.Source, plane v1alpha1.DataPlane) []decision {
 	t.Helper()
+	return decideCase(t, nil, files, plane)
+}
+
+// decideCase does the same for the files of a case, whose comments can have verdicts about
+// applications.
+func decideCase(t *testing.T, verdicts access.Verdicts, files *state.Source, plane v1alpha1.DataPlane) []decision {
+	t.Helper()
 	loader := state.Loader{
 		Reader: files, ControllerName: options.ControllerName, ControllerNamespace: options.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
 		CABundles: state.DirectCABundles{Reader: files},
 	}
 	var decisions []decision
+	unused := maps.Clone(verdicts)
 	hostnames := gateway.NewHostnames()
 	for _, object := range files.Objects {
 		g, ok := object.(*gatewayv1.Gateway)
@@ -173,8 +184,18 @@ func decide(t *testing.T, files *state.Source, plane v1alpha1.DataPlane) []decis
 		}
 		loaded.Snapshot.Now, loaded.Snapshot.DataPlane = goldenTime, plane
 		result := gateway.Build(loaded.Snapshot, options)
+		if len(result.Demanded.Demands) > 0 {
+			loaded.Snapshot.Access = knownApplications(result, verdicts)
+			result = gateway.Build(loaded.Snapshot, options)
+			maps.DeleteFunc(unused, func(hostname string, _ access.Verdict) bool {
+				return result.Demanded.Demands[hostname].Hostname == hostname
+			})
+		}
 		hostnames.Set(key.NamespacedName, result.Hostnames())
 		decisions = append(decisions, decision{key: key, result: result, tunnel: loaded.Snapshot.Tunnel})
+	}
+	if len(unused) > 0 {
+		t.Errorf("no Gateway demands applications for the verdicts %v", slices.Sorted(maps.Keys(unused)))
 	}
 	for i := range decisions {
 		d := &decisions[i]
@@ -296,6 +317,13 @@ func writeStatuses(w *bytes.Buffer, report gateway.Report) {
 			writeConditions(w, "    ", policy.Ancestor.Conditions)
 		}
 	}
+	for _, policy := range report.AccessPolicies {
+		fmt.Fprintf(w, "AccessPolicy %s:\n", policy.NamespacedName)
+		for i := range policy.Ancestors {
+			fmt.Fprintf(w, "  %s:\n", describeRef(policy.Ancestors[i].AncestorRef))
+			writeConditions(w, "    ", policy.Ancestors[i].Conditions)
+		}
+	}
 }
 
 func writeRoutes(w *bytes.Buffer, report gateway.Report) {
@@ -328,7 +356,7 @@ func writeConditions(w *bytes.Buffer, indent string, conditions []metav1.Conditi
 			expected = metav1.ConditionFalse
 		}
 		warning := c.Type == string(gatewayv1.ListenerConditionResolvedRefs) && c.Message != "All references are resolved." ||
-			strings.HasPrefix(c.Message, "The Gateway is accepted. ") || strings.HasPrefix(c.Message, "The route is accepted, but ")
+			strings.HasPrefix(c.Message, "The Gateway is accepted. ") || strings.HasPrefix(c.Message, "The route is accepted, but ") || strings.HasPrefix(c.Message, "The route is accepted. ")
 		text := fmt.Sprintf("%s %s", c.Status, c.Reason)
 		if warning || c.Status != expected || c.Reason != c.Type && c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
 			text += ": " + c.Message
